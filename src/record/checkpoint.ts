@@ -1,0 +1,89 @@
+import type { JsonObject } from '../run/json.ts';
+import type { GuardCounters } from '../run/limits.ts';
+import type { Message } from '../run/message.ts';
+import type { OpenStep } from '../run/open-step.ts';
+import type { PhaseOutput } from '../run/phase.ts';
+import type { Definition, Parked, Progress } from '../run/progress.ts';
+import type { ImagePart, RunCheckpointMeta } from '../run/request.ts';
+import type { RunOutcome } from '../run/result.ts';
+import type { ResumeState } from '../run/resume.ts';
+import type { Usage } from '../run/usage.ts';
+
+/** The version this code writes. Older records are upcast, newer ones refused. */
+export const RECORD_VERSION = 1;
+
+/** The phase in progress of a multi-phase agent. */
+export interface OpenPhase {
+  readonly index: number;
+  readonly hash: string;
+  readonly iteration: number;
+  readonly messages: readonly Message[];
+  readonly openStep?: OpenStep;
+}
+
+/** What changes from save to save: the record without messages, inputs and images. */
+export interface RunHead {
+  readonly version: 1;
+  readonly meta: RunCheckpointMeta;
+  readonly iteration: number;
+  readonly completedPhases: readonly PhaseOutput[];
+  /** Wall clock of the save that wrote it, ms. */
+  readonly updatedAt: number;
+  /** Counts the saves of the run. */
+  readonly revision: number;
+  readonly usage: Usage;
+  readonly attempts: number;
+  readonly counters?: GuardCounters;
+  readonly openStep?: OpenStep;
+  readonly openPhase?: OpenPhase;
+  readonly elapsedMs?: number;
+  readonly definition?: Definition;
+  readonly undelivered?: readonly Message[];
+  readonly outcome?: RunOutcome;
+  readonly parked?: Parked;
+}
+
+/** One stored run: plain JSON, the whole of what a new process needs to go on. */
+export interface RunCheckpoint extends RunHead {
+  readonly messages: readonly Message[];
+  readonly inputs?: JsonObject;
+  readonly images?: readonly ImagePart[];
+}
+
+/** A run's record at this moment. @param now wall clock, ms @param revision the number of this save */
+export function toCheckpoint(progress: Progress, now: number, revision = 0): RunCheckpoint {
+  return {
+    version: RECORD_VERSION,
+    meta: progress.meta,
+    messages: progress.transcript.slice(),
+    ...variablePart(progress),
+    updatedAt: now,
+    revision,
+    ...(Object.keys(progress.inputs).length > 0 ? { inputs: progress.inputs } : {}),
+    ...(progress.images.length > 0 ? { images: progress.images } : {}),
+  };
+}
+
+/** The fields of a progress that are written anew with each save; small, whatever the length of the run. */
+export function variablePart(progress: Progress): Omit<RunHead, 'version' | 'meta' | 'updatedAt' | 'revision'> {
+  const { openStep, outcome, parked } = progress;
+  return {
+    iteration: progress.iteration,
+    completedPhases: progress.completedPhases,
+    usage: progress.usage,
+    attempts: progress.attempts,
+    counters: progress.counters,
+    elapsedMs: progress.elapsedMs,
+    definition: progress.definition,
+    ...(progress.undelivered.length > 0 ? { undelivered: progress.undelivered } : {}),
+    ...(openStep ? { openStep } : {}),
+    ...(outcome ? { outcome } : {}),
+    ...(parked ? { parked } : {}),
+  };
+}
+
+/** Where a record's run goes on. */
+export function toResumeState(record: RunCheckpoint): ResumeState {
+  const { version: _, meta: __, updatedAt: ___, revision: ____, messages, openPhase: _____, ...rest } = record;
+  return { ...rest, history: messages };
+}

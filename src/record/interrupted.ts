@@ -1,0 +1,40 @@
+import type { RunCheckpointMeta } from '../run/request.ts';
+import type { RunHead } from './checkpoint.ts';
+
+/** A stored run without its transcript, as lists show it. A host-written store may leave `status` and `attempts` out. */
+export type InterruptedRun =
+  | {
+      readonly runId: string;
+      readonly status?: 'interrupted' | 'parked';
+      readonly meta: RunCheckpointMeta;
+      readonly iteration: number;
+      /** Names of the phases that are complete. */
+      readonly completedPhases: readonly string[];
+      readonly updatedAt: number;
+      readonly attempts?: number;
+      readonly owner?: string;
+      /** Why it is parked. */
+      readonly reason?: string;
+    }
+  | {
+      readonly runId: string;
+      /** The record cannot be read; its bytes are kept. */
+      readonly status: 'quarantined';
+      /** The error code, and what was found. */
+      readonly reason: string;
+    };
+
+/** The line that a list shows for a record. @param owner who holds a live claim on it, when somebody does */
+export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
+  return {
+    runId: head.meta.runId,
+    status: head.parked ? 'parked' : 'interrupted',
+    meta: head.meta,
+    iteration: head.iteration,
+    completedPhases: head.completedPhases.map((phase) => phase.name),
+    updatedAt: head.updatedAt,
+    attempts: head.attempts ?? 0,
+    ...(owner === undefined ? {} : { owner }),
+    ...(head.parked ? { reason: head.parked.reason } : {}),
+  };
+}

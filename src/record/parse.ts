@@ -1,0 +1,75 @@
+import { CheckpointCorruptError, CheckpointTooNewError } from '../run/errors.ts';
+import { isObject } from '../run/json.ts';
+import { RECORD_VERSION, type RunCheckpoint, type RunHead } from './checkpoint.ts';
+import { upcast } from './upcast.ts';
+
+const metaFields = ['runId', 'agentId', 'agentName', 'callerId', 'channelId', 'guildId', 'prompt', 'modelTier', 'parentRunId'];
+
+/**
+ * Reads a stored record. Checks what the runtime relies on and keeps everything else as it is.
+ * @throws {CheckpointCorruptError} when it is damaged, naming the field
+ * @throws {CheckpointTooNewError} when a newer version wrote it
+ */
+export function parseCheckpoint(value: unknown): RunCheckpoint {
+  const record = parseHead(value) as RunHead & { messages?: unknown };
+  check(Array.isArray(record.messages) && record.messages.every(isMessage), 'messages');
+  return record as RunCheckpoint;
+}
+
+/** Reads the head of a record: everything but messages, inputs and images. */
+export function parseHead(value: unknown): RunHead {
+  check(isObject(value), 'record');
+  check(Number.isInteger(value.version) && Number(value.version) > 0, 'version');
+  if (Number(value.version) > RECORD_VERSION) {
+    throw new CheckpointTooNewError(
+      `this record has version ${value.version}, this Pawl reads up to ${RECORD_VERSION}: upgrade the package (the record is untouched)`,
+    );
+  }
+  const head = upcast(value);
+  const { meta } = head;
+  check(isObject(meta), 'meta');
+  for (const field of metaFields) check(typeof meta[field] === 'string', `meta.${field}`);
+  check(isCount(head.iteration), 'iteration');
+  check(Array.isArray(head.completedPhases) && head.completedPhases.every(isPhaseOutput), 'completedPhases');
+  check(typeof head.updatedAt === 'number' && Number.isFinite(head.updatedAt), 'updatedAt');
+  checkOptional(head);
+  return head as unknown as RunHead;
+}
+
+function checkOptional(head: Record<string, unknown>): void {
+  for (const field of ['revision', 'attempts']) check(head[field] === undefined || isCount(head[field]), field);
+  for (const field of ['usage', 'counters', 'definition', 'outcome', 'parked']) {
+    check(head[field] === undefined || isObject(head[field]), field);
+  }
+  if (head.usage) check(Object.values(head.usage).every((n) => typeof n === 'number' && n >= 0), 'usage');
+  if (head.openStep !== undefined) check(isOpenStep(head.openStep), 'openStep');
+}
+
+function check(isFine: boolean, field: string): asserts isFine {
+  if (!isFine) throw new CheckpointCorruptError(`this record is damaged: its field ${field} is missing or not what it should be`);
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isInteger(value) && Number(value) >= 0;
+}
+
+function isMessage(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  if (value.role === 'system') return typeof value.content === 'string';
+  return ['user', 'assistant', 'tool'].includes(String(value.role)) && Array.isArray(value.content) && value.content.every(isObject);
+}
+
+function isPhaseOutput(value: unknown): boolean {
+  return isObject(value) && typeof value.name === 'string' && typeof value.output === 'string';
+}
+
+function isOpenStep(value: unknown): boolean {
+  return isObject(value) && isMessage(value.message) && Array.isArray(value.calls) && value.calls.every(isOpenCall);
+}
+
+function isOpenCall(value: unknown): boolean {
+  if (!isObject(value) || typeof value.callId !== 'string' || typeof value.name !== 'string') return false;
+  const isKnown = ['read', 'idempotent', 'once'].includes(String(value.effect)) && isCount(value.attempt);
+  const isAnswered = value.state === 'done' ? isObject(value.result) : ['planned', 'started'].includes(String(value.state));
+  return isKnown && isAnswered;
+}

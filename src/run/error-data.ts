@@ -1,0 +1,59 @@
+import { isObject } from './json.ts';
+
+/** An error as plain data: what results, records and events carry. */
+export interface ErrorData {
+  readonly name: string;
+  /** Stable, to branch on; see docs. `RUN_PANIC` where an error brought none. */
+  readonly code: string;
+  readonly message: string;
+  readonly cause?: ErrorData;
+}
+
+/** Chains longer than this are cut: a hostile `cause` getter must not make us walk for ever. */
+const MAX_CHAIN = 16;
+const MAX_MESSAGE = 4_000;
+
+/** Reads a property of anything; a getter that throws, a proxy that refuses or a primitive reads as `undefined`. */
+export function readProperty(value: unknown, key: string): unknown {
+  try {
+    return value === null || value === undefined ? undefined : (value as Record<string, unknown>)[key];
+  } catch {
+    return undefined;
+  }
+}
+
+function readString(value: unknown, key: string): string | undefined {
+  const found = readProperty(value, key);
+  return typeof found === 'string' && found !== '' ? found.slice(0, MAX_MESSAGE) : undefined;
+}
+
+function describe(value: unknown): string {
+  try {
+    return typeof value === 'object' ? 'a value that is not an Error was thrown' : `thrown: ${String(value)}`.slice(0, MAX_MESSAGE);
+  } catch {
+    return 'a value that cannot be described was thrown';
+  }
+}
+
+/** Turns anything that can be thrown into plain data. Total: it never throws, whatever the value does. */
+export function toErrorData(error: unknown, fallbackCode = 'RUN_PANIC', depth = 0): ErrorData {
+  const cause = depth < MAX_CHAIN ? readProperty(error, 'cause') : undefined;
+  return {
+    name: readString(error, 'name') ?? 'Error',
+    code: readString(error, 'code') ?? fallbackCode,
+    message: readString(error, 'message') ?? describe(error),
+    ...(cause === undefined || cause === null ? {} : { cause: toErrorData(cause, fallbackCode, depth + 1) }),
+  };
+}
+
+/**
+ * Whether `code` stands anywhere in an error's `cause` chain or among the members of an AggregateError.
+ * Errors are known by code, not by class: there may be two copies of a package, and hosts have errors of their own.
+ */
+export function hasCode(error: unknown, code: string, depth = 0): boolean {
+  if (error === undefined || error === null || depth > MAX_CHAIN) return false;
+  if (readProperty(error, 'code') === code) return true;
+  if (hasCode(readProperty(error, 'cause'), code, depth + 1)) return true;
+  const members = isObject(error) ? readProperty(error, 'errors') : undefined;
+  return Array.isArray(members) && members.slice(0, MAX_CHAIN).some((member) => hasCode(member, code, depth + 1));
+}

@@ -1,0 +1,137 @@
+/** Marks every error of Pawl, also across two installed copies of the package. */
+const brand: unique symbol = Symbol.for('pawl.error') as never;
+
+/**
+ * What all errors of Pawl share: a stable `code` to branch on, a message that says what happened and what to do.
+ * Compare `error.code`, not classes: two copies of a package in one process have two classes but one code.
+ */
+export abstract class PawlError extends Error {
+  abstract readonly code: string;
+  readonly [brand] = true;
+
+  constructor(message?: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** The host is shutting down: the run is left for the next process. */
+export class ShutdownError extends PawlError {
+  readonly code = 'ERR_SHUTDOWN';
+}
+/** The caller cancelled the run. */
+export class CancelledError extends PawlError {
+  readonly code = 'CANCELLED';
+}
+/** The run used up its `maxRuntimeMs`, over all processes that worked on it. */
+export class DeadlineExceededError extends PawlError {
+  readonly code = 'DEADLINE_EXCEEDED';
+}
+/** The critic ended the run. */
+export class CriticKillError extends PawlError {
+  readonly code = 'CRITIC_KILL';
+}
+/** The model kept calling tools that fail, or kept repeating one call. */
+export class ToolLoopError extends PawlError {
+  readonly code = 'TOOL_LOOP';
+}
+/** The run reached `maxIterations` without an answer. */
+export class StepLimitError extends PawlError {
+  readonly code = 'STEP_LIMIT';
+}
+/** The budget refused the run. */
+export class BudgetExceededError extends PawlError {
+  readonly code = 'BUDGET_EXCEEDED';
+}
+/** Something threw that is nobody's own error: a port, a callback, a getter. */
+export class RunPanicError extends PawlError {
+  readonly code = 'RUN_PANIC';
+}
+/** The model call failed for good. */
+export class ModelError extends PawlError {
+  readonly code = 'MODEL';
+}
+/** A model sent nothing for too long. */
+export class ModelStalledError extends PawlError {
+  readonly code = 'MODEL_STALLED';
+}
+/** A port or store did not answer in time. */
+export class PortTimeoutError extends PawlError {
+  readonly code = 'PORT_TIMEOUT';
+}
+/** No model serves this tier. */
+export class UnknownTierError extends PawlError {
+  readonly code = 'UNKNOWN_TIER';
+}
+/** An agent names a tool that nobody registered. */
+export class UnknownToolError extends PawlError {
+  readonly code = 'UNKNOWN_TOOL';
+}
+/** No agent of this id is registered with the executor. */
+export class AgentNotFoundError extends PawlError {
+  readonly code = 'AGENT_NOT_FOUND';
+}
+/** A definition uses something that this version does not offer. */
+export class UnsupportedError extends PawlError {
+  readonly code = 'UNSUPPORTED';
+}
+/** The run must be durable but no record of it could be made. */
+export class NotDurableError extends PawlError {
+  readonly code = 'NOT_DURABLE';
+}
+/** A value cannot be stored as JSON; the message has the path to it. */
+export class NotJsonError extends PawlError {
+  readonly code = 'NOT_JSON';
+}
+/** A history breaks the rule that every tool call has one result, in order. */
+export class TranscriptInvalidError extends PawlError {
+  readonly code = 'TRANSCRIPT_INVALID';
+}
+/** A run id is empty or longer than 512 bytes. */
+export class InvalidRunIdError extends PawlError {
+  readonly code = 'INVALID_RUN_ID';
+}
+/** The run id already belongs to a run of another agent or prompt. */
+export class RunIdConflictError extends PawlError {
+  readonly code = 'RUN_ID_CONFLICT';
+}
+/** Another process works on this run. */
+export class RunOwnedElsewhereError extends PawlError {
+  readonly code = 'RUN_OWNED_ELSEWHERE';
+}
+/** The run was set aside because it kept dying without progress. */
+export class RunParkedError extends PawlError {
+  readonly code = 'RUN_PARKED';
+}
+/** Another owner took the run over; nothing this process writes counts any more. */
+export class LeaseLostError extends PawlError {
+  readonly code = 'LEASE_LOST';
+}
+/** A stored record is damaged; its bytes are kept. */
+export class CheckpointCorruptError extends PawlError {
+  readonly code = 'CHECKPOINT_CORRUPT';
+}
+/** A stored record was written by a newer version; its bytes are kept. */
+export class CheckpointTooNewError extends PawlError {
+  readonly code = 'CHECKPOINT_TOO_NEW';
+}
+/** A reference points to a record that the store does not have. */
+export class CheckpointMissingError extends PawlError {
+  readonly code = 'CHECKPOINT_MISSING';
+}
+/** A record would grow over `maxRecordBytes`; nothing was written. */
+export class RecordTooLargeError extends PawlError {
+  readonly code = 'RECORD_TOO_LARGE';
+}
+/** A delta does not follow the revision that is stored. */
+export class RevisionGapError extends PawlError {
+  readonly code = 'REVISION_GAP';
+}
+/** The store could not be opened. */
+export class StoreUnavailableError extends PawlError {
+  readonly code = 'STORE_UNAVAILABLE';
+}
+/** The disk or the quota of the store is full; what was stored is intact. */
+export class StoreFullError extends PawlError {
+  readonly code = 'STORE_FULL';
+}

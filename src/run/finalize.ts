@@ -1,0 +1,40 @@
+import { type ErrorData, hasCode } from './error-data.ts';
+
+/** What becomes of a run's record at its end. */
+export type CheckpointOutcome = 'complete' | 'leave-running' | 'fail';
+
+/** How a run ended, as its result says it. */
+export type RunStatus = 'ok' | 'error' | 'timeout' | 'cancelled' | 'killed' | 'interrupted';
+
+/** Whether a cause is a shutdown: by code, through `cause` chains and AggregateErrors. */
+export function isShutdown(cause: unknown): boolean {
+  return hasCode(cause, 'ERR_SHUTDOWN');
+}
+
+/** Whether a cause is the loss of the run's ownership: somebody else goes on with it. */
+export function isLeaseLost(cause: unknown): boolean {
+  return hasCode(cause, 'LEASE_LOST');
+}
+
+/**
+ * The finalize matrix. Success wins; otherwise only the *cause* of the stop (why the run's signal was aborted) can leave
+ * the record for the next process; every other error ends the run for good.
+ *
+ * @param error what the run ended with; `undefined` or `null` = it succeeded
+ * @param cause why the run was stopped from outside; `undefined` or `null` = it was not
+ * @example classifyCheckpointOutcome(new Error('aborted'), new ShutdownError()) // 'leave-running'
+ */
+export function classifyCheckpointOutcome(error: unknown, cause: unknown): CheckpointOutcome {
+  if (error === undefined || error === null) return 'complete';
+  return isShutdown(cause) ? 'leave-running' : 'fail';
+}
+
+/** The status that goes with an outcome. Only a kill speaks louder than the error the run itself ended with. */
+export function statusOf(outcome: CheckpointOutcome, error: ErrorData | undefined, cause: ErrorData | undefined): RunStatus {
+  if (outcome === 'complete') return 'ok';
+  if (outcome === 'leave-running') return 'interrupted';
+  if (hasCode(cause, 'CRITIC_KILL')) return 'killed';
+  if (hasCode(error, 'LEASE_LOST')) return 'interrupted';
+  if (hasCode(error, 'DEADLINE_EXCEEDED')) return 'timeout';
+  return hasCode(error, 'CANCELLED') ? 'cancelled' : 'error';
+}

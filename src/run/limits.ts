@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto';
+import { ToolLoopError } from './errors.ts';
+import { canonicalJson } from './json.ts';
+import { isToolError } from './message.ts';
+import type { OpenCall, OpenStep } from './open-step.ts';
+
+/** What bounds one run. Times in milliseconds. */
+export interface Limits {
+  /** Model turns, the answering one included, over the whole life of the run. */
+  readonly maxIterations: number;
+  /** Working time over all processes; the time between a crash and the resume does not count. */
+  readonly maxRuntimeMs: number;
+  readonly maxConsecutiveToolErrors: number;
+  readonly maxSameToolCallRepeats: number;
+  /** Tool calls of one message that run side by side. */
+  readonly toolConcurrency: number;
+}
+
+/** What the guards remember from step to step; part of the record. */
+export interface GuardCounters {
+  /** Steps in a row in which every call failed. */
+  readonly failedSteps: number;
+  /** For each call of the last step (hash of name and canonical input): in how many steps in a row it was made. */
+  readonly repeats: { readonly [callHash: string]: number };
+}
+
+export const noCounters: GuardCounters = Object.freeze({ failedSteps: 0, repeats: Object.freeze({}) });
+
+function hashOf(call: OpenCall): string {
+  return createHash('sha256').update(`${call.name}\n${canonicalJson(call.input)}`).digest('base64url').slice(0, 16);
+}
+
+/** The counters after a step whose calls have all answered. */
+export function countStep(counters: GuardCounters, step: OpenStep): GuardCounters {
+  const allFailed = step.calls.every((call) => call.result !== undefined && isToolError(call.result));
+  const repeats: Record<string, number> = {};
+  for (const hash of new Set(step.calls.map(hashOf))) repeats[hash] = (counters.repeats[hash] ?? 0) + 1;
+  return { failedSteps: allFailed ? counters.failedSteps + 1 : 0, repeats };
+}
+
+/** The error that ends a run which turns in circles, or undefined. */
+export function toolLoopOf(counters: GuardCounters, limits: Limits): ToolLoopError | undefined {
+  if (counters.failedSteps >= limits.maxConsecutiveToolErrors) {
+    return new ToolLoopError(`every tool call of ${counters.failedSteps} steps in a row failed (maxConsecutiveToolErrors)`);
+  }
+  const most = Math.max(0, ...Object.values(counters.repeats));
+  if (most < limits.maxSameToolCallRepeats) return undefined;
+  return new ToolLoopError(`the same tool call was made in ${most} steps in a row (maxSameToolCallRepeats)`);
+}

@@ -1,0 +1,75 @@
+import type {
+  LanguageModelV4Message,
+  LanguageModelV4ToolCallPart,
+  LanguageModelV4ToolResultOutput,
+  LanguageModelV4ToolResultPart,
+} from '@ai-sdk/provider';
+import { frozenJson } from './json.ts';
+
+/** One message of a transcript: the AI SDK's provider message as pure, deep-frozen JSON. */
+export type Message = LanguageModelV4Message;
+export type AssistantMessage = Extract<Message, { role: 'assistant' }>;
+export type ToolMessage = Extract<Message, { role: 'tool' }>;
+export type ToolCallPart = LanguageModelV4ToolCallPart;
+export type ToolResultPart = LanguageModelV4ToolResultPart;
+export type ToolOutput = LanguageModelV4ToolResultOutput;
+
+/**
+ * The JSON text of each message that entered a transcript. Encoding is done once, on entry: it is the proof that the
+ * message is JSON, it gives its size, and the stores write this very text. Once stored it is dropped (`undefined`).
+ */
+const encodings = new WeakMap<object, string | undefined>();
+
+/**
+ * Takes a message in: checks that it is JSON, copies it, freezes the copy and encodes it once.
+ * @throws {NotJsonError} with the path of what JSON cannot hold
+ */
+export function enterMessage(message: unknown, path = 'message'): Message {
+  if (typeof message === 'object' && message !== null && encodings.has(message)) return message as Message;
+  const copy = frozenJson(message, path) as unknown as Message;
+  encodings.set(copy, JSON.stringify(copy));
+  return copy;
+}
+
+/** The JSON text of a message; computed at most once for a message that entered a transcript. */
+export function encodeMessage(message: Message): string {
+  return encodings.get(message) ?? JSON.stringify(message);
+}
+
+/** Gives the memory of an encoding back, once the message is stored. */
+export function dropEncoding(message: Message): void {
+  if (encodings.has(message)) encodings.set(message, undefined);
+}
+
+/** Takes messages in that a store has just parsed: JSON they are; they are frozen, and not encoded again. */
+export function enterStored(message: Message): Message {
+  if (encodings.has(message)) return message;
+  const copy = frozenJson(message, 'message') as unknown as Message;
+  encodings.set(copy, undefined);
+  return copy;
+}
+
+/** The text of a message: its text parts, joined. */
+export function textOf(message: Message): string {
+  if (typeof message.content === 'string') return message.content;
+  let text = '';
+  for (const part of message.content) if (part.type === 'text') text += part.text;
+  return text;
+}
+
+/** The tool calls of a message that we have to run (those the provider ran itself are not among them). */
+export function toolCallsOf(message: Message): ToolCallPart[] {
+  if (message.role !== 'assistant') return [];
+  return message.content.filter((part): part is ToolCallPart => part.type === 'tool-call' && part.providerExecuted !== true);
+}
+
+/** The tool results of a tool message, in order. */
+export function toolResultsOf(message: Message): ToolResultPart[] {
+  if (message.role !== 'tool') return [];
+  return message.content.filter((part): part is ToolResultPart => part.type === 'tool-result');
+}
+
+/** Whether a tool's output says that the call failed. */
+export function isToolError(output: ToolOutput): boolean {
+  return output.type === 'error-text' || output.type === 'error-json' || output.type === 'execution-denied';
+}

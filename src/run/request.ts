@@ -1,0 +1,70 @@
+import type { JsonValue } from './json.ts';
+
+/** An image that goes into the opening turn. `data`: the bytes, or their base64. */
+export interface ImageInput {
+  readonly mediaType: string;
+  readonly data: Uint8Array | string;
+}
+
+/** What a host asks for. Only `prompt` is needed; a `runId` of the caller's makes `start` idempotent. */
+export interface Invocation {
+  readonly prompt: string;
+  readonly runId?: string;
+  readonly callerId?: string;
+  readonly channelId?: string;
+  readonly guildId?: string;
+  readonly parentRunId?: string;
+  /** Plain JSON for the host's tools (`context.invocation.inputs`); stored once, with the first record. */
+  readonly inputs?: { readonly [name: string]: JsonValue };
+  readonly images?: readonly ImageInput[];
+}
+
+/** The nine attributes of a run that stand in its record; absent = ''. */
+export interface RunCheckpointMeta {
+  readonly runId: string;
+  readonly agentId: string;
+  readonly agentName: string;
+  readonly callerId: string;
+  readonly channelId: string;
+  readonly guildId: string;
+  readonly prompt: string;
+  readonly modelTier: string;
+  readonly parentRunId: string;
+}
+
+/** What every port is told of a run: one frozen object for all of them. */
+export interface RunInfo {
+  readonly runId: string;
+  /** Whom the run is of: the agent's id. */
+  readonly subjectId: string;
+  readonly name: string;
+  readonly callerId: string;
+  readonly channelId: string;
+  readonly guildId: string;
+  readonly parentRunId: string;
+  readonly modelTier: string;
+  readonly prompt: string;
+  readonly inputs: { readonly [name: string]: JsonValue };
+  /** Wall clock, ms. */
+  readonly startedAt: number;
+  readonly maxIterations: number;
+}
+
+/** A model's view of an image as JSON: the file part of a user message. */
+export interface ImagePart {
+  readonly type: 'file';
+  readonly mediaType: string;
+  readonly data: { readonly type: 'data'; readonly data: string };
+}
+
+/** What the run machine is asked to do: plain data, the prompt still unread. */
+export interface RunRequest {
+  readonly runId: string;
+  readonly prompt: string;
+  readonly callerId: string;
+  readonly channelId: string;
+  readonly guildId: string;
+  readonly parentRunId: string;
+  readonly inputs: { readonly [name: string]: JsonValue };
+  readonly images: readonly ImagePart[];
+}

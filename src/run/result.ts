@@ -1,0 +1,31 @@
+import type { ErrorData } from './error-data.ts';
+import type { RunStatus } from './finalize.ts';
+import type { Message } from './message.ts';
+import type { PhaseOutput } from './phase.ts';
+import type { Usage } from './usage.ts';
+
+/** How a run ended, without its transcript: what is stored, kept, and handed to a host machine as `output`. */
+export interface RunOutput {
+  readonly runId: string;
+  readonly status: RunStatus;
+  /** The answer; of a run that did not succeed, the last text it had. */
+  readonly output: string;
+  readonly error?: ErrorData;
+  readonly usage: Usage;
+  readonly iterations: number;
+  readonly phases: readonly PhaseOutput[];
+  /** Steered messages that could not be delivered before the end. */
+  readonly undelivered: readonly Message[];
+  /** Whether the run was recorded: without a store none of the promises hold. */
+  readonly durable: boolean;
+}
+
+/** How a run ended. `run.result` gives one, and never rejects. */
+export interface RunResult extends RunOutput {
+  readonly messages: readonly Message[];
+}
+
+/** The terminal outcome as it is stored and delivered. `outcomeId` is the same at each delivery. */
+export interface RunOutcome extends RunOutput {
+  readonly outcomeId: string;
+}

@@ -1,0 +1,107 @@
+import { TranscriptInvalidError } from './errors.ts';
+import { isObject, type JsonObject } from './json.ts';
+import { type GuardCounters, noCounters } from './limits.ts';
+import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from './message.ts';
+import type { OpenCall, OpenStep } from './open-step.ts';
+import type { PhaseOutput } from './phase.ts';
+import { type Definition, type Parked, type Progress, type ToolFacts } from './progress.ts';
+import type { ImagePart } from './request.ts';
+import type { RunOutcome } from './result.ts';
+import { Transcript } from './transcript.ts';
+import { noUsage, type Usage } from './usage.ts';
+
+/** Where a run goes on: a stored record's content, or a history of the host's own. Only `history` is needed. */
+export interface ResumeState {
+  /** The transcript so far. Empty = a fresh start. Calls at its end without results become the open step. */
+  readonly history: readonly Message[];
+  readonly completedPhases?: readonly PhaseOutput[];
+  readonly iteration?: number;
+  readonly usage?: Usage;
+  readonly counters?: GuardCounters;
+  readonly openStep?: OpenStep;
+  readonly attempts?: number;
+  readonly elapsedMs?: number;
+  readonly definition?: Definition;
+  readonly inputs?: JsonObject;
+  readonly images?: readonly ImagePart[];
+  readonly undelivered?: readonly Message[];
+  readonly outcome?: RunOutcome;
+  readonly parked?: Parked;
+}
+
+/**
+ * The progress of a run that goes on.
+ * @param fresh what the run would begin with; its meta and definition are today's
+ * @throws {TranscriptInvalidError} when a result has no call, or a call before the end no result
+ */
+export function resumeProgress(fresh: Progress, resume: ResumeState, tools: ToolFacts = {}): Progress {
+  const history = resume.history.map((message, i) => enterMessage(message, `history[${i}]`));
+  const isFresh = history.length === 0 && !resume.openStep && !resume.completedPhases?.length;
+  const { settled, open } = splitHistory(history, tools);
+  const openStep = resume.openStep ?? open;
+  return {
+    ...fresh,
+    transcript: isFresh ? fresh.transcript : Transcript.of(settled),
+    inputs: resume.inputs ?? fresh.inputs,
+    images: resume.images ?? fresh.images,
+    iteration: resume.iteration ?? 0,
+    completedPhases: resume.completedPhases ?? [],
+    usage: resume.usage ?? noUsage,
+    counters: resume.counters ?? noCounters,
+    attempts: resume.attempts ?? fresh.attempts,
+    elapsedMs: resume.elapsedMs ?? 0,
+    undelivered: resume.undelivered ?? [],
+    ...(openStep ? { openStep } : {}),
+    ...(resume.outcome ? { outcome: resume.outcome } : {}),
+    ...(resume.parked ? { parked: resume.parked } : {}),
+  };
+}
+
+/** Checks that every call has one result, and takes an unanswered step at the end apart from what is settled. */
+function splitHistory(history: readonly Message[], tools: ToolFacts): { settled: readonly Message[]; open?: OpenStep } {
+  let i = 0;
+  while (i < history.length) {
+    const message = history[i] as Message;
+    checkShape(message, i);
+    if (message.role === 'tool') throw new TranscriptInvalidError(`history[${i}]: tool results without a call before them`);
+    const results = new Map<string, ToolOutput>();
+    const next = collectResults(history, i, results);
+    const calls = toolCallsOf(message);
+    if (calls.some((call) => !results.has(call.toolCallId))) {
+      if (next < history.length) throw new TranscriptInvalidError(`history[${i}]: a tool call has no result`);
+      return { settled: history.slice(0, i), open: { message, calls: ledger(message, results, tools) } as OpenStep };
+    }
+    i = next;
+  }
+  return { settled: history };
+}
+
+function checkShape(message: Message, index: number): void {
+  const isText = message.role === 'system' && typeof message.content === 'string';
+  if (isText || (Array.isArray(message.content) && message.content.every(isObject))) return;
+  throw new TranscriptInvalidError(`history[${index}]: a ${String(message.role)} message needs a content of parts`);
+}
+
+function collectResults(history: readonly Message[], start: number, results: Map<string, ToolOutput>): number {
+  const ids = new Set(toolCallsOf(history[start] as Message).map((call) => call.toolCallId));
+  let i = start + 1;
+  for (; history[i]?.role === 'tool'; i++) {
+    for (const part of toolResultsOf(history[i] as Message)) {
+      if (!ids.has(part.toolCallId) || results.has(part.toolCallId)) {
+        throw new TranscriptInvalidError(`history[${i}]: the result of ${JSON.stringify(part.toolCallId)} answers no call`);
+      }
+      results.set(part.toolCallId, part.output);
+    }
+  }
+  return i;
+}
+
+/** Nobody recorded how far an open step of a host's own history came: what has no result counts as under way. */
+function ledger(message: Message, results: ReadonlyMap<string, ToolOutput>, tools: ToolFacts): OpenCall[] {
+  return toolCallsOf(message).map((call): OpenCall => {
+    const result = results.get(call.toolCallId);
+    const effect = Object.hasOwn(tools, call.toolName) ? (tools[call.toolName]?.effect ?? 'once') : 'read';
+    const line = { callId: call.toolCallId, name: call.toolName, input: (call.input ?? null) as OpenCall['input'], effect, attempt: 1 };
+    return result ? { ...line, state: 'done', result } : { ...line, state: 'started' };
+  });
+}

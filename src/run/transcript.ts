@@ -1,0 +1,82 @@
+import { encodeMessage, type Message, toolCallsOf } from './message.ts';
+
+interface Buffer {
+  readonly messages: Message[];
+  /** bytes[i] = UTF-16 code units of the JSON of messages 0..i; a cheap, monotonic measure of the record's size. */
+  readonly sizes: number[];
+  readonly callIds: Set<string>;
+}
+
+/**
+ * The append-only list of a run's messages, as an immutable value: `append` gives a new view in O(1), older views stay
+ * as they were. Views share one buffer; it hides in a private field, so that whoever walks or prints a context
+ * (XState, an inspector, a log) meets a two-field summary and not the conversation.
+ */
+export class Transcript {
+  static readonly empty: Transcript = new Transcript({ messages: [], sizes: [], callIds: new Set() }, 0);
+
+  readonly #buffer: Buffer;
+  readonly length: number;
+
+  private constructor(buffer: Buffer, length: number) {
+    this.#buffer = buffer;
+    this.length = length;
+  }
+
+  /** @param messages messages that have been entered (see `enterMessage`) */
+  static of(messages: readonly Message[]): Transcript {
+    return Transcript.empty.append(...[]).#extend(messages);
+  }
+
+  append(...messages: readonly Message[]): Transcript {
+    return this.#extend(messages);
+  }
+
+  #extend(messages: readonly Message[]): Transcript {
+    const isNewest = this.#buffer.messages.length === this.length && this.length > 0;
+    const buffer = isNewest ? this.#buffer : this.#copy();
+    for (const message of messages) {
+      buffer.messages.push(message);
+      buffer.sizes.push((buffer.sizes.at(-1) ?? 0) + encodeMessage(message).length);
+      for (const call of toolCallsOf(message)) buffer.callIds.add(call.toolCallId);
+    }
+    return new Transcript(buffer, buffer.messages.length);
+  }
+
+  #copy(): Buffer {
+    const messages = this.#buffer.messages.slice(0, this.length);
+    return {
+      messages,
+      sizes: this.#buffer.sizes.slice(0, this.length),
+      callIds: new Set(messages.flatMap((message) => toolCallsOf(message).map((call) => call.toolCallId))),
+    };
+  }
+
+  at(index: number): Message | undefined {
+    const position = index < 0 ? this.length + index : index;
+    return position < this.length ? this.#buffer.messages[position] : undefined;
+  }
+
+  /** A new plain array of the messages from `start` on. */
+  slice(start = 0): Message[] {
+    return this.#buffer.messages.slice(start, this.length);
+  }
+
+  /** Size of the messages' JSON in UTF-16 code units, in O(1). */
+  get size(): number {
+    return this.length === 0 ? 0 : (this.#buffer.sizes[this.length - 1] ?? 0);
+  }
+
+  /** Whether a tool call of this id was ever made. */
+  hasCallId(id: string): boolean {
+    return this.#buffer.callIds.has(id);
+  }
+
+  toJSON(): { messages: number; size: number } {
+    return { messages: this.length, size: this.size };
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return `Transcript(${this.length} messages, ${this.size} chars)`;
+  }
+}

@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+
+/**
+ * Who works on a run: `host|boot|pid namespace|pid|start time|nonce`. All but the nonce say which process it is, so that
+ * another process of the same machine can see that it is gone, without waiting for its lease to run out.
+ */
+export function newOwner(): string {
+  return [...machine(), String(process.pid), startTime(process.pid), randomUUID()].join('|');
+}
+
+/**
+ * Whether an owner is certainly a dead process of this machine: another boot of this host, no process of its pid, or one
+ * that started at another time. Whatever cannot be seen (another host, another container, no /proc) counts as alive.
+ */
+export function isDeadOwner(owner: string): boolean {
+  const [host, boot, namespace, pid = '', started = ''] = owner.split('|');
+  const [ourHost, ourBoot, ourNamespace] = machine();
+  if (host !== ourHost || !boot || !ourBoot) return false;
+  if (boot !== ourBoot) return true;
+  if (namespace !== ourNamespace || !/^[1-9]\d*$/.test(pid)) return false;
+  if (!isRunning(Number(pid))) return true;
+  return started !== '' && startTime(Number(pid)) !== started;
+}
+
+let identity: readonly string[] | undefined;
+
+function machine(): readonly string[] {
+  identity ??= [
+    hostname().replaceAll('|', '_'),
+    read(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()),
+    read(() => readlinkSync('/proc/self/ns/pid')),
+  ];
+  return identity;
+}
+
+/** Field 22 of /proc/<pid>/stat; a zombie (state Z) works on nothing and counts as gone. */
+function startTime(pid: number): string {
+  const fields = read(() => readFileSync(`/proc/${pid}/stat`, 'utf8')).split(') ').at(-1)?.split(' ') ?? [];
+  return fields[0] === 'Z' ? 'zombie' : (fields[19] ?? '');
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+function read(get: () => string): string {
+  try {
+    return get();
+  } catch {
+    return '';
+  }
+}

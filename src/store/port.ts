@@ -1,0 +1,51 @@
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import type { RunDelta } from '../record/delta.ts';
+import type { InterruptedRun } from '../record/interrupted.ts';
+import type { RunOutcome } from '../run/result.ts';
+
+/** The right to write a run's record: whoever holds the highest epoch. `attempts` counts starts without progress. */
+export type Claim = { readonly runId: string; readonly owner: string; readonly epoch: number; readonly attempts: number };
+
+export interface WriteOptions {
+  /** Refuse the write (LeaseLostError) when this is no longer the newest claim. */
+  readonly claim?: Claim | undefined;
+  /** Already aborted = reject and write nothing. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The last entry of a page; the next page begins after it. */
+export type Cursor = { readonly updatedAt: number; readonly runId: string };
+export type ListOptions = { readonly after?: Cursor; readonly limit?: number; readonly signal?: AbortSignal };
+
+/** The four methods that make a store. A record that is there is a run to recover; one that is gone is a run that ended. */
+export interface CheckpointStore {
+  save(record: RunCheckpoint, options?: WriteOptions): Promise<void>;
+  load(runId: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<RunCheckpoint | null>;
+  delete(runId: string, options?: WriteOptions): Promise<void>;
+  /** Ordered by `updatedAt`, then `runId`; a record that cannot be read is listed as quarantined. */
+  listInterrupted(options?: ListOptions): Promise<readonly InterruptedRun[]>;
+}
+
+/** A store that writes only what is new. A revision already there is a success, a gap a RevisionGapError. */
+export interface AppendingStore extends CheckpointStore {
+  append(delta: RunDelta, options?: WriteOptions): Promise<void>;
+}
+
+/** A store that knows who may write. `claim` works before a record exists; null = somebody else holds a live claim. */
+export interface OwningStore extends CheckpointStore {
+  claim(runId: string, owner: string, ttlMs: number): Promise<Claim | null>;
+  renew(claim: Claim, ttlMs: number): Promise<Claim>;
+  release(claim: Claim): Promise<void>;
+}
+
+/** A store that keeps answers after the record is gone, so that a repeated `start` can give them again. */
+export interface OutcomeStore extends CheckpointStore {
+  /** @param untilMs wall clock, ms */
+  keepOutcome(runId: string, outcome: RunOutcome, untilMs: number, options?: WriteOptions): Promise<void>;
+  outcome(runId: string): Promise<RunOutcome | null>;
+}
+
+const has = (store: CheckpointStore, method: string) => typeof (store as never as Record<string, unknown>)[method] === 'function';
+export const isAppending = (store: CheckpointStore): store is AppendingStore => has(store, 'append');
+export const isOwning = (store: CheckpointStore): store is OwningStore => has(store, 'claim');
+export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');

@@ -1,0 +1,129 @@
+import { globSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import * as rules from './tidy/rules.ts';
+import { parse } from './tidy/source.ts';
+
+/** Which area may import which others. An area may always import itself; the longest matching prefix counts. */
+const importTable: rules.ImportTable = {
+  'src/run': [],
+  'src/record': ['src/run'],
+  'src/files': [],
+  'src/store/port': ['src/run', 'src/record'],
+  'src/store': ['src/run', 'src/record', 'src/files'],
+  'src/model': ['src/run'],
+  'src/tool': ['src/run'],
+  machines: ['src/run'],
+  'src/executor': [
+    'src/run',
+    'src/record',
+    'src/store/port',
+    'src/store/checkpointer',
+    'src/store/factory',
+    'src/store/memory',
+    'src/store/owner',
+    'src/model',
+    'src/tool',
+    'machines',
+  ],
+  'src/testing': ['src/run', 'src/record', 'src/store', 'src/model', 'src/tool', 'src/executor'],
+  'src/cli': ['src/index', 'src/store/sqlite*', 'src/run'],
+  'src/index': ['src', '!src/testing', '!src/cli', '!src/store/sqlite*'],
+};
+
+/** Which area may import which package. What is not listed may not be imported at all. */
+const packageTable: rules.PackageTable = {
+  xstate: { from: ['src', 'machines'] },
+  '@xstate/store': { from: ['src'] },
+  '@standard-schema/spec': { from: ['src'], typeOnly: true },
+  '@ai-sdk/provider': { from: ['src'], typeOnly: true },
+  '@cfworker/json-schema': { from: ['src/tool'] },
+  'node:*': { from: ['src'] },
+  'node:sqlite': { from: ['src/store/sqlite*'] },
+};
+
+/** Functions that may take four parameters, because the contract names all four. */
+const fourParameters: readonly string[] = [];
+
+const fileSize = rules.linesPerFile(250);
+const functionSize = rules.linesPerFunction(70);
+const parameterCount = rules.parametersPerFunction(3, fourParameters);
+const imports = rules.importsFollow(importTable);
+const packages = rules.packagesFollow(packageTable);
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const sources = globSync('{src,machines}/**/*.ts', { cwd: root })
+  .map((path) => path.replaceAll('\\', '/'))
+  .sort()
+  .map((path) => parse({ path, text: readFileSync(`${root}/${path}`, 'utf8') }));
+
+const found = (rule: rules.Rule) => report(sources.flatMap(rule));
+const report = (findings: rules.Finding[]) => findings.map((each) => `${each.path}:${each.line} ${each.message}`);
+
+describe('src and machines', () => {
+  test('hold some files to look at', () => expect(sources.length).toBeGreaterThan(0));
+  test('no file is longer than 250 lines', () => expect(found(fileSize)).toEqual([]));
+  test('no function is longer than 70 lines', () => expect(found(functionSize)).toEqual([]));
+  test('no function takes more than 3 parameters', () => expect(found(parameterCount)).toEqual([]));
+  test('each area imports only what the table allows, types included', () => expect(found(imports)).toEqual([]));
+  test('each area imports only its packages, and type packages as types', () => expect(found(packages)).toEqual([]));
+  test('no files import each other in a circle, types included', () =>
+    expect(report(rules.noCycles(sources))).toEqual([]));
+  test('nothing is exported as default', () => expect(found(rules.noDefaultExport)).toEqual([]));
+  test('nothing is exported by a star', () => expect(found(rules.noExportStar)).toEqual([]));
+  test('nothing is typed any', () => expect(found(rules.noAny)).toEqual([]));
+  test('no work is left as a note', () => expect(found(rules.noUnfinishedWork)).toEqual([]));
+  test('files are kebab-case and named by what they hold', () => expect(found(rules.goodNames)).toEqual([]));
+});
+
+describe('machines', () => {
+  test('each state says what it is in a description', () => {
+    const machines = sources.filter(({ path }) => path.startsWith('machines/'));
+    expect(report(machines.flatMap(rules.statesAreDescribed))).toEqual([]);
+  });
+});
+
+describe('the tables', () => {
+  const judge = (rule: rules.Rule, path: string, text: string) => report(rule(parse({ path, text })));
+
+  test.for([
+    ['src/run/a.ts', '../record/x.ts', './x.ts'],
+    ['src/record/a.ts', '../store/x.ts', '../run/x.ts'],
+    ['src/files/a.ts', '../run/x.ts', './x.ts'],
+    ['src/store/port.ts', '../files/x.ts', '../record/x.ts'],
+    ['src/store/file.ts', '../executor/x.ts', '../files/x.ts'],
+    ['src/model/a.ts', '../tool/x.ts', '../run/x.ts'],
+    ['src/tool/a.ts', '../model/x.ts', '../run/x.ts'],
+    ['machines/run.ts', '../src/model/x.ts', '../src/run/x.ts'],
+    ['src/executor/a.ts', '../store/sqlite.ts', '../store/port.ts'],
+    ['src/executor/actors/a.ts', '../../testing/x.ts', '../../../machines/run.ts'],
+    ['src/testing/a.ts', '../cli/x.ts', '../executor/x.ts'],
+    ['src/cli/a.ts', '../executor/x.ts', '../store/sqlite-lock.ts'],
+    ['src/index.ts', './store/sqlite.ts', './store/memory.ts'],
+    ['src/index.ts', '../machines/run.ts', './executor/x.ts'],
+  ] as const)('%s must not import %s, but may import %s', ([path, bad, good]) => {
+    expect(judge(imports, path, `import type { A } from '${bad}';`)).toHaveLength(1);
+    expect(judge(imports, path, `import type { A } from '${good}';`)).toEqual([]);
+  });
+
+  test.for([
+    ['src/run/a.ts', 'zod', '@standard-schema/spec'],
+    ['src/run/a.ts', '@cfworker/json-schema', '@ai-sdk/provider'],
+    ['src/store/file.ts', 'node:sqlite', 'node:fs/promises'],
+    ['src/index.ts', 'pawl/testing', '@xstate/store'],
+    ['machines/run.ts', 'node:fs', 'xstate'],
+    ['src/executor/a.ts', '@cfworker/json-schema', 'xstate'],
+  ] as const)('%s must not import %s, but may import %s', ([path, bad, good]) => {
+    expect(judge(packages, path, `import type { A } from '${bad}';`)).toHaveLength(1);
+    expect(judge(packages, path, `import type { A } from '${good}';`)).toEqual([]);
+  });
+
+  test('a new folder needs a row', () =>
+    expect(judge(imports, 'src/new/a.ts', '')).toEqual(['src/new/a.ts:1 has no row in the import table']));
+
+  test('@ai-sdk/provider and @standard-schema/spec are never loaded at run time', () => {
+    for (const name of ['@ai-sdk/provider', '@standard-schema/spec']) {
+      expect(judge(packages, 'src/run/a.ts', `import { type A } from '${name}';`)).toHaveLength(1);
+    }
+  });
+});

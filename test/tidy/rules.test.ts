@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest';
+import * as rules from './rules.ts';
+import { parse } from './source.ts';
+
+const judge = (rule: rules.Rule, text: string, path = 'src/run/a.ts') =>
+  rule(parse({ path, text })).map(({ line, message }) => `${line}: ${message}`);
+
+const statements = (count: number) => 'x();\n'.repeat(count);
+
+describe('each tidy rule fires on bad code, and leaves good code alone', () => {
+  test('lines of a file, whether or not it ends in a newline', () => {
+    const rule = rules.linesPerFile(250);
+    expect(judge(rule, statements(251))).toEqual(['251: 251 lines, at most 250']);
+    expect(judge(rule, statements(250))).toEqual([]);
+    expect(judge(rule, `${statements(250)}x()`)).toEqual(['251: 251 lines, at most 250']);
+  });
+
+  test('lines of a function, from its first to its last', () => {
+    const rule = rules.linesPerFunction(70);
+    const body = (lines: number) => `{\n${statements(lines - 2)}}`;
+    expect(judge(rule, `\nconst a = () => ${body(71)};`)).toEqual(['2: a has 71 lines, at most 70']);
+    expect(judge(rule, `class A { m() ${body(71)} }`)).toEqual(['1: m has 71 lines, at most 70']);
+    expect(judge(rule, `const o = { m() ${body(71)} };`)).toEqual(['1: m has 71 lines, at most 70']);
+    expect(judge(rule, `function f() ${body(71)}`)).toEqual(['1: f has 71 lines, at most 70']);
+    expect(judge(rule, `setup(() => ${body(71)});`)).toEqual(['1: a function has 71 lines, at most 70']);
+    expect(judge(rule, `function f() ${body(70)}`)).toEqual([]);
+    expect(judge(rule, `setup({\n${'a: 1,\n'.repeat(80)}}).createMachine({\n${'a: 1,\n'.repeat(80)}});`)).toEqual([]);
+  });
+
+  test('parameters of functions and of signatures', () => {
+    const rule = rules.parametersPerFunction(3, ['save']);
+    expect(judge(rule, 'function f(a = 1, { b }, [c], ...d) {}')).toEqual(['1: f has 4 parameters, at most 3']);
+    expect(judge(rule, 'interface A { f(a: 1, b: 1, c: 1, d: 1): 1 }')).toEqual(['1: f has 4 parameters, at most 3']);
+    expect(judge(rule, 'class A { save(a, b, c, d, e) {} }')).toEqual(['1: save has 5 parameters, at most 4']);
+    expect(judge(rule, 'class A { save(a, b, c, d) {} }')).toEqual([]);
+    expect(judge(rule, 'function f(this: A, a, b, c) {}')).toEqual([]);
+    expect(judge(rule, 'type F<A, B, C, D> = (a: A, b: B, c: C) => D;')).toEqual([]);
+  });
+
+  test('imports against the table: every form counts, types too', () => {
+    const rule = rules.importsFollow({ 'src/run': ['src/a', '!src/a/b', 'src/c*'], 'src/run/free': ['src/x'] });
+    const refused = ['1: src/run must not import src/x/y.ts'];
+    expect(judge(rule, "import { y } from '../x/y.ts';")).toEqual(refused);
+    expect(judge(rule, "import '../x/y.ts';")).toEqual(refused);
+    expect(judge(rule, "import type { Y } from '../x/y.ts';")).toEqual(refused);
+    expect(judge(rule, "export type { Y } from '../x/y.ts';")).toEqual(refused);
+    expect(judge(rule, "type Y = import('../x/y.ts').Y;")).toEqual(refused);
+    expect(judge(rule, "await import('../x/y.ts');")).toEqual(refused);
+    expect(judge(rule, "import '../a/b.ts';")).toHaveLength(1);
+    expect(judge(rule, "import '../ab.ts';")).toHaveLength(1);
+    expect(judge(rule, "import './b.ts';\nimport '../a/x.ts';\nimport '../cd.ts';\nawait import(name);")).toEqual([]);
+    expect(judge(rule, "import '../x/y.ts';", 'src/run/free.ts')).toEqual([]);
+    expect(judge(rule, '', 'src/elsewhere.ts')).toEqual(['1: has no row in the import table']);
+  });
+
+  test('packages against the table: unknown ones, wrong places, types loaded as values', () => {
+    const rule = rules.packagesFollow({ 'node:*': { from: ['src'] }, 'node:fs': { from: ['src/store'] } });
+    expect(judge(rule, "import 'zod';")).toEqual(['1: must not import zod']);
+    expect(judge(rule, "await import('node:fs');")).toEqual(['1: must not import node:fs']);
+    expect(judge(rule, "import 'node:fs';", 'src/store/a.ts')).toEqual([]);
+    expect(judge(rule, "import 'node:path';")).toEqual([]);
+    expect(judge(rule, "import 'node:path';", 'machines/a.ts')).toHaveLength(1);
+    const types = rules.packagesFollow({ spec: { from: ['src'], typeOnly: true } });
+    const refused = ['1: spec is for types: write `import type`'];
+    expect(judge(types, "import { type A } from 'spec';")).toEqual(refused);
+    expect(judge(types, "export { a } from 'spec';")).toEqual(refused);
+    expect(judge(types, "import type { A } from 'spec';\nexport type { B } from 'spec/b';")).toEqual([]);
+  });
+
+  test('cycles, through types as well', () => {
+    const file = (name: string, text: string) => parse({ path: `src/run/${name}.ts`, text });
+    const [b, c] = [file('b', "\nimport type { C } from './c.ts';"), file('c', "export { a } from './a.ts';")];
+    expect(rules.noCycles([file('a', "import './b.ts';"), b, c])).toEqual([
+      { path: 'src/run/c.ts', line: 1, message: 'cycle: src/run/a.ts -> src/run/b.ts -> src/run/c.ts -> src/run/a.ts' },
+    ]);
+    expect(rules.noCycles([file('a', "import './a.ts';")])).toHaveLength(1);
+    expect(rules.noCycles([file('a', ''), b, c])).toEqual([]);
+  });
+
+  test('default exports', () => {
+    expect(judge(rules.noDefaultExport, '\nexport default 1;')).toEqual(['2: default export']);
+    expect(judge(rules.noDefaultExport, 'const a = 1;\nexport { a as default };')).toEqual(['2: default export']);
+    expect(judge(rules.noDefaultExport, "export const a = 1;\nexport { default as b } from 'b';")).toEqual([]);
+  });
+
+  test('export stars', () => {
+    expect(judge(rules.noExportStar, "export * from './b.ts';")).toHaveLength(1);
+    expect(judge(rules.noExportStar, "export type * as b from './b.ts';")).toHaveLength(1);
+    expect(judge(rules.noExportStar, "import * as b from './b.ts';\nexport { c } from './b.ts';")).toEqual([]);
+  });
+
+  test('any, at any depth', () => {
+    expect(judge(rules.noAny, '\ntype A = Record<string, (any | B)[]>;')).toEqual(['2: any']);
+    expect(judge(rules.noAny, 'const any: unknown = "any";')).toEqual([]);
+  });
+
+  test('notes about unfinished work', () => {
+    expect(judge(rules.noUnfinishedWork, '\n// TODO: later')).toEqual(['2: TODO']);
+    expect(judge(rules.noUnfinishedWork, '/* FIXME */\n/* XXX */')).toEqual(['1: FIXME', '2: XXX']);
+    expect(judge(rules.noUnfinishedWork, 'const todoList = 1; // todo lists')).toEqual([]);
+  });
+
+  test('names of files and folders', () => {
+    const bad = ['src/run/openStep.ts', 'src/run/open_step.ts', 'src/Run/a.ts', 'src/run/utils.ts', 'src/helpers/a.ts'];
+    for (const path of [...bad, 'src/run/common.ts', 'src/run/manager.ts', 'src/run/types.ts']) {
+      expect(judge(rules.goodNames, '', path)).toHaveLength(1);
+    }
+    expect(judge(rules.goodNames, '', 'src/run/open-step.ts')).toEqual([]);
+  });
+
+  test('states without a description, nested ones and partial ones too', () => {
+    const rule = rules.statesAreDescribed;
+    expect(judge(rule, "s.createMachine({\nstates: {\na: { description: 'A' },\nb: {} } });")).toEqual([
+      '4: state b has no description',
+    ]);
+    expect(judge(rule, "m({ states: { a: { description: 'A', states: { 'b-c': {} } } } });")).toHaveLength(1);
+    expect(judge(rule, 'm({ states: ({ [a]: {} satisfies B }) as const });')).toHaveLength(1);
+    expect(judge(rule, 's.createStateConfig({ on: {} });')).toEqual(['1: createStateConfig has no description']);
+    expect(judge(rule, "m({ states: { ...phases, loop, a: make(), b: { description: '' } } });")).toEqual([]);
+  });
+
+  test('a file that does not parse is an error, not a pass', () => {
+    expect(() => parse({ path: 'src/run/a.ts', text: 'const = 1' })).toThrow(/src\/run\/a.ts does not parse/);
+  });
+});

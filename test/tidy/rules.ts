@@ -1,0 +1,192 @@
+import { isNode, type Node, nameOf, type Source, walk } from './source.ts';
+
+export interface Finding {
+  readonly path: string;
+  readonly line: number;
+  readonly message: string;
+}
+
+export type Rule = (source: Source) => Finding[];
+
+/** For each area of the code (a path prefix): the other areas it may import. `!` takes away, `*` at the end matches any rest. */
+export type ImportTable = Readonly<Record<string, readonly string[]>>;
+
+/** For each package: the areas that may import it. */
+export type PackageTable = Readonly<Record<string, { readonly from: readonly string[]; readonly typeOnly?: boolean }>>;
+
+const functions = new Set([
+  'FunctionDeclaration',
+  'FunctionExpression',
+  'ArrowFunctionExpression',
+  'TSDeclareFunction',
+  'TSEmptyBodyFunctionExpression',
+  'TSMethodSignature',
+  'TSFunctionType',
+  'TSCallSignatureDeclaration',
+  'TSConstructSignatureDeclaration',
+]);
+
+export function linesPerFile(most: number): Rule {
+  return ({ path, text }) => {
+    const lines = text.replace(/\n$/, '').split('\n').length;
+    return lines > most ? [{ path, line: most + 1, message: `${lines} lines, at most ${most}` }] : [];
+  };
+}
+
+export function linesPerFunction(most: number): Rule {
+  return (source) =>
+    collect(source, (node, parent) => {
+      if (!functions.has(node.type)) return undefined;
+      const lines = source.lineAt(node.end) - source.lineAt(node.start) + 1;
+      return lines > most ? `${functionName(node, parent)} has ${lines} lines, at most ${most}` : undefined;
+    });
+}
+
+/** Counts signatures too: an interface that asks for more would force its implementations. */
+export function parametersPerFunction(most: number, mayHaveOneMore: readonly string[]): Rule {
+  return (source) =>
+    collect(source, (node, parent) => {
+      if (!functions.has(node.type)) return undefined;
+      const name = functionName(node, parent);
+      const limit = mayHaveOneMore.includes(name) ? most + 1 : most;
+      const count = children(node.params).filter((param) => nameOf(param) !== 'this').length;
+      return count > limit ? `${name} has ${count} parameters, at most ${limit}` : undefined;
+    });
+}
+
+export function importsFollow(table: ImportTable): Rule {
+  return ({ path, imports }) => {
+    const area = mostSpecific(Object.keys(table), path);
+    if (area === undefined) return [{ path, line: 1, message: 'has no row in the import table' }];
+    const allowed = [area, ...(table[area] ?? [])];
+    return imports
+      .filter(({ target }) => target !== undefined && !isAllowed(target, allowed))
+      .map(({ target, line }) => ({ path, line, message: `${area} must not import ${target}` }));
+  };
+}
+
+export function packagesFollow(table: PackageTable): Rule {
+  return ({ path, imports }) =>
+    imports.flatMap(({ specifier, target, typeOnly, line }) => {
+      if (target !== undefined) return [];
+      const name = mostSpecific(Object.keys(table), specifier);
+      const row = name === undefined ? undefined : table[name];
+      if (row === undefined || !isAllowed(path, row.from)) {
+        return [{ path, line, message: `must not import ${specifier}` }];
+      }
+      const asValue = row.typeOnly === true && !typeOnly;
+      return asValue ? [{ path, line, message: `${specifier} is for types: write \`import type\`` }] : [];
+    });
+}
+
+/** Reports each import that closes a cycle. */
+export function noCycles(sources: readonly Source[]): Finding[] {
+  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const finished = new Set<string>();
+  const findings: Finding[] = [];
+  const visit = (source: Source, trail: readonly string[]): void => {
+    const here = [...trail, source.path];
+    for (const { target, line } of source.imports) {
+      const next = target === undefined ? undefined : byPath.get(target);
+      if (next === undefined || finished.has(next.path)) continue;
+      const from = here.indexOf(next.path);
+      if (from === -1) visit(next, here);
+      else findings.push({ path: source.path, line, message: `cycle: ${[...here.slice(from), target].join(' -> ')}` });
+    }
+    finished.add(source.path);
+  };
+  for (const source of sources) if (!finished.has(source.path)) visit(source, []);
+  return findings;
+}
+
+export const noDefaultExport: Rule = (source) =>
+  collect(source, (node) => {
+    const named = node.type === 'ExportSpecifier' && nameOf(node.exported) === 'default';
+    return named || node.type === 'ExportDefaultDeclaration' ? 'default export' : undefined;
+  });
+
+export const noExportStar: Rule = (source) =>
+  collect(source, ({ type }) => (type === 'ExportAllDeclaration' ? 'export *: name what is exported' : undefined));
+
+export const noAny: Rule = (source) => collect(source, ({ type }) => (type === 'TSAnyKeyword' ? 'any' : undefined));
+
+export const noUnfinishedWork: Rule = ({ path, text }) =>
+  text.split('\n').flatMap((content, index) => {
+    const mark = /\b(?:TODO|FIXME|XXX)\b/.exec(content)?.[0];
+    return mark === undefined ? [] : [{ path, line: index + 1, message: mark }];
+  });
+
+export const goodNames: Rule = ({ path }) => {
+  const finding = (message: string) => [{ path, line: 1, message }];
+  const names = path.replace(/\.ts$/, '').split('/');
+  if (!names.every((name) => /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name))) return finding('is not kebab-case');
+  const vague = names.find((name) => /^(?:utils?|helpers?|common|managers?|types?)$/.test(name));
+  return vague === undefined ? [] : finding(`"${vague}" does not say what the file holds`);
+};
+
+/** Looks at the literals under `states` and at those handed to `createStateConfig`; spreads and names are taken on trust. */
+export const statesAreDescribed: Rule = (source) => {
+  const findings: Finding[] = [];
+  const check = (name: string, state: unknown): void => {
+    const config = withoutAssertions(state);
+    if (config?.type !== 'ObjectExpression' || property(config, 'description') !== undefined) return;
+    findings.push({ path: source.path, line: source.lineAt(config.start), message: `${name} has no description` });
+  };
+  walk(source.program, (node) => {
+    if (node.type === 'ObjectExpression') {
+      const states = withoutAssertions(property(node, 'states')?.value);
+      for (const state of children(states?.properties))
+        check(`state ${nameOf(state.key) ?? '[computed]'}`, state.value);
+    }
+    if (node.type === 'CallExpression' && calleeName(node) === 'createStateConfig') {
+      check('createStateConfig', children(node.arguments)[0]);
+    }
+  });
+  return findings;
+};
+
+function collect(source: Source, judge: (node: Node, parent: Node | undefined) => string | undefined): Finding[] {
+  const findings: Finding[] = [];
+  walk(source.program, (node, parent) => {
+    const message = judge(node, parent);
+    if (message !== undefined) findings.push({ path: source.path, line: source.lineAt(node.start), message });
+  });
+  return findings;
+}
+
+function functionName(node: Node, parent: Node | undefined): string {
+  const name = nameOf(node.id) ?? nameOf(node.key) ?? nameOf(parent?.key) ?? nameOf(parent?.id);
+  return name ?? 'a function';
+}
+
+function matches(path: string, pattern: string): boolean {
+  if (pattern.endsWith('*')) return path.startsWith(pattern.slice(0, -1));
+  return path === pattern || path === `${pattern}.ts` || path.startsWith(`${pattern}/`);
+}
+
+function mostSpecific(patterns: readonly string[], path: string): string | undefined {
+  return patterns.filter((pattern) => matches(path, pattern)).sort((a, b) => b.length - a.length)[0];
+}
+
+function isAllowed(path: string, patterns: readonly string[]): boolean {
+  const [takenAway, given] = [patterns.filter((p) => p.startsWith('!')), patterns.filter((p) => !p.startsWith('!'))];
+  return given.some((p) => matches(path, p)) && !takenAway.some((p) => matches(path, p.slice(1)));
+}
+
+function children(value: unknown): Node[] {
+  return Array.isArray(value) ? value.filter(isNode) : [];
+}
+
+function property(object: Node, key: string): Node | undefined {
+  return children(object.properties).find((each) => each.type === 'Property' && nameOf(each.key) === key);
+}
+
+function calleeName({ callee }: Node): string | undefined {
+  return isNode(callee) ? (nameOf(callee) ?? nameOf(callee.property)) : undefined;
+}
+
+function withoutAssertions(value: unknown): Node | undefined {
+  if (!isNode(value)) return undefined;
+  const wrappers = ['TSAsExpression', 'TSSatisfiesExpression', 'ParenthesizedExpression'];
+  return wrappers.includes(value.type) ? withoutAssertions(value.expression) : value;
+}

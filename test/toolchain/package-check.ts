@@ -1,0 +1,76 @@
+// What a user gets: packs the package, lints the tarball, installs it in an empty folder and imports every door.
+import { execFileSync } from 'node:child_process';
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const MAX_PACKAGES = 8;
+const MAX_BYTES = 8_000_000;
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const manifest: { name: string; exports: Record<string, unknown> } = readJson(join(root, 'package.json'));
+// npm and the linters are started by `env node`: let them find the Node that runs this file.
+const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}` };
+
+const folder = mkdtempSync(join(tmpdir(), 'pawl-package-'));
+try {
+  const tarball = pack();
+  lint(tarball);
+  const consumer = install(tarball);
+  importEveryDoor(consumer);
+  weigh(consumer);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function pack(): string {
+  run(root, 'npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder]);
+  const [tarball] = globSync('*.tgz', { cwd: folder });
+  if (tarball === undefined) throw new Error(`npm pack has left no tarball in ${folder}`);
+  return join(folder, tarball);
+}
+
+function lint(tarball: string): void {
+  const bin = join(root, 'node_modules', '.bin');
+  run(root, join(bin, 'publint'), ['run', tarball, '--strict']);
+  run(root, join(bin, 'attw'), [tarball, '--profile', 'esm-only', '--no-definitely-typed', '--no-emoji']);
+}
+
+function install(tarball: string): string {
+  const consumer = mkdtempSync(join(folder, 'consumer-'));
+  writeFileSync(join(consumer, 'package.json'), '{ "private": true, "type": "module" }\n');
+  run(consumer, 'npm', ['install', tarball, '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']);
+  return consumer;
+}
+
+function importEveryDoor(consumer: string): void {
+  for (const subpath of Object.keys(manifest.exports)) {
+    const specifier = manifest.name + subpath.slice(1);
+    const attributes = subpath.endsWith('.json') ? ", { with: { type: 'json' } }" : '';
+    const program = `
+      const names = Object.keys(await import('${specifier}'${attributes}));
+      if (names.length === 0) throw new Error('${specifier} exports nothing');
+      console.log('${specifier}: ' + names.length + ' exports');`;
+    run(consumer, process.execPath, ['--input-type=module', '--eval', program]);
+  }
+}
+
+function weigh(consumer: string): void {
+  const modules = join(consumer, 'node_modules');
+  const lockfile: { packages: object } = readJson(join(modules, '.package-lock.json'));
+  const packages = Object.keys(lockfile.packages).length;
+  const files = globSync('**/*', { cwd: modules }).map((file) => statSync(join(modules, file)));
+  const bytes = files.reduce((sum, stat) => sum + (stat.isFile() ? stat.size : 0), 0);
+  console.log(`installed: ${packages} packages, ${(bytes / 1e6).toFixed(1)} MB`);
+  if (packages > MAX_PACKAGES) throw new Error(`a user gets ${packages} packages, at most ${MAX_PACKAGES}`);
+  if (bytes > MAX_BYTES) throw new Error(`a user gets ${bytes} bytes, at most ${MAX_BYTES}`);
+}
+
+function run(cwd: string, command: string, args: readonly string[]): void {
+  execFileSync(command, args, { cwd, env, stdio: 'inherit' });
+}
+
+function readJson<T>(path: string): T {
+  return JSON.parse(readFileSync(path, 'utf8'));
+}

@@ -1,0 +1,23 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const fromRoot = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
+
+export default defineConfig({
+  root: fromRoot(''),
+  resolve: {
+    // Tests run against the sources. The same four doors stand in test/tsconfig.json and in package.json's exports.
+    alias: [
+      { find: /^pawl$/, replacement: fromRoot('src/index.ts') },
+      { find: /^pawl\/testing$/, replacement: fromRoot('src/testing/index.ts') },
+      { find: /^pawl\/machines$/, replacement: fromRoot('machines/index.ts') },
+      { find: /^pawl\/stores\/sqlite$/, replacement: fromRoot('src/store/sqlite.ts') },
+    ],
+  },
+  test: {
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/bench/**'],
+    testTimeout: 20_000,
+    coverage: { provider: 'v8', include: ['src/**/*.ts', 'machines/**/*.ts'], reporter: ['text', 'html'] },
+  },
+});

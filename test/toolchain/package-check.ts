@@ -1,5 +1,5 @@
 // What a user gets: packs the package, lints the tarball, installs it in an empty folder and imports every door.
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -68,7 +68,8 @@ function weigh(consumer: string): void {
 }
 
 function run(cwd: string, command: string, args: readonly string[]): void {
-  execFileSync(command, args, { cwd, env, stdio: 'inherit' });
+  const { status, error } = spawnSync(command, args, { cwd, env, stdio: 'inherit' });
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ended with ${status}`, { cause: error });
 }
 
 function readJson<T>(path: string): T {

@@ -2,7 +2,7 @@ import { encodeMessage, type Message, toolCallsOf } from './message.ts';
 
 interface Buffer {
   readonly messages: Message[];
-  /** bytes[i] = UTF-16 code units of the JSON of messages 0..i; a cheap, monotonic measure of the record's size. */
+  /** sizes[i] = bytes of the JSON of messages 0..i. */
   readonly sizes: number[];
   readonly callIds: Set<string>;
 }
@@ -25,7 +25,7 @@ export class Transcript {
 
   /** @param messages messages that have been entered (see `enterMessage`) */
   static of(messages: readonly Message[]): Transcript {
-    return Transcript.empty.append(...[]).#extend(messages);
+    return Transcript.empty.#extend(messages);
   }
 
   append(...messages: readonly Message[]): Transcript {
@@ -37,7 +37,7 @@ export class Transcript {
     const buffer = isNewest ? this.#buffer : this.#copy();
     for (const message of messages) {
       buffer.messages.push(message);
-      buffer.sizes.push((buffer.sizes.at(-1) ?? 0) + encodeMessage(message).length);
+      buffer.sizes.push((buffer.sizes.at(-1) ?? 0) + Buffer.byteLength(encodeMessage(message)));
       for (const call of toolCallsOf(message)) buffer.callIds.add(call.toolCallId);
     }
     return new Transcript(buffer, buffer.messages.length);
@@ -62,7 +62,7 @@ export class Transcript {
     return this.#buffer.messages.slice(start, this.length);
   }
 
-  /** Size of the messages' JSON in UTF-16 code units, in O(1). */
+  /** Bytes of the messages' JSON, in O(1). */
   get size(): number {
     return this.length === 0 ? 0 : (this.#buffer.sizes[this.length - 1] ?? 0);
   }
@@ -77,6 +77,6 @@ export class Transcript {
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
-    return `Transcript(${this.length} messages, ${this.size} chars)`;
+    return `Transcript(${this.length} messages, ${this.size} bytes)`;
   }
 }

@@ -1,0 +1,42 @@
+import type { JsonObject } from '../run/json.ts';
+import { enterMessage, type Message } from '../run/message.ts';
+import type { Progress } from '../run/progress.ts';
+import type { ImagePart } from '../run/request.ts';
+import { Transcript } from '../run/transcript.ts';
+import { type RunHead, variablePart } from './checkpoint.ts';
+
+/**
+ * What the runtime hands to `Checkpointer.save`: a record without its meta and without a clock.
+ * `messages` is a plain array; the runtime makes it only when somebody reads it.
+ */
+export interface RunCheckpointState extends Partial<Omit<RunHead, 'version' | 'meta' | 'updatedAt' | 'revision' | 'iteration'>> {
+  readonly messages?: readonly Message[];
+  readonly iteration: number;
+  readonly inputs?: JsonObject;
+  readonly images?: readonly ImagePart[];
+}
+
+const transcripts = new WeakMap<object, Transcript>();
+
+/** The state of a run at this moment. @param elapsedMs its working time so far, ms */
+export function stateOf(progress: Progress, elapsedMs: number): RunCheckpointState {
+  const state = {
+    ...variablePart(progress),
+    elapsedMs: Math.round(elapsedMs),
+    ...(Object.keys(progress.inputs).length > 0 ? { inputs: progress.inputs } : {}),
+    ...(progress.images.length > 0 ? { images: progress.images } : {}),
+    get messages() {
+      return progress.transcript.slice();
+    },
+  };
+  transcripts.set(state, progress.transcript);
+  return state;
+}
+
+/** The transcript behind a state: the runtime's own, or one made of a host's plain array. */
+export function transcriptOf(state: RunCheckpointState): { transcript: Transcript; isOurs: boolean } {
+  const transcript = transcripts.get(state);
+  if (transcript) return { transcript, isOurs: true };
+  const messages = (state.messages ?? []).map((message, i) => enterMessage(message, `messages[${i}]`));
+  return { transcript: Transcript.of(messages), isOurs: false };
+}

@@ -1,0 +1,163 @@
+import type { RunCheckpointState } from '../record/state.ts';
+import { type Clock, systemClock } from '../run/clock.ts';
+import type { RunCheckpointMeta } from '../run/request.ts';
+import type { CheckpointStore, Claim } from './port.ts';
+import { type Landed, RecordWriter } from './record-writer.ts';
+
+/** Records one run. A host's own needs only `save`, `complete` and `fail`. */
+export interface Checkpointer {
+  /** Whether what it saves survives; absent = true. */
+  readonly durable?: boolean;
+  /** Resolves when the state is durable; at once when the throttle put it off. Rejects with the store's error. */
+  save(state: RunCheckpointState, options?: { readonly force?: boolean }): Promise<void>;
+  /** The run succeeded: its record goes, and no later save can bring it back. */
+  complete(): Promise<void>;
+  /** The run failed for good: its record goes. */
+  fail(error: unknown): Promise<void>;
+}
+
+export interface CheckpointerOptions {
+  /** Least time between two unforced writes, ms. 0 = write each. */
+  readonly throttleMs?: number;
+  readonly clock?: Clock;
+  readonly claim?: Claim | undefined;
+  readonly maxRecordBytes?: number;
+  /** Deadline of one store call, ms. */
+  readonly timeoutMs?: number;
+  /** What the store already holds of this run. */
+  readonly landed?: Landed | undefined;
+  /** Told when the late write of a throttled state failed; it is tried again when the next window ends. */
+  readonly onFlushError?: ((error: unknown) => void) | undefined;
+}
+
+export const DEFAULT_MAX_RECORD_BYTES = 64 * 2 ** 20;
+
+/**
+ * The checkpointer of one run on a store. Writes are serialised and the newest state wins; unforced saves within
+ * `throttleMs` of the last successful write are put off to the end of that window, never dropped.
+ *
+ * @param store undefined = nothing is recorded and every method succeeds
+ * @example const checkpointer = createCheckpointer(store, meta, { throttleMs: 1_000 })
+ */
+export function createCheckpointer(
+  store: CheckpointStore | undefined,
+  meta: RunCheckpointMeta,
+  options: CheckpointerOptions = {},
+): Checkpointer {
+  return store ? new StoreCheckpointer(store, meta, options) : { durable: false, save: noop, complete: noop, fail: noop };
+}
+
+async function noop(): Promise<void> {}
+
+interface Waiting {
+  state: RunCheckpointState;
+  isForced: boolean;
+  readonly landed: PromiseWithResolvers<void>;
+}
+
+class StoreCheckpointer implements Checkpointer {
+  readonly durable = true;
+  readonly #writer: RecordWriter;
+  readonly #clock: Clock;
+  readonly #throttleMs: number;
+  readonly #onFlushError: ((error: unknown) => void) | undefined;
+  #lastSuccess: number | undefined;
+  #inFlight: Promise<void> | undefined;
+  #waiting: Waiting | undefined;
+  #deferred: RunCheckpointState | undefined;
+  #timer: unknown;
+  #sealed: Promise<void> | undefined;
+
+  constructor(store: CheckpointStore, meta: RunCheckpointMeta, options: CheckpointerOptions) {
+    const { clock = systemClock, claim, landed, timeoutMs = 30_000, maxRecordBytes = DEFAULT_MAX_RECORD_BYTES } = options;
+    this.#clock = clock;
+    this.#throttleMs = options.throttleMs ?? 0;
+    this.#onFlushError = options.onFlushError;
+    this.#writer = new RecordWriter(store, meta, { clock, claim, landed, timeoutMs, maxRecordBytes });
+  }
+
+  save(state: RunCheckpointState, { force = false }: { readonly force?: boolean } = {}): Promise<void> {
+    if (this.#sealed) return Promise.resolve();
+    if (this.#inFlight) return this.#wait(state, force);
+    if (!force && this.#windowLeft() > 0) return this.#defer(state);
+    return this.#write(state);
+  }
+
+  complete(): Promise<void> {
+    this.#sealed ??= this.#seal();
+    return this.#sealed;
+  }
+
+  fail(_error: unknown): Promise<void> {
+    return this.complete();
+  }
+
+  /** One state waits while another is being written; a newer one takes its place, and both callers hear of the newer. */
+  #wait(state: RunCheckpointState, isForced: boolean): Promise<void> {
+    if (this.#waiting) {
+      this.#waiting.state = state;
+      this.#waiting.isForced ||= isForced;
+    } else {
+      this.#waiting = { state, isForced, landed: Promise.withResolvers() };
+    }
+    return this.#waiting.landed.promise;
+  }
+
+  #defer(state: RunCheckpointState): Promise<void> {
+    this.#deferred = state;
+    this.#timer ??= this.#clock.setTimeout(() => this.#flush(), this.#windowLeft());
+    return Promise.resolve();
+  }
+
+  #flush(): void {
+    this.#timer = undefined;
+    const state = this.#deferred;
+    if (!state || this.#sealed) return;
+    this.save(state, { force: true }).catch((error: unknown) => {
+      this.#onFlushError?.(error);
+      if (!this.#sealed && !this.#waiting && !this.#inFlight) {
+        this.#deferred = state;
+        this.#timer ??= this.#clock.setTimeout(() => this.#flush(), this.#throttleMs);
+      }
+    });
+  }
+
+  #write(state: RunCheckpointState): Promise<void> {
+    this.#deferred = undefined;
+    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const startedAt = this.#clock.monotonic();
+    const write = this.#writer.write(state).then(() => {
+      this.#lastSuccess = startedAt;
+    });
+    this.#inFlight = write;
+    write.then(
+      () => this.#next(),
+      () => this.#next(),
+    );
+    return write;
+  }
+
+  #next(): void {
+    this.#inFlight = undefined;
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (!waiting) return;
+    const isPutOff = !waiting.isForced && this.#windowLeft() > 0;
+    if (this.#sealed) waiting.landed.resolve();
+    else waiting.landed.resolve(isPutOff ? this.#defer(waiting.state) : this.#write(waiting.state));
+  }
+
+  /** How much of the throttle's window is left, ms. It begins with the last write that succeeded. */
+  #windowLeft(): number {
+    if (this.#throttleMs <= 0 || this.#lastSuccess === undefined) return 0;
+    return this.#lastSuccess + this.#throttleMs - this.#clock.monotonic();
+  }
+
+  async #seal(): Promise<void> {
+    this.#deferred = undefined;
+    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
+    await this.#inFlight?.catch(() => {});
+    await this.#writer.delete();
+  }
+}

@@ -1,0 +1,137 @@
+import { RECORD_VERSION, type RunHead } from '../record/checkpoint.ts';
+import type { RunDelta } from '../record/delta.ts';
+import { type RunCheckpointState, transcriptOf } from '../record/state.ts';
+import type { Clock } from '../run/clock.ts';
+import { withDeadline } from '../run/deadline.ts';
+import { RecordTooLargeError } from '../run/errors.ts';
+import { hasCode } from '../run/error-data.ts';
+import { noCounters } from '../run/limits.ts';
+import { encodeMessage } from '../run/message.ts';
+import type { RunCheckpointMeta } from '../run/request.ts';
+import type { Transcript } from '../run/transcript.ts';
+import { noUsage } from '../run/usage.ts';
+import { type CheckpointStore, type Claim, isAppending, type WriteOptions } from './port.ts';
+
+/** What the store is known to hold of a run. */
+export interface Landed {
+  readonly revision: number;
+  readonly messages: number;
+}
+
+export interface WriterOptions {
+  readonly clock: Clock;
+  readonly claim?: Claim | undefined;
+  readonly maxRecordBytes: number;
+  /** Deadline of one store call, ms. */
+  readonly timeoutMs: number;
+  /** What the store holds already: a resumed run goes on with deltas instead of writing its whole record again. */
+  readonly landed?: Landed | undefined;
+}
+
+/**
+ * Writes one run's states, one at a time: what is new where the store appends, the whole record where it does not.
+ *
+ * A write that failed may have landed all the same. Its delta is kept and sent again, byte for byte, before anything
+ * newer: the revision tells the store whether it has it already. Nothing is ever lost or doubled by an unclear answer.
+ */
+export class RecordWriter {
+  readonly #store: CheckpointStore;
+  readonly #meta: RunCheckpointMeta;
+  readonly #options: WriterOptions;
+  #landed: Landed | undefined;
+  #unclear: RunDelta | undefined;
+
+  constructor(store: CheckpointStore, meta: RunCheckpointMeta, options: WriterOptions) {
+    this.#store = store;
+    this.#meta = meta;
+    this.#options = options;
+    this.#landed = options.landed;
+  }
+
+  async write(state: RunCheckpointState): Promise<void> {
+    const { transcript, isOurs } = transcriptOf(state);
+    if (this.#unclear) await this.#send(this.#unclear);
+    const revision = (this.#landed?.revision ?? 0) + 1;
+    const head = this.#headOf(state, revision);
+    this.#checkSize(head, transcript);
+    const canAppend = isOurs && this.#landed !== undefined && isAppending(this.#store);
+    if (!canAppend) return this.#saveWhole(state, head, transcript);
+    const from = this.#landed?.messages ?? 0;
+    const delta: RunDelta = { runId: this.#meta.runId, revision, from, messages: transcript.slice(from), head };
+    try {
+      await this.#send(delta);
+    } catch (error) {
+      if (!hasCode(error, 'REVISION_GAP')) throw error;
+      await this.#saveWhole(state, head, transcript);
+    }
+  }
+
+  async delete(): Promise<void> {
+    await this.#bounded('store.delete', this.#store.delete(this.#meta.runId, this.#writeOptions()));
+  }
+
+  async #send(delta: RunDelta): Promise<void> {
+    if (!isAppending(this.#store)) return;
+    this.#unclear = delta;
+    try {
+      await this.#bounded('store.append', this.#store.append(delta, this.#writeOptions()));
+    } catch (error) {
+      if (hasCode(error, 'REVISION_GAP')) this.#unclear = undefined;
+      throw error;
+    }
+    this.#unclear = undefined;
+    this.#landed = { revision: delta.revision, messages: delta.from + delta.messages.length };
+  }
+
+  async #saveWhole(state: RunCheckpointState, head: RunHead, transcript: Transcript): Promise<void> {
+    const { inputs, images } = state;
+    const record = { ...head, messages: transcript.slice(), ...(inputs ? { inputs } : {}), ...(images ? { images } : {}) };
+    await this.#bounded('store.save', this.#store.save(record, this.#writeOptions()));
+    this.#unclear = undefined;
+    this.#landed = { revision: head.revision, messages: transcript.length };
+  }
+
+  #headOf(state: RunCheckpointState, revision: number): RunHead {
+    const { messages: _, inputs: __, images: ___, ...fields } = withoutMessages(state);
+    return {
+      version: RECORD_VERSION,
+      meta: this.#meta,
+      completedPhases: [],
+      usage: noUsage,
+      attempts: this.#options.claim?.attempts ?? 0,
+      counters: noCounters,
+      ...fields,
+      updatedAt: this.#options.clock.now(),
+      revision,
+    };
+  }
+
+  #checkSize(head: RunHead, transcript: Transcript): void {
+    const { maxRecordBytes } = this.#options;
+    const size = transcript.size + Buffer.byteLength(JSON.stringify(head));
+    if (size <= maxRecordBytes) return;
+    const sizes = transcript.slice().map((message) => Buffer.byteLength(encodeMessage(message)));
+    const largest = Math.max(0, ...sizes);
+    throw new RecordTooLargeError(
+      `the record of ${this.#meta.runId} would have ${size} bytes, maxRecordBytes is ${maxRecordBytes}; ` +
+        `its largest message, number ${sizes.indexOf(largest)}, has ${largest} bytes`,
+    );
+  }
+
+  #writeOptions(): WriteOptions {
+    return this.#options.claim ? { claim: this.#options.claim } : {};
+  }
+
+  #bounded(what: string, answer: Promise<void>): Promise<void> {
+    return withDeadline(answer, { ms: this.#options.timeoutMs, clock: this.#options.clock, what });
+  }
+}
+
+/** Spreading a state would read its lazy `messages`, which is the whole transcript. */
+function withoutMessages(state: RunCheckpointState): RunCheckpointState {
+  const fields: Record<string, unknown> = {};
+  for (const key of Object.keys(state)) {
+    if (key !== 'messages') fields[key] = state[key as keyof RunCheckpointState];
+  }
+  return fields as unknown as RunCheckpointState;
+}

@@ -1,3 +1,4 @@
+import { toErrorData } from '../run/error-data.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { RunHead } from './checkpoint.ts';
 
@@ -22,6 +23,8 @@ export type InterruptedRun =
       readonly status: 'quarantined';
       /** The error code, and what was found. */
       readonly reason: string;
+      /** When it was last written, where the store can tell: the next page of a list begins after it. */
+      readonly updatedAt?: number;
     };
 
 /** The line that a list shows for a record. @param owner who holds a live claim on it, when somebody does */
@@ -37,4 +40,13 @@ export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
     ...(owner === undefined ? {} : { owner }),
     ...(head.parked ? { reason: head.parked.reason } : {}),
   };
+}
+
+/** The line that a list shows for a record that cannot be read. @param error what reading it threw */
+export function quarantinedRun(
+  at: { readonly runId: string; readonly updatedAt: number },
+  error: unknown,
+): InterruptedRun {
+  const { code, message } = toErrorData(error, 'CHECKPOINT_CORRUPT');
+  return { runId: at.runId, status: 'quarantined', reason: `${code}: ${message}`, updatedAt: at.updatedAt };
 }

@@ -1,0 +1,70 @@
+import { LeaseLostError, RunOwnedElsewhereError } from '../run/errors.ts';
+import { isDeadOwner } from './owner.ts';
+import type { Claim } from './port.ts';
+
+/** What a store keeps of a run's ownership. It outlives a release: epoch and attempts go on counting. */
+export interface Lease {
+  /** Null once it was released. */
+  readonly owner: string | null;
+  readonly epoch: number;
+  /** On the store's own lease clock, ms. */
+  readonly expiresAt: number;
+  readonly attempts: number;
+}
+
+/** Who asks for the lease, and where the counting goes on when the run has none yet. */
+export interface LeaseRequest {
+  readonly owner: string;
+  readonly now: number;
+  readonly ttlMs: number;
+  /** The epoch that a kept outcome remembers. */
+  readonly lastEpoch: number;
+  /** The attempts that the record counts. */
+  readonly lastAttempts: number;
+}
+
+/** Whether somebody holds the run: not released, not expired, and not certainly dead. */
+export function isHeld(lease: Lease | undefined, now: number): lease is Lease & { readonly owner: string } {
+  return lease !== undefined && lease.owner !== null && lease.expiresAt > now && !isDeadOwner(lease.owner);
+}
+
+/** The lease of a new owner, or null when somebody else holds the run. Each grant counts as one more attempt. */
+export function grantLease(lease: Lease | undefined, request: LeaseRequest): Lease | null {
+  const { owner, now, ttlMs } = request;
+  if (lease?.owner !== owner && isHeld(lease, now)) return null;
+  return {
+    owner,
+    epoch: (lease?.epoch ?? request.lastEpoch) + 1,
+    expiresAt: now + ttlMs,
+    attempts: (lease?.attempts ?? request.lastAttempts) + 1,
+  };
+}
+
+/** Whether a claim is the newest of its run. One that ran out is, as long as nobody else took the run. */
+export function isNewest(lease: Lease | undefined, claim: Claim): boolean {
+  return lease?.owner === claim.owner && lease.epoch === claim.epoch;
+}
+
+/** @throws {LeaseLostError} when the claim is not the newest of its run */
+export function checkClaim(lease: Lease | undefined, claim: Claim): Lease {
+  if (lease !== undefined && isNewest(lease, claim)) return lease;
+  const found = lease === undefined ? 'the run has no claim any more' : `the newest claim has epoch ${lease.epoch}`;
+  throw new LeaseLostError(
+    `run ${claim.runId}: the claim with epoch ${claim.epoch} is lost (${found}); stop working on it`,
+  );
+}
+
+/**
+ * Whether a write may go on. Without a claim it may when nobody holds the run.
+ * @throws {LeaseLostError} when its claim is not the newest
+ * @throws {RunOwnedElsewhereError} when it has none and the run is held
+ */
+export function checkWrite(
+  lease: Lease | undefined,
+  write: { runId: string; claim: Claim | undefined; now: number },
+): void {
+  if (write.claim) checkClaim(lease, write.claim);
+  else if (isHeld(lease, write.now)) {
+    throw new RunOwnedElsewhereError(`run ${write.runId} is held by ${lease.owner}; claim it before writing`);
+  }
+}

@@ -1,0 +1,176 @@
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4StreamPart,
+  LanguageModelV4StreamResult,
+} from '@ai-sdk/provider';
+import type { Clock } from '../run/clock.ts';
+import { readProperty, toErrorData } from '../run/error-data.ts';
+import { ModelError } from '../run/errors.ts';
+import type { Message } from '../run/message.ts';
+import type { ModelReply } from '../run/reply.ts';
+import type { Model } from './port.ts';
+import { promptOf } from './prompt.ts';
+import { ReplyCollector } from './reply-collector.ts';
+import { StallWatch } from './stall-watch.ts';
+
+/** One model call. Times in milliseconds. */
+export interface ModelRequest {
+  /** The system prompt; '' = none. */
+  readonly system: string;
+  readonly messages: readonly Message[];
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** From the call to the first content of the answer. */
+  readonly firstChunkMs: number;
+  /** From one piece of content to the next. */
+  readonly chunkGapMs: number;
+  /** Told of each piece of text as it arrives. What it throws is swallowed. */
+  readonly onDelta?: (delta: { type: 'text' | 'reasoning'; text: string }) => void;
+  readonly maxOutputTokens?: number;
+}
+
+type Reader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
+
+/** A stream whose parts are all there already would keep timers and other runs waiting: it yields this often. */
+const PARTS_PER_TURN = 256;
+/** What may follow the finish part and is still read, so that wrappers of the stream see it close. */
+const PARTS_AFTER_FINISH = 16;
+
+/**
+ * Calls a model and waits for the whole reply, reading it as a stream.
+ *
+ * @throws the signal's reason, at once, when the signal is aborted, whether or not the model obeys it
+ * @throws {ModelStalledError} when no content came for too long
+ * @throws {ModelError} for all else: the model threw (see `cause`), its stream broke off or reported an error
+ */
+export function callModel(model: Model, request: ModelRequest): Promise<ModelReply> {
+  return new ModelCall(request).run(model);
+}
+
+class ModelCall {
+  readonly #request: ModelRequest;
+  readonly #controller = new AbortController();
+  readonly #collector = new ReplyCollector();
+  #watch: StallWatch | undefined;
+  #reader: Reader | undefined;
+  #reject: (error: unknown) => void = () => {};
+  #isOver = false;
+
+  constructor(request: ModelRequest) {
+    this.#request = request;
+  }
+
+  run(model: Model): Promise<ModelReply> {
+    const { signal, clock } = this.#request;
+    if (signal.aborted) return Promise.reject(signal.reason);
+    return new Promise((resolve, reject) => {
+      this.#reject = reject;
+      signal.addEventListener('abort', this.#onAbort);
+      this.#watch = new StallWatch(clock, this.#request, (error) => this.#fail(error));
+      this.#read(model).then(
+        (reply) => {
+          if (this.#end()) resolve(reply);
+        },
+        (error) => this.#fail(asModelError(error)),
+      );
+    });
+  }
+
+  readonly #onAbort = (): void => this.#fail(this.#request.signal.reason);
+
+  /** Whoever ends the call first decides how; everything later is nobody's business. */
+  #end(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#watch?.stop();
+    this.#request.signal.removeEventListener('abort', this.#onAbort);
+    return true;
+  }
+
+  #fail(error: unknown): void {
+    if (!this.#end()) return;
+    this.#reject(error);
+    this.#controller.abort(error);
+    if (this.#reader !== undefined) cancel(this.#reader, error);
+  }
+
+  async #read(model: Model): Promise<ModelReply> {
+    const reader = readerOf(await model.doStream(this.#options()));
+    this.#reader = reader;
+    if (this.#isOver) cancel(reader, this.#controller.signal.reason);
+    for (let count = 1; !this.#isOver; count++) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      this.#take(value);
+      if (this.#collector.isFinished) {
+        drain(reader);
+        break;
+      }
+      if (count % PARTS_PER_TURN === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    return this.#collector.reply();
+  }
+
+  #take(part: LanguageModelV4StreamPart): void {
+    if (this.#isOver) return;
+    if (this.#collector.add(part)) this.#watch?.content();
+    if (part.type !== 'text-delta' && part.type !== 'reasoning-delta') return;
+    const { onDelta } = this.#request;
+    if (onDelta === undefined || part.delta === '' || this.#isOver) return;
+    try {
+      onDelta({ type: part.type === 'text-delta' ? 'text' : 'reasoning', text: part.delta });
+    } catch {
+      // An observer has no say in the call.
+    }
+  }
+
+  #options(): LanguageModelV4CallOptions {
+    const { system, messages, tools, maxOutputTokens } = this.#request;
+    return {
+      prompt: promptOf(system, messages),
+      abortSignal: this.#controller.signal,
+      ...(tools.length > 0 ? { tools: [...tools] } : {}),
+      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    };
+  }
+}
+
+function readerOf(result: LanguageModelV4StreamResult): Reader {
+  const stream = readProperty(result, 'stream') as LanguageModelV4StreamResult['stream'] | undefined;
+  if (typeof readProperty(stream, 'getReader') === 'function') return (stream as ReadableStream).getReader();
+  throw new ModelError("the model's doStream gave no stream");
+}
+
+/** Cancels in the background: a stream that fails to end, or never does, holds nothing up. */
+function cancel(reader: Reader, reason: unknown): void {
+  try {
+    Promise.resolve(reader.cancel(reason)).catch(() => {});
+  } catch {
+    // It could not even be asked to stop; it is not read any more.
+  }
+}
+
+/** Reads a finished stream to its end in the background: a cancelled one would not run the `flush` of its transforms. */
+function drain(reader: Reader): void {
+  const rest = async (): Promise<void> => {
+    for (let count = 0; count < PARTS_AFTER_FINISH; count++) if ((await reader.read()).done) return;
+    cancel(reader, undefined);
+  };
+  rest().catch(() => {});
+}
+
+function asModelError(error: unknown): ModelError {
+  if (isModelError(error)) return error;
+  return new ModelError(`the model call failed: ${toErrorData(error).message}`, { cause: error });
+}
+
+/** A proxy may throw even when asked what it is an instance of. */
+function isModelError(error: unknown): error is ModelError {
+  try {
+    return error instanceof ModelError;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,60 @@
+import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall, LanguageModelV4ToolResult } from '@ai-sdk/provider';
+import { ModelError } from '../run/errors.ts';
+import { isObject } from '../run/json.ts';
+import type { AssistantMessage, ToolCallPart, ToolResultPart } from '../run/message.ts';
+
+export type ReplyPart = AssistantMessage['content'][number];
+type StreamPart<Type extends LanguageModelV4StreamPart['type']> = Extract<LanguageModelV4StreamPart, { type: Type }>;
+
+/** What a model says about a part comes back to it with that part, unread and unchanged. */
+export function withMetadata<Part extends object>(part: Part, metadata: unknown): Part {
+  return metadata === undefined ? part : { ...part, providerOptions: metadata };
+}
+
+/**
+ * A tool call as the transcript holds it. Its input is parsed here, once. What is not JSON stays the string it was: the
+ * tool's validation answers it. `isCut`: the reply ran into its length limit, so that "no input" may be lost input.
+ */
+export function toolCallPart(call: LanguageModelV4ToolCall, isCut: boolean): ToolCallPart {
+  const { toolCallId, toolName, providerExecuted } = call;
+  if (typeof toolCallId !== 'string' || typeof toolName !== 'string') {
+    throw new ModelError('the model sent a tool call without an id or a name');
+  }
+  const input = parseInput(call.input, isCut);
+  const part = { type: 'tool-call' as const, toolCallId, toolName, input };
+  return withMetadata(providerExecuted === true ? { ...part, providerExecuted } : part, call.providerMetadata);
+}
+
+function parseInput(input: unknown, isCut: boolean): unknown {
+  if (typeof input !== 'string') return input;
+  if (input.trim() === '') return isCut ? input : {};
+  try {
+    return JSON.parse(input);
+  } catch {
+    return input;
+  }
+}
+
+/** The result of a tool that the provider ran itself. */
+export function toolResultPart(part: LanguageModelV4ToolResult): ToolResultPart {
+  const { toolCallId, toolName, result, isError } = part;
+  const output: ToolResultPart['output'] = isError
+    ? { type: 'error-json', value: result }
+    : typeof result === 'string'
+      ? { type: 'text', value: result }
+      : { type: 'json', value: result };
+  return withMetadata({ type: 'tool-result', toolCallId, toolName, output }, part.providerMetadata);
+}
+
+/** A file or a provider's own part as JSON: bytes become base64, URLs strings. */
+export function wholePart(part: StreamPart<'file' | 'reasoning-file' | 'custom'>): ReplyPart {
+  const { providerMetadata, ...rest } = part;
+  const json = 'data' in rest ? { ...rest, data: fileData(rest.data) } : rest;
+  return withMetadata(json, providerMetadata) as ReplyPart;
+}
+
+function fileData(data: unknown): unknown {
+  if (!isObject(data)) return data;
+  if (data.data instanceof Uint8Array) return { ...data, data: Buffer.from(data.data).toString('base64') };
+  return data.url instanceof URL ? { ...data, url: data.url.href } : data;
+}

@@ -1,0 +1,149 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { UnsupportedError } from '../run/errors.ts';
+import type { JsonObject, JsonValue } from '../run/json.ts';
+import type { ToolEffect } from '../run/open-step.ts';
+import type { Usage } from '../run/usage.ts';
+import { readSchema, type ToolInput } from './schema.ts';
+
+/** For whom and for what the run is that calls the tool. */
+export interface ToolInvocation {
+  readonly callerId: string;
+  readonly channelId: string;
+  readonly guildId: string;
+  readonly parentRunId: string;
+  readonly prompt: string;
+  /** What the host gave the run for its tools; plain JSON. */
+  readonly inputs: { readonly [name: string]: JsonValue };
+}
+
+/** How far the run is. */
+export interface RunTallies {
+  /** Completed model turns, over the whole life of the run. */
+  readonly iteration: number;
+  readonly usage: Usage;
+  /** How many messages the transcript has. */
+  readonly messages: number;
+}
+
+/** What a tool is told of the call it answers. */
+export interface ToolContext {
+  readonly runId: string;
+  readonly callId: string;
+  /** The same at each attempt of this call, in every process: what an `idempotent` tool hands on. */
+  readonly idempotencyKey: string;
+  /** 1 at the first start of the call; more after a crash. */
+  readonly attempt: number;
+  /** Aborted when the run stops or the tool's time is up, with the reason. */
+  readonly signal: AbortSignal;
+  readonly invocation: ToolInvocation;
+  readonly runState: RunTallies;
+}
+
+/** A tool as runs use it. Make one with `defineTool`. */
+export interface Tool<Input = unknown, Output = unknown> {
+  readonly name: string;
+  readonly description: string;
+  readonly input: ToolInput;
+  readonly effect: ToolEffect;
+  /** Milliseconds that one call may take; absent = the executor's `toolTimeoutMs`. */
+  readonly timeoutMs?: number;
+  /** Calls of this tool that one message may have running side by side. */
+  readonly concurrency?: number;
+  execute(input: Input, context: ToolContext): Output;
+}
+
+/** A schema of the AI SDK (`jsonSchema()`, `zodSchema()`), known by its type parameter. */
+interface AiSdkSchemaOf<Value> {
+  readonly _type: Value;
+  readonly jsonSchema: unknown;
+}
+
+/** What a tool's `execute` gets, from the schema of its input. A plain JSON Schema tells no types: any JSON object. */
+export type InputOf<Schema> =
+  Schema extends StandardSchemaV1<unknown, infer Value>
+    ? Value
+    : Schema extends AiSdkSchemaOf<infer Value>
+      ? Value
+      : Schema extends () => AiSdkSchemaOf<infer Value>
+        ? Value
+        : JsonObject;
+
+/** What `defineTool` takes. */
+export interface ToolDefinition<Schema, Output> {
+  /** 1 to 64 of the characters A-Z, a-z, 0-9, `_` and `-`. */
+  readonly name: string;
+  /** For the model: what the tool does and when to use it. */
+  readonly description: string;
+  /** A Standard Schema with a JSON Schema (zod 4, valibot, arktype), an AI SDK schema, or a plain JSON Schema. */
+  readonly input: Schema;
+  /**
+   * What repeating a call would do: `read` nothing, `idempotent` the receiver knows the `idempotencyKey`, `once` (the
+   * default) the effect twice. A `once` call costs one more durable write and is never repeated after a crash.
+   */
+  readonly effect?: ToolEffect;
+  /** Milliseconds; absent = the executor's `toolTimeoutMs`. */
+  readonly timeoutMs?: number;
+  readonly concurrency?: number;
+  /** Approvals are not there yet: anything but `false` is refused. */
+  readonly needsApproval?: false;
+  /**
+   * Does the work. Returns a string, a JSON value or `{ content: [...] }` (text and file parts), or a promise of one.
+   * What it throws becomes an error result that the model reads; it does not end the run.
+   */
+  execute(input: InputOf<Schema>, context: ToolContext): Output;
+}
+
+/**
+ * Defines a tool.
+ *
+ * @throws {TypeError} for a bad name, effect or limit, or a schema that no JSON Schema can be had from
+ * @throws {UnsupportedError} when it asks for approval
+ * @example
+ * const lookup = defineTool({
+ *   name: 'lookup',
+ *   description: 'Looks up one customer by id.',
+ *   input: z.object({ id: z.string() }),
+ *   effect: 'read',
+ *   execute: async ({ id }, { signal }) => (await fetch(`https://example.com/customers/${id}`, { signal })).json(),
+ * });
+ */
+export function defineTool<const Schema, Output>(
+  definition: ToolDefinition<Schema, Output>,
+): Tool<InputOf<Schema>, Output> {
+  const { name, description, effect = 'once', timeoutMs, concurrency } = definition;
+  checkName(name);
+  if (typeof description !== 'string') throw new TypeError(`tool "${name}": description must be a string`);
+  if (typeof definition.execute !== 'function') throw new TypeError(`tool "${name}": execute must be a function`);
+  if (!['read', 'idempotent', 'once'].includes(effect)) {
+    throw new TypeError(`tool "${name}": effect must be 'read', 'idempotent' or 'once', not ${JSON.stringify(effect)}`);
+  }
+  checkLimit(name, 'timeoutMs', timeoutMs);
+  checkLimit(name, 'concurrency', concurrency);
+  refuseApproval(name, definition.needsApproval);
+  return Object.freeze({
+    name,
+    description,
+    input: readSchema(definition.input, name),
+    effect,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    execute: (input: InputOf<Schema>, context: ToolContext) => definition.execute(input, context),
+  });
+}
+
+function checkName(name: unknown): void {
+  if (typeof name === 'string' && /^[A-Za-z0-9_-]{1,64}$/.test(name)) return;
+  const got = typeof name === 'string' ? JSON.stringify(name) : `a value of type ${typeof name}`;
+  throw new TypeError(`a tool's name is 1 to 64 of the characters A-Z a-z 0-9 _ -, not ${got}`);
+}
+
+function checkLimit(tool: string, key: string, value: unknown): void {
+  if (value === undefined || (typeof value === 'number' && value > 0)) return;
+  throw new TypeError(`tool "${tool}": ${key} must be a number above 0, not ${String(value)}`);
+}
+
+/** Also for tools that come from elsewhere: one that is to be approved must not run unasked. */
+export function refuseApproval(name: string, needsApproval: unknown): void {
+  if (needsApproval === undefined || needsApproval === false) return;
+  throw new UnsupportedError(`tool "${name}": needsApproval is not supported yet; leave it out or set it to false`);
+}

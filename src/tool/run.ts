@@ -1,0 +1,181 @@
+import type { Clock } from '../run/clock.ts';
+import { readProperty } from '../run/error-data.ts';
+import type { JsonValue } from '../run/json.ts';
+import type { Message, ToolOutput } from '../run/message.ts';
+import type { Tool, ToolContext } from './define.ts';
+import { errorText, thrownOutput, toToolOutput } from './output.ts';
+import type { Validation } from './schema.ts';
+
+/** One call as the model made it; `attempt` counts its starts, this one included. */
+export interface ToolCall {
+  readonly callId: string;
+  readonly name: string;
+  readonly input: JsonValue;
+  readonly attempt: number;
+}
+
+/** What the run lends a call. */
+export interface ToolEnvironment {
+  /** `runState` is read when the tool reads it: give a getter, and the tallies are live. */
+  readonly context: Pick<ToolContext, 'runId' | 'invocation' | 'runState'>;
+  /** The run's signal. When it is aborted the call ends at once. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** For tools that have no time limit of their own, ms. */
+  readonly timeoutMs: number;
+  /** The messages before the call, for tools of the AI SDK, which are handed them. */
+  readonly transcript?: () => readonly Message[];
+  /** Told of a result that came when nobody waited for it any more. */
+  readonly onLate?: (output: ToolOutput) => void;
+}
+
+/** Where a call's context keeps the way to the messages: not part of what tools are promised. */
+export const transcriptKey: unique symbol = Symbol('transcript');
+
+/**
+ * Runs one tool call and gives what the model reads of it. Never rejects: an unknown tool, an input that does not fit, a
+ * throw, a time limit and an abort all are `error-text`.
+ */
+export async function runTool(
+  tool: Tool | undefined,
+  call: ToolCall,
+  environment: ToolEnvironment,
+): Promise<ToolOutput> {
+  if (environment.signal.aborted) return errorText('aborted');
+  if (tool === undefined) return errorText(`there is no tool named ${JSON.stringify(call.name)}`);
+  try {
+    const running = new RunningCall(tool, call, environment);
+    const result = running.start();
+    return isPromise(result) ? await running.wait(result) : toToolOutput(result);
+  } catch (error) {
+    return thrownOutput(error);
+  }
+}
+
+class RunningCall {
+  readonly #tool: Tool;
+  readonly #call: ToolCall;
+  readonly #environment: ToolEnvironment;
+  /** Made when the tool first asks for its signal: most never do. */
+  #controller: AbortController | undefined;
+  #resolve: (output: ToolOutput) => void = () => {};
+  #timer: unknown;
+  #isOver = false;
+  /** Why the call was ended from outside. */
+  #stopped: { readonly reason: unknown } | undefined;
+
+  constructor(tool: Tool, call: ToolCall, environment: ToolEnvironment) {
+    this.#tool = tool;
+    this.#call = call;
+    this.#environment = environment;
+  }
+
+  /** Validates and executes; all of it synchronously, when schema and tool are synchronous. */
+  start(): unknown {
+    const { input } = this.#tool;
+    if (typeof this.#call.input === 'string' && input.jsonSchema.type !== 'string') {
+      throw new TypeError(`invalid input for tool "${this.#tool.name}": the arguments are not valid JSON`);
+    }
+    const validation = input.validate(this.#call.input);
+    return isPromise(validation) ? validation.then((result) => this.#execute(result)) : this.#execute(validation);
+  }
+
+  #execute(validation: Validation): unknown {
+    if (this.#isOver) return undefined;
+    if (validation.ok) return this.#tool.execute(validation.value, this.#context());
+    throw new TypeError(`invalid input for tool "${this.#tool.name}": ${validation.message}`);
+  }
+
+  #context(): ToolContext {
+    const { context, transcript } = this.#environment;
+    const { callId, attempt } = this.#call;
+    const signal = (): AbortSignal => this.#signal();
+    return {
+      runId: context.runId,
+      callId,
+      idempotencyKey: `${context.runId}:${callId}`,
+      attempt,
+      get signal() {
+        return signal();
+      },
+      invocation: context.invocation,
+      get runState() {
+        return context.runState;
+      },
+      ...(transcript === undefined ? {} : { [transcriptKey]: transcript }),
+    };
+  }
+
+  #signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      const { signal } = this.#environment;
+      if (this.#stopped !== undefined) this.#controller.abort(this.#stopped.reason);
+      else if (signal.aborted && !this.#isOver) this.#controller.abort(signal.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  wait(result: PromiseLike<unknown>): Promise<ToolOutput> {
+    const { signal, clock } = this.#environment;
+    const timeoutMs = this.#tool.timeoutMs ?? this.#environment.timeoutMs;
+    const settled = Promise.resolve(result);
+    return new Promise((resolve) => {
+      this.#resolve = resolve;
+      settled.then(
+        (value) => this.#answer(value),
+        (error) => this.#finish(thrownOutput(error)),
+      );
+      if (signal.aborted) return this.#onAbort();
+      signal.addEventListener('abort', this.#onAbort);
+      if (timeoutMs !== Number.POSITIVE_INFINITY)
+        this.#timer = clock.setTimeout(() => this.#onTimeout(timeoutMs), timeoutMs);
+    });
+  }
+
+  #answer(value: unknown): void {
+    try {
+      this.#finish(toToolOutput(value));
+    } catch (error) {
+      this.#finish(thrownOutput(error));
+    }
+  }
+
+  /** The first end counts; a result after it is reported as late, and dropped. */
+  #finish(output: ToolOutput): void {
+    if (!this.#isOver) {
+      this.#end(output);
+      return;
+    }
+    try {
+      this.#environment.onLate?.(output);
+    } catch {
+      // Whoever listens for late results has no say in the call.
+    }
+  }
+
+  #end(output: ToolOutput): void {
+    this.#isOver = true;
+    this.#environment.signal.removeEventListener('abort', this.#onAbort);
+    if (this.#timer !== undefined) this.#environment.clock.clearTimeout(this.#timer);
+    this.#resolve(output);
+  }
+
+  readonly #onAbort = (): void => this.#stop(this.#environment.signal.reason, errorText('aborted'));
+
+  #onTimeout(timeoutMs: number): void {
+    const message = `tool "${this.#tool.name}" did not answer within ${timeoutMs} ms; whether it took effect is not known`;
+    this.#stop(new DOMException(message, 'TimeoutError'), errorText(message));
+  }
+
+  #stop(reason: unknown, output: ToolOutput): void {
+    if (this.#isOver) return;
+    this.#stopped = { reason };
+    this.#end(output);
+    this.#controller?.abort(reason);
+  }
+}
+
+function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof readProperty(value, 'then') === 'function';
+}

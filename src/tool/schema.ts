@@ -1,0 +1,141 @@
+import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
+import { readProperty, toErrorData } from '../run/error-data.ts';
+import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
+import { jsonSchemaValidator } from './json-schema.ts';
+
+/** Whether an input fits; `value` is what the tool gets (a schema may fill in defaults or convert). */
+export type Validation =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly message: string };
+
+/** What a tool takes: the JSON Schema that the model is shown, and the check of what the model sends. */
+export interface ToolInput {
+  readonly jsonSchema: JsonObject;
+  /** Synchronous where the schema is. `message` names the paths and what is wrong there. */
+  validate(value: unknown): Validation | Promise<Validation>;
+}
+
+type Standard = StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props>;
+
+/** What AI SDK's `jsonSchema()` and `zodSchema()` give. */
+interface AiSdkSchema {
+  readonly jsonSchema: unknown;
+  readonly validate?: (value: unknown) => AiSdkResult | PromiseLike<AiSdkResult>;
+}
+type AiSdkResult =
+  | { readonly success: true; readonly value: unknown }
+  | { readonly success: false; readonly error: unknown };
+
+const aiSdkSymbol = Symbol.for('vercel.ai.schema');
+const MAX_ISSUES = 8;
+const MAX_MESSAGE = 1_000;
+
+/**
+ * Takes a tool's input schema in, in this order: a Standard Schema that also gives its JSON Schema, a schema of the AI
+ * SDK (or a function that returns one), a plain JSON Schema.
+ * @throws {TypeError} naming the tool, when none of these fits or no JSON Schema can be had
+ */
+export function readSchema(schema: unknown, toolName: string): ToolInput {
+  const standard = readProperty(schema, '~standard');
+  if (isObject(standard)) return standardInput(standard as unknown as Standard, toolName);
+  if (isObject(schema) && schema[aiSdkSymbol as never] === true) return aiSdkInput(schema as never, toolName);
+  if (typeof schema === 'function') return readSchema(schema(), toolName);
+  if (isObject(schema)) return plainInput(asJsonSchema(schema, toolName));
+  throw new TypeError(`tool "${toolName}": input must be a Standard Schema, an AI SDK schema or a JSON Schema object`);
+}
+
+function standardInput(standard: Standard, toolName: string): ToolInput {
+  if (typeof standard.jsonSchema?.input !== 'function') {
+    throw new TypeError(
+      `tool "${toolName}": the input schema (of ${standard.vendor}) gives no JSON Schema; use a version that implements ~standard.jsonSchema, or pass a JSON Schema`,
+    );
+  }
+  return {
+    jsonSchema: asJsonSchema(convert(standard.jsonSchema, toolName), toolName),
+    validate(value) {
+      const result = standard.validate(value);
+      return isPromise(result) ? Promise.resolve(result).then(fromStandard) : fromStandard(result);
+    },
+  };
+}
+
+function convert(converter: StandardJSONSchemaV1.Converter, toolName: string): unknown {
+  try {
+    return converter.input({ target: 'draft-2020-12' });
+  } catch (cause) {
+    const why = toErrorData(cause).message;
+    throw new TypeError(`tool "${toolName}": the input schema has no JSON Schema: ${why}`, { cause });
+  }
+}
+
+function fromStandard(result: StandardSchemaV1.Result<unknown>): Validation {
+  return result.issues ? refusal(result.issues) : { ok: true, value: result.value };
+}
+
+function aiSdkInput(schema: AiSdkSchema, toolName: string): ToolInput {
+  const { jsonSchema } = schema;
+  if (isPromise(jsonSchema)) {
+    throw new TypeError(
+      `tool "${toolName}": the JSON Schema of the input is a promise; await it before defining the tool`,
+    );
+  }
+  const plain = plainInput(asJsonSchema(jsonSchema, toolName));
+  if (typeof schema.validate !== 'function') return plain;
+  return {
+    jsonSchema: plain.jsonSchema,
+    validate(value) {
+      const result = schema.validate?.(value) as AiSdkResult | PromiseLike<AiSdkResult>;
+      return isPromise(result) ? Promise.resolve(result).then(fromAiSdk) : fromAiSdk(result);
+    },
+  };
+}
+
+function fromAiSdk(result: AiSdkResult): Validation {
+  if (result.success) return { ok: true, value: result.value };
+  const issues = readProperty(result.error, 'issues');
+  if (Array.isArray(issues)) return refusal(issues);
+  return { ok: false, message: toErrorData(result.error).message.slice(0, MAX_MESSAGE) };
+}
+
+function plainInput(jsonSchema: JsonObject): ToolInput {
+  const validate = jsonSchemaValidator(jsonSchema);
+  return {
+    jsonSchema,
+    validate(value) {
+      const issues = validate(value);
+      // What the model sent is frozen, being part of the transcript; the tool gets a copy that is its own.
+      return issues.length > 0 ? refusal(issues) : { ok: true, value: structuredClone(value) };
+    },
+  };
+}
+
+function asJsonSchema(schema: unknown, toolName: string): JsonObject {
+  if (!isObject(schema)) throw new TypeError(`tool "${toolName}": the JSON Schema of the input is not an object`);
+  try {
+    return frozenJson(schema, 'input') as JsonObject;
+  } catch (cause) {
+    throw new TypeError(`tool "${toolName}": the input is not a JSON Schema: ${toErrorData(cause).message}`, { cause });
+  }
+}
+
+function refusal(issues: readonly Partial<StandardSchemaV1.Issue>[]): Validation {
+  const lines = issues.slice(0, MAX_ISSUES).map(({ path, message }) => {
+    const where = pathText(path ?? []);
+    return where === '' ? String(message) : `${where}: ${message}`;
+  });
+  if (issues.length > MAX_ISSUES) lines.push(`and ${issues.length - MAX_ISSUES} more`);
+  return { ok: false, message: lines.join('; ').slice(0, MAX_MESSAGE) };
+}
+
+function pathText(path: NonNullable<StandardSchemaV1.Issue['path']>): string {
+  let text = '';
+  for (const segment of path) {
+    const key = typeof segment === 'object' ? segment.key : segment;
+    text += typeof key === 'number' ? `[${key}]` : `${text === '' ? '' : '.'}${String(key)}`;
+  }
+  return text;
+}
+
+function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof readProperty(value, 'then') === 'function';
+}

@@ -1,0 +1,86 @@
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
+import { UnknownToolError } from '../run/errors.ts';
+import { isObject } from '../run/json.ts';
+import type { ToolFacts } from '../run/progress.ts';
+import { type AiSdkTool, fromAiSdkTool } from './ai-sdk.ts';
+import type { Tool } from './define.ts';
+
+/** An agent's tools: tools and names of registered ones, or a record of AI SDK tools by name. Absent = none. */
+export type ToolEntries = readonly (Tool | string)[] | { readonly [name: string]: AiSdkTool } | undefined;
+
+/** The tools of a run, in the forms in which they are needed. */
+export interface Toolbox {
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** For the model. */
+  readonly definitions: readonly LanguageModelV4FunctionTool[];
+  /** For the run's ledger. */
+  readonly facts: ToolFacts;
+}
+
+/**
+ * Looks an agent's tools up.
+ * @throws {UnknownToolError} for a name that is not registered; the message lists those that are
+ * @throws {TypeError} for two tools of one name, or an entry that is no tool
+ */
+export function toolboxOf(entries: ToolEntries, registry: readonly Tool[]): Toolbox {
+  const tools = new Map<string, Tool>();
+  for (const tool of resolve(entries, registry)) {
+    if (tools.has(tool.name)) throw new TypeError(`there are two tools named "${tool.name}"`);
+    tools.set(tool.name, tool);
+  }
+  const list = [...tools.values()];
+  const facts = Object.fromEntries(list.map(({ name, effect }) => [name, { effect }]));
+  return { tools, definitions: list.map(definitionOf), facts };
+}
+
+function resolve(entries: ToolEntries, registry: readonly Tool[]): Tool[] {
+  if (entries === undefined) return [];
+  if (Array.isArray(entries))
+    return entries.map((entry, i) => (typeof entry === 'string' ? find(entry, registry) : checked(entry, i)));
+  return Object.entries(entries).map(([name, tool]) => fromRecord(name, tool));
+}
+
+function find(name: string, registry: readonly Tool[]): Tool {
+  const tool = registry.find((each) => each.name === name);
+  if (tool !== undefined) return tool;
+  const names = registry.map((each) => each.name).join(', ');
+  throw new UnknownToolError(
+    `no tool named "${name}" is registered; ${names === '' ? 'none is' : `registered: ${names}`}`,
+  );
+}
+
+function checked(entry: unknown, index: number): Tool {
+  if (isTool(entry)) return entry;
+  throw new TypeError(
+    `tools[${index}] is neither a tool made with defineTool nor a name; AI SDK tools have no name: pass them as { name: tool }`,
+  );
+}
+
+function fromRecord(name: string, tool: unknown): Tool {
+  if (!isObject(tool)) throw new TypeError(`tools.${name} is not a tool`);
+  if (!isTool(tool)) return fromAiSdkTool(name, tool);
+  if (tool.name === name) return tool;
+  throw new TypeError(`tools.${name} is a tool named "${tool.name}"; the names must be the same`);
+}
+
+/** By shape, not by class: a tool may come from another copy of the package. */
+function isTool(value: unknown): value is Tool {
+  if (!isObject(value) || typeof value.name !== 'string' || typeof value.execute !== 'function') return false;
+  return isObject(value.input) && typeof value.input.validate === 'function' && isObject(value.input.jsonSchema);
+}
+
+const definitions = new WeakMap<Tool, LanguageModelV4FunctionTool>();
+
+function definitionOf(tool: Tool): LanguageModelV4FunctionTool {
+  const known = definitions.get(tool);
+  if (known !== undefined) return known;
+  const inputSchema = tool.input.jsonSchema as LanguageModelV4FunctionTool['inputSchema'];
+  const definition = Object.freeze({
+    type: 'function' as const,
+    name: tool.name,
+    description: tool.description,
+    inputSchema,
+  });
+  definitions.set(tool, definition);
+  return definition;
+}

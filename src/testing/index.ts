@@ -1,0 +1,21 @@
+export {
+  type RecordingCheckpointer,
+  type RecordingFactory,
+  recordingCheckpointer,
+  recordingFactory,
+} from './recording.ts';
+export {
+  callTool,
+  callTools,
+  fail,
+  hang,
+  reply,
+  type ScriptedEntry,
+  type ScriptedModel,
+  type ScriptedRequest,
+  type ScriptedStep,
+  type ScriptedToolCall,
+  scriptedModel,
+  stallAfter,
+} from './scripted-model.ts';
+export { type TestClock, testClock } from './test-clock.ts';

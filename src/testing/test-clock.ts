@@ -1,0 +1,80 @@
+import type { Clock } from '../run/clock.ts';
+
+/** A clock that stands still until it is told to move. */
+export interface TestClock extends Clock {
+  /**
+   * Moves wall clock, monotonic clock and timers together. Timers fire in the order in which they are due, each at its
+   * own time; promise callbacks run before, between and after them. Resolves when all of that is done.
+   */
+  advance(ms: number): Promise<void>;
+  /** Sets the wall clock forward or back, as NTP or a hand may do; nothing else moves. */
+  wallJump(ms: number): void;
+  /** Timers that are set and have not fired. */
+  readonly pending: number;
+}
+
+interface Timer {
+  readonly due: number;
+  readonly callback: () => void;
+}
+
+/** Taken when the module loads: a test framework's fake timers must not stop this clock. */
+const { setImmediate } = globalThis;
+/** Streams and promise chains hand over several times before they come to rest. */
+const TURNS = 3;
+
+/**
+ * A clock for tests; whatever takes a `clock` can be given one, and no test has to sleep.
+ * @param start what the wall clock shows, ms since the epoch; the monotonic clock begins at 0
+ * @example
+ * const clock = testClock();
+ * const call = callSomething({ clock });
+ * await clock.advance(60_000);
+ */
+export function testClock(start = 0): TestClock {
+  let wall = start;
+  let monotonic = 0;
+  const timers = new Set<Timer>();
+  const moveTo = (time: number) => {
+    wall += time - monotonic;
+    monotonic = time;
+  };
+  return {
+    now: () => wall,
+    monotonic: () => monotonic,
+    setTimeout(callback, ms) {
+      const timer = { due: monotonic + (ms > 0 ? ms : 0), callback };
+      timers.add(timer);
+      return timer;
+    },
+    clearTimeout: (timer) => timers.delete(timer as Timer),
+    async advance(ms) {
+      const target = monotonic + ms;
+      await rest();
+      for (let timer = nextDue(timers, target); timer; timer = nextDue(timers, target)) {
+        timers.delete(timer);
+        moveTo(Math.max(timer.due, monotonic));
+        timer.callback();
+        await rest();
+      }
+      moveTo(Math.max(target, monotonic));
+    },
+    wallJump: (ms) => {
+      wall += ms;
+    },
+    get pending() {
+      return timers.size;
+    },
+  };
+}
+
+async function rest(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+/** Of timers that are due at one time the one that was set first: a Set keeps that order. */
+function nextDue(timers: ReadonlySet<Timer>, latest: number): Timer | undefined {
+  let next: Timer | undefined;
+  for (const timer of timers) if (timer.due <= latest && (next === undefined || timer.due < next.due)) next = timer;
+  return next;
+}

@@ -46,25 +46,28 @@ export interface StoredRecord {
 /**
  * @throws {NotJsonError} naming the path of what JSON cannot hold
  * @throws {InvalidRunIdError}
+ * @throws {CheckpointCorruptError} when it is no record: better refused now than found unreadable at recovery
  */
 export function encodeRecord(record: RunCheckpoint): EncodedRecord {
   const { messages, inputs, images, ...head } = record;
   const hasExtras = inputs !== undefined || images !== undefined;
-  return {
+  const encoded = {
     ...encodeHead(checkRunId(head.meta?.runId), head),
     meta: encode(head.meta, 'record.meta'),
     extras: hasExtras ? encode({ inputs, images }, 'record') : null,
     messages: encodeMessages(messages, 0),
   };
+  parseCheckpoint(record);
+  return encoded;
 }
 
-/**
- * @throws {NotJsonError} naming the path of what JSON cannot hold
- * @throws {InvalidRunIdError}
- */
+/** @throws what `encodeRecord` throws, for the same reasons */
 export function encodeDelta(delta: RunDelta): EncodedDelta {
   const { runId, revision, from, head } = delta;
-  return { ...encodeHead(checkRunId(runId), head), revision, from, messages: encodeMessages(delta.messages, from) };
+  const messages = encodeMessages(delta.messages, from);
+  const encoded = { ...encodeHead(checkRunId(runId), head), revision, from, messages };
+  parseHead(head);
+  return encoded;
 }
 
 function encodeHead(runId: string, head: RunHead): EncodedHead {

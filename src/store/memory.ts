@@ -16,7 +16,7 @@ import {
 } from './encode.ts';
 import { checkClaim, checkWrite, grantLease, isHeld, isNewest, type Lease } from './lease.ts';
 import type { AppendingStore, Claim, Cursor, ListOptions, OutcomeStore, OwningStore, WriteOptions } from './port.ts';
-import { checkReplaceable, isNewRevision } from './revision.ts';
+import { isNewRevision } from './revision.ts';
 
 /** Appends, owns, and keeps outcomes. */
 export type MemoryStore = AppendingStore & OwningStore & OutcomeStore;
@@ -71,7 +71,6 @@ class Tables {
     options.signal?.throwIfAborted();
     const { meta, extras, messages, ...head } = encodeRecord(record);
     this.#checkWrite(head.runId, options);
-    checkReplaceable(head.runId, this.#records.get(head.runId)?.head.version);
     this.#records.set(head.runId, { meta, extras, messages: [...messages], head });
     this.#countAttempts(head);
     record.messages.forEach(dropEncoding);
@@ -82,7 +81,6 @@ class Tables {
     const { from, messages, ...head } = encodeDelta(delta);
     this.#checkWrite(head.runId, options);
     const entry = this.#records.get(head.runId);
-    checkReplaceable(head.runId, entry?.head.version);
     const stored = entry && { revision: entry.head.revision, messageCount: entry.messages.length };
     if (!isNewRevision({ ...head, from }, stored) || !entry) return;
     for (const text of messages) entry.messages.push(text);

@@ -1,0 +1,140 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
+import { RecordTooLargeError } from '../run/errors.ts';
+import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
+
+/** A key of `messages` is `no * 2^24 + index`. With `no` below 2^29 it stays exact in a JavaScript number. */
+export const KEYS_PER_RUN = 2 ** 24;
+
+/** A long history is split over rows of about this many characters, so that loading can pause between them. */
+const MAX_ROW_CHARS = 2 ** 18;
+
+/** What is known of a stored record without reading its texts. Null: the row of its head is missing. */
+export interface Stored {
+  readonly no: number;
+  readonly generation: number | null;
+  readonly version: number | null;
+  readonly revision: number | null;
+  readonly message_count: number | null;
+}
+
+/** A head with everything that its checksum covers. */
+export interface HeadRow {
+  readonly generation: number;
+  readonly version: number;
+  readonly revision: number;
+  readonly updated_at: number;
+  readonly message_count: number;
+  readonly head: string;
+}
+
+/** Covers the columns too: a flipped bit in a count is damage like one in the text. */
+export function headChecksum(row: HeadRow): number {
+  const columns = `${row.generation},${row.version},${row.revision},${row.updated_at},${row.message_count}`;
+  return crc32(row.head, crc32(columns));
+}
+
+/** The writes to `runs`, `heads` and `messages`. Whoever calls holds the transaction. */
+export class RecordTable {
+  readonly #find: StatementSync;
+  readonly #readHead: StatementSync;
+  readonly #insertRun: StatementSync;
+  readonly #updateRun: StatementSync;
+  readonly #putHead: StatementSync;
+  readonly #updateHead: StatementSync;
+  readonly #insertMessages: StatementSync;
+  readonly #deletes: readonly StatementSync[];
+  readonly #deleteMessages: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#find = db.prepare(
+      'SELECT r.no, h.generation, h.version, h.revision, h.message_count FROM runs r LEFT JOIN heads h ON h.no = r.no WHERE r.run_id = ?',
+    );
+    this.#readHead = db.prepare('SELECT h.head FROM runs r JOIN heads h ON h.no = r.no WHERE r.run_id = ?');
+    this.#insertRun = db.prepare(
+      'INSERT INTO runs (meta_checksum, extras_checksum, meta, extras, run_id) VALUES (?, ?, ?, ?, ?)',
+    );
+    this.#updateRun = db.prepare(
+      'UPDATE runs SET meta_checksum = ?, extras_checksum = ?, meta = ?, extras = ? WHERE no = ?',
+    );
+    this.#putHead = db.prepare(
+      'INSERT OR REPLACE INTO heads (generation, version, revision, updated_at, message_count, head, checksum, no) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+    );
+    this.#updateHead = db.prepare(
+      'UPDATE heads SET generation = ?, version = ?, revision = ?, updated_at = ?, message_count = ?, head = ?, checksum = ? WHERE no = ?',
+    );
+    this.#insertMessages = db.prepare('INSERT INTO messages (id, checksum, messages) VALUES (?, ?, ?)');
+    this.#deleteMessages = db.prepare('DELETE FROM messages WHERE id >= ? AND id < ?');
+    this.#deletes = ['runs', 'heads'].map((table) => db.prepare(`DELETE FROM ${table} WHERE no = ?`));
+  }
+
+  find(runId: string): Stored | undefined {
+    return this.#find.get(runId) as unknown as Stored | undefined;
+  }
+
+  /** The attempts that a record counts; 0 where it cannot be read. */
+  attempts(runId: string): number {
+    const row = this.#readHead.get(runId) as { head: string } | undefined;
+    try {
+      return Number(JSON.parse(row?.head ?? '{}').attempts ?? 0) || 0;
+    } catch {
+      return 0;
+    }
+  }
+
+  /** Writes a whole record, in the place of the one that is there. */
+  put(record: EncodedRecord, stored: Stored | undefined): void {
+    const { meta, extras, messages } = record;
+    checkCount(messages.length);
+    const run = [crc32(meta), crc32(extras ?? ''), meta, extras] as const;
+    if (stored) {
+      this.#updateRun.run(...run, stored.no);
+      this.#removeMessages(stored.no);
+    }
+    const no = stored?.no ?? Number(this.#insertRun.run(...run, record.runId).lastInsertRowid);
+    // Tells one whole save from another: a long load sees by it that the record was replaced under its eyes.
+    const generation = Math.floor(Math.random() * 2 ** 48);
+    this.#putHead.run(...headValues(record, { generation, message_count: messages.length }), no);
+    this.#putMessages(no, 0, messages);
+  }
+
+  /** Adds what is new. `runs` stays as it is. */
+  append(delta: EncodedDelta, { no, generation }: { readonly no: number; readonly generation: number }): void {
+    const { from, messages } = delta;
+    checkCount(from + messages.length);
+    this.#updateHead.run(...headValues(delta, { generation, message_count: from + messages.length }), no);
+    this.#putMessages(no, from, messages);
+  }
+
+  remove({ no }: Stored): void {
+    for (const statement of this.#deletes) statement.run(no);
+    this.#removeMessages(no);
+  }
+
+  #removeMessages(no: number): void {
+    this.#deleteMessages.run(no * KEYS_PER_RUN, (no + 1) * KEYS_PER_RUN);
+  }
+
+  #putMessages(no: number, from: number, messages: readonly string[]): void {
+    for (let start = 0; start < messages.length; ) {
+      let end = start;
+      for (let size = 0; end < messages.length && size < MAX_ROW_CHARS; end++) size += messages[end]?.length ?? 0;
+      const text = `[${messages.slice(start, end).join(',')}]`;
+      this.#insertMessages.run(no * KEYS_PER_RUN + from + start, crc32(text), text);
+      start = end;
+    }
+  }
+}
+
+function checkCount(count: number): void {
+  if (count <= KEYS_PER_RUN) return;
+  throw new RecordTooLargeError(`a record holds up to ${KEYS_PER_RUN} messages, this one would have ${count}`);
+}
+
+type HeadValues = [number, number, number, number, number, string, number];
+
+function headValues(encoded: EncodedHead, place: { generation: number; message_count: number }): HeadValues {
+  const { version, revision, updatedAt, head } = encoded;
+  const row = { version, revision, updated_at: updatedAt, head, ...place };
+  return [place.generation, version, revision, updatedAt, place.message_count, head, headChecksum(row)];
+}

@@ -3,7 +3,17 @@ import { isObject } from '../run/json.ts';
 import { RECORD_VERSION, type RunCheckpoint, type RunHead } from './checkpoint.ts';
 import { upcast } from './upcast.ts';
 
-const metaFields = ['runId', 'agentId', 'agentName', 'callerId', 'channelId', 'guildId', 'prompt', 'modelTier', 'parentRunId'];
+const metaFields = [
+  'runId',
+  'agentId',
+  'agentName',
+  'callerId',
+  'channelId',
+  'guildId',
+  'prompt',
+  'modelTier',
+  'parentRunId',
+];
 
 /**
  * Reads a stored record. Checks what the runtime relies on and keeps everything else as it is.
@@ -41,12 +51,17 @@ function checkOptional(head: Record<string, unknown>): void {
   for (const field of ['usage', 'counters', 'definition', 'outcome', 'parked']) {
     check(head[field] === undefined || isObject(head[field]), field);
   }
-  if (head.usage) check(Object.values(head.usage).every((n) => typeof n === 'number' && n >= 0), 'usage');
+  if (head.usage)
+    check(
+      Object.values(head.usage).every((n) => typeof n === 'number' && n >= 0),
+      'usage',
+    );
   if (head.openStep !== undefined) check(isOpenStep(head.openStep), 'openStep');
 }
 
 function check(isFine: boolean, field: string): asserts isFine {
-  if (!isFine) throw new CheckpointCorruptError(`this record is damaged: its field ${field} is missing or not what it should be`);
+  if (!isFine)
+    throw new CheckpointCorruptError(`this record is damaged: its field ${field} is missing or not what it should be`);
 }
 
 function isCount(value: unknown): boolean {
@@ -56,7 +71,11 @@ function isCount(value: unknown): boolean {
 function isMessage(value: unknown): boolean {
   if (!isObject(value)) return false;
   if (value.role === 'system') return typeof value.content === 'string';
-  return ['user', 'assistant', 'tool'].includes(String(value.role)) && Array.isArray(value.content) && value.content.every(isObject);
+  return (
+    ['user', 'assistant', 'tool'].includes(String(value.role)) &&
+    Array.isArray(value.content) &&
+    value.content.every(isObject)
+  );
 }
 
 function isPhaseOutput(value: unknown): boolean {
@@ -70,6 +89,7 @@ function isOpenStep(value: unknown): boolean {
 function isOpenCall(value: unknown): boolean {
   if (!isObject(value) || typeof value.callId !== 'string' || typeof value.name !== 'string') return false;
   const isKnown = ['read', 'idempotent', 'once'].includes(String(value.effect)) && isCount(value.attempt);
-  const isAnswered = value.state === 'done' ? isObject(value.result) : ['planned', 'started'].includes(String(value.state));
+  const isAnswered =
+    value.state === 'done' ? isObject(value.result) : ['planned', 'started'].includes(String(value.state));
   return isKnown && isAnswered;
 }

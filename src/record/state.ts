@@ -9,7 +9,8 @@ import { type RunHead, variablePart } from './checkpoint.ts';
  * What the runtime hands to `Checkpointer.save`: a record without its meta and without a clock.
  * `messages` is a plain array; the runtime makes it only when somebody reads it.
  */
-export interface RunCheckpointState extends Partial<Omit<RunHead, 'version' | 'meta' | 'updatedAt' | 'revision' | 'iteration'>> {
+export interface RunCheckpointState
+  extends Partial<Omit<RunHead, 'version' | 'meta' | 'updatedAt' | 'revision' | 'iteration'>> {
   readonly messages?: readonly Message[];
   readonly iteration: number;
   readonly inputs?: JsonObject;

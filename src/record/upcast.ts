@@ -8,6 +8,7 @@ const upcasts: Readonly<Record<number, (record: Stored) => Stored>> = {};
 /** Brings a stored record of an older version to today's. Fields that a version dropped are ignored. */
 export function upcast(record: Stored): Stored & { version: typeof RECORD_VERSION } {
   let current = record;
-  for (let step = upcasts[Number(current.version)]; step; step = upcasts[Number(current.version)]) current = step(current);
+  for (let step = upcasts[Number(current.version)]; step; step = upcasts[Number(current.version)])
+    current = step(current);
   return current as Stored & { version: typeof RECORD_VERSION };
 }

@@ -6,7 +6,10 @@ import { PortTimeoutError } from './errors.ts';
  * @param what names the wait in the error, for example `store.save`
  * @throws {PortTimeoutError} after `ms` milliseconds
  */
-export function withDeadline<T>(promise: PromiseLike<T>, limit: { ms: number; clock: Clock; what: string }): Promise<T> {
+export function withDeadline<T>(
+  promise: PromiseLike<T>,
+  limit: { ms: number; clock: Clock; what: string },
+): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = limit.clock.setTimeout(() => {
       reject(new PortTimeoutError(`${limit.what} did not answer within ${limit.ms} ms`));

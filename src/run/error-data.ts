@@ -29,7 +29,9 @@ function readString(value: unknown, key: string): string | undefined {
 
 function describe(value: unknown): string {
   try {
-    return typeof value === 'object' ? 'a value that is not an Error was thrown' : `thrown: ${String(value)}`.slice(0, MAX_MESSAGE);
+    return typeof value === 'object'
+      ? 'a value that is not an Error was thrown'
+      : `thrown: ${String(value)}`.slice(0, MAX_MESSAGE);
   } catch {
     return 'a value that cannot be described was thrown';
   }

@@ -30,7 +30,11 @@ export function classifyCheckpointOutcome(error: unknown, cause: unknown): Check
 }
 
 /** The status that goes with an outcome. Only a kill speaks louder than the error the run itself ended with. */
-export function statusOf(outcome: CheckpointOutcome, error: ErrorData | undefined, cause: ErrorData | undefined): RunStatus {
+export function statusOf(
+  outcome: CheckpointOutcome,
+  error: ErrorData | undefined,
+  cause: ErrorData | undefined,
+): RunStatus {
   if (outcome === 'complete') return 'ok';
   if (outcome === 'leave-running') return 'interrupted';
   if (hasCode(cause, 'CRITIC_KILL')) return 'killed';

@@ -26,7 +26,8 @@ function copy(value: unknown, path: string, depth: number): JsonValue {
     throw new NotJsonError(`${path} is ${value}; JSON has no such number`);
   }
   if (typeof value !== 'object') throw new NotJsonError(`${path} is ${typeof value}; only plain JSON can be stored`);
-  if (depth >= MAX_DEPTH) throw new NotJsonError(`${path} is nested deeper than ${MAX_DEPTH} levels or refers to itself`);
+  if (depth >= MAX_DEPTH)
+    throw new NotJsonError(`${path} is nested deeper than ${MAX_DEPTH} levels or refers to itself`);
   return Array.isArray(value) ? copyArray(value, path, depth) : copyObject(value, path, depth);
 }
 
@@ -39,7 +40,9 @@ function copyArray(values: readonly unknown[], path: string, depth: number): Jso
 function copyObject(value: object, path: string, depth: number): JsonValue {
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
-    throw new NotJsonError(`${path} is a ${prototype.constructor?.name || 'class instance'}; only plain JSON can be stored`);
+    throw new NotJsonError(
+      `${path} is a ${prototype.constructor?.name || 'class instance'}; only plain JSON can be stored`,
+    );
   }
   const result: Record<string, JsonValue> = {};
   for (const key of Object.keys(value)) {
@@ -60,7 +63,9 @@ export function canonicalJson(value: JsonValue): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   const object = value as JsonObject;
-  const fields = Object.keys(object).sort().map((key) => `${JSON.stringify(key)}:${canonicalJson(object[key] ?? null)}`);
+  const fields = Object.keys(object)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(object[key] ?? null)}`);
   return `{${fields.join(',')}}`;
 }
 

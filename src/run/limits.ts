@@ -16,6 +16,15 @@ export interface Limits {
   readonly toolConcurrency: number;
 }
 
+/** The limits of a run that is still resolving: nothing may be done. */
+export const unresolvedLimits: Limits = Object.freeze({
+  maxIterations: 0,
+  maxRuntimeMs: 0,
+  maxConsecutiveToolErrors: 0,
+  maxSameToolCallRepeats: 0,
+  toolConcurrency: 0,
+});
+
 /** What the guards remember from step to step; part of the record. */
 export interface GuardCounters {
   /** Steps in a row in which every call failed. */
@@ -27,7 +36,10 @@ export interface GuardCounters {
 export const noCounters: GuardCounters = Object.freeze({ failedSteps: 0, repeats: Object.freeze({}) });
 
 function hashOf(call: OpenCall): string {
-  return createHash('sha256').update(`${call.name}\n${canonicalJson(call.input)}`).digest('base64url').slice(0, 16);
+  return createHash('sha256')
+    .update(`${call.name}\n${canonicalJson(call.input)}`)
+    .digest('base64url')
+    .slice(0, 16);
 }
 
 /** The counters after a step whose calls have all answered. */
@@ -41,7 +53,9 @@ export function countStep(counters: GuardCounters, step: OpenStep): GuardCounter
 /** The error that ends a run which turns in circles, or undefined. */
 export function toolLoopOf(counters: GuardCounters, limits: Limits): ToolLoopError | undefined {
   if (counters.failedSteps >= limits.maxConsecutiveToolErrors) {
-    return new ToolLoopError(`every tool call of ${counters.failedSteps} steps in a row failed (maxConsecutiveToolErrors)`);
+    return new ToolLoopError(
+      `every tool call of ${counters.failedSteps} steps in a row failed (maxConsecutiveToolErrors)`,
+    );
   }
   const most = Math.max(0, ...Object.values(counters.repeats));
   if (most < limits.maxSameToolCallRepeats) return undefined;

@@ -41,12 +41,16 @@ export function dropEncoding(message: Message): void {
   if (encodings.has(message)) encodings.set(message, undefined);
 }
 
-/** Takes messages in that a store has just parsed: JSON they are; they are frozen, and not encoded again. */
+/** Takes a message in that a store has just parsed: JSON it is, nobody else holds it, and it need not be encoded again. */
 export function enterStored(message: Message): Message {
   if (encodings.has(message)) return message;
-  const copy = frozenJson(message, 'message') as unknown as Message;
-  encodings.set(copy, undefined);
-  return copy;
+  encodings.set(freezeDeep(message), undefined);
+  return message;
+}
+
+function freezeDeep<T extends object>(value: T): T {
+  for (const item of Object.values(value)) if (typeof item === 'object' && item !== null) freezeDeep(item);
+  return Object.freeze(value);
 }
 
 /** The text of a message: its text parts, joined. */
@@ -60,7 +64,9 @@ export function textOf(message: Message): string {
 /** The tool calls of a message that we have to run (those the provider ran itself are not among them). */
 export function toolCallsOf(message: Message): ToolCallPart[] {
   if (message.role !== 'assistant') return [];
-  return message.content.filter((part): part is ToolCallPart => part.type === 'tool-call' && part.providerExecuted !== true);
+  return message.content.filter(
+    (part): part is ToolCallPart => part.type === 'tool-call' && part.providerExecuted !== true,
+  );
 }
 
 /** The tool results of a tool message, in order. */

@@ -54,16 +54,17 @@ export function callsToStart(step: OpenStep, concurrency: number): readonly Open
 }
 
 export function startCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
-  const calls = step.calls.map((call): OpenCall =>
-    callIds.has(call.callId) ? { ...call, state: 'started', attempt: call.attempt + 1 } : call,
+  const calls = step.calls.map(
+    (call): OpenCall => (callIds.has(call.callId) ? { ...call, state: 'started', attempt: call.attempt + 1 } : call),
   );
   return { ...step, calls };
 }
 
 /** Records a result. A result for a call that is not under way (a late one) changes nothing. */
 export function recordResult(step: OpenStep, callId: string, result: ToolOutput): OpenStep {
-  const calls = step.calls.map((call): OpenCall =>
-    call.callId === callId && call.state === 'started' ? { ...call, state: 'done', result } : call,
+  const calls = step.calls.map(
+    (call): OpenCall =>
+      call.callId === callId && call.state === 'started' ? { ...call, state: 'done', result } : call,
   );
   return { ...step, calls };
 }

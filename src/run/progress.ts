@@ -1,4 +1,5 @@
 import type { ErrorData } from './error-data.ts';
+import type { JsonObject } from './json.ts';
 import { countStep, type GuardCounters, noCounters } from './limits.ts';
 import { enterMessage, type Message, type ToolCallPart, type ToolOutput, textOf, toolCallsOf } from './message.ts';
 import {
@@ -12,9 +13,7 @@ import {
 } from './open-step.ts';
 import type { PhaseOutput } from './phase.ts';
 import type { ModelReply } from './reply.ts';
-import type { RunCheckpointMeta } from './request.ts';
-import type { ImagePart } from './request.ts';
-import type { JsonObject } from './json.ts';
+import type { ImagePart, RunCheckpointMeta } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
 import { addUsage, noUsage, type Usage } from './usage.ts';
@@ -105,7 +104,8 @@ function withUniqueCallIds(progress: Progress, message: ModelReply['message']): 
   let position = 0;
   const content = message.content.map((part) => {
     if (part.type !== 'tool-call' || part.providerExecuted === true) return part;
-    const isFree = part.toolCallId !== '' && !seen.has(part.toolCallId) && !progress.transcript.hasCallId(part.toolCallId);
+    const isFree =
+      part.toolCallId !== '' && !seen.has(part.toolCallId) && !progress.transcript.hasCallId(part.toolCallId);
     const toolCallId = isFree ? part.toolCallId : `${part.toolCallId}-${progress.iteration + 1}-${position}`;
     position += 1;
     seen.add(toolCallId);
@@ -162,7 +162,7 @@ export function lastTextOf(progress: Progress): string {
 /** How the run ends, from what it has done. */
 export function outcomeOf(
   progress: Progress,
-  end: { status: RunOutcome['status']; error?: ErrorData; durable: boolean; outcomeId: string },
+  end: { status: RunOutcome['status']; error?: ErrorData; durable: boolean; saveErrors: number; outcomeId: string },
 ): RunOutcome {
   return {
     runId: progress.meta.runId,
@@ -174,6 +174,7 @@ export function outcomeOf(
     phases: progress.completedPhases,
     undelivered: progress.undelivered,
     durable: end.durable,
+    saveErrors: end.saveErrors,
     outcomeId: end.outcomeId,
   };
 }

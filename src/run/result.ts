@@ -18,11 +18,18 @@ export interface RunOutput {
   readonly undelivered: readonly Message[];
   /** Whether the run was recorded: without a store none of the promises hold. */
   readonly durable: boolean;
+  /** Saves that the store refused; what they would have written was caught up by a later one, or is lost with the end. */
+  readonly saveErrors: number;
 }
 
 /** How a run ended. `run.result` gives one, and never rejects. */
 export interface RunResult extends RunOutput {
   readonly messages: readonly Message[];
+}
+
+/** A result as a host machine gets it: messages would land in its context and in every frame. */
+export function withoutMessages({ messages: _, ...output }: RunResult): RunOutput {
+  return output;
 }
 
 /** The terminal outcome as it is stored and delivered. `outcomeId` is the same at each delivery. */

@@ -4,7 +4,7 @@ import { type GuardCounters, noCounters } from './limits.ts';
 import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from './message.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 import type { PhaseOutput } from './phase.ts';
-import { type Definition, type Parked, type Progress, type ToolFacts } from './progress.ts';
+import type { Definition, Parked, Progress, ToolFacts } from './progress.ts';
 import type { ImagePart } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
@@ -63,7 +63,8 @@ function splitHistory(history: readonly Message[], tools: ToolFacts): { settled:
   while (i < history.length) {
     const message = history[i] as Message;
     checkShape(message, i);
-    if (message.role === 'tool') throw new TranscriptInvalidError(`history[${i}]: tool results without a call before them`);
+    if (message.role === 'tool')
+      throw new TranscriptInvalidError(`history[${i}]: tool results without a call before them`);
     const results = new Map<string, ToolOutput>();
     const next = collectResults(history, i, results);
     const calls = toolCallsOf(message);
@@ -88,7 +89,9 @@ function collectResults(history: readonly Message[], start: number, results: Map
   for (; history[i]?.role === 'tool'; i++) {
     for (const part of toolResultsOf(history[i] as Message)) {
       if (!ids.has(part.toolCallId) || results.has(part.toolCallId)) {
-        throw new TranscriptInvalidError(`history[${i}]: the result of ${JSON.stringify(part.toolCallId)} answers no call`);
+        throw new TranscriptInvalidError(
+          `history[${i}]: the result of ${JSON.stringify(part.toolCallId)} answers no call`,
+        );
       }
       results.set(part.toolCallId, part.output);
     }
@@ -101,7 +104,13 @@ function ledger(message: Message, results: ReadonlyMap<string, ToolOutput>, tool
   return toolCallsOf(message).map((call): OpenCall => {
     const result = results.get(call.toolCallId);
     const effect = Object.hasOwn(tools, call.toolName) ? (tools[call.toolName]?.effect ?? 'once') : 'read';
-    const line = { callId: call.toolCallId, name: call.toolName, input: (call.input ?? null) as OpenCall['input'], effect, attempt: 1 };
+    const line = {
+      callId: call.toolCallId,
+      name: call.toolName,
+      input: (call.input ?? null) as OpenCall['input'],
+      effect,
+      attempt: 1,
+    };
     return result ? { ...line, state: 'done', result } : { ...line, state: 'started' };
   });
 }

@@ -8,9 +8,11 @@ export const MAX_RUN_ID_BYTES = 512;
  * @throws {InvalidRunIdError}
  */
 export function checkRunId(runId: unknown): string {
-  if (typeof runId !== 'string' || runId === '') throw new InvalidRunIdError('a run id must be a string that is not empty');
+  if (typeof runId !== 'string' || runId === '')
+    throw new InvalidRunIdError('a run id must be a string that is not empty');
   const bytes = Buffer.byteLength(runId, 'utf8');
-  if (bytes > MAX_RUN_ID_BYTES) throw new InvalidRunIdError(`a run id has at most ${MAX_RUN_ID_BYTES} bytes, this one has ${bytes}`);
+  if (bytes > MAX_RUN_ID_BYTES)
+    throw new InvalidRunIdError(`a run id has at most ${MAX_RUN_ID_BYTES} bytes, this one has ${bytes}`);
   if (!runId.isWellFormed()) throw new InvalidRunIdError('a run id must be well-formed Unicode');
   return runId;
 }

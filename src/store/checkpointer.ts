@@ -44,7 +44,9 @@ export function createCheckpointer(
   meta: RunCheckpointMeta,
   options: CheckpointerOptions = {},
 ): Checkpointer {
-  return store ? new StoreCheckpointer(store, meta, options) : { durable: false, save: noop, complete: noop, fail: noop };
+  return store
+    ? new StoreCheckpointer(store, meta, options)
+    : { durable: false, save: noop, complete: noop, fail: noop };
 }
 
 async function noop(): Promise<void> {}
@@ -69,7 +71,13 @@ class StoreCheckpointer implements Checkpointer {
   #sealed: Promise<void> | undefined;
 
   constructor(store: CheckpointStore, meta: RunCheckpointMeta, options: CheckpointerOptions) {
-    const { clock = systemClock, claim, landed, timeoutMs = 30_000, maxRecordBytes = DEFAULT_MAX_RECORD_BYTES } = options;
+    const {
+      clock = systemClock,
+      claim,
+      landed,
+      timeoutMs = 30_000,
+      maxRecordBytes = DEFAULT_MAX_RECORD_BYTES,
+    } = options;
     this.#clock = clock;
     this.#throttleMs = options.throttleMs ?? 0;
     this.#onFlushError = options.onFlushError;

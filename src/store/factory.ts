@@ -32,14 +32,30 @@ export interface FactoryOptions {
  * The default factory: every run is durable from its start on.
  * @param store undefined = no run is durable
  */
-export function createCheckpointerFactory(store: CheckpointStore | undefined, options: FactoryOptions = {}): CheckpointerFactory {
+export function createCheckpointerFactory(
+  store: CheckpointStore | undefined,
+  options: FactoryOptions = {},
+): CheckpointerFactory {
   if (!store) return { begin: async () => null };
   const clock = options.clock ?? systemClock;
-  return { store, begin: async (info, begun = {}) => createCheckpointer(store, metaOf(info), { ...options, clock, ...begun }) };
+  return {
+    store,
+    begin: async (info, begun = {}) => createCheckpointer(store, metaOf(info), { ...options, clock, ...begun }),
+  };
 }
 
 /** The nine stored attributes of a run. */
 export function metaOf(info: RunInfo): RunCheckpointMeta {
   const { runId, callerId, channelId, guildId, prompt, modelTier, parentRunId } = info;
-  return { runId, agentId: info.subjectId, agentName: info.name, callerId, channelId, guildId, prompt, modelTier, parentRunId };
+  return {
+    runId,
+    agentId: info.subjectId,
+    agentName: info.name,
+    callerId,
+    channelId,
+    guildId,
+    prompt,
+    modelTier,
+    parentRunId,
+  };
 }

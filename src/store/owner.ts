@@ -37,7 +37,11 @@ function machine(): readonly string[] {
 
 /** Field 22 of /proc/<pid>/stat; a zombie (state Z) works on nothing and counts as gone. */
 function startTime(pid: number): string {
-  const fields = read(() => readFileSync(`/proc/${pid}/stat`, 'utf8')).split(') ').at(-1)?.split(' ') ?? [];
+  const fields =
+    read(() => readFileSync(`/proc/${pid}/stat`, 'utf8'))
+      .split(') ')
+      .at(-1)
+      ?.split(' ') ?? [];
   return fields[0] === 'Z' ? 'zombie' : (fields[19] ?? '');
 }
 

@@ -4,7 +4,12 @@ import type { InterruptedRun } from '../record/interrupted.ts';
 import type { RunOutcome } from '../run/result.ts';
 
 /** The right to write a run's record: whoever holds the highest epoch. `attempts` counts starts without progress. */
-export type Claim = { readonly runId: string; readonly owner: string; readonly epoch: number; readonly attempts: number };
+export type Claim = {
+  readonly runId: string;
+  readonly owner: string;
+  readonly epoch: number;
+  readonly attempts: number;
+};
 
 export interface WriteOptions {
   /** Refuse the write (LeaseLostError) when this is no longer the newest claim. */
@@ -45,7 +50,8 @@ export interface OutcomeStore extends CheckpointStore {
   outcome(runId: string): Promise<RunOutcome | null>;
 }
 
-const has = (store: CheckpointStore, method: string) => typeof (store as never as Record<string, unknown>)[method] === 'function';
+const has = (store: CheckpointStore, method: string) =>
+  typeof (store as never as Record<string, unknown>)[method] === 'function';
 export const isAppending = (store: CheckpointStore): store is AppendingStore => has(store, 'append');
 export const isOwning = (store: CheckpointStore): store is OwningStore => has(store, 'claim');
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');

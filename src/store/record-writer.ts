@@ -3,8 +3,8 @@ import type { RunDelta } from '../record/delta.ts';
 import { type RunCheckpointState, transcriptOf } from '../record/state.ts';
 import type { Clock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
-import { RecordTooLargeError } from '../run/errors.ts';
 import { hasCode } from '../run/error-data.ts';
+import { RecordTooLargeError } from '../run/errors.ts';
 import { noCounters } from '../run/limits.ts';
 import { encodeMessage } from '../run/message.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
@@ -85,7 +85,12 @@ export class RecordWriter {
 
   async #saveWhole(state: RunCheckpointState, head: RunHead, transcript: Transcript): Promise<void> {
     const { inputs, images } = state;
-    const record = { ...head, messages: transcript.slice(), ...(inputs ? { inputs } : {}), ...(images ? { images } : {}) };
+    const record = {
+      ...head,
+      messages: transcript.slice(),
+      ...(inputs ? { inputs } : {}),
+      ...(images ? { images } : {}),
+    };
     await this.#bounded('store.save', this.#store.save(record, this.#writeOptions()));
     this.#unclear = undefined;
     this.#landed = { revision: head.revision, messages: transcript.length };

@@ -1,0 +1,67 @@
+import { and } from 'xstate';
+import { pieces } from './setup.ts';
+
+/**
+ * One agent loop, as a state: the `running` of a single-loop run and each phase of a pipeline are this state with
+ * different ways out. It ends `answered`, `exhausted` (a limit was reached) or `failed` (the model gave up).
+ */
+export const loop = pieces.createStateConfig({
+  initial: 'entering',
+  states: {
+    entering: {
+      description: 'Between two steps. Everything before this point is in the transcript.',
+      meta: { resumesAt: 'here' },
+      always: [
+        { guard: 'hasOpenStep', target: 'calling-tools' },
+        { guard: 'isToolLoop', target: 'exhausted', actions: 'blameToolLoop' },
+        { guard: 'isOutOfSteps', target: 'exhausted', actions: 'blameStepLimit' },
+        { target: 'calling-model' },
+      ],
+    },
+    'calling-model': {
+      description: 'The model is asked for the next turn. The save of the step before may still be under way.',
+      entry: 'startModelCall',
+      exit: 'stopModelCall',
+      on: {
+        'xstate.done.actor.model.*': [
+          {
+            guard: { type: 'isModelError', params: ({ event }) => event.output },
+            target: 'failed',
+            actions: { type: 'keepReply', params: ({ event }) => event.output },
+          },
+          { target: 'landing', actions: { type: 'keepReply', params: ({ event }) => event.output } },
+        ],
+      },
+    },
+    landing: {
+      description: 'The reply is here; it is not acted upon before the step before it is recorded.',
+      always: [
+        { guard: and(['isLanded', 'hasToolCalls']), target: 'calling-tools', actions: 'openStep' },
+        { guard: 'isLanded', target: 'answered', actions: 'recordAnswer' },
+      ],
+    },
+    'calling-tools': {
+      description: 'The tool calls of one message run side by side; those with effects once their intent is recorded.',
+      meta: { resumesAt: 'here' },
+      entry: 'startTools',
+      exit: 'stopTools',
+      always: { guard: 'isStepAnswered', target: 'entering', actions: 'closeStep' },
+      on: {
+        'xstate.done.actor.tool.*': {
+          actions: [
+            { type: 'forgetChild', params: ({ event }) => event.actorId },
+            { type: 'recordResult', params: ({ event }) => event.output },
+            { type: 'announceResult', params: ({ event }) => event.output.callId },
+            'startTools',
+          ],
+        },
+        'boundary.landed': {
+          actions: [{ type: 'markLanded', params: ({ event }) => event.boundary }, 'startIntended'],
+        },
+      },
+    },
+    answered: { type: 'final', description: 'The model answered without asking for tools.' },
+    exhausted: { type: 'final', description: 'A limit was reached: steps, failing tools, or one call over and over.' },
+    failed: { type: 'final', description: 'The model call failed for good.' },
+  },
+});

@@ -1,0 +1,228 @@
+import { assign, type DoneActorEvent, emit, enqueueActions, fromPromise, setup, stopChild } from 'xstate';
+import { type ErrorData, toErrorData } from '../src/run/error-data.ts';
+import { StepLimitError } from '../src/run/errors.ts';
+import { type CheckpointOutcome, classifyCheckpointOutcome } from '../src/run/finalize.ts';
+import { type Limits, toolLoopOf } from '../src/run/limits.ts';
+import { type ToolOutput, toolCallsOf } from '../src/run/message.ts';
+import { callsToStart, isAllAnswered, type OpenCall } from '../src/run/open-step.ts';
+import {
+  closeStep,
+  openStep,
+  type Progress,
+  recordAnswer,
+  recordResult,
+  startCalls,
+  type ToolFacts,
+} from '../src/run/progress.ts';
+import type { ModelReply } from '../src/run/reply.ts';
+import type { RunOutput } from '../src/run/result.ts';
+import type { Transcript } from '../src/run/transcript.ts';
+
+/** What a run machine knows: plain data, no port, no clock, no store. */
+export interface RunContext {
+  readonly progress: Progress;
+  readonly limits: Limits;
+  readonly tools: ToolFacts;
+  readonly isDurable: boolean;
+  /** Boundaries are numbered; nothing past one is acted upon before it has landed in the store. */
+  readonly announced: number;
+  readonly landed: number;
+  /** Calls with effects whose intent is on its way to the store, by the boundary that carries it. */
+  readonly intents: readonly { readonly boundary: number; readonly calls: readonly OpenCall[] }[];
+  /** The model's reply, until it may be acted upon. */
+  readonly reply?: ModelReply;
+  readonly error?: ErrorData;
+  /** Why the run was stopped from outside; the first cause stands. */
+  readonly cause?: ErrorData;
+  readonly output?: RunOutput;
+}
+
+export type RunInput = Pick<RunContext, 'progress'>;
+
+/** What `resolving` found. */
+export type Resolution =
+  | ({ readonly kind: 'accepted'; readonly limits: Limits } & Pick<RunContext, 'progress' | 'tools' | 'isDurable'>)
+  /** Somebody already has the answer: it is given again, nothing else happens. */
+  | { readonly kind: 'answered'; readonly output: RunOutput }
+  | { readonly kind: 'refused'; readonly error: ErrorData; readonly progress: Progress; readonly isDurable: boolean };
+
+export type ModelAnswer = { readonly reply: ModelReply } | { readonly error: ErrorData };
+export type ToolAnswer = { readonly callId: string; readonly result: ToolOutput };
+
+export type RunMachineEvent =
+  /** The host cancels the run. */
+  | { readonly type: 'run.cancel'; readonly reason?: string }
+  /** The run has to stop: shutdown, deadline, the caller's signal, a lost lease, a store that failed for good. */
+  | { readonly type: 'run.stop'; readonly cause: ErrorData }
+  /** Everything up to this boundary is recorded. */
+  | { readonly type: 'boundary.landed'; readonly boundary: number }
+  | DoneActorEvent<Resolution, 'resolve'>
+  | DoneActorEvent<RunOutput, 'settle'>
+  | DoneActorEvent<ModelAnswer, `model.${string}`>
+  | DoneActorEvent<ToolAnswer, `tool.${string}`>;
+
+export type RunEmitted =
+  /** `resolving` is over: a durable run's first record is stored. */
+  | { readonly type: 'run.accepted' }
+  /** The run was stopped from outside: whatever works for it should end. */
+  | { readonly type: 'run.stopping'; readonly cause: ErrorData }
+  | { readonly type: 'step.done'; readonly progress: Progress; readonly tools: readonly string[] }
+  /** Here is something to record. `force`: the throttle must not delay it. */
+  | {
+      readonly type: 'boundary';
+      readonly boundary: number;
+      readonly kind: 'step' | 'intent' | 'result';
+      readonly force: boolean;
+      readonly progress: Progress;
+    };
+
+function notProvided(): never {
+  throw new Error('this actor is provided by the executor: use executor.logic(agent), or machine.provide({ actors })');
+}
+
+/** The named pieces that the charts of `run.ts` and `loop.ts` are made of. */
+export const pieces = setup({
+  types: {
+    context: {} as RunContext,
+    input: {} as RunInput,
+    output: {} as RunOutput,
+    events: {} as RunMachineEvent,
+    emitted: {} as RunEmitted,
+    meta: {} as { resumesAt?: 'here' },
+  },
+  actors: {
+    resolve: fromPromise<Resolution, { progress: Progress }>(notProvided),
+    'call-model': fromPromise<ModelAnswer, { transcript: Transcript; iteration: number }>(notProvided),
+    'call-tool': fromPromise<ToolAnswer, { call: OpenCall; progress: Progress }>(notProvided),
+    settle: fromPromise<
+      RunOutput,
+      { outcome: CheckpointOutcome; progress: Progress; error?: ErrorData; cause?: ErrorData }
+    >(notProvided),
+  },
+  guards: {
+    hasOpenStep: ({ context }) => context.progress.openStep !== undefined,
+    isStepAnswered: ({ context }) =>
+      context.progress.openStep !== undefined && isAllAnswered(context.progress.openStep),
+    isToolLoop: ({ context }) => toolLoopOf(context.progress.counters, context.limits) !== undefined,
+    isOutOfSteps: ({ context }) => context.progress.iteration >= context.limits.maxIterations,
+    isLanded: ({ context }) => context.landed >= context.announced,
+    hasToolCalls: ({ context }) => context.reply !== undefined && toolCallsOf(context.reply.message).length > 0,
+    isModelError: (_, answer: ModelAnswer) => 'error' in answer,
+    hasOutput: ({ context }) => context.output !== undefined,
+    hasOutcome: ({ context }) => context.progress.outcome !== undefined,
+    hasEnded: ({ context }) => context.error !== undefined,
+    isComplete: ({ context }) => classifyCheckpointOutcome(context.error, context.cause) === 'complete',
+    isLeaveRunning: ({ context }) => classifyCheckpointOutcome(context.error, context.cause) === 'leave-running',
+  },
+  actions: {
+    adopt: assign((_, resolution: Resolution) => adopted(resolution)),
+    announceAccepted: emit({ type: 'run.accepted' }),
+    /** The first cause stands; the executor aborts the work with it. */
+    stop: enqueueActions(({ context, enqueue }, cause: ErrorData) => {
+      if (context.cause) return;
+      enqueue.assign({ cause, error: context.error ?? cause });
+      enqueue.emit({ type: 'run.stopping', cause });
+    }),
+    markLanded: assign(({ context }, boundary: number) => ({ landed: Math.max(context.landed, boundary) })),
+    keepReply: assign((_, answer: ModelAnswer) =>
+      'reply' in answer ? { reply: answer.reply } : { error: answer.error },
+    ),
+    openStep: assign(({ context }) => (context.reply ? opened(context, context.reply) : {})),
+    recordAnswer: assign(({ context }) => (context.reply ? answered(context, context.reply) : {})),
+    recordResult: assign(({ context }, answer: ToolAnswer) => ({
+      progress: recordResult(context.progress, answer.callId, answer.result),
+    })),
+    blameToolLoop: assign(({ context }) => {
+      const error = toolLoopOf(context.progress.counters, context.limits);
+      return error ? { error: toErrorData(error) } : {};
+    }),
+    blameStepLimit: assign(({ context }) => ({
+      error: toErrorData(new StepLimitError(`no answer after ${context.limits.maxIterations} steps (maxIterations)`)),
+    })),
+    keepOutput: assign((_, output: RunOutput) => ({ output })),
+    forgetChild: stopChild((_, id: string) => id),
+    /** Moves the answered step into the transcript and announces it. */
+    closeStep: enqueueActions(({ context, enqueue }) => {
+      const force = context.progress.openStep?.calls.some((call) => call.effect !== 'read') ?? false;
+      const progress = closeStep(context.progress);
+      enqueue.assign({ progress, intents: [] });
+      enqueue.emit({
+        type: 'step.done',
+        progress,
+        tools: context.progress.openStep?.calls.map((call) => call.name) ?? [],
+      });
+      if (!context.isDurable) return;
+      const boundary = context.announced + 1;
+      enqueue.assign({ announced: boundary });
+      enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
+    }),
+    /** A result of a call with effects is recorded as it arrives; its siblings do not wait for it. */
+    announceResult: enqueueActions(({ context, enqueue }, callId: string) => {
+      const step = context.progress.openStep;
+      const call = step?.calls.find((candidate) => candidate.callId === callId);
+      if (!context.isDurable || !step || !call || call.effect === 'read' || isAllAnswered(step)) return;
+      const boundary = context.announced + 1;
+      enqueue.assign({ announced: boundary });
+      enqueue.emit({ type: 'boundary', boundary, kind: 'result', force: true, progress: context.progress });
+    }),
+    /** Starts what may start now. Calls with effects wait until the intent to run them is recorded. */
+    startTools: enqueueActions(({ context, enqueue }) => {
+      const step = context.progress.openStep;
+      const calls = step ? callsToStart(step, context.limits.toolConcurrency) : [];
+      if (calls.length === 0) return;
+      const progress = startCalls(context.progress, new Set(calls.map((call) => call.callId)));
+      enqueue.assign({ progress });
+      const started = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
+      const isIntent = (call: OpenCall) => context.isDurable && call.effect !== 'read';
+      for (const call of started) if (!isIntent(call)) enqueue.spawnChild('call-tool', callToolOf(call, progress));
+      const intended = started.filter(isIntent);
+      if (intended.length === 0) return;
+      const boundary = context.announced + 1;
+      enqueue.assign({ announced: boundary, intents: [...context.intents, { boundary, calls: intended }] });
+      enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress });
+    }),
+    /** Runs the calls whose intent has landed. */
+    startIntended: enqueueActions(({ context, enqueue }) => {
+      const due = context.intents.filter((intent) => intent.boundary <= context.landed);
+      if (due.length === 0) return;
+      enqueue.assign({ intents: context.intents.filter((intent) => intent.boundary > context.landed) });
+      for (const { calls } of due) {
+        for (const call of calls) enqueue.spawnChild('call-tool', callToolOf(call, context.progress));
+      }
+    }),
+    startModelCall: enqueueActions(({ context, enqueue }) => {
+      const { transcript, iteration } = context.progress;
+      enqueue.spawnChild('call-model', { id: modelCallId(iteration), input: { transcript, iteration } });
+    }),
+    stopModelCall: stopChild(({ context }) => modelCallId(context.progress.iteration)),
+    stopTools: enqueueActions(({ self, enqueue }) => {
+      for (const id of Object.keys(self.getSnapshot().children)) if (id.startsWith('tool.')) enqueue.stopChild(id);
+    }),
+  },
+});
+
+function modelCallId(iteration: number): string {
+  return `model.${iteration + 1}`;
+}
+
+/** Actor ids are ours (`tool.<step>.<position>`): what a model calls its calls is not to be trusted with a name. */
+function callToolOf(call: OpenCall, progress: Progress) {
+  const position = progress.openStep?.calls.findIndex((candidate) => candidate.callId === call.callId) ?? 0;
+  return { id: `tool.${progress.iteration + 1}.${position}`, input: { call, progress } };
+}
+
+function opened({ progress, tools }: RunContext, reply: ModelReply): Partial<RunContext> & { reply?: never } {
+  return { progress: openStep(progress, reply, tools), reply: undefined as never };
+}
+
+function answered({ progress }: RunContext, reply: ModelReply): Partial<RunContext> {
+  return { progress: recordAnswer(progress, reply), reply: undefined as never };
+}
+
+function adopted(resolution: Resolution): Partial<RunContext> {
+  if (resolution.kind === 'answered') return { output: resolution.output };
+  const { kind: _, ...found } = resolution;
+  if (resolution.kind === 'refused') return found;
+  const { outcome } = resolution.progress;
+  return outcome ? { ...found, error: outcome.error as ErrorData, cause: undefined as never } : found;
+}

@@ -1,0 +1,30 @@
+import { fromPromise } from 'xstate';
+import type { ModelAnswer } from '../../../machines/setup.ts';
+import { callModel } from '../../model/call.ts';
+import { toErrorData } from '../../run/error-data.ts';
+import { ModelError } from '../../run/errors.ts';
+import type { Transcript } from '../../run/transcript.ts';
+import { type Kernel, scopeOf } from '../kernel.ts';
+
+/** One model call: the transcript goes out, one reply or one error comes back. It never rejects. */
+export function callModelActor(kernel: Kernel) {
+  return fromPromise<ModelAnswer, { transcript: Transcript; iteration: number }>(async ({ input, self }) => {
+    try {
+      const { model, toolbox, agent, signal } = scopeOf(kernel, self);
+      if (!model || !toolbox) throw new ModelError('this run has no model');
+      const { clock, defaults } = kernel.config;
+      const reply = await callModel(model, {
+        system: agent.instructions,
+        messages: input.transcript.slice(),
+        tools: toolbox.definitions,
+        signal,
+        clock,
+        firstChunkMs: defaults.firstChunkMs,
+        chunkGapMs: defaults.chunkGapMs,
+      });
+      return { reply };
+    } catch (error) {
+      return { error: toErrorData(error, 'MODEL') };
+    }
+  });
+}

@@ -1,0 +1,84 @@
+import { fromPromise } from 'xstate';
+import { stateOf } from '../../record/state.ts';
+import { withDeadline } from '../../run/deadline.ts';
+import { type ErrorData, toErrorData } from '../../run/error-data.ts';
+import { type CheckpointOutcome, statusOf } from '../../run/finalize.ts';
+import { outcomeOf, type Progress } from '../../run/progress.ts';
+import type { RunOutcome, RunOutput } from '../../run/result.ts';
+import { isKeepingOutcomes } from '../../store/port.ts';
+import { finalizeCheckpoint } from '../finalize-checkpoint.ts';
+import { type Kernel, scopeOf } from '../kernel.ts';
+import { releaseClaim } from '../ownership.ts';
+import type { RunScope } from '../scope.ts';
+
+interface SettleInput {
+  readonly outcome: CheckpointOutcome;
+  readonly progress: Progress;
+  readonly error?: ErrorData;
+  readonly cause?: ErrorData;
+}
+
+/** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
+export function settleActor(kernel: Kernel) {
+  return fromPromise<RunOutput, SettleInput>(async ({ input, self }) => {
+    const scope = scopeOf(kernel, self);
+    scope.isSettling = true;
+    const { clock, defaults } = kernel.config;
+    const outcome = outcomeFor(scope, input);
+    try {
+      const limit = { ms: defaults.finalizeMs, clock, what: 'finalising' };
+      await withDeadline(
+        input.outcome === 'leave-running' ? leave(scope, input.progress) : end(scope, input, outcome),
+        limit,
+      );
+    } catch (error) {
+      const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
+      kernel.config.warn(`run: checkpoint ${step} failed`, { runId: scope.runId, error: toErrorData(error) });
+    }
+    void releaseClaim(scope);
+    const { outcomeId: _, ...output } = outcome;
+    return { ...output, saveErrors: scope.saveErrors };
+  });
+}
+
+/** A record that already has its outcome is only delivered: the same outcome, with the same id. */
+function outcomeFor(scope: RunScope, { outcome, progress, error, cause }: SettleInput): RunOutcome {
+  if (progress.outcome) return progress.outcome;
+  return outcomeOf(progress, {
+    status: statusOf(outcome, error, cause),
+    ...(error ? { error } : {}),
+    durable: scope.isDurable,
+    saveErrors: scope.saveErrors,
+    outcomeId: `${scope.runId}:${scope.claim?.epoch ?? 1}`,
+  });
+}
+
+/** First the outcome is durable, then it is delivered and kept, then the record goes: a crash in between loses nothing. */
+async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Promise<void> {
+  const { checkpointer, kernel } = scope;
+  const { store, keepOutcomesMs, clock, onOutcome } = kernel.config;
+  const { progress, error, cause } = input;
+  if (checkpointer && !progress.outcome) await recordOutcome(scope, progress, outcome);
+  if (scope.isOurs) await onOutcome?.(outcome);
+  if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
+    await store.keepOutcome(scope.runId, outcome, clock.now() + keepOutcomesMs, { claim: scope.claim });
+  }
+  await finalizeCheckpoint(checkpointer, error, cause);
+}
+
+async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
+  try {
+    await scope.checkpointer?.save(stateOf({ ...progress, outcome }, progress.elapsedMs + scope.elapsedMs), {
+      force: true,
+    });
+  } catch (error) {
+    scope.saveErrors += 1;
+    scope.kernel.config.warn('run: outcome save failed', { runId: scope.runId, error: toErrorData(error) });
+  }
+}
+
+/** The newest state, past the throttle; a run that is left in good order has no failed start to its name. */
+export async function leave(scope: RunScope, progress: Progress): Promise<void> {
+  const state = stateOf({ ...progress, attempts: 0 }, progress.elapsedMs + scope.elapsedMs);
+  await scope.checkpointer?.save(state, { force: true });
+}

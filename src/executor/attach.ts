@@ -1,0 +1,125 @@
+import type { AnyEventObject } from 'xstate';
+import { toErrorData } from '../run/error-data.ts';
+import { CancelledError, RunPanicError, ShutdownError } from '../run/errors.ts';
+import { isShutdown } from '../run/finalize.ts';
+import { outcomeOf } from '../run/progress.ts';
+import type { RunOutput } from '../run/result.ts';
+import { leave } from './actors/settle.ts';
+import type { Agent } from './agent.ts';
+import { followSignal } from './deadline.ts';
+import { guarded, type Warn } from './guard.ts';
+import type { Kernel } from './kernel.ts';
+import { releaseClaim } from './ownership.ts';
+import type { RunOptions } from './ports.ts';
+import { Saving } from './saving.ts';
+import { type RunActor, RunScope, type RunSeed } from './scope.ts';
+
+/**
+ * Ties a run's actor to its executor, before anybody else can reach it: the scope, the one listener that saves, the
+ * observer of the end, and guards around what hosts subscribe (XState would throw their errors at the process).
+ */
+export function attach(
+  kernel: Kernel,
+  agent: Agent,
+  run: { seed: RunSeed; options: RunOptions; actor: RunActor },
+): RunScope {
+  const { actor, options } = run;
+  const scope = new RunScope(kernel, agent, run);
+  const saving = new Saving(scope);
+  const onStep = guarded('onStep', options.onStep, kernel.config.warn);
+  scope.saving = saving;
+  kernel.scopes.set(actor, scope);
+
+  actor.on('boundary', (boundary) => saving.announce(boundary));
+  actor.on('run.accepted', () => scope.accepted.resolve());
+  actor.on('run.stopping', ({ cause }) => scope.abort(errorFrom(cause)));
+  actor.on('step.done', ({ progress: { iteration, usage }, tools }) => {
+    const step = { runId: scope.runId, iteration, usage, tools };
+    kernel.config.onStep?.(step);
+    onStep?.(step);
+  });
+  actor.subscribe({
+    next: () => kernel.registry.touch(scope),
+    error: (error) => scope.finish(crashed(scope, error)),
+    complete: () => void conclude(scope),
+  });
+  guardSubscriptions(actor, kernel.config.warn);
+  queueMicrotask(() => followSignal(scope, options.signal, asCause));
+  return scope;
+}
+
+/** A caller's abort is a cancel, unless its reason says that the host is shutting down. */
+function asCause(reason: unknown): unknown {
+  if (isShutdown(reason)) return reason;
+  return new CancelledError('the caller aborted the run', { cause: reason });
+}
+
+/** What tools and models see as `signal.reason`. */
+function errorFrom(cause: { code: string; message: string }): Error {
+  return Object.assign(new Error(cause.message), { name: 'AbortError', code: cause.code });
+}
+
+/** The actor is over: settled by its machine, or stopped by a host from outside, which leaves the run for later. */
+async function conclude(scope: RunScope): Promise<void> {
+  const { output, progress } = scope.actor.getSnapshot().context;
+  if (output) return scope.finish(output);
+  const cause = new ShutdownError('the actor of the run was stopped from outside');
+  scope.abort(cause);
+  if (!scope.isSettling && scope.isOurs) {
+    try {
+      await leave(scope, progress);
+    } catch (error) {
+      scope.kernel.config.warn('run: checkpoint save failed', { runId: scope.runId, error: toErrorData(error) });
+    }
+  }
+  if (!scope.isSettling) await releaseClaim(scope);
+  const { outcomeId: _, ...left } = outcomeOf(progress, {
+    status: 'interrupted',
+    error: toErrorData(cause),
+    durable: scope.isDurable,
+    saveErrors: scope.saveErrors,
+    outcomeId: '',
+  });
+  scope.finish(left);
+}
+
+/** The machine itself threw, which is a defect of ours: the record is not touched, the caller gets a result. */
+function crashed(scope: RunScope, thrown: unknown): RunOutput {
+  const error = toErrorData(
+    new RunPanicError(`run ${scope.runId} broke: ${toErrorData(thrown).message}`, { cause: thrown }),
+  );
+  void releaseClaim(scope);
+  return {
+    runId: scope.runId,
+    status: 'error',
+    output: '',
+    error,
+    usage: scope.actor.getSnapshot().context.progress.usage,
+    iterations: 0,
+    phases: [],
+    undelivered: [],
+    durable: scope.isDurable,
+    saveErrors: scope.saveErrors,
+  };
+}
+
+function guardSubscriptions(actor: RunActor, warn: Warn): void {
+  const subscribe = actor.subscribe.bind(actor);
+  const on = actor.on.bind(actor);
+  actor.subscribe = ((observer: unknown, error?: () => void, complete?: () => void) => {
+    const { next, ...rest } =
+      typeof observer === 'function'
+        ? { next: observer, error, complete }
+        : ((observer ?? {}) as Record<string, unknown>);
+    const bound = (what: string, callback: unknown) =>
+      guarded(`a subscriber's ${what}`, typeof callback === 'function' ? callback.bind(observer) : undefined, warn);
+    const noop = () => {};
+    return subscribe({
+      next: bound('next', next) ?? noop,
+      error: bound('error', rest.error) ?? noop,
+      complete: bound('complete', rest.complete) ?? noop,
+    });
+  }) as RunActor['subscribe'];
+  actor.on = ((type: never, handler: (event: AnyEventObject) => void) =>
+    on(type, guarded('a listener', handler, warn) ?? (() => {}))) as RunActor['on'];
+}

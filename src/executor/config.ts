@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import { type Clock, systemClock } from '../run/clock.ts';
+import { type CheckpointerFactory, createCheckpointerFactory } from '../store/factory.ts';
+import type { CheckpointStore } from '../store/port.ts';
+import type { Tool } from '../tool/define.ts';
+import type { Agent } from './agent.ts';
+import { guarded, guardedWarn, type Warn } from './guard.ts';
+import type { Defaults, ExecutorOptions } from './ports.ts';
+
+const WEEK_MS = 7 * 86_400_000;
+
+const defaults: Defaults = {
+  modelTier: 'fast',
+  maxIterations: 20,
+  maxRuntimeMs: 600_000,
+  maxConsecutiveToolErrors: 3,
+  maxSameToolCallRepeats: 3,
+  toolConcurrency: 8,
+  firstChunkMs: 120_000,
+  chunkGapMs: 60_000,
+  toolTimeoutMs: 120_000,
+  portMs: 30_000,
+  finalizeMs: 10_000,
+  leaseMs: 30_000,
+};
+
+/** An executor's options, checked and completed. */
+export interface Config {
+  readonly models: ExecutorOptions['models'];
+  readonly onOutcome: ExecutorOptions['onOutcome'] | undefined;
+  readonly tools: readonly Tool[];
+  readonly agents: ReadonlyMap<string, Agent>;
+  readonly factory: CheckpointerFactory | undefined;
+  readonly store: CheckpointStore | undefined;
+  readonly defaults: Defaults;
+  readonly requireDurable: boolean;
+  readonly onSaveError: { readonly maxUnsavedSteps: number; readonly then: 'wait' | 'fail' };
+  readonly onUnknownOutcome: 'tell-model' | 'park';
+  readonly keepOutcomesMs: number;
+  readonly clock: Clock;
+  readonly newId: () => string;
+  readonly warn: Warn;
+  readonly inspect: ReturnType<typeof guarded<[event: Parameters<NonNullable<ExecutorOptions['inspect']>>[0]]>>;
+  readonly onStep: ReturnType<typeof guarded<[step: Parameters<NonNullable<ExecutorOptions['onStep']>>[0]]>>;
+}
+
+/** @throws {TypeError} when the options cannot make an executor */
+export function configOf(options: ExecutorOptions): Config {
+  checkOptions(options);
+  const clock = options.clock ?? systemClock;
+  const warn = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
+  const limits = { ...defaults, ...options.defaults };
+  const factory =
+    options.ports?.checkpointer ??
+    (options.checkpoints && createCheckpointerFactory(options.checkpoints, { clock, timeoutMs: limits.portMs }));
+  return {
+    models: options.models,
+    onOutcome: options.onOutcome,
+    tools: options.tools ?? [],
+    agents: new Map((options.agents ?? []).map((agent) => [agent.id, agent])),
+    factory,
+    store: factory?.store ?? options.checkpoints,
+    defaults: limits,
+    requireDurable: options.requireDurable ?? false,
+    onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...options.onSaveError },
+    onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
+    keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
+    clock,
+    newId: options.ids ?? randomUUID,
+    warn,
+    inspect: guarded('inspect', options.inspect, warn),
+    onStep: guarded('onStep', options.onStep, warn),
+  };
+}
+
+function checkOptions(options: ExecutorOptions): void {
+  const { models } = options ?? {};
+  const isUsable =
+    typeof models === 'function' || (typeof models === 'object' && models !== null && Object.keys(models).length > 0);
+  if (!isUsable) {
+    throw new TypeError(
+      'createExecutor needs models: { tier: model, … } with at least one tier, or a function (tier) => model',
+    );
+  }
+  for (const [name, value] of Object.entries(options.defaults ?? {})) {
+    if (name !== 'modelTier' && value !== undefined && !(Number(value) > 0)) {
+      throw new TypeError(`defaults.${name} must be a number above 0, not ${String(value)}`);
+    }
+  }
+}

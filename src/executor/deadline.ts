@@ -1,0 +1,27 @@
+import { DeadlineExceededError } from '../run/errors.ts';
+import type { RunScope } from './scope.ts';
+
+/** Stops the run when its working time is used up. @param leftMs what earlier processes left of it, ms */
+export function startDeadline(scope: RunScope, leftMs: number): void {
+  const { clock } = scope.kernel.config;
+  const timer = clock.setTimeout(
+    () => {
+      scope.stop(new DeadlineExceededError(`run ${scope.runId} used up its maxRuntimeMs`));
+    },
+    Math.max(0, leftMs),
+  );
+  scope.onEnd(() => clock.clearTimeout(timer));
+}
+
+/** Lets the caller's signal stop the run, and forgets the signal when the run is over. */
+export function followSignal(
+  scope: RunScope,
+  signal: AbortSignal | undefined,
+  cancelled: (reason: unknown) => unknown,
+): void {
+  if (!signal) return;
+  const stop = () => scope.stop(cancelled(signal.reason));
+  if (signal.aborted) return stop();
+  signal.addEventListener('abort', stop, { once: true });
+  scope.onEnd(() => signal.removeEventListener('abort', stop));
+}

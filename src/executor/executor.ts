@@ -1,0 +1,90 @@
+import type { ReadonlyAtom } from '@xstate/store';
+import type { InterruptedRun } from '../record/interrupted.ts';
+import type { Invocation } from '../run/request.ts';
+import type { RunResult } from '../run/result.ts';
+import { newOwner } from '../store/owner.ts';
+import type { Agent } from './agent.ts';
+import { configOf } from './config.ts';
+import { type EndedRun, endedHandle, handleOf, type Run } from './handle.ts';
+import type { Kernel } from './kernel.ts';
+import { LeaseKeeper } from './lease-keeper.ts';
+import { type RunLogic, runLogic } from './logic.ts';
+import type { ExecutorOptions, RunOptions } from './ports.ts';
+import { listed, type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
+import { Registry, type RunSummary, summaryOf } from './registry.ts';
+import { shutdown } from './shutdown.ts';
+import { startRun } from './start.ts';
+
+/** A line of `executor.list()`: a run that is live here, or one that the store holds. */
+export type ListedRun = (RunSummary & { readonly status: 'live' }) | InterruptedRun;
+
+/** Runs agents. One per process is enough; stores are shared by as many as there are. */
+export interface Executor {
+  /** Starts a run. Rejects with a TypeError for a wrong call and never for the run's sake: that is in its `result`. */
+  start(agent: Agent, invocation: Invocation, options?: RunOptions): Promise<Run>;
+  /** `start`, and the result. */
+  run(agent: Agent, invocation: Invocation, options?: RunOptions): Promise<RunResult>;
+  /** The runs of an agent as actor logic, for a host's own machine. Give such runs a `runId`. */
+  logic(agent: Agent): RunLogic;
+  /** The handle of a live run, or of one of the last 1,000 that ended. */
+  get(runId: string): Run | EndedRun | undefined;
+  /** Live, interrupted and parked runs, and records that cannot be read. */
+  list(): Promise<readonly ListedRun[]>;
+  /** Summaries of the live runs; changes at most once per event-loop turn. */
+  readonly runs: ReadonlyAtom<readonly RunSummary[]>;
+  /** The summary of one live run. */
+  run$(runId: string): ReadonlyAtom<RunSummary> | undefined;
+  /** Continues what earlier processes left. Resolves when every listed run was taken up or set aside. */
+  recover(options?: RecoverOptions): Promise<RecoveryReport>;
+  /** Leaves all live runs for the next boot. @param options.drainMs longest time that may take; default 10,000 ms */
+  shutdown(options?: { readonly drainMs?: number }): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Makes an executor.
+ * @throws {TypeError} when there are no models, or a default is not a number above 0
+ * @example
+ * const executor = createExecutor({ models: { fast: model }, checkpoints: sqliteStore({ path: 'runs.db' }) })
+ * const { output } = await executor.run(agent, { prompt: 'What is new?' })
+ */
+export function createExecutor(options: ExecutorOptions): Executor {
+  const config = configOf(options);
+  const kernel: Kernel = {
+    config,
+    registry: new Registry(),
+    leases: new LeaseKeeper(config.store, config.clock, config.defaults.leaseMs),
+    owner: newOwner(),
+    scopes: new WeakMap(),
+    isShutDown: false,
+  };
+  const { registry } = kernel;
+  const end = ({ drainMs = 10_000 } = {}) => shutdown(kernel, drainMs);
+  return {
+    start: (agent, invocation, runOptions = {}) => startRun(kernel, agent, { invocation, options: runOptions }),
+    run: async (agent, invocation, runOptions = {}) =>
+      (await startRun(kernel, agent, { invocation, options: runOptions })).result,
+    logic: (agent) => runLogic(kernel, agent),
+    get: (runId) => handleFor(registry, runId),
+    list: () => list(kernel),
+    runs: registry.runs,
+    run$: (runId) => registry.atomOf(runId),
+    recover: (recoverOptions = {}) => recover(kernel, recoverOptions),
+    shutdown: end,
+    [Symbol.asyncDispose]: () => end(),
+  };
+}
+
+function handleFor(registry: Registry, runId: string): Run | EndedRun | undefined {
+  const live = registry.live(runId);
+  if (live) return handleOf(live);
+  const output = registry.ended(runId);
+  return output && endedHandle(output);
+}
+
+async function list({ registry, config }: Kernel): Promise<readonly ListedRun[]> {
+  const runs: ListedRun[] = registry.scopes().map((scope) => ({ ...summaryOf(scope), status: 'live' }));
+  if (!config.store) return runs;
+  for await (const entry of listed(config.store)) if (!registry.live(entry.runId)) runs.push(entry);
+  return runs;
+}

@@ -1,0 +1,39 @@
+import type { RunOutput, RunResult } from '../run/result.ts';
+import type { RunActor, RunScope } from './scope.ts';
+
+/** A run in the hands of its host. */
+export interface Run {
+  readonly runId: string;
+  readonly agentId: string;
+  /** The XState actor of the run; its snapshot says where the run is. */
+  readonly actor: RunActor;
+  /** How the run ended. Never rejects. */
+  readonly result: Promise<RunResult>;
+  /** Ends the run for good; its record goes. @returns the result */
+  cancel(reason?: string): Promise<RunResult>;
+}
+
+/** A run that ended a while ago: its result, without messages. */
+export interface EndedRun {
+  readonly runId: string;
+  readonly actor?: undefined;
+  readonly result: Promise<RunResult>;
+}
+
+export function handleOf(scope: RunScope): Run {
+  const result = scope.ended.promise;
+  return {
+    runId: scope.runId,
+    agentId: scope.agent.id,
+    actor: scope.actor,
+    result,
+    cancel(reason) {
+      scope.actor.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
+      return result;
+    },
+  };
+}
+
+export function endedHandle(output: RunOutput): EndedRun {
+  return { runId: output.runId, result: Promise.resolve({ ...output, messages: [] }) };
+}

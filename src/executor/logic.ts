@@ -1,0 +1,131 @@
+import type { ActorLogic, AnyActorRef, Snapshot, SnapshotFrom } from 'xstate';
+import { type RunMachine, runMachine } from '../../machines/run.ts';
+import type { RunContext, RunEmitted, RunMachineEvent } from '../../machines/setup.ts';
+import { CheckpointCorruptError } from '../run/errors.ts';
+import { unresolvedLimits } from '../run/limits.ts';
+import { beginProgress, type Progress } from '../run/progress.ts';
+import type { Invocation, RunRequest } from '../run/request.ts';
+import type { RunOutput } from '../run/result.ts';
+import { callModelActor } from './actors/call-model.ts';
+import { callToolActor } from './actors/call-tool.ts';
+import { resolveActor } from './actors/resolve.ts';
+import { settleActor } from './actors/settle.ts';
+import { type Agent, definitionOf } from './agent.ts';
+import { attach } from './attach.ts';
+import { asError } from './guard.ts';
+import type { Kernel } from './kernel.ts';
+import { type PersistedRun, parsePersisted, persistedRun, requestFrom } from './persisted.ts';
+import type { RunOptions } from './ports.ts';
+import { metaFor, requestOf } from './request.ts';
+import type { RunActor, RunSeed } from './scope.ts';
+
+export type RunSnapshot = SnapshotFrom<RunMachine>;
+
+/**
+ * A run of an agent as actor logic, to start, invoke or spawn. Input: an Invocation. Output: a RunResult without its
+ * messages. Persisted snapshot: a PersistedRun, for which a restored host goes on with the stored run.
+ */
+export type RunLogic = ActorLogic<
+  RunSnapshot,
+  RunMachineEvent,
+  Invocation | undefined,
+  AnyActorRef['system'],
+  RunEmitted
+>;
+
+/**
+ * How a run becomes an actor: the agent's machine with the executor's actors, and four methods of its own. Whoever makes
+ * the actor (the executor, a host's `invoke` or `spawn`, a restored host), it is attached in the same way.
+ *
+ * @param run what is known of the one run this logic is for; a host's machine has one logic for many runs and gives none
+ */
+export function runLogic(kernel: Kernel, agent: Agent, run: { seed?: RunSeed; options?: RunOptions } = {}): RunLogic {
+  const machine = machineFor(kernel, agent);
+  const { options = {} } = run;
+  const logic = Object.create(machine) as RunLogic & { provide: () => never };
+
+  const begin = (actorScope: Parameters<RunLogic['getInitialSnapshot']>[0], seed: RunSeed): RunSnapshot => {
+    attach(kernel, agent, { seed, options, actor: actorScope.self as RunActor });
+    return machine.getInitialSnapshot(actorScope, { progress: freshProgress(kernel, agent, seed.request) });
+  };
+  logic.getInitialSnapshot = (actorScope, input) => begin(actorScope, run.seed ?? seedOf(kernel, input));
+  logic.restoreSnapshot = (snapshot, actorScope) => {
+    const seed = restoredSeed(kernel, snapshot);
+    return seed.done
+      ? settled(kernel, agent, { machine, request: seed.request, output: seed.done })
+      : begin(actorScope, seed);
+  };
+  logic.getPersistedSnapshot = ({ context }) => {
+    const isStored = context.isDurable && kernel.config.store !== undefined;
+    return persistedRun(context.progress, kernel.config.clock.now(), { isStored, output: context.output });
+  };
+  logic.provide = () => {
+    throw new TypeError('the logic of a run cannot be provided again: wrap it in a machine of your own instead');
+  };
+  return logic;
+}
+
+const machines = new WeakMap<Kernel, WeakMap<Agent, RunMachine>>();
+
+/** The chart of an agent's runs with the executor's actors; made once per agent. */
+function machineFor(kernel: Kernel, agent: Agent): RunMachine {
+  const known = machines.get(kernel) ?? new WeakMap<Agent, RunMachine>();
+  machines.set(kernel, known);
+  const machine =
+    known.get(agent) ??
+    runMachine(agent).provide({
+      actors: {
+        resolve: resolveActor(kernel),
+        'call-model': callModelActor(kernel),
+        'call-tool': callToolActor(kernel),
+        settle: settleActor(kernel),
+      },
+    });
+  known.set(agent, machine);
+  return machine;
+}
+
+function freshProgress(kernel: Kernel, agent: Agent, request: RunRequest): Progress {
+  const meta = metaFor(agent, request, agent.modelTier ?? kernel.config.defaults.modelTier);
+  return beginProgress(meta, definitionOf(agent), request);
+}
+
+/** Bad input of a host's machine must not throw here: XState would leave the host hanging. It becomes the run's result. */
+function seedOf(kernel: Kernel, input: unknown): RunSeed {
+  const { newId } = kernel.config;
+  try {
+    const isNewId = (input as Partial<Invocation> | undefined)?.runId === undefined;
+    return { request: requestOf(input, newId), isNewId };
+  } catch (thrown) {
+    return { request: requestOf({ prompt: '(invalid)' }, newId), isNewId: true, refusal: asError(thrown) };
+  }
+}
+
+function restoredSeed(kernel: Kernel, snapshot: Snapshot<unknown>): RunSeed & { done?: RunOutput } {
+  try {
+    const persisted: PersistedRun = parsePersisted(snapshot);
+    const request = requestFrom(persisted);
+    const isDone = persisted.status === 'done' && persisted.output !== undefined;
+    return { request, isNewId: false, persisted, ...(isDone ? { done: persisted.output as RunOutput } : {}) };
+  } catch (thrown) {
+    const refusal = asError(thrown);
+    return {
+      request: requestOf({ prompt: '(unreadable)' }, kernel.config.newId),
+      isNewId: true,
+      refusal:
+        'code' in refusal && refusal.code !== 'RUN_PANIC' ? refusal : new CheckpointCorruptError(refusal.message),
+    };
+  }
+}
+
+/** A run that was done stays done: the same output, and no effect. */
+function settled(
+  kernel: Kernel,
+  agent: Agent,
+  { machine, request, output }: { machine: RunMachine; request: RunRequest; output: RunOutput },
+): RunSnapshot {
+  const progress = freshProgress(kernel, agent, request);
+  const idle = { limits: unresolvedLimits, tools: {}, announced: 0, landed: 0, intents: [] };
+  const context: RunContext = { ...idle, progress, output, isDurable: output.durable };
+  return machine.resolveState({ value: 'settled', context, status: 'done', output });
+}

@@ -1,0 +1,154 @@
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { headOf } from '../record/delta.ts';
+import { withDeadline } from '../run/deadline.ts';
+import { CheckpointMissingError, RunIdConflictError, RunOwnedElsewhereError, RunParkedError } from '../run/errors.ts';
+import { enterStored } from '../run/message.ts';
+import { hasUnknownOutcome } from '../run/open-step.ts';
+import type { Parked } from '../run/progress.ts';
+import type { RunOutcome } from '../run/result.ts';
+import { type CheckpointStore, isAppending, isKeepingOutcomes, isOwning } from '../store/port.ts';
+import type { RunScope } from './scope.ts';
+
+/** What the store knows of a run that is about to start. */
+export interface Found {
+  /** The record it goes on from. */
+  readonly record?: RunCheckpoint;
+  /** It ended before, and this was the answer. */
+  readonly outcome?: RunOutcome;
+  /** Starts in a row without progress, this one included. */
+  readonly attempts: number;
+}
+
+export const DEFAULT_MAX_ATTEMPTS = 3;
+
+/** A call to the store that ends, whatever the store does. */
+export function askStore<T>(scope: RunScope, what: string, answer: Promise<T>): Promise<T> {
+  const { clock, defaults } = scope.kernel.config;
+  return withDeadline(answer, { ms: defaults.portMs, clock, what });
+}
+
+/**
+ * Makes the run ours and reads what is stored of it. The start is counted (by the claim) before anything of the run is
+ * looked at: a record that kills whoever reads it must not be read for ever.
+ * @throws RunOwnedElsewhereError, RunIdConflictError, RunParkedError, CheckpointMissingError, CheckpointCorruptError, …:
+ *   then the run is not ours and its record is as it was
+ */
+export async function takeOwnership(scope: RunScope): Promise<Found> {
+  const { store } = scope.kernel.config;
+  if (!store || scope.options.checkpointer) return { attempts: 1 };
+  await claim(scope, store);
+  try {
+    return await look(scope, store);
+  } catch (error) {
+    await releaseClaim(scope);
+    throw error;
+  }
+}
+
+async function claim(scope: RunScope, store: CheckpointStore): Promise<void> {
+  if (!isOwning(store)) return;
+  const { kernel, runId } = scope;
+  const claimed = await askStore(
+    scope,
+    'store.claim',
+    store.claim(runId, kernel.owner, kernel.config.defaults.leaseMs),
+  );
+  if (!claimed) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
+  scope.claim = claimed;
+  kernel.leases.keep(scope);
+}
+
+async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
+  const { runId, seed } = scope;
+  if (seed.isNewId) return { attempts: 1 };
+  const record = await askStore(scope, 'store.load', store.load(runId));
+  if (!record) {
+    const outcome = isKeepingOutcomes(store) ? await askStore(scope, 'store.outcome', store.outcome(runId)) : null;
+    if (outcome) return { outcome, attempts: 1 };
+    if (!seed.persisted?.stored && !seed.mustExist) return { attempts: scope.claim?.attempts ?? 1 };
+    throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+  }
+  const attempts = scope.claim?.attempts ?? (record.attempts ?? 0) + 1;
+  const stored = { ...record, messages: record.messages.map(enterStored), attempts };
+  await refuseForeign(scope, store, stored);
+  await refuseParked(scope, store, stored);
+  scope.record = stored;
+  return { record: stored, attempts };
+}
+
+/** This start did not count: nothing of the run was tried. The record goes back as it was, and the claim with it. */
+export async function giveBack(scope: RunScope): Promise<void> {
+  const { record, kernel } = scope;
+  const { store, warn } = kernel.config;
+  try {
+    if (record && store && isOwning(store) && scope.claim)
+      await rewrite(scope, store, { ...record, attempts: record.attempts - 1 });
+  } catch (error) {
+    warn('run: the record could not be given back', { runId: scope.runId, error: String(error) });
+  }
+  await releaseClaim(scope);
+}
+
+async function refuseForeign(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+  const { agent, seed } = scope;
+  const { agentId, prompt } = record.meta;
+  if (agentId === agent.id && prompt === seed.request.prompt) return;
+  await rewrite(scope, store, { ...record, attempts: record.attempts - 1 });
+  const what = agentId === agent.id ? 'another prompt' : `agent ${agentId}`;
+  throw new RunIdConflictError(`run ${record.meta.runId} is already a run of ${what}: use another runId`);
+}
+
+async function refuseParked(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+  const maxAttempts = scope.seed.maxAttempts ?? DEFAULT_MAX_ATTEMPTS;
+  const parked = record.parked ?? parkingOf(record, maxAttempts, scope.kernel.config.onUnknownOutcome);
+  if (!parked) return;
+  await rewrite(scope, store, { ...record, attempts: record.attempts - 1, parked });
+  throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
+}
+
+function parkingOf(
+  record: RunCheckpoint,
+  maxAttempts: number,
+  onUnknownOutcome: 'tell-model' | 'park',
+): Parked | undefined {
+  if (record.attempts > maxAttempts) {
+    return {
+      code: 'TOO_MANY_ATTEMPTS',
+      reason: `it was started ${maxAttempts} times in a row without recording anything new`,
+    };
+  }
+  if (onUnknownOutcome === 'park' && record.openStep && hasUnknownOutcome(record.openStep)) {
+    return { code: 'OUTCOME_UNKNOWN', reason: 'the process died during a call that must not be repeated' };
+  }
+  return undefined;
+}
+
+/** Changes the head of a record that we hold, and nothing else. */
+async function rewrite(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+  const options = scope.claim ? { claim: scope.claim } : {};
+  const revision = (record.revision ?? 0) + 1;
+  if (!isAppending(store)) return askStore(scope, 'store.save', store.save({ ...record, revision }, options));
+  const head = { ...headOf(record), revision };
+  const delta = { runId: record.meta.runId, revision, from: record.messages.length, messages: [], head };
+  await askStore(scope, 'store.append', store.append(delta, options));
+}
+
+/** Lets the run go. What goes wrong here is harmless: an unreleased claim runs out by itself. */
+export async function releaseClaim(scope: RunScope): Promise<void> {
+  const { claim: held, kernel } = scope;
+  const { store } = kernel.config;
+  scope.claim = undefined;
+  kernel.leases.drop(scope);
+  if (!held || !store || !isOwning(store)) return;
+  try {
+    await askStore(scope, 'store.release', store.release(held));
+  } catch (error) {
+    kernel.config.warn('run: claim release failed', { runId: scope.runId, error: String(error) });
+  }
+}
+
+/** The whole record that a host's snapshot carries, when it is not just a reference. */
+export function carriedRecord(scope: RunScope): RunCheckpoint | undefined {
+  const { persisted } = scope.seed;
+  return persisted && !persisted.stored && persisted.messages.length > 0 ? persisted : undefined;
+}

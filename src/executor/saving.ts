@@ -1,0 +1,90 @@
+import type { RunEmitted } from '../../machines/setup.ts';
+import { stateOf } from '../record/state.ts';
+import { hasCode, toErrorData } from '../run/error-data.ts';
+import type { RunScope } from './scope.ts';
+
+type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
+
+/** Trying again does not help against these. */
+const permanent = ['RECORD_TOO_LARGE', 'NOT_JSON'];
+const taken = ['LEASE_LOST', 'RUN_OWNED_ELSEWHERE'];
+const FIRST_RETRY_MS = 250;
+const LAST_RETRY_MS = 10_000;
+
+/**
+ * The one listener between a run's machine and its checkpointer: hands each announced boundary over and tells the
+ * machine when it has landed. While the store fails, a bounded number of finished steps may go on unsaved; an intent
+ * never does, so that no tool with effects starts before the store knows of it.
+ */
+export class Saving {
+  readonly #scope: RunScope;
+  #newest: Boundary | undefined;
+  #landed = 0;
+  #unsavedSteps = 0;
+  #retryMs = FIRST_RETRY_MS;
+  #timer: unknown;
+
+  constructor(scope: RunScope) {
+    this.#scope = scope;
+    scope.onEnd(() => scope.kernel.config.clock.clearTimeout(this.#timer));
+  }
+
+  announce(boundary: Boundary): void {
+    this.#newest = boundary;
+    void this.#save(boundary, boundary.force);
+  }
+
+  /** A save that the throttle had put off failed later; the checkpointer tries it again by itself. */
+  flushFailed(error: unknown): void {
+    this.#count(error);
+  }
+
+  async #save(boundary: Boundary, force: boolean): Promise<void> {
+    const { checkpointer } = this.#scope;
+    if (!checkpointer) return;
+    const { progress } = boundary;
+    try {
+      await checkpointer.save(stateOf(progress, progress.elapsedMs + this.#scope.elapsedMs), { force });
+      this.#hasLanded(boundary.boundary);
+    } catch (error) {
+      this.#failed(boundary, error);
+    }
+  }
+
+  #hasLanded(boundary: number): void {
+    this.#landed = Math.max(this.#landed, boundary);
+    this.#unsavedSteps = 0;
+    this.#retryMs = FIRST_RETRY_MS;
+    this.#scope.actor.send({ type: 'boundary.landed', boundary });
+  }
+
+  #failed(boundary: Boundary, error: unknown): void {
+    this.#count(error);
+    if (taken.some((code) => hasCode(error, code))) return this.#scope.loseLease(error);
+    if (permanent.some((code) => hasCode(error, code))) return this.#scope.stop(error);
+    const { maxUnsavedSteps, then } = this.#scope.kernel.config.onSaveError;
+    if (boundary.kind === 'step') this.#unsavedSteps += 1;
+    if (boundary.kind === 'step' && this.#unsavedSteps <= maxUnsavedSteps) {
+      this.#scope.actor.send({ type: 'boundary.landed', boundary: boundary.boundary });
+    } else if (then === 'fail') {
+      return this.#scope.stop(error);
+    }
+    this.#retryLater();
+  }
+
+  #retryLater(): void {
+    const { clock } = this.#scope.kernel.config;
+    clock.clearTimeout(this.#timer);
+    this.#timer = clock.setTimeout(() => {
+      const newest = this.#newest;
+      if (newest && newest.boundary > this.#landed) void this.#save({ ...newest, kind: 'intent' }, true);
+    }, this.#retryMs);
+    this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
+  }
+
+  #count(error: unknown): void {
+    const { saveErrors, runId, kernel } = this.#scope;
+    this.#scope.saveErrors += 1;
+    if (saveErrors === 0) kernel.config.warn('run: checkpoint save failed', { runId, error: toErrorData(error) });
+  }
+}

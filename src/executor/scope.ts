@@ -1,0 +1,126 @@
+import type { ActorRefFrom } from 'xstate';
+import type { runMachine } from '../../machines/run.ts';
+import type { Resolution } from '../../machines/setup.ts';
+import type { Model } from '../model/port.ts';
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { toErrorData } from '../run/error-data.ts';
+import { LeaseLostError } from '../run/errors.ts';
+import type { RunInfo, RunRequest } from '../run/request.ts';
+import type { RunOutput, RunResult } from '../run/result.ts';
+import type { Checkpointer } from '../store/checkpointer.ts';
+import type { Claim } from '../store/port.ts';
+import type { Toolbox } from '../tool/toolbox.ts';
+import type { Agent } from './agent.ts';
+import type { Kernel } from './kernel.ts';
+import type { PersistedRun } from './persisted.ts';
+import type { RunOptions } from './ports.ts';
+import type { Saving } from './saving.ts';
+
+/** A run's actor: a real XState actor of the run machine. */
+export type RunActor = ActorRefFrom<ReturnType<typeof runMachine>>;
+
+/** How a run came to be, before anything of it is looked up. */
+export interface RunSeed {
+  readonly request: RunRequest;
+  /** The id was made here a moment ago: no store can know it. */
+  readonly isNewId: boolean;
+  /** The snapshot of a host machine that is being restored. */
+  readonly persisted?: PersistedRun;
+  /** Bad input or an unreadable snapshot: the run ends with it and touches nothing. */
+  readonly refusal?: Error;
+  /** Recovery: how many starts without progress a run gets. */
+  readonly maxAttempts?: number;
+  /** Recovery: without a record there is nothing to do; never begin such a run anew. */
+  readonly mustExist?: boolean;
+}
+
+/**
+ * What belongs to one run and cannot be serialised: model, tools, checkpointer, claim, signal, timers. Only the
+ * executor's actors see it; nothing of it ever enters the machine's context, an event or an actor's input.
+ */
+export class RunScope {
+  readonly kernel: Kernel;
+  readonly agent: Agent;
+  readonly seed: RunSeed;
+  readonly options: RunOptions;
+  readonly actor: RunActor;
+  readonly accepted: PromiseWithResolvers<void> = Promise.withResolvers();
+  readonly ended: PromiseWithResolvers<RunResult> = Promise.withResolvers();
+  /** When this process began to work on the run, monotonic ms. */
+  readonly startedAt: number;
+  info: RunInfo | undefined;
+  model: Model | undefined;
+  toolbox: Toolbox | undefined;
+  checkpointer: Checkpointer | null = null;
+  claim: Claim | undefined;
+  saving: Saving | undefined;
+  /** What the store held when the run was taken up. */
+  record: RunCheckpoint | undefined;
+  /** Whether this process may announce the run's end: not before it was accepted, not after it was taken over. */
+  isOurs = false;
+  isSettling = false;
+  /** How `resolving` ended. */
+  resolution: Resolution['kind'] | undefined;
+  /** Failed saves, counted for the result. */
+  saveErrors = 0;
+  readonly #controller = new AbortController();
+  readonly #cleanups: (() => void)[] = [];
+
+  constructor(kernel: Kernel, agent: Agent, rest: { seed: RunSeed; options: RunOptions; actor: RunActor }) {
+    this.kernel = kernel;
+    this.agent = agent;
+    this.seed = rest.seed;
+    this.options = rest.options;
+    this.actor = rest.actor;
+    this.startedAt = kernel.config.clock.monotonic();
+  }
+
+  get runId(): string {
+    return this.seed.request.runId;
+  }
+
+  /** Aborted when the run is stopped or over; its reason says why. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get isDurable(): boolean {
+    return this.checkpointer !== null && this.checkpointer.durable !== false;
+  }
+
+  /** Working time of the run in this process, ms. */
+  get elapsedMs(): number {
+    return this.kernel.config.clock.monotonic() - this.startedAt;
+  }
+
+  abort(reason: unknown): void {
+    if (!this.#controller.signal.aborted) this.#controller.abort(reason);
+  }
+
+  /** Asks the run to stop; the first cause stands. */
+  stop(cause: unknown): void {
+    this.actor.send({ type: 'run.stop', cause: toErrorData(cause) });
+  }
+
+  /** Another owner has the run: nothing more is written or announced here. */
+  loseLease(cause: unknown): void {
+    this.checkpointer = null;
+    this.claim = undefined;
+    this.isOurs = false;
+    this.stop(new LeaseLostError(`run ${this.runId} was taken over by another process`, { cause }));
+  }
+
+  onEnd(cleanup: () => void): void {
+    this.#cleanups.push(cleanup);
+  }
+
+  /** The end, however it came about; only the first call counts. */
+  finish(output: RunOutput): void {
+    const { transcript } = this.actor.getSnapshot().context.progress;
+    this.abort(new Error('the run is over'));
+    for (const cleanup of this.#cleanups.splice(0)) cleanup();
+    this.accepted.resolve();
+    this.ended.resolve({ ...output, messages: transcript.slice() });
+    this.kernel.registry.leave(this, output);
+  }
+}

@@ -1,0 +1,76 @@
+import { createActor } from 'xstate';
+import { RunIdConflictError, ShutdownError } from '../run/errors.ts';
+import type { Invocation, RunRequest } from '../run/request.ts';
+import type { Agent } from './agent.ts';
+import { guarded } from './guard.ts';
+import { handleOf, type Run } from './handle.ts';
+import type { Kernel } from './kernel.ts';
+import { runLogic } from './logic.ts';
+import type { RunOptions } from './ports.ts';
+import { requestOf } from './request.ts';
+import type { RunScope, RunSeed } from './scope.ts';
+
+/**
+ * Starts a run, or meets the one of this id that is live here.
+ * @throws {TypeError} for a wrong call, and nothing else
+ */
+export async function startRun(
+  kernel: Kernel,
+  agent: Agent,
+  call: { invocation: Invocation; options: RunOptions },
+): Promise<Run> {
+  checkAgent(agent);
+  const { invocation, options } = call;
+  const seed = seedFor(kernel, invocation);
+  const live = seed.refusal ? undefined : kernel.registry.live(seed.request.runId);
+  if (live && isSame(live, agent, seed.request)) {
+    await live.accepted.promise;
+    return handleOf(live);
+  }
+  const refusal =
+    seed.refusal ?? (live && new RunIdConflictError(`run ${live.runId} is live with another agent or prompt`));
+  return launch(kernel, agent, { seed: refusal ? { ...seed, refusal } : seed, options });
+}
+
+/** Makes the actor of a run, starts it, and waits until `resolving` is over. */
+export async function launch(kernel: Kernel, agent: Agent, run: { seed: RunSeed; options: RunOptions }): Promise<Run> {
+  const refusal = kernel.isShutDown ? new ShutdownError('this executor is shut down') : run.seed.refusal;
+  const seed = refusal ? { ...run.seed, refusal } : run.seed;
+  const { config, scopes } = kernel;
+  const inspectors = [config.inspect, guarded('inspect', run.options.inspect, config.warn)].filter(
+    (one) => one !== undefined,
+  );
+  const actor = createActor(runLogic(kernel, agent, { seed, options: run.options }), {
+    id: `run:${seed.request.runId}`,
+    input: undefined,
+    ...(inspectors.length > 0 ? { inspect: (event) => inspectors.forEach((inspect) => inspect(event)) } : {}),
+  });
+  const scope = scopes.get(actor) as RunScope;
+  actor.start();
+  await scope.accepted.promise;
+  return handleOf(scope);
+}
+
+function seedFor(kernel: Kernel, invocation: Invocation): RunSeed {
+  const { newId } = kernel.config;
+  try {
+    return { request: requestOf(invocation, newId), isNewId: invocation.runId === undefined };
+  } catch (error) {
+    if (error instanceof TypeError) throw error;
+    return {
+      request: requestOf({ ...invocation, inputs: {}, runId: newId() }, newId),
+      isNewId: true,
+      refusal: error as Error,
+    };
+  }
+}
+
+function isSame(live: RunScope, agent: Agent, request: RunRequest): boolean {
+  return live.agent.id === agent.id && live.seed.request.prompt === request.prompt;
+}
+
+function checkAgent(agent: unknown): asserts agent is Agent {
+  const { id, name, instructions } = (agent ?? {}) as Partial<Agent>;
+  if (typeof id === 'string' && typeof name === 'string' && typeof instructions === 'string') return;
+  throw new TypeError('start needs an agent made with defineAgent');
+}

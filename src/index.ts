@@ -1,0 +1,71 @@
+// Defining
+export { type Agent, type AgentDefinition, defineAgent } from './executor/agent.ts';
+// Running
+export { createExecutor, type Executor, type ListedRun } from './executor/executor.ts';
+// How a run ends
+export { finalizeCheckpoint } from './executor/finalize-checkpoint.ts';
+export type { EndedRun, Run } from './executor/handle.ts';
+export type { RunLogic } from './executor/logic.ts';
+// Records
+export { asSnapshot, type PersistedRun } from './executor/persisted.ts';
+export type { Defaults, ExecutorOptions, Logger, RunOptions, StepInfo } from './executor/ports.ts';
+export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/recover.ts';
+export type { RunSummary } from './executor/registry.ts';
+export type { RunActor } from './executor/scope.ts';
+export type { Model, Models } from './model/port.ts';
+export { type RunCheckpoint, type RunHead, toCheckpoint, toResumeState } from './record/checkpoint.ts';
+export type { RunDelta } from './record/delta.ts';
+export type { InterruptedRun } from './record/interrupted.ts';
+export { parseCheckpoint } from './record/parse.ts';
+export type { RunCheckpointState } from './record/state.ts';
+export type { Clock } from './run/clock.ts';
+export type { ErrorData } from './run/error-data.ts';
+// Errors
+export {
+  AgentNotFoundError,
+  BudgetExceededError,
+  CancelledError,
+  CheckpointCorruptError,
+  CheckpointMissingError,
+  CheckpointTooNewError,
+  CriticKillError,
+  DeadlineExceededError,
+  InvalidRunIdError,
+  LeaseLostError,
+  ModelError,
+  ModelStalledError,
+  NotDurableError,
+  NotJsonError,
+  PawlError,
+  PortTimeoutError,
+  RecordTooLargeError,
+  RevisionGapError,
+  RunIdConflictError,
+  RunOwnedElsewhereError,
+  RunPanicError,
+  RunParkedError,
+  ShutdownError,
+  StepLimitError,
+  StoreFullError,
+  StoreUnavailableError,
+  ToolLoopError,
+  TranscriptInvalidError,
+  UnknownTierError,
+  UnknownToolError,
+  UnsupportedError,
+} from './run/errors.ts';
+export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
+export type { Limits } from './run/limits.ts';
+export type { Message } from './run/message.ts';
+export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
+export type { PhaseOutput } from './run/phase.ts';
+export type { ImageInput, Invocation, RunCheckpointMeta, RunInfo } from './run/request.ts';
+export type { RunOutcome, RunOutput, RunResult } from './run/result.ts';
+export type { ResumeState } from './run/resume.ts';
+export type { Usage } from './run/usage.ts';
+// Stores
+export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
+export { type CheckpointerFactory, createCheckpointerFactory, type FactoryOptions } from './store/factory.ts';
+export { memoryStore } from './store/memory.ts';
+export type { AppendingStore, CheckpointStore, Claim, OutcomeStore, OwningStore, WriteOptions } from './store/port.ts';
+export { defineTool, type Tool, type ToolContext } from './tool/define.ts';

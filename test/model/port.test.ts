@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { type Models, modelFor } from '../../src/model/port.ts';
+import { ModelError, UnknownTierError } from '../../src/run/errors.ts';
+import { scriptedModel } from '../../src/testing/index.ts';
+
+const model = scriptedModel([]);
+const errorOf = (models: unknown, tier = 'fast') => {
+  try {
+    modelFor(models as Models, tier);
+  } catch (error) {
+    return error as Error;
+  }
+  return expect.unreachable();
+};
+
+describe('the model of a tier', () => {
+  test('comes from a record or a function', () => {
+    expect(modelFor({ fast: model }, 'fast')).toBe(model);
+    expect(modelFor((tier) => (tier === 'fast' ? model : undefined), 'fast')).toBe(model);
+  });
+
+  test('that is not there is an UnknownTierError which lists the tiers there are', () => {
+    const error = errorOf({ fast: model, deep: model }, 'slow');
+    expect(error).toBeInstanceOf(UnknownTierError);
+    expect(error.message).toBe('no model serves tier "slow"; known tiers: fast, deep');
+    expect(errorOf({}).message).toMatch(/there are no tiers/);
+    expect(errorOf(() => undefined).message).toMatch(/the models function gave none/);
+  });
+
+  test.for(['constructor', 'toString', '__proto__'])('is no inherited property: %s', (tier) => {
+    expect(errorOf({ fast: model }, tier)).toBeInstanceOf(UnknownTierError);
+  });
+
+  test('whose look-up throws is an UnknownTierError with that as its cause', () => {
+    const thrown = new Error('no key');
+    const error = errorOf(() => {
+      throw thrown;
+    });
+    expect(error).toBeInstanceOf(UnknownTierError);
+    expect(error.cause).toBe(thrown);
+    expect(
+      errorOf({
+        get fast() {
+          throw thrown;
+        },
+      }).cause,
+    ).toBe(thrown);
+  });
+
+  test.for([
+    ['a model of spec v3', { specificationVersion: 'v3', doStream() {} }, /a model of spec v3/],
+    ['a name', 'openai/gpt', /the string "openai\/gpt"/],
+    ['a promise', Promise.resolve(model), /a promise/],
+    ['a model without doStream', { specificationVersion: 'v4' }, /without doStream/],
+    ['a model without a version', { doStream() {} }, /without specificationVersion/],
+    ['a number', 7, /a value of type number/],
+  ] as const)('that is %s is a ModelError which says so', ([, found, message]) => {
+    const error = errorOf({ fast: found });
+    expect(error).toBeInstanceOf(ModelError);
+    expect(error.message).toMatch(message);
+  });
+});

@@ -1,0 +1,247 @@
+import { getEventListeners } from 'node:events';
+import { describe, expect, test } from 'vitest';
+import { callModel } from '../../src/model/call.ts';
+import { ModelError, ModelStalledError, ShutdownError } from '../../src/run/errors.ts';
+import { drivenModel, finish, modelOf, type Part, requestOf, streaming, text, watch } from './fake-model.ts';
+
+const delta = (value: string): Part => ({ type: 'text-delta', id: 't', delta: value });
+const never = new Promise<never>(() => {});
+
+describe('a model that falls silent ends as MODEL_STALLED on time (executor 7)', () => {
+  test('when doStream never answers', async () => {
+    const request = requestOf({ firstChunkMs: 5_000, chunkGapMs: 1_000 });
+    const call = watch(
+      callModel(
+        modelOf(() => never),
+        request,
+      ),
+    );
+    await request.clock.advance(4_999);
+    expect(call.isSettled).toBe(false);
+    await request.clock.advance(1);
+    expect(call.error).toBeInstanceOf(ModelStalledError);
+    expect(String(call.error)).toMatch(/nothing for 5000 ms \(firstChunkMs\)/);
+  });
+
+  test('before the first content, whatever else it sends', async () => {
+    const { model, send } = drivenModel();
+    const request = requestOf({ firstChunkMs: 5_000, chunkGapMs: 2_000 });
+    const call = watch(callModel(model, request));
+    for (let second = 0; second < 5; second++) {
+      expect(call.isSettled).toBe(false);
+      send({ type: 'stream-start', warnings: [] }, { type: 'ping' }, { type: 'raw', rawValue: 1 }, delta(''));
+      send({ type: 'response-metadata', id: 'r' });
+      await request.clock.advance(1_000);
+    }
+    expect(call.error).toBeInstanceOf(ModelStalledError);
+  });
+
+  test('in the middle of a text: the gap counts from the last content, not from the last keep-alive', async () => {
+    const { model, send, seen } = drivenModel();
+    const request = requestOf({ firstChunkMs: 10_000, chunkGapMs: 3_000 });
+    const call = watch(callModel(model, request));
+    await request.clock.advance(1_000);
+    send({ type: 'text-start', id: 't' }, delta('half'));
+    await request.clock.advance(2_000);
+    send({ type: 'ping' });
+    await request.clock.advance(999);
+    expect(call.isSettled).toBe(false);
+    await request.clock.advance(1);
+    expect(String(call.error)).toMatch(/nothing for 3000 ms \(chunkGapMs\)/);
+    expect(seen.options?.abortSignal?.reason).toBe(call.error);
+    expect(seen.cancelled).toBe(call.error);
+  });
+
+  test('in the middle of tool arguments', async () => {
+    const { model, send } = drivenModel();
+    const request = requestOf();
+    const call = watch(callModel(model, request));
+    send(
+      { type: 'tool-input-start', id: 'c', toolName: 'pay' },
+      { type: 'tool-input-delta', id: 'c', delta: '{"to":' },
+    );
+    await request.clock.advance(60_000);
+    expect(call.error).toBeInstanceOf(ModelStalledError);
+  });
+
+  test('when it sends one byte a minute', async () => {
+    const { model, send } = drivenModel();
+    const request = requestOf();
+    const call = watch(callModel(model, request));
+    const drip = () => {
+      if (!call.isSettled) send(delta('x'));
+      request.clock.setTimeout(drip, 60_000);
+    };
+    request.clock.setTimeout(drip, 60_000);
+    await request.clock.advance(180_000);
+    expect(call.error).toBeInstanceOf(ModelStalledError);
+  });
+
+  test('but not while content keeps coming within the gap, however long it takes', async () => {
+    const { model, send } = drivenModel();
+    const request = requestOf();
+    const call = watch(callModel(model, request));
+    for (let i = 0; i < 10; i++) {
+      await request.clock.advance(59_000);
+      send(delta('x'));
+    }
+    send(finish);
+    await request.clock.advance(0);
+    expect(call.value?.message.content).toEqual([{ type: 'text', text: 'xxxxxxxxxx' }]);
+  });
+
+  test('a wall clock that jumps changes nothing', async () => {
+    const request = requestOf();
+    const call = watch(
+      callModel(
+        modelOf(() => never),
+        request,
+      ),
+    );
+    request.clock.wallJump(1e9);
+    await request.clock.advance(119_999);
+    expect(call.isSettled).toBe(false);
+    await request.clock.advance(1);
+    expect(call.isSettled).toBe(true);
+  });
+});
+
+test('a call sets one timer, not one a chunk', async () => {
+  const request = requestOf();
+  let timers = 0;
+  const clock = {
+    ...request.clock,
+    setTimeout: (callback: () => void, ms: number) => {
+      timers++;
+      return request.clock.setTimeout(callback, ms);
+    },
+  };
+  await callModel(streaming(...Array.from({ length: 100 }, () => text('x')).flat(), finish), { ...request, clock });
+  expect(timers).toBe(1);
+});
+
+test('a stream that has everything ready lets timers and others run in between', async () => {
+  let isPulled = true;
+  const stream = new ReadableStream({ pull: (controller) => void (isPulled && controller.enqueue(delta('x'))) });
+  const controller = new AbortController();
+  const call = callModel(
+    modelOf(() => ({ stream })),
+    requestOf({ signal: controller.signal }),
+  );
+  setImmediate(() => controller.abort(new Error('enough')));
+  await expect(call).rejects.toThrow('enough');
+  isPulled = false;
+});
+
+describe('an abort ends the call at once with its reason (executor 5)', () => {
+  const reason = new ShutdownError('deploy');
+
+  test('before the call: the model is not even asked', async () => {
+    let asked = 0;
+    const model = modelOf(() => asked++);
+    await expect(callModel(model, requestOf({ signal: AbortSignal.abort(reason) }))).rejects.toBe(reason);
+    expect(asked).toBe(0);
+  });
+
+  test('also when the model ignores its signal, and at whatever point it is', async () => {
+    const silent = drivenModel();
+    for (const model of [modelOf(() => never), silent.model]) {
+      const controller = new AbortController();
+      const request = requestOf({ signal: controller.signal });
+      const call = watch(callModel(model, request));
+      await request.clock.advance(0);
+      controller.abort(reason);
+      await Promise.resolve();
+      expect(call.error).toBe(reason);
+    }
+    expect(silent.seen.cancelled).toBe(reason);
+    expect(silent.seen.options?.abortSignal?.reason).toBe(reason);
+  });
+
+  test.for([
+    ['null', null],
+    ['undefined becomes an AbortError', undefined],
+    ['a string', 'stop'],
+  ] as const)('with any reason: %s', async ([, given]) => {
+    const controller = new AbortController();
+    const call = watch(
+      callModel(
+        modelOf(() => never),
+        requestOf({ signal: controller.signal }),
+      ),
+    );
+    controller.abort(given);
+    await Promise.resolve();
+    expect(call.isSettled).toBe(true);
+    expect(call.error).toBe(controller.signal.reason);
+  });
+
+  test('from within the observer of deltas', async () => {
+    const controller = new AbortController();
+    const request = requestOf({ signal: controller.signal, onDelta: () => controller.abort(reason) });
+    await expect(callModel(streaming(...text('hi'), finish), request)).rejects.toBe(reason);
+  });
+
+  test('what comes after it is dropped: a late rejection, a late stream, a cancel that fails', async () => {
+    const late = Promise.withResolvers<unknown>();
+    let cancelled: unknown;
+    const cancel = (why: unknown) => {
+      cancelled = why;
+      throw new Error('cannot cancel');
+    };
+    const settlers = [
+      () => late.promise,
+      () => Promise.resolve({ stream: new ReadableStream({ cancel }) }),
+      () => new Promise((_, reject) => setImmediate(() => reject(new Error('late')))),
+    ];
+    for (const settler of settlers) {
+      const controller = new AbortController();
+      const request = requestOf({ signal: controller.signal });
+      const call = watch(callModel(modelOf(settler), request));
+      if (settler === settlers[1]) await request.clock.advance(0);
+      controller.abort(reason);
+      if (settler === settlers[0]) late.resolve({ stream: new ReadableStream({ cancel }) });
+      await request.clock.advance(0);
+      expect(call.error).toBe(reason);
+      if (settler === settlers[0]) expect(cancelled).toBe(reason);
+      cancelled = undefined;
+    }
+  });
+});
+
+describe('after a call nothing is left behind (executor 5)', () => {
+  test.for([
+    ['a reply', streaming(...text('hi'), finish)],
+    ['a failure', modelOf(() => Promise.reject(new ModelError('down')))],
+    ['a broken stream', streaming(...text('hi'))],
+  ] as const)('%s: no listener on the signal, no timer', async ([, model]) => {
+    const controller = new AbortController();
+    const request = requestOf({ signal: controller.signal });
+    await callModel(model, request).catch(() => {});
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+    expect(request.clock.pending).toBe(0);
+  });
+
+  test('a stall, an abort: no listener on the signal, no timer', async () => {
+    const controller = new AbortController();
+    const request = requestOf({ signal: controller.signal });
+    const stalled = watch(
+      callModel(
+        modelOf(() => never),
+        request,
+      ),
+    );
+    await request.clock.advance(120_000);
+    const aborted = watch(
+      callModel(
+        modelOf(() => never),
+        request,
+      ),
+    );
+    controller.abort();
+    await request.clock.advance(0);
+    expect([stalled.isSettled, aborted.isSettled]).toEqual([true, true]);
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+    expect(request.clock.pending).toBe(0);
+  });
+});

@@ -1,0 +1,96 @@
+import { jsonSchema } from '@ai-sdk/provider-utils';
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
+import { UnsupportedError } from '../../src/run/errors.ts';
+import type { JsonObject } from '../../src/run/json.ts';
+import { defineTool, type Tool } from '../../src/tool/define.ts';
+
+const definition = {
+  name: 'lookup',
+  description: 'Looks up.',
+  input: z.object({ id: z.string() }),
+  execute: () => 'x',
+};
+const define = (extra: object) => () => defineTool({ ...definition, ...extra } as typeof definition);
+
+describe('a tool', () => {
+  test('has once-only effects unless it says otherwise', () => {
+    expect(defineTool(definition).effect).toBe('once');
+    expect(defineTool({ ...definition, effect: 'read' }).effect).toBe('read');
+  });
+
+  test('is frozen, keeps its limits, and has none that it was not given', () => {
+    const tool = defineTool({ ...definition, timeoutMs: 5, concurrency: 2, needsApproval: false });
+    expect(tool).toMatchObject({ name: 'lookup', description: 'Looks up.', timeoutMs: 5, concurrency: 2 });
+    expect(Object.isFrozen(tool)).toBe(true);
+    expect(Object.keys(defineTool(definition)).sort()).toEqual(['description', 'effect', 'execute', 'input', 'name']);
+  });
+
+  test('keeps the `this` of its definition', async () => {
+    const tool = defineTool({
+      ...definition,
+      execute() {
+        return this.name;
+      },
+    });
+    expect(tool.execute({ id: '1' }, {} as never)).toBe('lookup');
+  });
+
+  test.for(['', 'a b', 'x'.repeat(65), 'é', 'a.b', 7, undefined])('cannot be named %j', (name) => {
+    expect(define({ name })).toThrow(TypeError);
+  });
+
+  test.for(['a', 'x'.repeat(64), '__proto__', 'A-b_9'])('can be named %j', (name) => {
+    expect(define({ name })().name).toBe(name);
+  });
+
+  test.for([
+    ['an unknown effect', { effect: 'write' }, /effect must be .*"write"/],
+    ['no description', { description: undefined }, /description/],
+    ['no execute', { execute: 'x' }, /execute must be a function/],
+    ['a time limit of 0', { timeoutMs: 0 }, /timeoutMs must be a number above 0/],
+    ['a time limit that is text', { timeoutMs: '5' }, /timeoutMs/],
+    ['a concurrency of NaN', { concurrency: Number.NaN }, /concurrency/],
+    ['no input schema', { input: undefined }, /tool "lookup": input must be/],
+  ] as const)('with %s is a TypeError', ([, extra, message]) => {
+    expect(define(extra)).toThrow(TypeError);
+    expect(define(extra)).toThrow(message);
+  });
+
+  test.for([true, () => false, null])('that needs approval is refused: %s', (needsApproval) => {
+    expect(define({ needsApproval })).toThrow(UnsupportedError);
+    expect(define({ needsApproval })).toThrow(/tool "lookup": needsApproval is not supported/);
+  });
+});
+
+describe('the type of the input', () => {
+  const base = { name: 't', description: '' };
+  test('comes from a Standard Schema, after its conversions', () => {
+    defineTool({
+      ...base,
+      input: z.object({ n: z.coerce.number().default(1) }),
+      execute: (input) => expectTypeOf(input).toEqualTypeOf<{ n: number }>(),
+    });
+  });
+  test("comes from an AI SDK schema's type parameter", () => {
+    defineTool({
+      ...base,
+      input: jsonSchema<{ id: string }>({ type: 'object' }),
+      execute: (input) => expectTypeOf(input).toEqualTypeOf<{ id: string }>(),
+    });
+  });
+  test('is any JSON object for a plain JSON Schema', () => {
+    defineTool({
+      ...base,
+      input: { type: 'object' },
+      execute: (input) => expectTypeOf(input).toEqualTypeOf<JsonObject>(),
+    });
+  });
+  test('does not stand in the way of a list of tools', () => {
+    const tools: readonly Tool[] = [
+      defineTool(definition),
+      defineTool({ ...base, input: { type: 'object' }, execute: async () => 1 }),
+    ];
+    expect(tools).toHaveLength(2);
+  });
+});

@@ -6,6 +6,7 @@ import { pieces } from './setup.ts';
  * different ways out. It ends `answered`, `exhausted` (a limit was reached) or `failed` (the model gave up).
  */
 export const loop = pieces.createStateConfig({
+  description: 'The agent works: model, tools, model, … until it answers or a limit is reached.',
   initial: 'entering',
   states: {
     entering: {

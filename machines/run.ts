@@ -22,7 +22,7 @@ function stagesOf(agent: ChartedAgent) {
   }
   const running = pieces.createStateConfig({
     ...loop,
-    description: 'The agent works: model, tools, model, … until it answers or a limit is reached.',
+    description: 'The one loop of an agent without phases: model, tools, model, … until an answer or a limit.',
     onDone: { target: 'ending' },
     on: {
       'run.cancel': { target: 'ending', actions: { type: 'stop', params: cancelCause } },

@@ -8,10 +8,10 @@ import { leave } from './actors/settle.ts';
 import type { Agent } from './agent.ts';
 import { followSignal } from './deadline.ts';
 import { guarded, type Warn } from './guard.ts';
-import type { Kernel } from './kernel.ts';
 import { releaseClaim } from './ownership.ts';
 import type { RunOptions } from './ports.ts';
 import { Saving } from './saving.ts';
+import type { Kernel } from './scope.ts';
 import { type RunActor, RunScope, type RunSeed } from './scope.ts';
 
 /**
@@ -27,7 +27,7 @@ export function attach(
   const scope = new RunScope(kernel, agent, run);
   const saving = new Saving(scope);
   const onStep = guarded('onStep', options.onStep, kernel.config.warn);
-  scope.saving = saving;
+  scope.onFlushError = (error) => saving.flushFailed(error);
   kernel.scopes.set(actor, scope);
 
   actor.on('boundary', (boundary) => saving.announce(boundary));

@@ -62,6 +62,7 @@ export function configOf(options: ExecutorOptions): Config {
     store: factory?.store ?? options.checkpoints,
     defaults: limits,
     requireDurable: options.requireDurable ?? false,
+    // biome-ignore lint/suspicious/noThenProperty: a policy's word, and nobody awaits a policy
     onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...options.onSaveError },
     onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
     keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,

@@ -21,7 +21,7 @@ export function followSignal(
 ): void {
   if (!signal) return;
   const stop = () => scope.stop(cancelled(signal.reason));
-  if (signal.aborted) return stop();
-  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
   scope.onEnd(() => signal.removeEventListener('abort', stop));
 }

@@ -6,12 +6,12 @@ import { newOwner } from '../store/owner.ts';
 import type { Agent } from './agent.ts';
 import { configOf } from './config.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './handle.ts';
-import type { Kernel } from './kernel.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { type RunLogic, runLogic } from './logic.ts';
 import type { ExecutorOptions, RunOptions } from './ports.ts';
 import { listed, type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
-import { Registry, type RunSummary, summaryOf } from './registry.ts';
+import { Registry, type RunSummary } from './registry.ts';
+import type { Kernel, RunScope } from './scope.ts';
 import { shutdown } from './shutdown.ts';
 import { startRun } from './start.ts';
 
@@ -52,7 +52,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   const config = configOf(options);
   const kernel: Kernel = {
     config,
-    registry: new Registry(),
+    registry: new Registry(config.warn),
     leases: new LeaseKeeper(config.store, config.clock, config.defaults.leaseMs),
     owner: newOwner(),
     scopes: new WeakMap(),
@@ -75,7 +75,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   };
 }
 
-function handleFor(registry: Registry, runId: string): Run | EndedRun | undefined {
+function handleFor(registry: Registry<RunScope>, runId: string): Run | EndedRun | undefined {
   const live = registry.live(runId);
   if (live) return handleOf(live);
   const output = registry.ended(runId);
@@ -83,7 +83,7 @@ function handleFor(registry: Registry, runId: string): Run | EndedRun | undefine
 }
 
 async function list({ registry, config }: Kernel): Promise<readonly ListedRun[]> {
-  const runs: ListedRun[] = registry.scopes().map((scope) => ({ ...summaryOf(scope), status: 'live' }));
+  const runs: ListedRun[] = registry.all().map(({ summary }) => ({ ...summary, status: 'live' }));
   if (!config.store) return runs;
   for await (const entry of listed(config.store)) if (!registry.live(entry.runId)) runs.push(entry);
   return runs;

@@ -1,8 +1,15 @@
 import type { Clock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { hasCode } from '../run/error-data.ts';
-import { type CheckpointStore, isOwning, type OwningStore } from '../store/port.ts';
-import type { RunScope } from './scope.ts';
+import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../store/port.ts';
+
+/** Whoever works under a claim. */
+export interface Leaseholder {
+  readonly claim: Claim | undefined;
+  /** Somebody else has the run now. */
+  loseLease(cause: unknown): void;
+  onEnd(cleanup: () => void): void;
+}
 
 /**
  * Renews the claims of all live runs, whatever the runs themselves are doing. A renewal that is refused means that
@@ -13,7 +20,7 @@ export class LeaseKeeper {
   readonly #clock: Clock;
   readonly #leaseMs: number;
   /** When each claim was last known to hold, monotonic ms. */
-  readonly #held = new Map<RunScope, number>();
+  readonly #held = new Map<Leaseholder, number>();
   #timer: unknown;
 
   constructor(store: CheckpointStore | undefined, clock: Clock, leaseMs: number) {
@@ -22,14 +29,14 @@ export class LeaseKeeper {
     this.#leaseMs = leaseMs;
   }
 
-  keep(scope: RunScope): void {
-    this.#held.set(scope, this.#clock.monotonic());
-    scope.onEnd(() => this.drop(scope));
+  keep(holder: Leaseholder): void {
+    this.#held.set(holder, this.#clock.monotonic());
+    holder.onEnd(() => this.drop(holder));
     this.#arm();
   }
 
-  drop(scope: RunScope): void {
-    this.#held.delete(scope);
+  drop(holder: Leaseholder): void {
+    this.#held.delete(holder);
     if (this.#held.size > 0 || this.#timer === undefined) return;
     this.#clock.clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -39,24 +46,24 @@ export class LeaseKeeper {
     if (this.#held.size === 0) return;
     this.#timer ??= this.#clock.setTimeout(() => {
       this.#timer = undefined;
-      for (const [scope, since] of this.#held) void this.#renew(scope, since);
+      for (const [holder, since] of this.#held) void this.#renew(holder, since);
       this.#arm();
     }, this.#leaseMs / 3);
   }
 
-  async #renew(scope: RunScope, since: number): Promise<void> {
-    const { claim } = scope;
+  async #renew(holder: Leaseholder, since: number): Promise<void> {
+    const { claim } = holder;
     if (!claim || !this.#store) return;
     const askedAt = this.#clock.monotonic();
     try {
       const limit = { ms: this.#leaseMs / 3, clock: this.#clock, what: 'store.renew' };
       await withDeadline(this.#store.renew(claim, this.#leaseMs), limit);
-      if (this.#held.has(scope)) this.#held.set(scope, askedAt);
+      if (this.#held.has(holder)) this.#held.set(holder, askedAt);
     } catch (error) {
       const isOver = this.#clock.monotonic() - since >= this.#leaseMs;
-      if (this.#held.has(scope) && (isOver || hasCode(error, 'LEASE_LOST'))) {
-        this.drop(scope);
-        scope.loseLease(error);
+      if (this.#held.has(holder) && (isOver || hasCode(error, 'LEASE_LOST'))) {
+        this.drop(holder);
+        holder.loseLease(error);
       }
     }
   }

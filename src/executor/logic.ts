@@ -13,11 +13,10 @@ import { settleActor } from './actors/settle.ts';
 import { type Agent, definitionOf } from './agent.ts';
 import { attach } from './attach.ts';
 import { asError } from './guard.ts';
-import type { Kernel } from './kernel.ts';
 import { type PersistedRun, parsePersisted, persistedRun, requestFrom } from './persisted.ts';
 import type { RunOptions } from './ports.ts';
 import { metaFor, requestOf } from './request.ts';
-import type { RunActor, RunSeed } from './scope.ts';
+import type { Kernel, RunActor, RunSeed } from './scope.ts';
 
 export type RunSnapshot = SnapshotFrom<RunMachine>;
 

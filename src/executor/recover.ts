@@ -2,8 +2,8 @@ import type { InterruptedRun } from '../record/interrupted.ts';
 import type { ErrorData } from '../run/error-data.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { CheckpointStore, Cursor } from '../store/port.ts';
-import type { Kernel } from './kernel.ts';
 import { DEFAULT_MAX_ATTEMPTS } from './ownership.ts';
+import type { Kernel } from './scope.ts';
 import { launch } from './start.ts';
 
 export interface RecoverOptions {

@@ -1,7 +1,8 @@
 import { type Atom, createAtom, type ReadonlyAtom } from '@xstate/store';
+import { toErrorData } from '../run/error-data.ts';
 import type { RunOutput } from '../run/result.ts';
 import type { Usage } from '../run/usage.ts';
-import type { RunScope } from './scope.ts';
+import type { Warn } from './guard.ts';
 
 /** What is shown of a live run. */
 export interface RunSummary {
@@ -14,16 +15,27 @@ export interface RunSummary {
   readonly usage: Usage;
 }
 
+/** A run as the registry knows it. */
+export interface LiveRun {
+  readonly runId: string;
+  readonly summary: RunSummary;
+}
+
 /** Ended runs that are still known, by their results without messages. */
 const MAX_ENDED = 1_000;
 
 /** The live runs of an executor, each with an atom of its own, and the last ones that ended. */
-export class Registry {
-  readonly #live = new Map<string, { readonly scope: RunScope; readonly atom: Atom<RunSummary> }>();
+export class Registry<R extends LiveRun> {
+  readonly #live = new Map<string, { readonly run: R; readonly atom: Atom<RunSummary> }>();
   readonly #ended = new Map<string, RunOutput>();
-  readonly #dirty = new Set<RunScope>();
+  readonly #dirty = new Set<R>();
   readonly #version = createAtom(0);
+  readonly #warn: Warn;
   #isFlushing = false;
+
+  constructor(warn: Warn) {
+    this.#warn = warn;
+  }
 
   /** Summaries of the live runs; changes at most once per event-loop turn, computed when it is read. */
   readonly runs: ReadonlyAtom<readonly RunSummary[]> = createAtom(() => {
@@ -32,27 +44,27 @@ export class Registry {
   });
 
   /** The one table in which `start`, `recover` and restored hosts meet: the second to come gets the first. */
-  enter(scope: RunScope): RunScope {
-    const first = this.#live.get(scope.runId);
-    if (first) return first.scope;
-    this.#live.set(scope.runId, { scope, atom: createAtom(summaryOf(scope)) });
-    this.#ended.delete(scope.runId);
-    this.touch(scope);
-    return scope;
+  enter(run: R): R {
+    const first = this.#live.get(run.runId);
+    if (first) return first.run;
+    this.#live.set(run.runId, { run, atom: createAtom(run.summary) });
+    this.#ended.delete(run.runId);
+    this.touch(run);
+    return run;
   }
 
-  leave(scope: RunScope, output: RunOutput): void {
-    if (this.#live.get(scope.runId)?.scope !== scope) return;
-    this.#live.delete(scope.runId);
-    this.#ended.set(scope.runId, output);
+  leave(run: R, output: RunOutput): void {
+    if (this.#live.get(run.runId)?.run !== run) return;
+    this.#live.delete(run.runId);
+    this.#ended.set(run.runId, output);
     const [oldest] = this.#ended.keys();
     if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest);
-    this.touch(scope);
+    this.touch(run);
   }
 
   /** Notes that a run changed; its atom follows at the end of this event-loop turn. */
-  touch(scope: RunScope): void {
-    this.#dirty.add(scope);
+  touch(run: R): void {
+    this.#dirty.add(run);
     if (this.#isFlushing) return;
     this.#isFlushing = true;
     setImmediate(() => this.#flush());
@@ -62,16 +74,24 @@ export class Registry {
     this.#isFlushing = false;
     const dirty = [...this.#dirty];
     this.#dirty.clear();
-    for (const scope of dirty) {
-      const entry = this.#live.get(scope.runId);
-      if (entry?.scope === scope) attempt(() => entry.atom.set(summaryOf(scope)), scope);
+    for (const run of dirty) {
+      const entry = this.#live.get(run.runId);
+      if (entry?.run === run) this.#attempt(() => entry.atom.set(run.summary));
     }
-    const [first] = dirty;
-    if (first) attempt(() => this.#version.set((version) => version + 1), first);
+    this.#attempt(() => this.#version.set((version) => version + 1));
   }
 
-  live(runId: string): RunScope | undefined {
-    return this.#live.get(runId)?.scope;
+  /** The subscribers of an atom are called by its setter, and what a host's subscriber throws would surface here. */
+  #attempt(set: () => void): void {
+    try {
+      set();
+    } catch (error) {
+      this.#warn('run: a subscriber of executor.runs threw', { error: toErrorData(error) });
+    }
+  }
+
+  live(runId: string): R | undefined {
+    return this.#live.get(runId)?.run;
   }
 
   ended(runId: string): RunOutput | undefined {
@@ -82,34 +102,7 @@ export class Registry {
     return this.#live.get(runId)?.atom;
   }
 
-  scopes(): RunScope[] {
-    return [...this.#live.values()].map(({ scope }) => scope);
+  all(): R[] {
+    return [...this.#live.values()].map(({ run }) => run);
   }
-}
-
-/** The subscribers of an atom are called by its setter, and what a host's subscriber throws would surface here. */
-function attempt(set: () => void, scope: RunScope): void {
-  try {
-    set();
-  } catch (error) {
-    scope.kernel.config.warn('run: a subscriber of executor.runs threw', { runId: scope.runId, error: String(error) });
-  }
-}
-
-export function summaryOf(scope: RunScope): RunSummary {
-  const { value, context } = scope.actor.getSnapshot();
-  return {
-    runId: scope.runId,
-    agentId: scope.agent.id,
-    agentName: scope.agent.name,
-    state: pathOf(value),
-    iteration: context.progress.iteration,
-    usage: context.progress.usage,
-  };
-}
-
-function pathOf(value: unknown): string {
-  if (typeof value === 'string') return value;
-  const [[name, inner]] = Object.entries(value as Record<string, unknown>) as [[string, unknown]];
-  return `${name}.${pathOf(inner)}`;
 }

@@ -60,16 +60,15 @@ export class Saving {
 
   #failed(boundary: Boundary, error: unknown): void {
     this.#count(error);
-    if (taken.some((code) => hasCode(error, code))) return this.#scope.loseLease(error);
-    if (permanent.some((code) => hasCode(error, code))) return this.#scope.stop(error);
     const { maxUnsavedSteps, then } = this.#scope.kernel.config.onSaveError;
     if (boundary.kind === 'step') this.#unsavedSteps += 1;
-    if (boundary.kind === 'step' && this.#unsavedSteps <= maxUnsavedSteps) {
-      this.#scope.actor.send({ type: 'boundary.landed', boundary: boundary.boundary });
-    } else if (then === 'fail') {
-      return this.#scope.stop(error);
+    const mayGoOn = boundary.kind === 'step' && this.#unsavedSteps <= maxUnsavedSteps;
+    if (taken.some((code) => hasCode(error, code))) this.#scope.loseLease(error);
+    else if (permanent.some((code) => hasCode(error, code)) || (!mayGoOn && then === 'fail')) this.#scope.stop(error);
+    else {
+      if (mayGoOn) this.#scope.actor.send({ type: 'boundary.landed', boundary: boundary.boundary });
+      this.#retryLater();
     }
-    this.#retryLater();
   }
 
   #retryLater(): void {

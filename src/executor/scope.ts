@@ -1,4 +1,4 @@
-import type { ActorRefFrom } from 'xstate';
+import type { ActorRefFrom, AnyActorRef } from 'xstate';
 import type { runMachine } from '../../machines/run.ts';
 import type { Resolution } from '../../machines/setup.ts';
 import type { Model } from '../model/port.ts';
@@ -11,13 +11,26 @@ import type { Checkpointer } from '../store/checkpointer.ts';
 import type { Claim } from '../store/port.ts';
 import type { Toolbox } from '../tool/toolbox.ts';
 import type { Agent } from './agent.ts';
-import type { Kernel } from './kernel.ts';
+import type { Config } from './config.ts';
+import type { Leaseholder, LeaseKeeper } from './lease-keeper.ts';
 import type { PersistedRun } from './persisted.ts';
 import type { RunOptions } from './ports.ts';
-import type { Saving } from './saving.ts';
+import type { LiveRun, Registry, RunSummary } from './registry.ts';
 
 /** A run's actor: a real XState actor of the run machine. */
 export type RunActor = ActorRefFrom<ReturnType<typeof runMachine>>;
+
+/** What all runs of one executor share. */
+export interface Kernel {
+  readonly config: Config;
+  readonly registry: Registry<RunScope>;
+  readonly leases: LeaseKeeper;
+  /** Who we are in claims: this process and this executor. */
+  readonly owner: string;
+  /** The scope behind a run's actor. */
+  readonly scopes: WeakMap<AnyActorRef, RunScope>;
+  isShutDown: boolean;
+}
 
 /** How a run came to be, before anything of it is looked up. */
 export interface RunSeed {
@@ -38,7 +51,7 @@ export interface RunSeed {
  * What belongs to one run and cannot be serialised: model, tools, checkpointer, claim, signal, timers. Only the
  * executor's actors see it; nothing of it ever enters the machine's context, an event or an actor's input.
  */
-export class RunScope {
+export class RunScope implements LiveRun, Leaseholder {
   readonly kernel: Kernel;
   readonly agent: Agent;
   readonly seed: RunSeed;
@@ -53,7 +66,8 @@ export class RunScope {
   toolbox: Toolbox | undefined;
   checkpointer: Checkpointer | null = null;
   claim: Claim | undefined;
-  saving: Saving | undefined;
+  /** Told when the late write of a throttled state failed. */
+  onFlushError: (error: unknown) => void = () => {};
   /** What the store held when the run was taken up. */
   record: RunCheckpoint | undefined;
   /** Whether this process may announce the run's end: not before it was accepted, not after it was taken over. */
@@ -93,6 +107,19 @@ export class RunScope {
     return this.kernel.config.clock.monotonic() - this.startedAt;
   }
 
+  get summary(): RunSummary {
+    const { value, context } = this.actor.getSnapshot();
+    const { iteration, usage } = context.progress;
+    return {
+      runId: this.runId,
+      agentId: this.agent.id,
+      agentName: this.agent.name,
+      state: pathOf(value),
+      iteration,
+      usage,
+    };
+  }
+
   abort(reason: unknown): void {
     if (!this.#controller.signal.aborted) this.#controller.abort(reason);
   }
@@ -123,4 +150,18 @@ export class RunScope {
     this.ended.resolve({ ...output, messages: transcript.slice() });
     this.kernel.registry.leave(this, output);
   }
+}
+
+/** The scope of the run that a model call, tool call, resolve or settle actor works for. */
+export function scopeOf(kernel: Kernel, child: AnyActorRef): RunScope {
+  const scope = child._parent && kernel.scopes.get(child._parent);
+  if (!scope) throw new Error('this actor belongs to no run of this executor');
+  return scope;
+}
+
+/** `running.calling-tools` of `{ running: 'calling-tools' }`. */
+function pathOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const [[name, inner]] = Object.entries(value as Record<string, unknown>) as [[string, unknown]];
+  return `${name}.${pathOf(inner)}`;
 }

@@ -1,14 +1,13 @@
-import { createActor } from 'xstate';
+import { createActor, type InspectionEvent } from 'xstate';
 import { RunIdConflictError, ShutdownError } from '../run/errors.ts';
 import type { Invocation, RunRequest } from '../run/request.ts';
 import type { Agent } from './agent.ts';
 import { guarded } from './guard.ts';
 import { handleOf, type Run } from './handle.ts';
-import type { Kernel } from './kernel.ts';
 import { runLogic } from './logic.ts';
 import type { RunOptions } from './ports.ts';
 import { requestOf } from './request.ts';
-import type { RunScope, RunSeed } from './scope.ts';
+import type { Kernel, RunScope, RunSeed } from './scope.ts';
 
 /**
  * Starts a run, or meets the one of this id that is live here.
@@ -43,12 +42,18 @@ export async function launch(kernel: Kernel, agent: Agent, run: { seed: RunSeed;
   const actor = createActor(runLogic(kernel, agent, { seed, options: run.options }), {
     id: `run:${seed.request.runId}`,
     input: undefined,
-    ...(inspectors.length > 0 ? { inspect: (event) => inspectors.forEach((inspect) => inspect(event)) } : {}),
+    ...(inspectors.length > 0 ? { inspect: inspectWith(inspectors) } : {}),
   });
   const scope = scopes.get(actor) as RunScope;
   actor.start();
   await scope.accepted.promise;
   return handleOf(scope);
+}
+
+function inspectWith(inspectors: readonly ((event: InspectionEvent) => void)[]): (event: InspectionEvent) => void {
+  return (event) => {
+    for (const inspect of inspectors) inspect(event);
+  };
 }
 
 function seedFor(kernel: Kernel, invocation: Invocation): RunSeed {

@@ -4,7 +4,7 @@ import { callModel } from '../../model/call.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { ModelError } from '../../run/errors.ts';
 import type { Transcript } from '../../run/transcript.ts';
-import { type Kernel, scopeOf } from '../kernel.ts';
+import { type Kernel, scopeOf } from '../scope.ts';
 
 /** One model call: the transcript goes out, one reply or one error comes back. It never rejects. */
 export function callModelActor(kernel: Kernel) {

@@ -4,7 +4,7 @@ import { toErrorData } from '../../run/error-data.ts';
 import type { OpenCall } from '../../run/open-step.ts';
 import type { Progress } from '../../run/progress.ts';
 import { runTool } from '../../tool/run.ts';
-import { type Kernel, scopeOf } from '../kernel.ts';
+import { type Kernel, scopeOf } from '../scope.ts';
 
 /** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
 export function callToolActor(kernel: Kernel) {

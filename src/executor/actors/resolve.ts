@@ -17,9 +17,9 @@ import { isOwning } from '../../store/port.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import { startDeadline } from '../deadline.ts';
 import { asError } from '../guard.ts';
-import { type Kernel, scopeOf } from '../kernel.ts';
 import { askStore, carriedRecord, giveBack, releaseClaim, takeOwnership } from '../ownership.ts';
 import type { RunScope } from '../scope.ts';
+import { type Kernel, scopeOf } from '../scope.ts';
 
 /**
  * How a run gets its things, in this order: its place in the table of live runs, the claim and the record, model and
@@ -104,11 +104,10 @@ async function checkpointerOf(
   record: RunCheckpoint | undefined,
   isResumed: boolean,
 ): Promise<Checkpointer | null> {
-  const { kernel, options, claim, info, runId } = scope;
+  const { kernel, options, claim, info, runId, onFlushError } = scope;
   const { factory, requireDurable, warn } = kernel.config;
   if (options.checkpointer) return options.checkpointer;
   const landed = record && { revision: record.revision ?? 0, messages: record.messages.length };
-  const onFlushError = (error: unknown) => scope.saving?.flushFailed(error);
   try {
     const begun =
       factory && info

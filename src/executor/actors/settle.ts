@@ -7,9 +7,9 @@ import { outcomeOf, type Progress } from '../../run/progress.ts';
 import type { RunOutcome, RunOutput } from '../../run/result.ts';
 import { isKeepingOutcomes } from '../../store/port.ts';
 import { finalizeCheckpoint } from '../finalize-checkpoint.ts';
-import { type Kernel, scopeOf } from '../kernel.ts';
 import { releaseClaim } from '../ownership.ts';
 import type { RunScope } from '../scope.ts';
+import { type Kernel, scopeOf } from '../scope.ts';
 
 interface SettleInput {
   readonly outcome: CheckpointOutcome;

@@ -13,6 +13,7 @@ import {
   recordResult,
   startCalls,
   type ToolFacts,
+  withdrawCalls,
 } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
@@ -195,7 +196,9 @@ export const pieces = setup({
       enqueue.spawnChild('call-model', { id: modelCallId(iteration), input: { transcript, iteration } });
     }),
     stopModelCall: stopChild(({ context }) => modelCallId(context.progress.iteration)),
-    stopTools: enqueueActions(({ self, enqueue }) => {
+    stopTools: enqueueActions(({ context, self, enqueue }) => {
+      const unbegun = context.intents.flatMap((intent) => intent.calls);
+      enqueue.assign({ progress: withdrawCalls(context.progress, unbegun), intents: [] });
       for (const id of Object.keys(self.getSnapshot().children)) if (id.startsWith('tool.')) enqueue.stopChild(id);
     }),
   },

@@ -2,7 +2,7 @@ import type { AnyEventObject } from 'xstate';
 import { toErrorData } from '../run/error-data.ts';
 import { CancelledError, RunPanicError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
-import { outcomeOf } from '../run/progress.ts';
+import { outcomeOf, withdrawCalls } from '../run/progress.ts';
 import type { RunOutput } from '../run/result.ts';
 import { leave } from './actors/settle.ts';
 import type { Agent } from './agent.ts';
@@ -61,10 +61,15 @@ function errorFrom(cause: { code: string; message: string }): Error {
 
 /** The actor is over: settled by its machine, or stopped by a host from outside, which leaves the run for later. */
 async function conclude(scope: RunScope): Promise<void> {
-  const { output, progress } = scope.actor.getSnapshot().context;
+  const { output, progress: last, intents } = scope.actor.getSnapshot().context;
   if (output) return scope.finish(output);
+  const progress = withdrawCalls(
+    last,
+    intents.flatMap((intent) => intent.calls),
+  );
   const cause = new ShutdownError('the actor of the run was stopped from outside');
   scope.abort(cause);
+  await scope.resolving;
   if (!scope.isSettling && scope.isOurs) {
     try {
       await leave(scope, progress);

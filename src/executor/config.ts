@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../run/clock.ts';
+import { toErrorData } from '../run/error-data.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../store/factory.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';
@@ -67,10 +68,22 @@ export function configOf(options: ExecutorOptions): Config {
     onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
     keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
     clock,
-    newId: options.ids ?? randomUUID,
+    newId: guardedId(options.ids, warn),
     warn,
     inspect: guarded('inspect', options.inspect, warn),
     onStep: guarded('onStep', options.onStep, warn),
+  };
+}
+
+/** Run ids from the host's port; a random one when the port throws or gives none. */
+function guardedId(ids: (() => string) | undefined, warn: Warn): () => string {
+  return () => {
+    try {
+      return ids?.() || randomUUID();
+    } catch (error) {
+      warn('run: ids threw; a random run id is used', { error: toErrorData(error) });
+      return randomUUID();
+    }
   };
 }
 

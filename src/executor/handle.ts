@@ -28,7 +28,7 @@ export function handleOf(scope: RunScope): Run {
     actor: scope.actor,
     result,
     cancel(reason) {
-      scope.actor.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
+      scope.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
       return result;
     },
   };

@@ -1,5 +1,6 @@
 import type { RunEmitted } from '../../machines/setup.ts';
 import { stateOf } from '../record/state.ts';
+import { withDeadline } from '../run/deadline.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';
 import type { RunScope } from './scope.ts';
 
@@ -8,6 +9,8 @@ type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
 /** Trying again does not help against these. */
 const permanent = ['RECORD_TOO_LARGE', 'NOT_JSON'];
 const taken = ['LEASE_LOST', 'RUN_OWNED_ELSEWHERE'];
+/** A save may have to wait for the one in flight, each bounded by `portMs`; a host's own checkpointer may never answer. */
+const WRITES_AHEAD = 3;
 const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 10_000;
 
@@ -40,11 +43,13 @@ export class Saving {
   }
 
   async #save(boundary: Boundary, force: boolean): Promise<void> {
-    const { checkpointer } = this.#scope;
+    const { checkpointer, kernel } = this.#scope;
     if (!checkpointer) return;
+    const { clock, defaults } = kernel.config;
     const { progress } = boundary;
     try {
-      await checkpointer.save(stateOf(progress, progress.elapsedMs + this.#scope.elapsedMs), { force });
+      const save = checkpointer.save(stateOf(progress, progress.elapsedMs + this.#scope.elapsedMs), { force });
+      await withDeadline(save, { ms: WRITES_AHEAD * defaults.portMs, clock, what: 'checkpointer.save' });
       this.#hasLanded(boundary.boundary);
     } catch (error) {
       this.#failed(boundary, error);
@@ -55,7 +60,7 @@ export class Saving {
     this.#landed = Math.max(this.#landed, boundary);
     this.#unsavedSteps = 0;
     this.#retryMs = FIRST_RETRY_MS;
-    this.#scope.actor.send({ type: 'boundary.landed', boundary });
+    this.#scope.send({ type: 'boundary.landed', boundary });
   }
 
   #failed(boundary: Boundary, error: unknown): void {
@@ -66,7 +71,7 @@ export class Saving {
     if (taken.some((code) => hasCode(error, code))) this.#scope.loseLease(error);
     else if (permanent.some((code) => hasCode(error, code)) || (!mayGoOn && then === 'fail')) this.#scope.stop(error);
     else {
-      if (mayGoOn) this.#scope.actor.send({ type: 'boundary.landed', boundary: boundary.boundary });
+      if (mayGoOn) this.#scope.send({ type: 'boundary.landed', boundary: boundary.boundary });
       this.#retryLater();
     }
   }

@@ -77,6 +77,9 @@ export class RunScope implements LiveRun, Leaseholder {
   resolution: Resolution['kind'] | undefined;
   /** Failed saves, counted for the result. */
   saveErrors = 0;
+  /** Resolves when `resolving` is over, also when the actor was stopped while it went on. */
+  resolving: Promise<unknown> = Promise.resolve();
+  isFinished = false;
   readonly #controller = new AbortController();
   readonly #cleanups: (() => void)[] = [];
 
@@ -124,9 +127,18 @@ export class RunScope implements LiveRun, Leaseholder {
     if (!this.#controller.signal.aborted) this.#controller.abort(reason);
   }
 
+  /** Whether the actor still works; XState complains of events to one that does not. */
+  get isActive(): boolean {
+    return this.actor.getSnapshot().status === 'active';
+  }
+
+  send(event: Parameters<RunActor['send']>[0]): void {
+    if (this.isActive) this.actor.send(event);
+  }
+
   /** Asks the run to stop; the first cause stands. */
   stop(cause: unknown): void {
-    this.actor.send({ type: 'run.stop', cause: toErrorData(cause) });
+    this.send({ type: 'run.stop', cause: toErrorData(cause) });
   }
 
   /** Another owner has the run: nothing more is written or announced here. */
@@ -138,11 +150,14 @@ export class RunScope implements LiveRun, Leaseholder {
   }
 
   onEnd(cleanup: () => void): void {
-    this.#cleanups.push(cleanup);
+    if (this.isFinished) cleanup();
+    else this.#cleanups.push(cleanup);
   }
 
   /** The end, however it came about; only the first call counts. */
   finish(output: RunOutput): void {
+    if (this.isFinished) return;
+    this.isFinished = true;
     const { transcript } = this.actor.getSnapshot().context.progress;
     this.abort(new Error('the run is over'));
     for (const cleanup of this.#cleanups.splice(0)) cleanup();

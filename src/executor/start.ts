@@ -21,7 +21,7 @@ export async function startRun(
   checkAgent(agent);
   const { invocation, options } = call;
   const seed = seedFor(kernel, invocation);
-  const live = seed.refusal ? undefined : kernel.registry.live(seed.request.runId);
+  const live = seed.refusal ? undefined : await liveRun(kernel, seed.request.runId);
   if (live && isSame(live, agent, seed.request)) {
     await live.accepted.promise;
     return handleOf(live);
@@ -54,6 +54,14 @@ function inspectWith(inspectors: readonly ((event: InspectionEvent) => void)[]):
   return (event) => {
     for (const inspect of inspectors) inspect(event);
   };
+}
+
+/** The live run of this id. One whose actor was stopped is about to let go of it: that is waited for. */
+async function liveRun(kernel: Kernel, runId: string): Promise<RunScope | undefined> {
+  let live = kernel.registry.live(runId);
+  for (; live && live.actor.getSnapshot().status === 'stopped'; live = kernel.registry.live(runId))
+    await live.ended.promise;
+  return live;
 }
 
 function seedFor(kernel: Kernel, invocation: Invocation): RunSeed {

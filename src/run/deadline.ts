@@ -14,7 +14,7 @@ export function withDeadline<T>(
     const timer = limit.clock.setTimeout(() => {
       reject(new PortTimeoutError(`${limit.what} did not answer within ${limit.ms} ms`));
     }, limit.ms);
-    promise.then(
+    Promise.resolve(promise).then(
       (value) => {
         limit.clock.clearTimeout(timer);
         resolve(value);

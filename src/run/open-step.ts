@@ -60,6 +60,17 @@ export function startCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenSt
   return { ...step, calls };
 }
 
+/** Takes back calls that were to start and never did: their intent had not landed when the run stopped. */
+export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
+  const calls = step.calls.map(
+    (call): OpenCall =>
+      callIds.has(call.callId) && call.state === 'started'
+        ? { ...call, state: 'planned', attempt: call.attempt - 1 }
+        : call,
+  );
+  return { ...step, calls };
+}
+
 /** Records a result. A result for a call that is not under way (a late one) changes nothing. */
 export function recordResult(step: OpenStep, callId: string, result: ToolOutput): OpenStep {
   const calls = step.calls.map(

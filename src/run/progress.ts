@@ -10,6 +10,7 @@ import {
   resultsMessage,
   startCalls as startInStep,
   type ToolEffect,
+  withdrawCalls as withdrawInStep,
 } from './open-step.ts';
 import type { PhaseOutput } from './phase.ts';
 import type { ModelReply } from './reply.ts';
@@ -116,6 +117,12 @@ function withUniqueCallIds(progress: Progress, message: ModelReply['message']): 
 
 export function startCalls(progress: Progress, callIds: ReadonlySet<string>): Progress {
   return progress.openStep ? { ...progress, openStep: startInStep(progress.openStep, callIds) } : progress;
+}
+
+/** Takes back calls that never began, so that a later start runs them instead of calling their outcome unknown. */
+export function withdrawCalls(progress: Progress, calls: readonly OpenCall[]): Progress {
+  if (!progress.openStep || calls.length === 0) return progress;
+  return { ...progress, openStep: withdrawInStep(progress.openStep, new Set(calls.map((call) => call.callId))) };
 }
 
 export function recordResult(progress: Progress, callId: string, result: ToolOutput): Progress {

@@ -10,7 +10,7 @@ import type { Limits } from '../../run/limits.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
-import { withoutMessages } from '../../run/result.ts';
+import { type RunOutput, withoutMessages } from '../../run/result.ts';
 import { type ResumeState, resumeProgress } from '../../run/resume.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import { isOwning } from '../../store/port.ts';
@@ -29,9 +29,9 @@ import { type Kernel, scopeOf } from '../scope.ts';
 export function resolveActor(kernel: Kernel) {
   return fromPromise<Resolution, { progress: Progress }>(async ({ input, self }) => {
     const scope = scopeOf(kernel, self);
-    const resolution = await resolve(scope, input.progress).catch((error: unknown) =>
-      refused(scope, input.progress, error),
-    );
+    const resolving = resolve(scope, input.progress).catch((error: unknown) => refused(scope, input.progress, error));
+    scope.resolving = resolving;
+    const resolution = await resolving;
     scope.resolution = resolution.kind;
     scope.record = undefined;
     return resolution;
@@ -44,10 +44,10 @@ async function refused(scope: RunScope, progress: Progress, error: unknown): Pro
 }
 
 async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
-  const { kernel, seed, options } = scope;
+  const { seed, options } = scope;
   if (seed.refusal) throw seed.refusal;
-  const first = kernel.registry.enter(scope);
-  if (first !== scope) return { kind: 'answered', output: withoutMessages(await first.ended.promise) };
+  const twin = await takePlace(scope);
+  if (twin) return { kind: 'answered', output: twin };
 
   const found = await takeOwnership(scope);
   if (found.outcome) {
@@ -74,6 +74,19 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
     tools: scope.toolbox?.facts ?? {},
     isDurable: scope.checkpointer !== null,
   };
+}
+
+/**
+ * Takes the run's place in the table of live runs. When another actor of this process has it, its result is the answer;
+ * unless that one was interrupted here: then the place is free, and this one goes on.
+ */
+async function takePlace(scope: RunScope): Promise<RunOutput | undefined> {
+  const { registry } = scope.kernel;
+  for (let first = registry.enter(scope); first !== scope; first = registry.enter(scope)) {
+    const output = withoutMessages(await first.ended.promise);
+    if (output.status !== 'interrupted' || scope.kernel.isShutDown) return output;
+  }
+  return undefined;
 }
 
 /**

@@ -1,11 +1,12 @@
 import { fromPromise } from 'xstate';
 import { stateOf } from '../../record/state.ts';
 import { withDeadline } from '../../run/deadline.ts';
-import { type ErrorData, toErrorData } from '../../run/error-data.ts';
+import { type ErrorData, hasCode, toErrorData } from '../../run/error-data.ts';
 import { type CheckpointOutcome, statusOf } from '../../run/finalize.ts';
 import { outcomeOf, type Progress } from '../../run/progress.ts';
 import type { RunOutcome, RunOutput } from '../../run/result.ts';
 import { isKeepingOutcomes } from '../../store/port.ts';
+import type { Config } from '../config.ts';
 import { finalizeCheckpoint } from '../finalize-checkpoint.ts';
 import { releaseClaim } from '../ownership.ts';
 import type { RunScope } from '../scope.ts';
@@ -26,19 +27,21 @@ export function settleActor(kernel: Kernel) {
     const { clock, defaults } = kernel.config;
     const outcome = outcomeFor(scope, input);
     try {
-      const limit = { ms: defaults.finalizeMs, clock, what: 'finalising' };
-      await withDeadline(
-        input.outcome === 'leave-running' ? leave(scope, input.progress) : end(scope, input, outcome),
-        limit,
-      );
+      await withDeadline(settle(scope, input, outcome), { ms: defaults.finalizeMs, clock, what: 'finalising' });
     } catch (error) {
+      if (hasCode(error, 'LEASE_LOST')) return lost(scope, outcome, error);
       const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
       kernel.config.warn(`run: checkpoint ${step} failed`, { runId: scope.runId, error: toErrorData(error) });
     }
     void releaseClaim(scope);
-    const { outcomeId: _, ...output } = outcome;
-    return { ...output, saveErrors: scope.saveErrors };
+    return outputOf(scope, outcome);
   });
+}
+
+async function settle(scope: RunScope, input: SettleInput, outcome: RunOutcome): Promise<void> {
+  if (input.outcome === 'leave-running') await leave(scope, input.progress);
+  else await end(scope, input, outcome);
+  await releaseClaim(scope);
 }
 
 /** A record that already has its outcome is only delivered: the same outcome, with the same id. */
@@ -53,17 +56,37 @@ function outcomeFor(scope: RunScope, { outcome, progress, error, cause }: Settle
   });
 }
 
+/** Somebody else took the run over before its end was recorded here: that end is theirs to announce. */
+function lost(scope: RunScope, outcome: RunOutcome, error: unknown): RunOutput {
+  scope.loseLease(error);
+  return { ...outputOf(scope, outcome), status: 'interrupted', error: toErrorData(error) };
+}
+
+function outputOf(scope: RunScope, { outcomeId: _, ...output }: RunOutcome): RunOutput {
+  return { ...output, saveErrors: scope.saveErrors };
+}
+
 /** First the outcome is durable, then it is delivered and kept, then the record goes: a crash in between loses nothing. */
 async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Promise<void> {
   const { checkpointer, kernel } = scope;
   const { store, keepOutcomesMs, clock, onOutcome } = kernel.config;
   const { progress, error, cause } = input;
   if (checkpointer && !progress.outcome) await recordOutcome(scope, progress, outcome);
-  if (scope.isOurs) await onOutcome?.(outcome);
+  if (scope.isOurs) await deliver(scope, onOutcome, outcome);
   if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
     await store.keepOutcome(scope.runId, outcome, clock.now() + keepOutcomesMs, { claim: scope.claim });
   }
   await finalizeCheckpoint(checkpointer, error, cause);
+}
+
+/** @throws when the host could not take it: then the record stays, and the outcome is delivered again by a later start */
+async function deliver(scope: RunScope, onOutcome: Config['onOutcome'], outcome: RunOutcome): Promise<void> {
+  try {
+    await onOutcome?.(outcome);
+  } catch (error) {
+    scope.kernel.config.warn('run: onOutcome failed', { runId: scope.runId, error: toErrorData(error) });
+    throw error;
+  }
 }
 
 async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
@@ -72,6 +95,7 @@ async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOu
       force: true,
     });
   } catch (error) {
+    if (hasCode(error, 'LEASE_LOST')) throw error;
     scope.saveErrors += 1;
     scope.kernel.config.warn('run: outcome save failed', { runId: scope.runId, error: toErrorData(error) });
   }

@@ -82,7 +82,8 @@ export class ReplyCollector {
       case 'reasoning-file':
       case 'custom':
         this.#slots.push({ type: 'whole', part: wholePart(part) });
-        return true;
+        // Providers announce a reply with parts of their own, long before its content comes.
+        return part.type !== 'custom';
       case 'tool-approval-request':
         throw new ModelError(
           `the provider asks to approve tool call "${part.toolCallId}"; approvals are not supported`,

@@ -30,7 +30,7 @@ describe('a model that falls silent ends as MODEL_STALLED on time (executor 7)',
     for (let second = 0; second < 5; second++) {
       expect(call.isSettled).toBe(false);
       send({ type: 'stream-start', warnings: [] }, { type: 'ping' }, { type: 'raw', rawValue: 1 }, delta(''));
-      send({ type: 'response-metadata', id: 'r' });
+      send({ type: 'response-metadata', id: 'r' }, { type: 'custom', kind: 'acme.message-start' });
       await request.clock.advance(1_000);
     }
     expect(call.error).toBeInstanceOf(ModelStalledError);

@@ -1,3 +1,4 @@
+import { setImmediate, setTimeout } from 'node:timers';
 import { PawlError } from '../run/errors.ts';
 import type { Connection, Database } from './sqlite-connection.ts';
 import { isBusy, isIoError, storeError } from './sqlite-errors.ts';

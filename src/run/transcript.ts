@@ -13,8 +13,6 @@ interface Buffer {
  * (XState, an inspector, a log) meets a two-field summary and not the conversation.
  */
 export class Transcript {
-  static readonly empty: Transcript = new Transcript({ messages: [], sizes: [], callIds: new Set() }, 0);
-
   readonly #buffer: Buffer;
   readonly length: number;
 
@@ -25,7 +23,7 @@ export class Transcript {
 
   /** @param messages messages that have been entered (see `enterMessage`) */
   static of(messages: readonly Message[]): Transcript {
-    return Transcript.empty.#extend(messages);
+    return new Transcript({ messages: [], sizes: [], callIds: new Set() }, 0).#extend(messages);
   }
 
   append(...messages: readonly Message[]): Transcript {

@@ -105,7 +105,8 @@ class ModelCall {
       if (done) break;
       this.#take(value);
       if (this.#collector.isFinished) {
-
+        drain(reader);
+        break;
       }
       if (count % PARTS_PER_TURN === 0) await new Promise<void>((resolve) => setImmediate(resolve));
     }

@@ -1,4 +1,3 @@
-import { and } from 'xstate';
 import { pieces } from './setup.ts';
 
 /**
@@ -37,7 +36,7 @@ export const loop = pieces.createStateConfig({
     landing: {
       description: 'The reply is here; it is not acted upon before the step before it is recorded.',
       always: [
-        { guard: and(['isLanded', 'hasToolCalls']), target: 'calling-tools', actions: 'openStep' },
+        { guard: 'isLandedWithCalls', target: 'calling-tools', actions: 'openStep' },
         { guard: 'isLanded', target: 'answered', actions: 'recordAnswer' },
       ],
     },

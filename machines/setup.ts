@@ -107,7 +107,8 @@ export const pieces = setup({
     isToolLoop: ({ context }) => toolLoopOf(context.progress.counters, context.limits) !== undefined,
     isOutOfSteps: ({ context }) => context.progress.iteration >= context.limits.maxIterations,
     isLanded: ({ context }) => context.landed >= context.announced,
-    hasToolCalls: ({ context }) => context.reply !== undefined && toolCallsOf(context.reply.message).length > 0,
+    isLandedWithCalls: ({ context: { landed, announced, reply } }) =>
+      landed >= announced && reply !== undefined && toolCallsOf(reply.message).length > 0,
     isModelError: (_, answer: ModelAnswer) => 'error' in answer,
     hasOutput: ({ context }) => context.output !== undefined,
     hasOutcome: ({ context }) => context.progress.outcome !== undefined,

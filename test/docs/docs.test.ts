@@ -1,0 +1,85 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { codeBlocks } from './blocks.ts';
+import { lifecyclePage } from './lifecycle.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+// Inside the package, so that `import 'pawl'` means the package itself.
+const work = `${root}/test/docs/.blocks`;
+const blocks = codeBlocks(root);
+const fileOf = (index: number) => `${work}/${index}/block.ts`;
+
+beforeAll(() => {
+  rmSync(work, { recursive: true, force: true });
+  for (const [index, { code }] of blocks.entries()) {
+    mkdirSync(`${work}/${index}`, { recursive: true });
+    writeFileSync(fileOf(index), `${code}\nexport {};\n`);
+    writeFileSync(`${work}/${index}/model.ts`, readFileSync(`${root}/test/docs/readme-model.ts`, 'utf8'));
+  }
+});
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+describe('the docs', () => {
+  test('the page about the life of a run says what the machines say today', () => {
+    expect(readFileSync(`${root}/docs/run-lifecycle.md`, 'utf8'), 'run `npm run docs`').toBe(lifecyclePage());
+  });
+
+  test('there are code blocks to check', () => expect(blocks.length).toBeGreaterThan(3));
+
+  test('every code block compiles', () => {
+    const config = { extends: '../../tsconfig.json', include: ['**/*.ts'], compilerOptions: { noEmit: true } };
+    writeFileSync(`${work}/tsconfig.json`, JSON.stringify(config));
+    const { stdout } = spawnSync(process.execPath, [`${root}/node_modules/typescript/bin/tsc`, '-p', `${work}/tsconfig.json`], {
+      encoding: 'utf8',
+    });
+    expect(stdout).toBe('');
+  });
+
+  test.each(blocks.map(({ at }, index) => [at, index] as const))('the code block at %s runs to its end', async (_, index) => {
+    const { code, stderr } = await run(index);
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+  });
+
+  test('the README’s first example, killed in the middle, goes on where it was and sends no mail twice', async () => {
+    const index = blocks.findIndex(({ at }) => at.startsWith('README.md'));
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${work}/${index}/runs.db${suffix}`, { force: true });
+    rmSync(`${work}/${index}/turns.log`, { force: true });
+    const killed = await run(index, 'turn 2');
+    expect(killed.signal).toBe('SIGKILL');
+    const resumed = await run(index);
+    expect(resumed).toMatchObject({ code: 0, stdout: 'All greeted: 3 mails.\n' });
+    const turns = readFileSync(`${work}/${index}/turns.log`, 'utf8').trim().split('\n');
+    expect(turns).toEqual(['turn 1', 'turn 2', 'turn 2', 'turn 3', 'turn 4']);
+  });
+
+  test('every page that another links to exists', () => {
+    const pages = ['README.md', ...new Set(blocks.map(({ at }) => at.replace(/:\d+$/, '')))];
+    const missing = pages.flatMap((page) => {
+      const folder = page.includes('/') ? `${page.slice(0, page.lastIndexOf('/'))}/` : '';
+      const targets = [...readFileSync(`${root}/${page}`, 'utf8').matchAll(/\]\((?!https?:)([^)#]+)/g)].map((match) => match[1]);
+      return targets.filter((target) => !existsSync(`${root}/${folder}${target}`)).map((target) => `${page} -> ${target}`);
+    });
+    expect(missing).toEqual([]);
+  });
+});
+
+/** Runs a block in a process of its own; with `killAt` it is killed once its log of model turns says so. */
+function run(index: number, killAt?: string): Promise<{ code: number | null; signal: string | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, ['block.ts'], {
+    cwd: `${work}/${index}`,
+    env: { ...process.env, ...(killAt ? { HANG_AT: killAt } : {}) },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (data) => {
+    stdout += data;
+  });
+  child.stderr.on('data', (data) => {
+    stderr += data;
+    if (killAt && stderr.includes(killAt)) child.kill('SIGKILL');
+  });
+  return new Promise((resolve) => child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr })));
+}

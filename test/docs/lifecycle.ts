@@ -1,0 +1,100 @@
+import { runMachine } from '../../machines/run.ts';
+
+/** The parts of an XState state node that a page about the chart needs. */
+interface ChartNode {
+  readonly key: string;
+  readonly path: readonly string[];
+  readonly type: string;
+  readonly description?: string;
+  readonly meta?: { readonly resumesAt?: 'here' };
+  readonly parent?: ChartNode;
+  readonly states: Readonly<Record<string, ChartNode>>;
+  readonly initial: { readonly target: readonly ChartNode[] };
+  readonly always?: readonly ChartTransition[];
+  readonly transitions: ReadonlyMap<string, readonly ChartTransition[]>;
+}
+
+interface ChartTransition {
+  readonly eventType: string;
+  readonly target?: readonly ChartNode[];
+  readonly guard?: unknown;
+}
+
+/** The page about a run's life: a diagram and a table, both read off the machine itself. */
+export function lifecyclePage(): string {
+  const root = runMachine({ id: 'any' }).root as unknown as ChartNode;
+  return [
+    '# The life of a run',
+    '',
+    'A run is an XState actor of the machine in `machines/run.ts`; its `running` is the loop of `machines/loop.ts`. This page is',
+    'made from their descriptions by `npm run docs`, and a test fails when it is out of date.',
+    '',
+    '```mermaid',
+    'stateDiagram-v2',
+    ...diagram(root, '  '),
+    '```',
+    '',
+    '| state | what happens there |',
+    '| --- | --- |',
+    ...table(root),
+    '',
+    'States marked ↺ are where a restarted process goes on: everything before them is in the record.',
+    '',
+    '## What stops a run',
+    '',
+    '`run.cancel` (from `run.cancel()` or a host machine) and `run.stop` (shutdown, deadline, the caller’s signal, a lost lease, a',
+    'store that failed for good) lead from `resolving` and `running` to `ending`. The first cause stands. Then the finalize matrix',
+    'decides:',
+    '',
+    '| the run ended with | cause of the stop | way out | record |',
+    '| --- | --- | --- | --- |',
+    '| an answer | any | `completing` | goes |',
+    '| an error | a shutdown, however wrapped | `leaving-running` | stays for the next process |',
+    '| an error | cancel, deadline, kill, none | `failing` | goes |',
+    '',
+  ].join('\n');
+}
+
+const nameOf = (node: ChartNode) => node.path.join('_').replaceAll('-', '_');
+
+function diagram(parent: ChartNode, indent: string): string[] {
+  const lines = [`${indent}[*] --> ${parent.initial.target.map(nameOf)[0]}`];
+  for (const node of Object.values(parent.states)) {
+    lines.push(`${indent}state "${node.key}" as ${nameOf(node)}`);
+    if (Object.keys(node.states).length > 0) {
+      lines.push(`${indent}state ${nameOf(node)} {`, ...diagram(node, `${indent}  `), `${indent}}`);
+    }
+  }
+  for (const node of Object.values(parent.states)) {
+    for (const [target, labels] of arrows(node)) lines.push(`${indent}${nameOf(node)} --> ${target}: ${labels.join(', ')}`);
+    if (node.type === 'final') lines.push(`${indent}${nameOf(node)} --> [*]`);
+  }
+  return lines;
+}
+
+/** Where a state leads, with the guards or events that lead there. */
+function arrows(node: ChartNode): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const transition of [...(node.always ?? []), ...[...node.transitions.values()].flat()]) {
+    for (const target of transition.target ?? []) {
+      const labels = found.get(nameOf(target)) ?? [];
+      const label = labelOf(transition);
+      found.set(nameOf(target), labels.includes(label) ? labels : [...labels, label]);
+    }
+  }
+  return found;
+}
+
+function labelOf({ guard, eventType }: ChartTransition): string {
+  if (typeof guard === 'string') return guard;
+  if (typeof guard === 'object' && guard !== null) return String((guard as { type: string }).type);
+  if (eventType === '') return 'otherwise';
+  return eventType.replace(/^xstate\.done\.(actor|state)\./, 'done ').replace(/^done run\..*/, 'done');
+}
+
+function table(parent: ChartNode): string[] {
+  return Object.values(parent.states).flatMap((node) => [
+    `| ${'&nbsp;&nbsp;'.repeat(node.path.length - 1)}\`${node.key}\`${node.meta?.resumesAt ? ' ↺' : ''} | ${node.description ?? ''} |`,
+    ...table(node),
+  ]);
+}

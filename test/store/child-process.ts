@@ -1,0 +1,63 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterEach } from 'vitest';
+
+const script = fileURLToPath(new URL('sqlite-child.ts', import.meta.url));
+const running = new Set<ChildProcess>();
+
+afterEach(() => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+export interface Child {
+  /** The next value that it says; undefined when it has ended. */
+  next(): Promise<unknown>;
+  /** Lets it go on. */
+  tell(): void;
+  /** Kills it with SIGKILL, and waits until it is gone. */
+  kill(): Promise<void>;
+  readonly exited: Promise<void>;
+}
+
+export interface ChildOptions {
+  readonly role: string;
+  readonly path: string;
+  readonly argument?: string;
+  /** A command that runs the rest of its arguments as a command. */
+  readonly under?: readonly string[];
+}
+
+/** Starts a role of `sqlite-child.ts` in a process of its own. */
+export function startChild({ role, path, argument = '', under = [] }: ChildOptions): Child {
+  const [command = '', ...args] = [...under, process.execPath, script, role, path, argument];
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  running.add(child);
+  const exited = once(child, 'exit').then(() => {
+    running.delete(child);
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    next: async () => {
+      const line = await lines.next();
+      return line.done ? undefined : JSON.parse(line.value);
+    },
+    tell: () => child.stdin.write('go\n'),
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+    exited,
+  };
+}
+
+/** Whether a command can be run here. */
+export function canRun(command: string, ...args: readonly string[]): boolean {
+  try {
+    execFileSync(command, args, { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
 import { encodeMessage, enterMessage } from '../../src/run/message.ts';
-import { finish, finishedBy, replyOf, requestOf, streaming, text } from './fake-model.ts';
+import { finish, finishedBy, modelOf, replyOf, requestOf, streaming, text } from './fake-model.ts';
 
 const call = (input: unknown, id = 'c1') => ({ type: 'tool-call', toolCallId: id, toolName: 'lookup', input });
 const contentOf = async (...parts: unknown[]) => (await replyOf(...parts)).message.content;
@@ -95,17 +95,40 @@ describe('a reply', () => {
     expect((await callModel(model as never, requestOf())).message.content).toEqual([{ type: 'text', text: 'hi' }]);
   });
 
-  test('its stream is read to its end all the same, so that wrappers of it see it close', async () => {
-    let flushed = 0;
-    const { doStream } = streaming(...text('hi'), finish);
-    const flush = () => void flushed++;
-    const wrapped = async () => ({
-      stream: (await doStream({ prompt: [] })).stream.pipeThrough(new TransformStream({ flush })),
+  test('its stream is read to its end all the same, so that whoever made it can finish', async () => {
+    let isFinished = false;
+    async function* source() {
+      yield* [...text('hi'), finish];
+      isFinished = true;
+    }
+    const request = requestOf();
+    await callModel(
+      modelOf(async () => ({ stream: ReadableStream.from(source()) })),
+      request,
+    );
+    await request.clock.advance(0);
+    expect(isFinished).toBe(true);
+  });
+
+  test('a stream that goes on after its finish part is cancelled', async () => {
+    let isCancelled = false;
+    let isFirst = true;
+    const stream = new ReadableStream({
+      pull(controller) {
+        controller.enqueue(isFirst ? finish : { type: 'ping' });
+        isFirst = false;
+      },
+      cancel() {
+        isCancelled = true;
+      },
     });
     const request = requestOf();
-    await callModel({ ...streaming(), doStream: wrapped } as never, request);
+    await callModel(
+      modelOf(async () => ({ stream })),
+      request,
+    );
     await request.clock.advance(0);
-    expect(flushed).toBe(1);
+    expect(isCancelled).toBe(true);
   });
 });
 

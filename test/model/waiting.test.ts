@@ -77,6 +77,20 @@ describe('a model that falls silent ends as MODEL_STALLED on time (executor 7)',
     expect(call.error).toBeInstanceOf(ModelStalledError);
   });
 
+  test('content that comes after its deadline is late, even where no timer has come to fire', async () => {
+    const { model, send } = drivenModel();
+    const request = requestOf();
+    let blockedMs = 0;
+    const clock = { ...request.clock, monotonic: () => request.clock.monotonic() + blockedMs };
+    const call = watch(callModel(model, { ...request, clock }));
+    send(delta('x'));
+    await request.clock.advance(0);
+    blockedMs = 60_000;
+    send(delta('x'), finish);
+    await request.clock.advance(0);
+    expect(call.error).toBeInstanceOf(ModelStalledError);
+  });
+
   test('but not while content keeps coming within the gap, however long it takes', async () => {
     const { model, send } = drivenModel();
     const request = requestOf();

@@ -26,6 +26,7 @@ describe('what a tool returns', () => {
       { content: [{ type: 'text', text: 'x' }], ok: true },
       { type: 'json', value: { content: [{ type: 'text', text: 'x' }], ok: true } },
     ],
+    ['content that is empty is JSON', { content: [] }, { type: 'json', value: { content: [] } }],
     ['content that holds no parts is JSON', { content: ['x'] }, { type: 'json', value: { content: ['x'] } }],
   ] as const)('%s, now and as a promise', async ([, result, output]) => {
     expect(await outputOf(probe(() => result))).toEqual(output);

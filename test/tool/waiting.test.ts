@@ -164,14 +164,14 @@ describe("an abort of the run's signal", () => {
   test('by the tool itself, before it returns its promise', async () => {
     const controller = new AbortController();
     const environment = environmentOf({ signal: controller.signal });
-    const signals: AbortSignal[] = [];
+    const reasons: unknown[] = [];
     const tool = probe((_, context) => {
       controller.abort('stop');
-      signals.push(context.signal);
+      reasons.push(context.signal.reason);
       return hangs();
     });
     expect(await runTool(tool, callOf(), environment)).toEqual({ type: 'error-text', value: 'aborted' });
-    expect(signals[0]?.reason).toBe('stop');
+    expect(reasons).toEqual(['stop']);
   });
 });
 
@@ -192,7 +192,7 @@ describe('after a call nothing is left behind (executor 5)', () => {
   test.for(endings)('%s: no listener on the signal, no timer', async ([, execute]) => {
     const environment = environmentOf({ timeoutMs: 50 });
     const call = track(runTool(probe(execute), callOf(), environment));
-    await environment.clock.advance(50);
+    await environment.clock.advance(execute === hangs ? 50 : 0);
     expect(call.output).toBeDefined();
     expect(getEventListeners(environment.signal, 'abort')).toEqual([]);
     expect(environment.clock.pending).toBe(0);

@@ -18,4 +18,5 @@ export {
   scriptedModel,
   stallAfter,
 } from './scripted-model.ts';
+export { type ContractCase, checkpointStoreContract, type DamageKind, type StoreUnderTest } from './store-contract.ts';
 export { type TestClock, testClock } from './test-clock.ts';

@@ -1,0 +1,18 @@
+import * as door from 'pawl/testing';
+import { expect, test } from 'vitest';
+
+test('the testing kit offers exactly these names', () => {
+  expect(Object.keys(door).sort()).toEqual([
+    'callTool',
+    'callTools',
+    'checkpointStoreContract',
+    'fail',
+    'hang',
+    'recordingCheckpointer',
+    'recordingFactory',
+    'reply',
+    'scriptedModel',
+    'stallAfter',
+    'testClock',
+  ]);
+});

@@ -1,0 +1,86 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Agent, Models, Tool } from '../index.ts';
+import { readProperty, toErrorData } from '../run/error-data.ts';
+import { Failure } from './failure.ts';
+import { modelFromEnvironment } from './model-from-environment.ts';
+
+/** What an agent module has to offer. */
+export interface AgentModule {
+  /** Absolute. */
+  readonly path: string;
+  readonly agent: Agent;
+  readonly models: Models;
+  readonly tools: readonly Tool[];
+  /** What it asks its agent when the user asks nothing. */
+  readonly prompt: string | undefined;
+}
+
+/** Loads an agent module. @throws {Failure} that says what is wrong with it */
+export async function loadAgentModule(file: string): Promise<AgentModule> {
+  const path = resolve(file);
+  checkFile(path);
+  const exported = await importModule(path);
+  const agent = agentOf(exported.default, path);
+  const { prompt, tools = [] } = exported;
+  if (prompt !== undefined && typeof prompt !== 'string') {
+    throw new Failure(`the export \`prompt\` of ${path} must be a string, not ${typeof prompt}`);
+  }
+  if (!Array.isArray(tools)) throw new Failure(`the export \`tools\` of ${path} must be an array of tools`);
+  return { path, agent, models: await modelsOf(exported, path), tools, prompt };
+}
+
+function checkFile(path: string): void {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (!stat) throw new Failure(`there is no agent module ${path}; check the path`);
+  if (stat.isDirectory()) throw new Failure(`${path} is a folder; name the agent module in it`);
+}
+
+async function importModule(path: string): Promise<Record<string, unknown>> {
+  const { href } = pathToFileURL(path);
+  const unfinished = () => {
+    process.exitCode = 2;
+    process.stderr.write(`pawl: the agent module ${path} never finishes loading: it awaits what never comes\n`);
+  };
+  // Node ends when nothing is left to do, also in the middle of an `await`.
+  process.once('exit', unfinished);
+  try {
+    return await import(href);
+  } catch (error) {
+    throw new Failure(`the agent module ${path} could not be loaded: ${reasonOf(error)}`, { cause: error });
+  } finally {
+    process.off('exit', unfinished);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = toErrorData(error);
+  if (code === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING') {
+    return 'Node reads no TypeScript under node_modules; compile it to JavaScript';
+  }
+  const [line = ''] = message.split('\n');
+  const place = /^(?:file:\/\/)?\/?\S+:\d+$/m.exec(String(readProperty(error, 'stack')).split('\n')[0] ?? '')?.[0];
+  const where = place === undefined || line.includes(place) ? '' : ` (${place})`;
+  const todo = code === 'ERR_MODULE_NOT_FOUND' ? '; install it, or check the import' : '';
+  return `${line}${where}${todo}`;
+}
+
+function agentOf(exported: unknown, path: string): Agent {
+  const isAgent = ['id', 'name', 'version', 'instructions'].every(
+    (key) => typeof readProperty(exported, key) === 'string',
+  );
+  if (isAgent) return exported as Agent;
+  const found = exported === undefined ? 'has no default export' : 'has a default export that is no agent';
+  throw new Failure(`the module ${path} ${found}; write \`export default defineAgent({ … })\` in it`);
+}
+
+async function modelsOf(exported: Record<string, unknown>, path: string): Promise<Models> {
+  const fromEnvironment = await modelFromEnvironment(path);
+  if (fromEnvironment) return () => fromEnvironment;
+  const { models } = exported;
+  if (typeof models === 'function' || (typeof models === 'object' && models !== null)) return models as Models;
+  throw new Failure(
+    `no model: ${path} exports no \`models\`; set PAWL_MODEL=provider/model (for example anthropic/claude-sonnet-4-5), or export models: { fast: … }`,
+  );
+}

@@ -1,0 +1,86 @@
+import { parseArgs } from 'node:util';
+import { Failure } from './failure.ts';
+
+export const commandNames = ['run', 'list', 'show', 'resume', 'demo'] as const;
+export type CommandName = (typeof commandNames)[number];
+
+/** What the user asked for. */
+export interface Arguments {
+  readonly command: CommandName | undefined;
+  /** What follows the command. */
+  readonly words: readonly string[];
+  readonly store: string | undefined;
+  readonly runId: string | undefined;
+  readonly agent: string | undefined;
+  readonly json: boolean;
+  readonly help: boolean;
+  readonly version: boolean;
+}
+
+const options = {
+  store: { type: 'string' },
+  'run-id': { type: 'string' },
+  agent: { type: 'string' },
+  json: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'v' },
+} as const;
+
+const always = ['help', 'version', 'json'];
+const accepted: Readonly<Record<CommandName, { readonly options: readonly string[]; readonly words: number }>> = {
+  run: { options: ['store', 'run-id'], words: 2 },
+  list: { options: ['store'], words: 0 },
+  show: { options: ['store'], words: 1 },
+  resume: { options: ['store', 'agent'], words: 1 },
+  demo: { options: [], words: 0 },
+};
+
+/** @throws {Failure} for what no command can make sense of */
+export function readArguments(argv: readonly string[]): Arguments {
+  const { values, positionals } = parse(argv);
+  const isHelp = positionals[0] === 'help';
+  const [word, ...words] = isHelp ? positionals.slice(1) : positionals;
+  const command = commandOf(word);
+  if (command) checkOptions(command, Object.keys(values));
+  if (command && !isHelp && words.length > accepted[command].words) throw tooMany(command, words);
+  return {
+    command,
+    words,
+    store: values.store,
+    runId: values['run-id'],
+    agent: values.agent,
+    json: values.json ?? false,
+    help: isHelp || (values.help ?? false),
+    version: values.version ?? false,
+  };
+}
+
+function parse(argv: readonly string[]) {
+  try {
+    return parseArgs({ args: [...argv], options, allowPositionals: true });
+  } catch (error) {
+    const [sentence = ''] = (error as Error).message.split(/(?<=['"])\. |\n/);
+    const plain = sentence.charAt(0).toLowerCase() + sentence.slice(1).replace(/\.$/, '');
+    throw new Failure(`${plain}; \`pawl --help\` lists the options`, { cause: error });
+  }
+}
+
+function commandOf(word: string | undefined): CommandName | undefined {
+  if (word === undefined) return undefined;
+  const found = commandNames.find((name) => name === word);
+  if (found) return found;
+  throw new Failure(`unknown command ${JSON.stringify(word)}; the commands are ${commandNames.join(', ')}`);
+}
+
+function checkOptions(command: CommandName, given: readonly string[]): void {
+  const strange = given.find((name) => ![...always, ...accepted[command].options].includes(name));
+  if (strange !== undefined) {
+    throw new Failure(`\`pawl ${command}\` has no option --${strange}; \`pawl ${command} --help\` lists its options`);
+  }
+}
+
+function tooMany(command: CommandName, words: readonly string[]): Failure {
+  const extra = words.slice(accepted[command].words).join(' ');
+  const hint = command === 'run' ? 'put the prompt in quotes' : `\`pawl ${command} --help\` says what it takes`;
+  return new Failure(`\`pawl ${command}\` does not know what to do with ${JSON.stringify(extra)}; ${hint}`);
+}

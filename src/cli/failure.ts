@@ -1,0 +1,81 @@
+import { hasCode, readProperty, toErrorData } from '../run/error-data.ts';
+
+export const exitCodes = { ok: 0, failed: 1, badInput: 2, interrupted: 130 } as const;
+
+/** What ends a command: one line that says what is wrong and what to do, and an exit code. */
+export class Failure extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, options: { exitCode?: number; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.name = 'Failure';
+    this.exitCode = options.exitCode ?? exitCodes.badInput;
+  }
+}
+
+/** What to do about errors whose messages, being for hosts as well, cannot speak of the command line. */
+const advice: Readonly<Record<string, string>> = {
+  AGENT_NOT_FOUND: 'name its module with --agent',
+  CHECKPOINT_CORRUPT:
+    'its bytes are kept: restore the store from a copy, or begin the work anew under another --run-id',
+  DEADLINE_EXCEEDED: "raise the agent's maxRuntimeMs",
+  MODEL_STALLED: 'begin it anew with `pawl run`',
+  RUN_ID_CONFLICT: 'name another one with --run-id',
+  RUN_OWNED_ELSEWHERE: 'wait for that process, or end it and resume the run then',
+  RUN_PARKED: '`pawl show` tells how far it came; `pawl run` begins the work anew',
+  STEP_LIMIT: "raise the agent's maxIterations, or give it less to do",
+  UNKNOWN_TIER: 'export a model of this name from the agent module (`models`), or set PAWL_MODEL=provider/model',
+  UNKNOWN_TOOL: 'export it from the agent module (`tools`); a record of the run is kept',
+};
+
+/** Errors that leave everything as it was: the run was not begun, or its record is untouched. */
+const refusals: readonly string[] = [
+  'AGENT_NOT_FOUND',
+  'CHECKPOINT_CORRUPT',
+  'CHECKPOINT_MISSING',
+  'CHECKPOINT_TOO_NEW',
+  'INVALID_RUN_ID',
+  'NOT_DURABLE',
+  'NOT_JSON',
+  'RUN_ID_CONFLICT',
+  'RUN_OWNED_ELSEWHERE',
+  'RUN_PARKED',
+  'STORE_FULL',
+  'STORE_UNAVAILABLE',
+  'UNKNOWN_TIER',
+  'UNKNOWN_TOOL',
+];
+
+/** The exit code that goes with an error. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof Failure) return error.exitCode;
+  const isRefusal = error instanceof TypeError || refusals.some((code) => hasCode(error, code));
+  return isRefusal ? exitCodes.badInput : exitCodes.failed;
+}
+
+/** An error as one line: what happened, and what to do where that is known. */
+export function lineOf(error: unknown): string {
+  const { message, code, cause } = toErrorData(error);
+  const why = code === 'NOT_DURABLE' && cause ? `${message}: ${cause.message}` : message;
+  const todo = error instanceof Failure ? undefined : advice[code];
+  return oneLine(todo === undefined ? why : `${why}; ${todo}`);
+}
+
+/** The stack, for those who asked for it with PAWL_DEBUG. */
+export function stackOf(error: unknown): string {
+  return String(readProperty(error, 'stack') ?? error);
+}
+
+/** Without line breaks and other control characters: what others wrote must not move the cursor of a terminal. */
+export function oneLine(text: string): string {
+  return withoutKeys(text)
+    .replace(/\s+/g, ' ')
+    .replace(/[\p{Cc}\p{Cf}]/gu, '')
+    .trim();
+}
+
+/** Providers' messages may quote a request. Whatever looks like a key in our environment is not printed. */
+export function withoutKeys(text: string): string {
+  const keys = Object.entries(process.env).filter(([name, value]) => /_(?:KEY|TOKEN|SECRET)$/.test(name) && value);
+  return keys.reduce((clean, [name, value = '']) => (value.length < 8 ? clean : clean.replaceAll(value, name)), text);
+}

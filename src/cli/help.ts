@@ -1,0 +1,126 @@
+import type { CommandName } from './arguments.ts';
+
+const general = `Usage: pawl <command> [options]
+
+Runs LLM agents that survive the death of their process: each step is recorded, and a run that was cut off goes on from
+its last one.
+
+Commands:
+  run <agent module> [prompt]   run an agent to its answer
+  list                          the runs that are waiting or live in other processes
+  show <run id>                 one run: how far it is, or how it ended
+  resume [run id]               go on with one interrupted run, or with all of them
+  demo                          kill a run with SIGKILL, resume it, and show what ran where
+
+Options:
+  --store <file>   where runs are recorded; else $PAWL_STORE, else .pawl/runs.db
+  --json           for machines: JSON on stdout (\`pawl <command> --help\` says of which shape)
+  -h, --help       help; also \`pawl help <command>\`
+  -v, --version    the version
+
+Environment:
+  PAWL_STORE       the store, when --store is not given
+  PAWL_MODEL       provider/model: use this model for every tier, with the package @ai-sdk/<provider>
+  PAWL_DEBUG=1     print the stack of an error
+  NO_COLOR         no colours
+
+Exit codes: 0 ok · 1 the run failed · 2 bad input, nothing was done · 130 interrupted, left to be resumed
+
+Examples:
+  pawl run agent.ts "What is new in the logs?"
+  pawl list
+  pawl resume
+`;
+
+const run = `Usage: pawl run <agent module> [prompt] [options]
+
+Runs an agent to its answer, which goes to stdout; progress goes to stderr.
+
+The agent module is a JavaScript or TypeScript file. Its default export is the agent (made with defineAgent). It may also
+export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), and \`prompt\` (used when
+none is given). It is remembered with the run, so that \`pawl resume\` finds it. Tools find the module and the folder in
+which the run began in context.invocation.inputs, as 'pawl.module' and 'pawl.cwd'.
+
+PAWL_MODEL=provider/model takes the place of the module's models; the provider's key comes from its usual variable, for
+example OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_GENERATIVE_AI_API_KEY.
+
+Ctrl-C once stops after saving and says how to go on; twice exits now. Nothing recorded is lost either way.
+
+Options:
+  --run-id <id>    a name of your own for the run; the same id again resumes it, or gives its result
+  --store <file>   where the run is recorded; else $PAWL_STORE, else .pawl/runs.db
+  --json           JSON lines on stdout: { type: 'run.started', runId, agentId, store, resumed }, for each step
+                   { type: 'step.done', runId, iteration, tools, usage }, and at the end
+                   { type: 'run.ended', runId, status, output, error?, usage, iterations, … }
+
+Examples:
+  pawl run agent.ts "Summarise the open tickets"
+  pawl run agent.ts --run-id nightly-2026-11-21 --store /var/lib/pawl/runs.db
+  PAWL_MODEL=anthropic/claude-sonnet-4-5 pawl run agent.ts "Summarise the open tickets"
+`;
+
+const list = `Usage: pawl list [options]
+
+Lists the runs of a store that have not ended: interrupted ones, those that are live in some process, parked ones, and
+records that cannot be read. Results of ended runs are kept for a week: \`pawl show <run id>\`.
+
+Options:
+  --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           { store, runs: [{ runId, status: 'live' | 'interrupted' | 'parked' | 'quarantined', … }] }
+
+Examples:
+  pawl list
+  pawl list --json | jq -r '.runs[] | select(.status == "interrupted").runId'
+`;
+
+const show = `Usage: pawl show <run id> [options]
+
+Shows a run: its steps and the calls that were under way when it is waiting or live, its result when it has ended.
+
+Options:
+  --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           { runId, status: 'live' | 'interrupted' | 'parked', pid?, record } or
+                   { runId, status: 'ended', outcome }
+
+Examples:
+  pawl show nightly-2026-11-21
+  pawl show nightly-2026-11-21 --json | jq .outcome.output
+`;
+
+const resume = `Usage: pawl resume [run id] [options]
+
+Goes on with an interrupted run from its last recorded step; without an id, with all of them. A run that another process
+works on is left alone. A run that has ended meanwhile gives its result again.
+
+The agent module is the one that the run was begun with, unless --agent names another place of it.
+
+Options:
+  --agent <file>   the agent module, when it was moved, or when a program other than pawl began the run
+  --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           JSON lines on stdout, as of \`pawl run\`; one that could not be resumed gives
+                   { type: 'run.skipped', runId, reason }
+
+Examples:
+  pawl resume nightly-2026-11-21
+  pawl resume --store /var/lib/pawl/runs.db
+  pawl resume nightly-2026-11-21 --agent ./moved/agent.ts
+`;
+
+const demo = `Usage: pawl demo [options]
+
+Surveys the documents of this package with the example agent (its planner is a small program, not a language model),
+kills the process with SIGKILL while a tool is at work, resumes the run in a new process, and shows what ran where. It
+works in a temporary folder. Exit code 1 means that a recorded call ran again.
+
+Options:
+  --json           { folder, store, report, runId, status, killed, processes, recorded, repeated }
+
+Examples:
+  pawl demo
+`;
+
+const pages: Readonly<Record<CommandName, string>> = { run, list, show, resume, demo };
+
+export function helpFor(command: CommandName | undefined): string {
+  return (command ? pages[command] : general).trimEnd();
+}

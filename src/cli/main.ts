@@ -1,0 +1,70 @@
+import { type Arguments, type CommandName, readArguments } from './arguments.ts';
+import type { Command } from './command.ts';
+import { demoCommand } from './demo/demo-command.ts';
+import { exitCodeOf, exitCodes, lineOf, stackOf } from './failure.ts';
+import { helpFor } from './help.ts';
+import { listCommand } from './list-command.ts';
+import { lendOwnPackage } from './module-resolution.ts';
+import { Output } from './output.ts';
+import { version } from './own-package.ts';
+import { resumeCommand } from './resume-command.ts';
+import { runCommand } from './run-command.ts';
+import { showCommand } from './show-command.ts';
+
+const commands: Readonly<Record<CommandName, Command>> = {
+  run: runCommand,
+  list: listCommand,
+  show: showCommand,
+  resume: resumeCommand,
+  demo: demoCommand,
+};
+
+/** The command line from its first word to the exit of the process. @param argv without node and the script */
+export async function main(argv: readonly string[]): Promise<void> {
+  const output = new Output();
+  process.on('uncaughtException', (error) => void end(output, crashed(output, error)));
+  await end(output, await attempt(output, argv));
+}
+
+/** An agent module may hold things open (a pool of connections): the process ends when the work is done. */
+async function end(output: Output, exitCode: number): Promise<void> {
+  await output.flush();
+  process.exit(exitCode === exitCodes.ok ? process.exitCode : exitCode);
+}
+
+async function attempt(output: Output, argv: readonly string[]): Promise<number> {
+  try {
+    return await dispatch(output, readArguments(argv));
+  } catch (error) {
+    complain(output, error);
+    return exitCodeOf(error);
+  }
+}
+
+async function dispatch(output: Output, args: Arguments): Promise<number> {
+  if (args.help) return tell(output, helpFor(args.command));
+  if (args.version) return tell(output, version);
+  if (!args.command) {
+    output.say(helpFor(undefined));
+    return exitCodes.badInput;
+  }
+  lendOwnPackage();
+  return commands[args.command]({ args, output });
+}
+
+function tell(output: Output, text: string): number {
+  output.print(text);
+  return exitCodes.ok;
+}
+
+function complain(output: Output, error: unknown): void {
+  output.say(`pawl: ${lineOf(error)}`);
+  if (process.env.PAWL_DEBUG === '1') output.say(stackOf(error));
+}
+
+/** Something outside of any run threw, in a timer of an agent module for example. What is recorded stays recorded. */
+function crashed(output: Output, error: unknown): number {
+  complain(output, error);
+  output.say('pawl: this error belongs to no run and ends the process; interrupted runs go on with `pawl resume`');
+  return exitCodes.failed;
+}

@@ -1,0 +1,11 @@
+const NEEDED = [22, 18] as const;
+
+/**
+ * What is wrong with this version of Node, in one line, or nothing.
+ * @example nodeComplaint('20.11.1') // 'pawl needs Node 22.18 or newer, and this is 20.11.1: …'
+ */
+export function nodeComplaint(version: string): string | undefined {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])) return undefined;
+  return `pawl needs Node ${NEEDED.join('.')} or newer, and this is ${version}: install a newer one (https://nodejs.org), or start pawl with its full path`;
+}

@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
+/** The folder of `src`: the root of the repository, or `dist` in the package. */
+const codeRoot = new URL('../../', import.meta.url);
+export const packageRoot: URL = extension === '.ts' ? codeRoot : new URL('../', codeRoot);
+
+interface Manifest {
+  readonly version: string;
+  readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
+}
+
+const manifest: Manifest = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8'));
+
+export const version: string = manifest.version;
+
+/** A code file of this package, compiled or not, like the one that asks. @param path without extension, from the root */
+export function codeFile(path: string): URL {
+  return new URL(path + extension, codeRoot);
+}
+
+/** A file or folder that is shipped as it is. */
+export function packagePath(path: string): string {
+  return fileURLToPath(new URL(path, packageRoot));
+}
+
+/** The file behind `pawl` or `pawl/…`, next to the code that runs; undefined for any other specifier. */
+export function ownDoor(specifier: string): string | undefined {
+  if (specifier !== 'pawl' && !specifier.startsWith('pawl/')) return undefined;
+  const door = manifest.exports[`.${specifier.slice('pawl'.length)}`];
+  if (typeof door !== 'object') return undefined;
+  return codeFile(door.default.replace(/^\.\/dist\//, '').replace(/\.js$/, '')).href;
+}

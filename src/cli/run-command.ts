@@ -1,0 +1,35 @@
+import { type AgentModule, loadAgentModule } from './agent-module.ts';
+import type { Command } from './command.ts';
+import { Failure } from './failure.ts';
+import { openStore } from './run-store.ts';
+import { Session } from './session.ts';
+
+/** `pawl run`: one run, from its prompt to its answer. */
+export const runCommand: Command = async (context) => {
+  const { words, runId, store: storeOption } = context.args;
+  const [file, prompt] = words;
+  if (file === undefined) throw new Failure('`pawl run` needs an agent module: pawl run <agent module> [prompt]');
+  if (runId === '') throw new Failure('--run-id is empty; leave it out, or give the run a name');
+  const module = await loadAgentModule(file);
+  const invocation = {
+    prompt: promptFor(module, prompt),
+    ...(runId === undefined ? {} : { runId }),
+    // What a later process needs to find the agent again, and a tool to find the files it was asked about.
+    inputs: { 'pawl.module': module.path, 'pawl.cwd': process.cwd() },
+  };
+  const session = new Session(context, await openStore(storeOption));
+  const exitCode = await session.carry({ module, invocation, isResumed: false });
+  await session.close();
+  return exitCode;
+};
+
+function promptFor(module: AgentModule, given: string | undefined): string {
+  const prompt = given ?? module.prompt;
+  if (prompt === undefined) {
+    throw new Failure(
+      `there is no prompt; add one (pawl run <agent module> "…"), or export \`prompt\` from ${module.path}`,
+    );
+  }
+  if (prompt.trim() === '') throw new Failure('the prompt is empty; say what the agent should do');
+  return prompt;
+}

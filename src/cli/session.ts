@@ -1,0 +1,95 @@
+import { type Agent, createExecutor, type Executor, type Invocation, type Logger, type RunResult } from '../index.ts';
+import { toErrorData } from '../run/error-data.ts';
+import type { AgentModule } from './agent-module.ts';
+import type { CommandContext } from './command.ts';
+import { exitCodeOf, exitCodes, lineOf, oneLine } from './failure.ts';
+import { Interruption } from './interruption.ts';
+import { type Progress, progressFor } from './progress.ts';
+import { quoted, type RunStore } from './run-store.ts';
+
+/** One run to carry to its end. */
+export interface Job {
+  readonly module: AgentModule;
+  readonly invocation: Invocation;
+  readonly isResumed: boolean;
+}
+
+/** Runs agents for a command: executors, progress, Ctrl-C, and what is said at the end of a run. */
+export class Session {
+  readonly progress: Progress;
+  readonly #context: CommandContext;
+  readonly #store: RunStore;
+  readonly #interruption: Interruption;
+  readonly #executors = new Map<Agent, Executor>();
+
+  constructor(context: CommandContext, store: RunStore) {
+    this.#context = context;
+    this.#store = store;
+    this.progress = progressFor(context.output, { json: context.args.json, store: store.path });
+    this.#interruption = new Interruption(context.output);
+  }
+
+  get isInterrupted(): boolean {
+    return this.#interruption.isRequested;
+  }
+
+  /** Carries a run to its end. @returns the exit code that goes with it */
+  async carry({ module, invocation, isResumed }: Job): Promise<number> {
+    const executor = this.#executorFor(module);
+    const run = await executor.start(module.agent, invocation);
+    if (executor.run$(run.runId))
+      this.progress.begun({ runId: run.runId, agentId: module.agent.id, isResumed, executor });
+    return this.report(await run.result);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#executors.values()].map((executor) => executor.shutdown()));
+    this.#interruption.stop();
+    await this.#store.close();
+  }
+
+  /** Runs of one module share an executor: its models and tools are its own. */
+  #executorFor({ agent, models, tools }: AgentModule): Executor {
+    const known = this.#executors.get(agent);
+    if (known) return known;
+    const executor = createExecutor({
+      models,
+      tools,
+      agents: [agent],
+      checkpoints: this.#store,
+      requireDurable: true,
+      logger: this.#logger(),
+      onStep: (step) => this.progress.step(step),
+    });
+    this.#executors.set(agent, this.#interruption.covers(executor));
+    return executor;
+  }
+
+  #logger(): Logger {
+    return {
+      warn: (message, { error }) => {
+        const why = error === undefined ? '' : `: ${toErrorData(error).message}`;
+        this.#context.output.say(oneLine(`pawl: warning: ${message}${typeof error === 'string' ? `: ${error}` : why}`));
+      },
+    };
+  }
+
+  /** Says how a run ended. @returns the exit code that goes with it */
+  report(result: RunResult): number {
+    const { args, output } = this.#context;
+    const { runId, status, error } = result;
+    this.progress.ended(result);
+    if (status === 'ok') {
+      if (!args.json) output.print(result.output);
+      return exitCodes.ok;
+    }
+    if (status === 'interrupted' && this.isInterrupted) {
+      output.say(
+        `pawl: left run ${oneLine(runId)} as it is; go on with: pawl resume ${quoted(runId)}${this.#store.option}`,
+      );
+      return exitCodes.interrupted;
+    }
+    output.say(`pawl: run ${oneLine(runId)} failed: ${lineOf(error)} (${error?.code ?? status})`);
+    return exitCodeOf(error);
+  }
+}

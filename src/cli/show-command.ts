@@ -1,0 +1,106 @@
+import type { InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../index.ts';
+import { isObject } from '../run/json.ts';
+import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../run/message.ts';
+import type { Command } from './command.ts';
+import { exitCodes, Failure, oneLine } from './failure.ts';
+import { ago, count, duration, shortened } from './figures.ts';
+import { findWaiting, openExistingStore, pidOf, quoted, type RunStore, statusOf } from './run-store.ts';
+
+const WIDTH = 72;
+
+/** `pawl show`: how far a run is, or how it ended. */
+export const showCommand: Command = async ({ args, output }) => {
+  const [runId] = args.words;
+  if (runId === undefined) throw new Failure('`pawl show` needs the id of a run; `pawl list` shows those that wait');
+  const store = await openExistingStore(args.store);
+  const record = await store.load(runId);
+  const outcome = record ? null : await store.outcome(runId);
+  if (!record && !outcome) throw unknownRun(runId, store);
+  const entry = record ? await findWaiting(store, runId) : undefined;
+  if (args.json) output.print(JSON.stringify(document({ runId, record, outcome, entry }), null, 2));
+  else
+    output.print((record ? describeRecord(record, entry, store) : describeOutcome(outcome as RunOutcome)).join('\n'));
+  await store.close();
+  return exitCodes.ok;
+};
+
+export function unknownRun(runId: string, store: RunStore): Failure {
+  return new Failure(
+    `there is no run ${quoted(runId)} in ${store.path}; \`pawl list${store.option}\` shows those that wait, and results are kept for a week`,
+  );
+}
+
+interface Found {
+  readonly runId: string;
+  readonly record: RunCheckpoint | null;
+  readonly outcome: RunOutcome | null;
+  readonly entry: InterruptedRun | undefined;
+}
+
+function document({ runId, record, outcome, entry }: Found) {
+  if (!record) return { runId, status: 'ended', outcome };
+  const pid = pidOf(entry);
+  const status = entry ? statusOf(entry) : 'interrupted';
+  return { runId, status, ...(pid === undefined ? {} : { pid }), record };
+}
+
+function describeOutcome({ runId, status, output, error, usage, iterations }: RunOutcome): string[] {
+  return [
+    field('run', oneLine(runId)),
+    field('status', `ended: ${status}`),
+    field('steps', String(iterations)),
+    field('tokens', String(usage.inputTokens + usage.outputTokens)),
+    ...(error ? [field('error', `${oneLine(error.message)} (${error.code})`)] : []),
+    ...(output === '' ? [] : ['', output]),
+  ];
+}
+
+function describeRecord(record: RunCheckpoint, entry: InterruptedRun | undefined, store: RunStore): string[] {
+  const { meta, iteration, usage, inputs, parked, openStep } = record;
+  const pid = pidOf(entry);
+  const status = entry ? statusOf(entry) : 'interrupted';
+  const module = inputs?.['pawl.module'];
+  return [
+    field('run', oneLine(meta.runId)),
+    field('status', pid === undefined ? status : `${status}, in process ${pid}`),
+    field('agent', oneLine(meta.agentName)),
+    ...(typeof module === 'string' ? [field('module', oneLine(module))] : []),
+    field('prompt', shortened(oneLine(meta.prompt), WIDTH)),
+    field('steps', String(iteration)),
+    field('tokens', String(usage.inputTokens + usage.outputTokens)),
+    field('recorded', ago(record.updatedAt, Date.now())),
+    field('worked', duration(record.elapsedMs ?? 0)),
+    ...(parked ? [field('parked', oneLine(parked.reason))] : []),
+    '',
+    ...steps(record.messages),
+    ...(openStep ? ['under way:', ...openStep.calls.map(openCall)] : []),
+    ...(status === 'interrupted' ? ['', `go on with: pawl resume ${quoted(meta.runId)}${store.option}`] : []),
+  ];
+}
+
+function field(name: string, value: string): string {
+  return `${name.padEnd(10)}${value}`;
+}
+
+function openCall({ name, input, state, attempt, effect }: OpenCall): string {
+  const times = attempt > 1 ? `, ${count(attempt, 'start')}` : '';
+  return `  ${name} ${shortened(oneLine(JSON.stringify(input)), WIDTH)}: ${state} (${effect}${times})`;
+}
+
+/** The transcript as steps: each reply of the model with its calls and what they gave. */
+function steps(messages: readonly Message[]): string[] {
+  const results = new Map(messages.flatMap(toolResultsOf).map((part) => [part.toolCallId, part.output]));
+  const replies = messages.filter((message) => message.role === 'assistant');
+  return replies.flatMap((reply, i) => [
+    `step ${i + 1}`,
+    ...toolCallsOf(reply).map(({ toolName, input, toolCallId }) => {
+      const given = shortened(oneLine(JSON.stringify(input)), WIDTH / 2);
+      return `  ${toolName} ${given} → ${shortened(oneLine(resultText(results.get(toolCallId))), WIDTH / 2)}`;
+    }),
+  ]);
+}
+
+function resultText(output: ToolOutput | undefined): string {
+  if (!isObject(output) || !('value' in output)) return '';
+  return typeof output.value === 'string' ? output.value : JSON.stringify(output.value);
+}

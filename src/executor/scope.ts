@@ -4,7 +4,8 @@ import type { Resolution } from '../../machines/setup.ts';
 import type { Model } from '../model/port.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { toErrorData } from '../run/error-data.ts';
-import { LeaseLostError } from '../run/errors.ts';
+import { LeaseLostError, ShutdownError } from '../run/errors.ts';
+import { isShutdown } from '../run/finalize.ts';
 import type { RunInfo, RunRequest } from '../run/request.ts';
 import type { RunOutput, RunResult } from '../run/result.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
@@ -138,7 +139,10 @@ export class RunScope implements LiveRun, Leaseholder {
 
   /** Asks the run to stop; the first cause stands. */
   stop(cause: unknown): void {
-    this.send({ type: 'run.stop', cause: toErrorData(cause) });
+    // As plain data an AggregateError loses its members: what is a shutdown must stay recognisable as one.
+    const isWrapped = isShutdown(cause) && !isShutdown(toErrorData(cause));
+    const known = isWrapped ? new ShutdownError('the host is shutting down', { cause }) : cause;
+    this.send({ type: 'run.stop', cause: toErrorData(known) });
   }
 
   /** Another owner has the run: nothing more is written or announced here. */

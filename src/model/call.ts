@@ -19,6 +19,8 @@ export interface ModelRequest {
   /** The system prompt; '' = none. */
   readonly system: string;
   readonly messages: readonly Message[];
+  /** Whether a message may have a file by URL; absent = look. */
+  readonly hasUrls?: boolean;
   readonly tools: readonly LanguageModelV4FunctionTool[];
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -127,9 +129,9 @@ class ModelCall {
   }
 
   #options(): LanguageModelV4CallOptions {
-    const { system, messages, tools, maxOutputTokens } = this.#request;
+    const { system, messages, hasUrls, tools, maxOutputTokens } = this.#request;
     return {
-      prompt: promptOf(system, messages),
+      prompt: promptOf(system, messages, hasUrls),
       abortSignal: this.#controller.signal,
       ...(tools.length > 0 ? { tools: [...tools] } : {}),
       ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),

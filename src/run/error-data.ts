@@ -1,5 +1,3 @@
-import { isObject } from './json.ts';
-
 /** An error as plain data: what results, records and events carry. */
 export interface ErrorData {
   readonly name: string;
@@ -29,7 +27,7 @@ function readString(value: unknown, key: string): string | undefined {
 
 function describe(value: unknown): string {
   try {
-    return typeof value === 'object'
+    return typeof value === 'object' && value !== null
       ? 'a value that is not an Error was thrown'
       : `thrown: ${String(value)}`.slice(0, MAX_MESSAGE);
   } catch {
@@ -48,14 +46,29 @@ export function toErrorData(error: unknown, fallbackCode = 'RUN_PANIC', depth = 
   };
 }
 
+/** So many errors of one chain or aggregate are looked at: enough for any honest one, and an end for a hostile one. */
+const MAX_VISITED = 10_000;
+
 /**
  * Whether `code` stands anywhere in an error's `cause` chain or among the members of an AggregateError.
  * Errors are known by code, not by class: there may be two copies of a package, and hosts have errors of their own.
+ * Total: cycles, getters that throw and revoked proxies only end the search in that place.
  */
-export function hasCode(error: unknown, code: string, depth = 0): boolean {
-  if (error === undefined || error === null || depth > MAX_CHAIN) return false;
-  if (readProperty(error, 'code') === code) return true;
-  if (hasCode(readProperty(error, 'cause'), code, depth + 1)) return true;
-  const members = isObject(error) ? readProperty(error, 'errors') : undefined;
-  return Array.isArray(members) && members.slice(0, MAX_CHAIN).some((member) => hasCode(member, code, depth + 1));
+export function hasCode(error: unknown, code: string): boolean {
+  const seen = new Set<unknown>();
+  const open: unknown[] = [error];
+  while (open.length > 0 && seen.size < MAX_VISITED) {
+    const current = open.pop();
+    if (typeof current !== 'object' || current === null || seen.has(current)) continue;
+    if (readProperty(current, 'code') === code) return true;
+    seen.add(current);
+    open.push(readProperty(current, 'cause'), ...membersOf(current));
+  }
+  return false;
+}
+
+function membersOf(error: object): unknown[] {
+  const members = readProperty(error, 'errors');
+  const length = Math.min(Number(readProperty(members, 'length')) || 0, MAX_VISITED);
+  return Array.from({ length }, (_, i) => readProperty(members, String(i)));
 }

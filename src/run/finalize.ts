@@ -29,6 +29,13 @@ export function classifyCheckpointOutcome(error: unknown, cause: unknown): Check
   return isShutdown(cause) ? 'leave-running' : 'fail';
 }
 
+/** By the error's own code: what a provider calls CANCELLED somewhere in its cause is no cancel of the run. */
+const statusByCode: { readonly [code: string]: RunStatus | undefined } = {
+  LEASE_LOST: 'interrupted',
+  DEADLINE_EXCEEDED: 'timeout',
+  CANCELLED: 'cancelled',
+};
+
 /** The status that goes with an outcome. Only a kill speaks louder than the error the run itself ended with. */
 export function statusOf(
   outcome: CheckpointOutcome,
@@ -38,7 +45,5 @@ export function statusOf(
   if (outcome === 'complete') return 'ok';
   if (outcome === 'leave-running') return 'interrupted';
   if (hasCode(cause, 'CRITIC_KILL')) return 'killed';
-  if (hasCode(error, 'LEASE_LOST')) return 'interrupted';
-  if (hasCode(error, 'DEADLINE_EXCEEDED')) return 'timeout';
-  return hasCode(error, 'CANCELLED') ? 'cancelled' : 'error';
+  return (error && statusByCode[error.code]) ?? 'error';
 }

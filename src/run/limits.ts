@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { ToolLoopError } from './errors.ts';
 import { canonicalJson } from './json.ts';
 import { isToolError } from './message.ts';
@@ -36,10 +36,7 @@ export interface GuardCounters {
 export const noCounters: GuardCounters = Object.freeze({ failedSteps: 0, repeats: Object.freeze({}) });
 
 function hashOf(call: OpenCall): string {
-  return createHash('sha256')
-    .update(`${call.name}\n${canonicalJson(call.input)}`)
-    .digest('base64url')
-    .slice(0, 16);
+  return hash('sha256', `${call.name}\n${canonicalJson(call.input)}`, 'base64url').slice(0, 16);
 }
 
 /** The counters after a step whose calls have all answered. */

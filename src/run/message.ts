@@ -4,7 +4,7 @@ import type {
   LanguageModelV4ToolResultOutput,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
-import { frozenJson } from './json.ts';
+import { frozenJson, isObject } from './json.ts';
 
 /** One message of a transcript: the AI SDK's provider message as pure, deep-frozen JSON. */
 export type Message = LanguageModelV4Message;
@@ -51,6 +51,19 @@ export function enterStored(message: Message): Message {
 function freezeDeep<T extends object>(value: T): T {
   for (const item of Object.values(value)) if (typeof item === 'object' && item !== null) freezeDeep(item);
   return Object.freeze(value);
+}
+
+/** Whether a message has a file that is given by its URL, in a part or in a tool's result. */
+export function hasFileUrl(message: Message): boolean {
+  return typeof message.content !== 'string' && message.content.some(isFileUrl);
+}
+
+/** Whether a part is a file by URL, or a tool result with one. */
+export function isFileUrl(part: unknown): boolean {
+  if (!isObject(part)) return false;
+  if (isObject(part.data)) return part.data.type === 'url' && typeof part.data.url === 'string';
+  if (!isObject(part.output) || part.output.type !== 'content') return false;
+  return Array.isArray(part.output.value) && part.output.value.some(isFileUrl);
 }
 
 /** The text of a message: its text parts, joined. */

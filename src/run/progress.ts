@@ -102,6 +102,7 @@ function plannedCall(call: ToolCallPart, tools: ToolFacts): OpenCall {
  */
 function withUniqueCallIds(progress: Progress, message: ModelReply['message']): ModelReply['message'] {
   const seen = new Set<string>();
+  let hasChanged = false;
   let position = 0;
   const content = message.content.map((part) => {
     if (part.type !== 'tool-call' || part.providerExecuted === true) return part;
@@ -110,9 +111,10 @@ function withUniqueCallIds(progress: Progress, message: ModelReply['message']): 
     const toolCallId = isFree ? part.toolCallId : `${part.toolCallId}-${progress.iteration + 1}-${position}`;
     position += 1;
     seen.add(toolCallId);
+    hasChanged ||= !isFree;
     return isFree ? part : { ...part, toolCallId };
   });
-  return { ...message, content };
+  return hasChanged ? { ...message, content } : message;
 }
 
 export function startCalls(progress: Progress, callIds: ReadonlySet<string>): Progress {

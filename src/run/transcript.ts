@@ -1,10 +1,12 @@
-import { encodeMessage, type Message, toolCallsOf } from './message.ts';
+import { encodeMessage, hasFileUrl, type Message, toolCallsOf } from './message.ts';
 
 interface Buffer {
   readonly messages: Message[];
   /** sizes[i] = bytes of the JSON of messages 0..i. */
   readonly sizes: number[];
   readonly callIds: Set<string>;
+  /** Whether any message has a file by URL: only then is a prompt more than the list of messages. */
+  hasUrls: boolean;
 }
 
 /**
@@ -23,7 +25,7 @@ export class Transcript {
 
   /** @param messages messages that have been entered (see `enterMessage`) */
   static of(messages: readonly Message[]): Transcript {
-    return new Transcript({ messages: [], sizes: [], callIds: new Set() }, 0).#extend(messages);
+    return new Transcript({ messages: [], sizes: [], callIds: new Set(), hasUrls: false }, 0).#extend(messages);
   }
 
   append(...messages: readonly Message[]): Transcript {
@@ -36,6 +38,7 @@ export class Transcript {
     for (const message of messages) {
       buffer.messages.push(message);
       buffer.sizes.push((buffer.sizes.at(-1) ?? 0) + Buffer.byteLength(encodeMessage(message)));
+      buffer.hasUrls ||= hasFileUrl(message);
       for (const call of toolCallsOf(message)) buffer.callIds.add(call.toolCallId);
     }
     return new Transcript(buffer, buffer.messages.length);
@@ -46,6 +49,7 @@ export class Transcript {
     return {
       messages,
       sizes: this.#buffer.sizes.slice(0, this.length),
+      hasUrls: this.#buffer.hasUrls,
       callIds: new Set(messages.flatMap((message) => toolCallsOf(message).map((call) => call.toolCallId))),
     };
   }
@@ -63,6 +67,11 @@ export class Transcript {
   /** Bytes of the messages' JSON, in O(1). */
   get size(): number {
     return this.length === 0 ? 0 : (this.#buffer.sizes[this.length - 1] ?? 0);
+  }
+
+  /** Whether a message may have a file by URL. */
+  get hasUrls(): boolean {
+    return this.#buffer.hasUrls;
   }
 
   /** Whether a tool call of this id was ever made. */

@@ -28,6 +28,9 @@ export interface WriterOptions {
   readonly landed?: Landed | undefined;
 }
 
+/** No head without an open step comes near this many bytes. */
+const SMALL_HEAD = 2 ** 16;
+
 /**
  * Writes one run's states, one at a time: what is new where the store appends, the whole record where it does not.
  *
@@ -113,6 +116,8 @@ export class RecordWriter {
 
   #checkSize(head: RunHead, transcript: Transcript): void {
     const { maxRecordBytes } = this.#options;
+    // Without an open step or an outcome a head is small: it need not be measured while there is this much room.
+    if (!head.openStep && !head.outcome && maxRecordBytes - transcript.size > SMALL_HEAD) return;
     const size = transcript.size + Buffer.byteLength(JSON.stringify(head));
     if (size <= maxRecordBytes) return;
     const sizes = transcript.slice().map((message) => Buffer.byteLength(encodeMessage(message)));

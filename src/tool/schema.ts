@@ -103,8 +103,9 @@ function plainInput(jsonSchema: JsonObject): ToolInput {
     jsonSchema,
     validate(value) {
       const issues = validate(value);
-      // What the model sent is frozen, being part of the transcript; the tool gets a copy that is its own.
-      return issues.length > 0 ? refusal(issues) : { ok: true, value: structuredClone(value) };
+      // What the model sent is frozen, being part of the transcript; the tool gets a copy that is its own. It is JSON, for
+      // which this is several times as fast as structuredClone.
+      return issues.length > 0 ? refusal(issues) : { ok: true, value: JSON.parse(JSON.stringify(value)) };
     },
   };
 }

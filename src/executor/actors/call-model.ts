@@ -16,6 +16,7 @@ export function callModelActor(kernel: Kernel) {
       const reply = await callModel(model, {
         system: agent.instructions,
         messages: input.transcript.slice(),
+        hasUrls: input.transcript.hasUrls,
         tools: toolbox.definitions,
         signal,
         clock,

@@ -30,11 +30,11 @@ export function classifyCheckpointOutcome(error: unknown, cause: unknown): Check
 }
 
 /** By the error's own code: what a provider calls CANCELLED somewhere in its cause is no cancel of the run. */
-const statusByCode: { readonly [code: string]: RunStatus | undefined } = {
-  LEASE_LOST: 'interrupted',
-  DEADLINE_EXCEEDED: 'timeout',
-  CANCELLED: 'cancelled',
-};
+const statusByCode: ReadonlyMap<string, RunStatus> = new Map([
+  ['LEASE_LOST', 'interrupted'],
+  ['DEADLINE_EXCEEDED', 'timeout'],
+  ['CANCELLED', 'cancelled'],
+]);
 
 /** The status that goes with an outcome. Only a kill speaks louder than the error the run itself ended with. */
 export function statusOf(
@@ -45,5 +45,5 @@ export function statusOf(
   if (outcome === 'complete') return 'ok';
   if (outcome === 'leave-running') return 'interrupted';
   if (hasCode(cause, 'CRITIC_KILL')) return 'killed';
-  return (error && statusByCode[error.code]) ?? 'error';
+  return (error && statusByCode.get(error.code)) ?? 'error';
 }

@@ -2,6 +2,7 @@
  * The statecharts of Pawl, for hosts that look inside: to draw them, to walk them, to test against them.
  * A run is made with `executor.start` or `executor.logic`, never with the bare machine.
  */
+
+export type { Resolution, RunContext, RunEmitted, RunInput, RunMachineEvent } from './context.ts';
 export { loop } from './loop.ts';
 export { type ChartedAgent, runMachine } from './run.ts';
-export type { Resolution, RunContext, RunEmitted, RunInput, RunMachineEvent } from './setup.ts';

@@ -1,9 +1,9 @@
-import { assign, type DoneActorEvent, emit, enqueueActions, fromPromise, setup, stopChild } from 'xstate';
+import { assign, emit, enqueueActions, fromPromise, setup, stopChild } from 'xstate';
 import { type ErrorData, toErrorData } from '../src/run/error-data.ts';
 import { StepLimitError } from '../src/run/errors.ts';
 import { type CheckpointOutcome, classifyCheckpointOutcome } from '../src/run/finalize.ts';
-import { type Limits, toolLoopOf } from '../src/run/limits.ts';
-import { type ToolOutput, toolCallsOf } from '../src/run/message.ts';
+import { toolLoopOf } from '../src/run/limits.ts';
+import { toolCallsOf } from '../src/run/message.ts';
 import { callsToStart, isAllAnswered, type OpenCall } from '../src/run/open-step.ts';
 import {
   closeStep,
@@ -12,70 +12,20 @@ import {
   recordAnswer,
   recordResult,
   startCalls,
-  type ToolFacts,
   withdrawCalls,
 } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import type { Transcript } from '../src/run/transcript.ts';
-
-/** What a run machine knows: plain data, no port, no clock, no store. */
-export interface RunContext {
-  readonly progress: Progress;
-  readonly limits: Limits;
-  readonly tools: ToolFacts;
-  readonly isDurable: boolean;
-  /** Boundaries are numbered; nothing past one is acted upon before it has landed in the store. */
-  readonly announced: number;
-  readonly landed: number;
-  /** Calls with effects whose intent is on its way to the store, by the boundary that carries it. */
-  readonly intents: readonly { readonly boundary: number; readonly calls: readonly OpenCall[] }[];
-  /** The model's reply, until it may be acted upon. */
-  readonly reply?: ModelReply;
-  readonly error?: ErrorData;
-  /** Why the run was stopped from outside; the first cause stands. */
-  readonly cause?: ErrorData;
-  readonly output?: RunOutput;
-}
-
-export type RunInput = Pick<RunContext, 'progress'>;
-
-/** What `resolving` found. */
-export type Resolution =
-  | ({ readonly kind: 'accepted'; readonly limits: Limits } & Pick<RunContext, 'progress' | 'tools' | 'isDurable'>)
-  /** Somebody already has the answer: it is given again, nothing else happens. */
-  | { readonly kind: 'answered'; readonly output: RunOutput }
-  | { readonly kind: 'refused'; readonly error: ErrorData; readonly progress: Progress; readonly isDurable: boolean };
-
-export type ModelAnswer = { readonly reply: ModelReply } | { readonly error: ErrorData };
-export type ToolAnswer = { readonly callId: string; readonly result: ToolOutput };
-
-export type RunMachineEvent =
-  /** The host cancels the run. */
-  | { readonly type: 'run.cancel'; readonly reason?: string }
-  /** The run has to stop: shutdown, deadline, the caller's signal, a lost lease, a store that failed for good. */
-  | { readonly type: 'run.stop'; readonly cause: ErrorData }
-  /** Everything up to this boundary is recorded. */
-  | { readonly type: 'boundary.landed'; readonly boundary: number }
-  | DoneActorEvent<Resolution, 'resolve'>
-  | DoneActorEvent<RunOutput, 'settle'>
-  | DoneActorEvent<ModelAnswer, `model.${string}`>
-  | DoneActorEvent<ToolAnswer, `tool.${string}`>;
-
-export type RunEmitted =
-  /** `resolving` is over: a durable run's first record is stored. */
-  | { readonly type: 'run.accepted' }
-  /** The run was stopped from outside: whatever works for it should end. */
-  | { readonly type: 'run.stopping'; readonly cause: ErrorData }
-  | { readonly type: 'step.done'; readonly progress: Progress; readonly tools: readonly string[] }
-  /** Here is something to record. `force`: the throttle must not delay it. */
-  | {
-      readonly type: 'boundary';
-      readonly boundary: number;
-      readonly kind: 'step' | 'intent' | 'result';
-      readonly force: boolean;
-      readonly progress: Progress;
-    };
+import type {
+  ModelAnswer,
+  Resolution,
+  RunContext,
+  RunEmitted,
+  RunInput,
+  RunMachineEvent,
+  ToolAnswer,
+} from './context.ts';
 
 function notProvided(): never {
   throw new Error('this actor is provided by the executor: use executor.logic(agent), or machine.provide({ actors })');

@@ -1,6 +1,6 @@
 import type { ActorLogic, AnyActorRef, Snapshot, SnapshotFrom } from 'xstate';
+import type { RunContext, RunEmitted, RunMachineEvent } from '../../machines/context.ts';
 import { type RunMachine, runMachine } from '../../machines/run.ts';
-import type { RunContext, RunEmitted, RunMachineEvent } from '../../machines/setup.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import { unresolvedLimits } from '../run/limits.ts';
 import { beginProgress, type Progress } from '../run/progress.ts';

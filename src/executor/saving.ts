@@ -1,4 +1,4 @@
-import type { RunEmitted } from '../../machines/setup.ts';
+import type { RunEmitted } from '../../machines/context.ts';
 import { stateOf } from '../record/state.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';

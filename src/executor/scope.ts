@@ -1,6 +1,6 @@
 import type { ActorRefFrom, AnyActorRef } from 'xstate';
+import type { Resolution } from '../../machines/context.ts';
 import type { runMachine } from '../../machines/run.ts';
-import type { Resolution } from '../../machines/setup.ts';
 import type { Model } from '../model/port.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { toErrorData } from '../run/error-data.ts';

@@ -1,5 +1,5 @@
 import { fromPromise } from 'xstate';
-import type { ModelAnswer } from '../../../machines/setup.ts';
+import type { ModelAnswer } from '../../../machines/context.ts';
 import { callModel } from '../../model/call.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { ModelError } from '../../run/errors.ts';

@@ -1,5 +1,5 @@
 import { fromPromise } from 'xstate';
-import type { ToolAnswer } from '../../../machines/setup.ts';
+import type { ToolAnswer } from '../../../machines/context.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import type { OpenCall } from '../../run/open-step.ts';
 import type { Progress } from '../../run/progress.ts';

@@ -1,5 +1,5 @@
 import { fromPromise } from 'xstate';
-import type { Resolution } from '../../../machines/setup.ts';
+import type { Resolution } from '../../../machines/context.ts';
 import { modelFor } from '../../model/port.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { toResumeState } from '../../record/checkpoint.ts';

@@ -96,17 +96,12 @@ export const pieces = setup({
     /** Moves the answered step into the transcript and announces it. */
     closeStep: enqueueActions(({ context, enqueue }) => {
       const force = context.progress.openStep?.calls.some((call) => call.effect !== 'read') ?? false;
+      const tools = context.progress.openStep?.calls.map((call) => call.name) ?? [];
       const progress = closeStep(context.progress);
-      enqueue.assign({ progress, intents: [] });
-      enqueue.emit({
-        type: 'step.done',
-        progress,
-        tools: context.progress.openStep?.calls.map((call) => call.name) ?? [],
-      });
-      if (!context.isDurable) return;
       const boundary = context.announced + 1;
-      enqueue.assign({ announced: boundary });
-      enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
+      enqueue.assign({ progress, intents: [], announced: context.isDurable ? boundary : context.announced });
+      enqueue.emit({ type: 'step.done', progress, tools });
+      if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
     }),
     /** A result of a call with effects is recorded as it arrives; its siblings do not wait for it. */
     announceResult: enqueueActions(({ context, enqueue }, callId: string) => {
@@ -123,15 +118,18 @@ export const pieces = setup({
       const calls = step ? callsToStart(step, context.limits.toolConcurrency) : [];
       if (calls.length === 0) return;
       const progress = startCalls(context.progress, new Set(calls.map((call) => call.callId)));
-      enqueue.assign({ progress });
       const started = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
       const isIntent = (call: OpenCall) => context.isDurable && call.effect !== 'read';
-      for (const call of started) if (!isIntent(call)) enqueue.spawnChild('call-tool', callToolOf(call, progress));
       const intended = started.filter(isIntent);
-      if (intended.length === 0) return;
-      const boundary = context.announced + 1;
-      enqueue.assign({ announced: boundary, intents: [...context.intents, { boundary, calls: intended }] });
-      enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress });
+      if (intended.length === 0) {
+        enqueue.assign({ progress });
+      } else {
+        const boundary = context.announced + 1;
+        const intents = [...context.intents, { boundary, calls: intended }];
+        enqueue.assign({ progress, intents, announced: boundary });
+        enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress });
+      }
+      for (const call of started) if (!isIntent(call)) enqueue.spawnChild('call-tool', callToolOf(call, progress));
     }),
     /** Runs the calls whose intent has landed. */
     startIntended: enqueueActions(({ context, enqueue }) => {
@@ -149,7 +147,7 @@ export const pieces = setup({
     stopModelCall: stopChild(({ context }) => modelCallId(context.progress.iteration)),
     stopTools: enqueueActions(({ context, self, enqueue }) => {
       const unbegun = context.intents.flatMap((intent) => intent.calls);
-      enqueue.assign({ progress: withdrawCalls(context.progress, unbegun), intents: [] });
+      if (unbegun.length > 0) enqueue.assign({ progress: withdrawCalls(context.progress, unbegun), intents: [] });
       for (const id of Object.keys(self.getSnapshot().children)) if (id.startsWith('tool.')) enqueue.stopChild(id);
     }),
   },

@@ -21,6 +21,9 @@ export interface DatabaseOptions {
 /** How long one statement may block the event loop while another process holds the lock, ms. */
 const BLOCKING_MS = 5;
 
+/** How long a file that was there is taken to be there still, ms. */
+const LOOK_EVERY_MS = 100;
+
 /** A WAL that one large transaction blew up shrinks back to this many bytes. */
 const WAL_LIMIT = 2 ** 24;
 
@@ -30,6 +33,7 @@ export class Connection {
   readonly reads: Reads;
   readonly #db: DatabaseSync;
   readonly #file: string | undefined;
+  #lookedAt = Number.NEGATIVE_INFINITY;
   readonly #path: string;
   readonly #begin: { readonly write: StatementSync; readonly read: StatementSync };
   readonly #commit: StatementSync;
@@ -61,9 +65,16 @@ export class Connection {
     }
   }
 
-  /** Whether the file still has its name. SQLite would go on writing to a deleted one, and nobody would ever read it. */
+  /**
+   * Whether the file still has its name. SQLite would go on writing to a deleted one, and nobody would ever read it.
+   * Looking costs as much as a tenth of a commit, so that it is done every so often.
+   */
   hasFile(): boolean {
-    return fileIdentity(this.#path) === this.#file;
+    const now = performance.now();
+    if (now - this.#lookedAt < LOOK_EVERY_MS) return true;
+    const isThere = fileIdentity(this.#path) === this.#file;
+    if (isThere) this.#lookedAt = now;
+    return isThere;
   }
 
   close(): void {

@@ -1,25 +1,20 @@
 import { fromPromise } from 'xstate';
 import type { Resolution } from '../../../machines/context.ts';
 import { modelFor } from '../../model/port.ts';
-import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { toResumeState } from '../../record/checkpoint.ts';
-import { stateOf } from '../../record/state.ts';
+import { type RunCheckpoint, toResumeState } from '../../record/checkpoint.ts';
 import { toErrorData } from '../../run/error-data.ts';
-import { NotDurableError } from '../../run/errors.ts';
 import type { Limits } from '../../run/limits.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import type { Progress } from '../../run/progress.ts';
-import type { RunInfo } from '../../run/request.ts';
+import type { RunCheckpointMeta, RunInfo } from '../../run/request.ts';
 import { type RunOutput, withoutMessages } from '../../run/result.ts';
 import { type ResumeState, resumeProgress } from '../../run/resume.ts';
-import type { Checkpointer } from '../../store/checkpointer.ts';
-import { isOwning } from '../../store/port.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import { startDeadline } from '../deadline.ts';
 import { asError } from '../guard.ts';
-import { askStore, carriedRecord, giveBack, releaseClaim, takeOwnership } from '../ownership.ts';
-import type { RunScope } from '../scope.ts';
-import { type Kernel, scopeOf } from '../scope.ts';
+import { carriedRecord, giveBack, releaseClaim, takeOwnership } from '../ownership.ts';
+import { checkpointerOf, firstSave } from '../recording.ts';
+import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
 
 /**
  * How a run gets its things, in this order: its place in the table of live runs, the claim and the record, model and
@@ -56,12 +51,13 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
     return { kind: 'answered', output };
   }
   const limits = limitsOf(scope);
-  scope.info = infoOf(scope, fresh, limits);
+  const begun = found.record ? { ...fresh, meta: metaOf(fresh, found.record) } : fresh;
+  scope.info = infoOf(scope, begun, limits);
   const early = equip(scope, found.record !== undefined);
 
   const record = found.record ?? carriedRecord(scope);
   const resume = options.resume ?? (record && toResumeState(record));
-  const progress = { ...progressOf(scope, fresh, resume), attempts: found.attempts };
+  const progress = { ...progressOf(scope, begun, resume), attempts: found.attempts };
   scope.checkpointer = await checkpointerOf(scope, found.record, resume !== undefined);
   await firstSave(scope, progress, found.record);
   scope.isOurs = true;
@@ -111,55 +107,9 @@ function progressOf(scope: RunScope, fresh: Progress, resume: ResumeState | unde
   return progress.openStep ? { ...progress, openStep: recoverOpenStep(progress.openStep) } : progress;
 }
 
-/** null = this run is not durable. A run that is resumed, or must be durable, is refused instead. */
-async function checkpointerOf(
-  scope: RunScope,
-  record: RunCheckpoint | undefined,
-  isResumed: boolean,
-): Promise<Checkpointer | null> {
-  const { kernel, options, claim, info, runId, onFlushError } = scope;
-  const { factory, requireDurable, warn } = kernel.config;
-  if (options.checkpointer) return options.checkpointer;
-  const landed = record && { revision: record.revision ?? 0, messages: record.messages.length };
-  try {
-    const begun =
-      factory && info
-        ? await askStore(scope, 'checkpointer begin', factory.begin(info, { claim, landed, onFlushError }))
-        : null;
-    if (!begun && requireDurable)
-      throw new NotDurableError(`run ${runId} cannot be recorded, and requireDurable is set`);
-    if (!begun) await releaseClaim(scope);
-    return begun;
-  } catch (error) {
-    return refuseOrGoOn(scope, error, { mustBeDurable: isResumed || requireDurable, warn });
-  }
-}
-
-async function refuseOrGoOn(
-  scope: RunScope,
-  error: unknown,
-  policy: { mustBeDurable: boolean; warn: (message: string, fields: Record<string, unknown>) => void },
-): Promise<null> {
-  await releaseClaim(scope);
-  if (policy.mustBeDurable)
-    throw error instanceof NotDurableError
-      ? error
-      : new NotDurableError(`run ${scope.runId} cannot be recorded`, { cause: error });
-  policy.warn('run: checkpointer begin failed; running non-durable', { runId: scope.runId, error: toErrorData(error) });
-  return null;
-}
-
-/** The first record of a new run; of a resumed one only where nothing else has counted this start. */
-async function firstSave(scope: RunScope, progress: Progress, record: RunCheckpoint | undefined): Promise<void> {
-  const { checkpointer, kernel, options } = scope;
-  const { store, requireDurable, warn } = kernel.config;
-  if (!checkpointer || (record && store && isOwning(store)) || options.checkpointer) return;
-  try {
-    await checkpointer.save(stateOf(progress, progress.elapsedMs), { force: true });
-  } catch (error) {
-    scope.checkpointer = null;
-    await refuseOrGoOn(scope, error, { mustBeDurable: record !== undefined || requireDurable, warn });
-  }
+/** Who asked for a stored run, where and what for is in its record; what it is run with is today's. */
+function metaOf({ meta }: Progress, record: RunCheckpoint): RunCheckpointMeta {
+  return { ...record.meta, agentName: meta.agentName, modelTier: meta.modelTier };
 }
 
 function limitsOf({ agent, kernel }: RunScope): Limits {

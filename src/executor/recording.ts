@@ -1,0 +1,63 @@
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { stateOf } from '../record/state.ts';
+import { toErrorData } from '../run/error-data.ts';
+import { NotDurableError } from '../run/errors.ts';
+import type { Progress } from '../run/progress.ts';
+import type { Checkpointer } from '../store/checkpointer.ts';
+import { isOwning } from '../store/port.ts';
+import { askStore, releaseClaim } from './ownership.ts';
+import type { RunScope } from './scope.ts';
+
+/** null = this run is not durable. A run that is resumed, or must be durable, is refused instead. */
+export async function checkpointerOf(
+  scope: RunScope,
+  record: RunCheckpoint | undefined,
+  isResumed: boolean,
+): Promise<Checkpointer | null> {
+  const { kernel, options, claim, info, runId, onFlushError } = scope;
+  const { factory, requireDurable, warn } = kernel.config;
+  if (options.checkpointer) return options.checkpointer;
+  const landed = record && { revision: record.revision ?? 0, messages: record.messages.length };
+  try {
+    const begun =
+      factory && info
+        ? await askStore(scope, 'checkpointer begin', factory.begin(info, { claim, landed, onFlushError }))
+        : null;
+    if (begun) return begun;
+    if (requireDurable) throw new NotDurableError(`run ${runId} has no checkpointer, and requireDurable is set`);
+    if (record) throw new NotDurableError(`run ${runId} has a record, and the factory gives no checkpointer for it`);
+    await releaseClaim(scope);
+    return null;
+  } catch (error) {
+    return refuseOrGoOn(scope, error, { mustBeDurable: isResumed || requireDurable, warn });
+  }
+}
+
+async function refuseOrGoOn(
+  scope: RunScope,
+  error: unknown,
+  policy: { mustBeDurable: boolean; warn: (message: string, fields: Record<string, unknown>) => void },
+): Promise<null> {
+  if (policy.mustBeDurable) {
+    if (error instanceof NotDurableError) throw error;
+    throw new NotDurableError(`run ${scope.runId} cannot be recorded`, { cause: error });
+  }
+  await releaseClaim(scope);
+  policy.warn('run: checkpointer begin failed; running non-durable', { runId: scope.runId, error: toErrorData(error) });
+  return null;
+}
+
+/** The first record of a new run; of a resumed one only where nothing else has counted this start. */
+export async function firstSave(scope: RunScope, progress: Progress, record: RunCheckpoint | undefined): Promise<void> {
+  const { checkpointer, kernel, options } = scope;
+  const { store, requireDurable, warn } = kernel.config;
+  if (!checkpointer || (record && store && isOwning(store)) || options.checkpointer) return;
+  try {
+    await checkpointer.save(stateOf(progress, progress.elapsedMs), { force: true });
+  } catch (error) {
+    scope.checkpointer = null;
+    // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.
+    if (!record) await checkpointer.fail(error).catch(() => {});
+    await refuseOrGoOn(scope, error, { mustBeDurable: record !== undefined || requireDurable, warn });
+  }
+}

@@ -50,9 +50,7 @@ export const loop = pieces.createStateConfig({
         'xstate.done.actor.tool.*': {
           actions: [
             { type: 'forgetChild', params: ({ event }) => event.actorId },
-            { type: 'recordResult', params: ({ event }) => event.output },
-            { type: 'announceResult', params: ({ event }) => event.output.callId },
-            'startTools',
+            { type: 'takeResult', params: ({ event }) => event.output },
           ],
         },
         'boundary.landed': {

@@ -1,4 +1,4 @@
-import { assign, emit, enqueueActions, fromPromise, setup, stopChild } from 'xstate';
+import { assign, emit, enqueueActions, fromPromise, setup, spawnChild, stopChild } from 'xstate';
 import { type ErrorData, toErrorData } from '../src/run/error-data.ts';
 import { StepLimitError } from '../src/run/errors.ts';
 import { type CheckpointOutcome, classifyCheckpointOutcome } from '../src/run/finalize.ts';
@@ -81,9 +81,6 @@ export const pieces = setup({
     ),
     openStep: assign(({ context }) => (context.reply ? opened(context, context.reply) : {})),
     recordAnswer: assign(({ context }) => (context.reply ? answered(context, context.reply) : {})),
-    recordResult: assign(({ context }, answer: ToolAnswer) => ({
-      progress: recordResult(context.progress, answer.callId, answer.result),
-    })),
     blameToolLoop: assign(({ context }) => {
       const error = toolLoopOf(context.progress.counters, context.limits);
       return error ? { error: toErrorData(error) } : {};
@@ -103,33 +100,18 @@ export const pieces = setup({
       enqueue.emit({ type: 'step.done', progress, tools });
       if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
     }),
-    /** A result of a call with effects is recorded as it arrives; its siblings do not wait for it. */
-    announceResult: enqueueActions(({ context, enqueue }, callId: string) => {
-      const step = context.progress.openStep;
-      const call = step?.calls.find((candidate) => candidate.callId === callId);
-      if (!context.isDurable || !step || !call || call.effect === 'read' || isAllAnswered(step)) return;
-      const boundary = context.announced + 1;
-      enqueue.assign({ announced: boundary });
-      enqueue.emit({ type: 'boundary', boundary, kind: 'result', force: true, progress: context.progress });
-    }),
     /** Starts what may start now. Calls with effects wait until the intent to run them is recorded. */
-    startTools: enqueueActions(({ context, enqueue }) => {
-      const step = context.progress.openStep;
-      const calls = step ? callsToStart(step, context.limits.toolConcurrency) : [];
-      if (calls.length === 0) return;
-      const progress = startCalls(context.progress, new Set(calls.map((call) => call.callId)));
-      const started = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
-      const isIntent = (call: OpenCall) => context.isDurable && call.effect !== 'read';
-      const intended = started.filter(isIntent);
-      if (intended.length === 0) {
-        enqueue.assign({ progress });
-      } else {
-        const boundary = context.announced + 1;
-        const intents = [...context.intents, { boundary, calls: intended }];
-        enqueue.assign({ progress, intents, announced: boundary });
-        enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress });
-      }
-      for (const call of started) if (!isIntent(call)) enqueue.spawnChild('call-tool', callToolOf(call, progress));
+    startTools: enqueueActions(({ context, enqueue }) => startTools(context, context.progress, enqueue)),
+    /** A result of a call with effects is recorded as it arrives (its siblings do not wait for it), and others may start. */
+    takeResult: enqueueActions(({ context, enqueue }, { callId, result }: ToolAnswer) => {
+      const progress = recordResult(context.progress, callId, result);
+      const step = progress.openStep;
+      const call = step?.calls.find((candidate) => candidate.callId === callId);
+      const isAnnounced = context.isDurable && step && !isAllAnswered(step) && call && call.effect !== 'read';
+      const announced = isAnnounced ? context.announced + 1 : context.announced;
+      enqueue.assign({ progress, announced });
+      if (isAnnounced) enqueue.emit({ type: 'boundary', boundary: announced, kind: 'result', force: true, progress });
+      startTools({ ...context, announced }, progress, enqueue);
     }),
     /** Runs the calls whose intent has landed. */
     startIntended: enqueueActions(({ context, enqueue }) => {
@@ -140,9 +122,9 @@ export const pieces = setup({
         for (const call of calls) enqueue.spawnChild('call-tool', callToolOf(call, context.progress));
       }
     }),
-    startModelCall: enqueueActions(({ context, enqueue }) => {
-      const { transcript, iteration } = context.progress;
-      enqueue.spawnChild('call-model', { id: modelCallId(iteration), input: { transcript, iteration } });
+    startModelCall: spawnChild('call-model', {
+      id: ({ context }) => modelCallId(context.progress.iteration),
+      input: ({ context: { progress } }) => ({ transcript: progress.transcript, iteration: progress.iteration }),
     }),
     stopModelCall: stopChild(({ context }) => modelCallId(context.progress.iteration)),
     stopTools: enqueueActions(({ context, self, enqueue }) => {
@@ -152,6 +134,33 @@ export const pieces = setup({
     }),
   },
 });
+
+type Enqueue = {
+  readonly assign: (change: Partial<RunContext>) => void;
+  readonly emit: (event: RunEmitted) => void;
+  readonly spawnChild: (src: 'call-tool', options: ReturnType<typeof callToolOf>) => void;
+};
+
+function startTools(context: RunContext, progress: Progress, enqueue: Enqueue): void {
+  const calls = progress.openStep ? callsToStart(progress.openStep, context.limits.toolConcurrency) : [];
+  if (calls.length === 0) return;
+  const started = startCalls(progress, new Set(calls.map((call) => call.callId)));
+  const now = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
+  const isIntent = (call: OpenCall) => context.isDurable && call.effect !== 'read';
+  const intended = now.filter(isIntent);
+  if (intended.length === 0) {
+    enqueue.assign({ progress: started });
+  } else {
+    const boundary = context.announced + 1;
+    enqueue.assign({
+      progress: started,
+      announced: boundary,
+      intents: [...context.intents, { boundary, calls: intended }],
+    });
+    enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
+  }
+  for (const call of now) if (!isIntent(call)) enqueue.spawnChild('call-tool', callToolOf(call, started));
+}
 
 function modelCallId(iteration: number): string {
   return `model.${iteration + 1}`;

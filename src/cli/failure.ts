@@ -53,11 +53,16 @@ export function exitCodeOf(error: unknown): number {
   return isRefusal ? exitCodes.badInput : exitCodes.failed;
 }
 
+/** What to do about an error of this code; undefined where its message says it. */
+export function adviceFor(code: string): string | undefined {
+  return advice[code];
+}
+
 /** An error as one line: what happened, and what to do where that is known. */
 export function lineOf(error: unknown): string {
   const { message, code, cause } = toErrorData(error);
   const why = code === 'NOT_DURABLE' && cause ? `${message}: ${cause.message}` : message;
-  const todo = error instanceof Failure ? undefined : advice[code];
+  const todo = error instanceof Failure ? undefined : adviceFor(code);
   return oneLine(todo === undefined ? why : `${why}; ${todo}`);
 }
 

@@ -1,22 +1,18 @@
 import { type Arguments, type CommandName, readArguments } from './arguments.ts';
 import type { Command } from './command.ts';
-import { demoCommand } from './demo/demo-command.ts';
 import { exitCodeOf, exitCodes, lineOf, stackOf } from './failure.ts';
 import { helpFor } from './help.ts';
-import { listCommand } from './list-command.ts';
 import { lendOwnPackage } from './module-resolution.ts';
 import { Output } from './output.ts';
 import { version } from './own-package.ts';
-import { resumeCommand } from './resume-command.ts';
-import { runCommand } from './run-command.ts';
-import { showCommand } from './show-command.ts';
 
-const commands: Readonly<Record<CommandName, Command>> = {
-  run: runCommand,
-  list: listCommand,
-  show: showCommand,
-  resume: resumeCommand,
-  demo: demoCommand,
+/** Each is loaded when it is asked for: a list needs no executor. */
+const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
+  run: async () => (await import('./run-command.ts')).runCommand,
+  list: async () => (await import('./list-command.ts')).listCommand,
+  show: async () => (await import('./show-command.ts')).showCommand,
+  resume: async () => (await import('./resume-command.ts')).resumeCommand,
+  demo: async () => (await import('./demo/demo-command.ts')).demoCommand,
 };
 
 /** The command line from its first word to the exit of the process. @param argv without node and the script */
@@ -49,7 +45,8 @@ async function dispatch(output: Output, args: Arguments): Promise<number> {
     return exitCodes.badInput;
   }
   lendOwnPackage();
-  return commands[args.command]({ args, output });
+  const command = await commands[args.command]();
+  return command({ args, output });
 }
 
 function tell(output: Output, text: string): number {

@@ -7,5 +7,5 @@ const NEEDED = [22, 18] as const;
 export function nodeComplaint(version: string): string | undefined {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])) return undefined;
-  return `pawl needs Node ${NEEDED.join('.')} or newer, and this is ${version}: install a newer one (https://nodejs.org), or start pawl with its full path`;
+  return `pawl needs Node ${NEEDED.join('.')} or newer, and this is ${version}: install one (https://nodejs.org) and put it first on the PATH`;
 }

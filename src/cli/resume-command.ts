@@ -2,9 +2,9 @@ import type { InterruptedRun, RunCheckpoint } from '../index.ts';
 import { type AgentModule, loadAgentModule } from './agent-module.ts';
 import type { Command, CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
-import { findWaiting, openExistingStore, pidOf, quoted, type RunStore, statusOf } from './run-store.ts';
+import { obstacleOf, unknownRun } from './obstacle.ts';
+import { findWaiting, loadRecord, openExistingStore, quoted, type RunStore } from './run-store.ts';
 import { Session } from './session.ts';
-import { unknownRun } from './show-command.ts';
 
 /** How many runs `pawl resume` without an id has going at once. */
 const SIDE_BY_SIDE = 16;
@@ -70,7 +70,7 @@ class Resumption {
   }
 
   async #resume(runId: string): Promise<number> {
-    const record = await this.#store.load(runId);
+    const record = await loadRecord(this.#store, runId);
     if (!record) return this.#ended(runId);
     const { prompt, callerId, channelId, guildId, parentRunId } = record.meta;
     const invocation = { runId, prompt, callerId, channelId, guildId, parentRunId };
@@ -99,25 +99,5 @@ class Resumption {
     throw new Failure(
       `run ${oneLine(meta.runId)} is of agent ${quoted(meta.agentId)}, but ${path} defines ${quoted(module.agent.id)}; the record is kept (${again})`,
     );
-  }
-}
-
-/** What keeps a run from being resumed, and whether it takes a person to remove it. */
-function obstacleOf(entry: InterruptedRun): { readonly reason: string; readonly needsSomebody: boolean } | undefined {
-  const pid = pidOf(entry);
-  switch (statusOf(entry)) {
-    case 'interrupted':
-      return undefined;
-    case 'live': {
-      const where = pid === undefined ? 'another process' : `process ${pid}`;
-      return { reason: `lives in ${where}; wait for it, or end that process first`, needsSomebody: false };
-    }
-    case 'parked':
-      return {
-        reason: `is parked: ${oneLine(entry.reason ?? '')}; \`pawl show\` tells how far it came`,
-        needsSomebody: true,
-      };
-    default:
-      return { reason: `cannot be read: ${oneLine(entry.reason ?? '')}`, needsSomebody: true };
   }
 }

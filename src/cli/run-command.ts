@@ -1,7 +1,7 @@
 import { type AgentModule, loadAgentModule } from './agent-module.ts';
 import type { Command } from './command.ts';
 import { Failure } from './failure.ts';
-import { openStore } from './run-store.ts';
+import { findWaiting, openStore } from './run-store.ts';
 import { Session } from './session.ts';
 
 /** `pawl run`: one run, from its prompt to its answer. */
@@ -17,8 +17,10 @@ export const runCommand: Command = async (context) => {
     // What a later process needs to find the agent again, and a tool to find the files it was asked about.
     inputs: { 'pawl.module': module.path, 'pawl.cwd': process.cwd() },
   };
-  const session = new Session(context, await openStore(storeOption));
-  const exitCode = await session.carry({ module, invocation, isResumed: false });
+  const store = await openStore(storeOption);
+  const isResumed = runId !== undefined && (await findWaiting(store, runId)) !== undefined;
+  const session = new Session(context, store);
+  const exitCode = await session.carry({ module, invocation, isResumed });
   await session.close();
   return exitCode;
 };

@@ -1,8 +1,9 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { InterruptedRun } from '../index.ts';
+import type { InterruptedRun, RunCheckpoint } from '../index.ts';
 import { type SqliteStore, sqliteStore } from '../store/sqlite.ts';
-import { Failure } from './failure.ts';
+import { Failure, lineOf, oneLine } from './failure.ts';
+import { shortened } from './figures.ts';
 
 /** A store, with the path under which the user knows it. */
 export interface RunStore extends SqliteStore {
@@ -50,6 +51,15 @@ function exists(path: string): boolean {
 /** The line of one run in the list of those that have not ended. */
 export async function findWaiting(store: RunStore, runId: string): Promise<InterruptedRun | undefined> {
   return (await store.listInterrupted()).find((entry) => entry.runId === runId);
+}
+
+/** The record of a run; null when there is none. @throws {Failure} when it cannot be read */
+export async function loadRecord(store: RunStore, runId: string): Promise<RunCheckpoint | null> {
+  try {
+    return await store.load(runId);
+  } catch (error) {
+    throw new Failure(`run ${shortened(oneLine(runId), 80)} cannot be read: ${lineOf(error)}`, { cause: error });
+  }
 }
 
 /** The process that works on a run; undefined when nobody does, or it is on another machine. */

@@ -4,7 +4,8 @@ import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../ru
 import type { Command } from './command.ts';
 import { exitCodes, Failure, oneLine } from './failure.ts';
 import { ago, count, duration, shortened } from './figures.ts';
-import { findWaiting, openExistingStore, pidOf, quoted, type RunStore, statusOf } from './run-store.ts';
+import { unknownRun } from './obstacle.ts';
+import { findWaiting, loadRecord, openExistingStore, pidOf, quoted, type RunStore, statusOf } from './run-store.ts';
 
 const WIDTH = 72;
 
@@ -13,7 +14,7 @@ export const showCommand: Command = async ({ args, output }) => {
   const [runId] = args.words;
   if (runId === undefined) throw new Failure('`pawl show` needs the id of a run; `pawl list` shows those that wait');
   const store = await openExistingStore(args.store);
-  const record = await store.load(runId);
+  const record = await loadRecord(store, runId);
   const outcome = record ? null : await store.outcome(runId);
   if (!record && !outcome) throw unknownRun(runId, store);
   const entry = record ? await findWaiting(store, runId) : undefined;
@@ -23,12 +24,6 @@ export const showCommand: Command = async ({ args, output }) => {
   await store.close();
   return exitCodes.ok;
 };
-
-export function unknownRun(runId: string, store: RunStore): Failure {
-  return new Failure(
-    `there is no run ${quoted(runId)} in ${store.path}; \`pawl list${store.option}\` shows those that wait, and results are kept for a week`,
-  );
-}
 
 interface Found {
   readonly runId: string;

@@ -1,0 +1,37 @@
+import type { InterruptedRun } from '../index.ts';
+import { adviceFor, Failure, oneLine } from './failure.ts';
+import { pidOf, quoted, type RunStore, statusOf } from './run-store.ts';
+
+export function unknownRun(runId: string, store: RunStore): Failure {
+  return new Failure(
+    `there is no run ${quoted(runId)} in ${store.path}; \`pawl list${store.option}\` shows those that wait, and results are kept for a week`,
+  );
+}
+
+/** What keeps a run from being resumed, and whether it takes a person to remove it. */
+export function obstacleOf(
+  entry: InterruptedRun,
+): { readonly reason: string; readonly needsSomebody: boolean } | undefined {
+  const pid = pidOf(entry);
+  switch (statusOf(entry)) {
+    case 'interrupted':
+      return undefined;
+    case 'live': {
+      const where = pid === undefined ? 'another process' : `process ${pid}`;
+      return { reason: `lives in ${where}; wait for it, or end that process first`, needsSomebody: false };
+    }
+    case 'parked':
+      return {
+        reason: `is parked: ${oneLine(entry.reason ?? '')}; \`pawl show\` tells how far it came`,
+        needsSomebody: true,
+      };
+    default:
+      return { reason: unreadable(entry.reason ?? ''), needsSomebody: true };
+  }
+}
+
+/** @param reason as a list gives it: the code of an error, and its message */
+function unreadable(reason: string): string {
+  const todo = adviceFor(/^[A-Z_]+/.exec(reason)?.[0] ?? '');
+  return oneLine(`cannot be read: ${reason}${todo === undefined ? '' : `; ${todo}`}`);
+}

@@ -87,6 +87,7 @@ export const appendCases: readonly Draft[] = [
     const one = nextStep(sampleRecord('run'));
     const two = nextStep(one.record);
     await refuses(store.append(two.delta), 'REVISION_GAP');
+    await refuses(store.append({ ...one.delta, revision: two.delta.revision }), 'REVISION_GAP');
     await refuses(store.append({ ...one.delta, from: 0 }), 'REVISION_GAP');
     await refuses(store.append({ ...one.delta, from: 2 }), 'REVISION_GAP');
     assert.deepEqual(await store.load('run'), sampleRecord('run'));

@@ -170,7 +170,7 @@ export const claimCases: readonly Draft[] = [
   owningStore('a list names the owner of a live claim, and no other (recovery 3)', async ({ store }) => {
     for (const runId of ['run', 'free', 'over']) await store.save(sampleRecord(runId));
     const claim = await claimed(store, 'one');
-    await store.claim('over', 'two', 1);
+    await store.claim('over', 'one', 1);
     await sleep(30);
     assert.deepEqual(await owners(store), { run: 'one', free: undefined, over: undefined });
     await store.release(claim);

@@ -49,6 +49,8 @@ const roles: Readonly<Record<string, () => Promise<void>>> = {
     await told();
     const claims = await Promise.all(runs.map((run) => store.claim(run.runId, owner, 600_000)));
     say(claims.filter((claim) => claim !== null).map((claim) => claim.runId));
+    // The claims of a process that has ended are free.
+    await told();
     process.stdin.destroy();
   },
 

@@ -10,8 +10,10 @@ import { freshPath, sql } from './sqlite-files.ts';
 async function stored(): Promise<{ path: string; record: RunCheckpoint }> {
   const path = freshPath();
   await using store = sqliteStore({ path });
-  const step = nextStep(fullRecord('run'));
-  await store.save(fullRecord('run'));
+  const { messages } = fullRecord('run');
+  const first = { ...fullRecord('run'), messages: [...messages, ...messages] };
+  const step = nextStep(first);
+  await store.save(first);
   await store.append(step.delta);
   await store.save(sampleRecord('other'));
   return { path, record: step.record };
@@ -76,6 +78,7 @@ describe('damage', () => {
     'DELETE FROM messages',
     'DELETE FROM messages WHERE id = (SELECT max(id) FROM messages WHERE id < 2 * 16777216)',
     'UPDATE messages SET id = id + 1000 WHERE id < 2 * 16777216',
+    'UPDATE messages SET id = id + 1 WHERE id = 16777216',
     "UPDATE messages SET messages = '[]', checksum = 223132457 WHERE id < 2 * 16777216",
   ])('a record is refused after %s', async (change) => {
     const { path } = await stored();

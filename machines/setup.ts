@@ -142,7 +142,9 @@ type Enqueue = {
 };
 
 function startTools(context: RunContext, progress: Progress, enqueue: Enqueue): void {
-  const calls = progress.openStep ? callsToStart(progress.openStep, context.limits.toolConcurrency) : [];
+  const { limits, tools } = context;
+  const ofTool = (name: string) => (Object.hasOwn(tools, name) && tools[name]?.concurrency) || limits.toolConcurrency;
+  const calls = progress.openStep ? callsToStart(progress.openStep, { all: limits.toolConcurrency, ofTool }) : [];
   if (calls.length === 0) return;
   const started = startCalls(progress, new Set(calls.map((call) => call.callId)));
   const now = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));

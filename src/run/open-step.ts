@@ -47,10 +47,24 @@ export function hasUnknownOutcome(step: OpenStep): boolean {
   return step.calls.some((call) => call.state === 'started' && call.effect === 'once');
 }
 
-/** The planned calls that may start now, given how many may run side by side. */
-export function callsToStart(step: OpenStep, concurrency: number): readonly OpenCall[] {
-  const running = step.calls.filter((call) => call.state === 'started').length;
-  return step.calls.filter((call) => call.state === 'planned').slice(0, Math.max(0, concurrency - running));
+/**
+ * The planned calls that may start now.
+ * @param limits how many calls may run side by side, in all and of one tool
+ */
+export function callsToStart(
+  step: OpenStep,
+  limits: { readonly all: number; readonly ofTool: (name: string) => number },
+): readonly OpenCall[] {
+  const running = step.calls.filter((call) => call.state === 'started');
+  const starting: OpenCall[] = [];
+  for (const call of step.calls) {
+    if (running.length >= limits.all) break;
+    const isPlanned = call.state === 'planned';
+    if (!isPlanned || running.filter(({ name }) => name === call.name).length >= limits.ofTool(call.name)) continue;
+    running.push(call);
+    starting.push(call);
+  }
+  return starting;
 }
 
 export function startCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {

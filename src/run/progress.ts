@@ -81,7 +81,13 @@ export function beginProgress(
 }
 
 /** What a run must know of its tools to keep its ledger: plain data, by tool name. */
-export type ToolFacts = { readonly [name: string]: { readonly effect: ToolEffect } };
+export type ToolFacts = {
+  readonly [name: string]: {
+    readonly effect: ToolEffect;
+    /** Calls of this tool that run side by side; absent = as many as the agent allows. */
+    readonly concurrency?: number;
+  };
+};
 
 /** A reply that asks for tools opens a step; it enters the transcript only together with its results. */
 export function openStep(progress: Progress, reply: ModelReply, tools: ToolFacts): Progress {
@@ -102,17 +108,18 @@ function plannedCall(call: ToolCallPart, tools: ToolFacts): OpenCall {
  */
 function withUniqueCallIds(progress: Progress, message: ModelReply['message']): ModelReply['message'] {
   const seen = new Set<string>();
+  const isFreeId = (id: string) => id !== '' && !seen.has(id) && !progress.transcript.hasCallId(id);
   let hasChanged = false;
   let position = 0;
   const content = message.content.map((part) => {
     if (part.type !== 'tool-call' || part.providerExecuted === true) return part;
-    const isFree =
-      part.toolCallId !== '' && !seen.has(part.toolCallId) && !progress.transcript.hasCallId(part.toolCallId);
-    const toolCallId = isFree ? part.toolCallId : `${part.toolCallId}-${progress.iteration + 1}-${position}`;
+    let toolCallId = part.toolCallId;
+    while (!isFreeId(toolCallId)) toolCallId = `${toolCallId}-${progress.iteration + 1}-${position}`;
     position += 1;
     seen.add(toolCallId);
-    hasChanged ||= !isFree;
-    return isFree ? part : { ...part, toolCallId };
+    if (toolCallId === part.toolCallId) return part;
+    hasChanged = true;
+    return { ...part, toolCallId };
   });
   return hasChanged ? { ...message, content } : message;
 }

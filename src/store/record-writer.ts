@@ -42,23 +42,26 @@ export class RecordWriter {
   readonly #meta: RunCheckpointMeta;
   readonly #options: WriterOptions;
   #landed: Landed | undefined;
+  /** Whether the store surely has the state of `#landed`: only then does a delta say all. */
+  #canAppend: boolean;
   #unclear: RunDelta | undefined;
+  #extrasSize: number | undefined;
 
   constructor(store: CheckpointStore, meta: RunCheckpointMeta, options: WriterOptions) {
     this.#store = store;
     this.#meta = meta;
     this.#options = options;
     this.#landed = options.landed;
+    this.#canAppend = options.landed !== undefined && isAppending(store);
   }
 
   async write(state: RunCheckpointState): Promise<void> {
     const { transcript, isOurs } = transcriptOf(state);
-    if (this.#unclear) await this.#send(this.#unclear);
+    if (this.#unclear) await this.#sendAgain(this.#unclear);
     const revision = (this.#landed?.revision ?? 0) + 1;
     const head = this.#headOf(state, revision);
-    this.#checkSize(head, transcript);
-    const canAppend = isOurs && this.#landed !== undefined && isAppending(this.#store);
-    if (!canAppend) return this.#saveWhole(state, head, transcript);
+    this.#checkSize(head, transcript, state);
+    if (!isOurs || !this.#canAppend) return this.#saveWhole(state, head, transcript);
     const from = this.#landed?.messages ?? 0;
     const delta: RunDelta = { runId: this.#meta.runId, revision, from, messages: transcript.slice(from), head };
     try {
@@ -71,6 +74,16 @@ export class RecordWriter {
 
   async delete(): Promise<void> {
     await this.#bounded('store.delete', this.#store.delete(this.#meta.runId, this.#writeOptions()));
+  }
+
+  /** A gap here means that the store lost what it had: then the whole record is written instead of a delta. */
+  async #sendAgain(delta: RunDelta): Promise<void> {
+    try {
+      await this.#send(delta);
+    } catch (error) {
+      if (!hasCode(error, 'REVISION_GAP')) throw error;
+      this.#canAppend = false;
+    }
   }
 
   async #send(delta: RunDelta): Promise<void> {
@@ -94,7 +107,9 @@ export class RecordWriter {
       ...(inputs ? { inputs } : {}),
       ...(images ? { images } : {}),
     };
+    this.#canAppend = false;
     await this.#bounded('store.save', this.#store.save(record, this.#writeOptions()));
+    this.#canAppend = isAppending(this.#store);
     this.#unclear = undefined;
     this.#landed = { revision: head.revision, messages: transcript.length };
   }
@@ -114,11 +129,13 @@ export class RecordWriter {
     };
   }
 
-  #checkSize(head: RunHead, transcript: Transcript): void {
+  #checkSize(head: RunHead, transcript: Transcript, { inputs, images }: RunCheckpointState): void {
     const { maxRecordBytes } = this.#options;
+    this.#extrasSize ??= Buffer.byteLength(JSON.stringify([inputs ?? null, images ?? null]));
+    const written = transcript.size + this.#extrasSize;
     // Without an open step or an outcome a head is small: it need not be measured while there is this much room.
-    if (!head.openStep && !head.outcome && maxRecordBytes - transcript.size > SMALL_HEAD) return;
-    const size = transcript.size + Buffer.byteLength(JSON.stringify(head));
+    if (!head.openStep && !head.outcome && maxRecordBytes - written > SMALL_HEAD) return;
+    const size = written + Buffer.byteLength(JSON.stringify(head));
     if (size <= maxRecordBytes) return;
     const sizes = transcript.slice().map((message) => Buffer.byteLength(encodeMessage(message)));
     const largest = Math.max(0, ...sizes);

@@ -29,8 +29,12 @@ export function toolboxOf(entries: ToolEntries, registry: readonly Tool[]): Tool
     tools.set(tool.name, tool);
   }
   const list = [...tools.values()];
-  const facts = Object.fromEntries(list.map(({ name, effect }) => [name, { effect }]));
+  const facts = Object.fromEntries(list.map((tool) => [tool.name, factsOf(tool)]));
   return { tools, definitions: list.map(definitionOf), facts };
+}
+
+function factsOf({ effect, concurrency }: Tool): ToolFacts[string] {
+  return concurrency === undefined ? { effect } : { effect, concurrency };
 }
 
 function resolve(entries: ToolEntries, registry: readonly Tool[]): Tool[] {

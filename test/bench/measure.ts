@@ -1,0 +1,60 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** What some work cost this process. */
+export interface Cost {
+  /** User and system time of all threads, ms. */
+  readonly cpuMs: number;
+  readonly wallMs: number;
+  /** What the disk got (`write_bytes` of /proc/self/io); NaN where the system does not count it. */
+  readonly bytes: number;
+}
+
+export async function measured(work: () => unknown): Promise<Cost> {
+  const bytesBefore = bytesWritten();
+  const cpuBefore = process.cpuUsage();
+  const startedAt = performance.now();
+  await work();
+  const wallMs = performance.now() - startedAt;
+  const { user, system } = process.cpuUsage(cpuBefore);
+  return { cpuMs: (user + system) / 1_000, wallMs, bytes: bytesWritten() - bytesBefore };
+}
+
+function bytesWritten(): number {
+  try {
+    return Number(/^write_bytes: (\d+)/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
+  } catch {
+    return Number.NaN;
+  }
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const high = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? high : (high + (sorted[middle - 1] ?? high)) / 2;
+}
+
+/** The median of each cost, on its own. */
+export function medianCost(costs: readonly Cost[]): Cost {
+  return {
+    cpuMs: median(costs.map((cost) => cost.cpuMs)),
+    wallMs: median(costs.map((cost) => cost.wallMs)),
+    bytes: median(costs.map((cost) => cost.bytes)),
+  };
+}
+
+export function perStep({ cpuMs, wallMs, bytes }: Cost, steps: number): Cost {
+  return { cpuMs: cpuMs / steps, wallMs: wallMs / steps, bytes: bytes / steps };
+}
+
+/** Gives the work a folder of its own, and removes it afterwards. */
+export async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-bench-'));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -133,12 +133,17 @@ async function rewrite(scope: RunScope, store: CheckpointStore, record: RunCheck
   await askStore(scope, 'store.append', store.append(delta, options));
 }
 
+/** The claim went with the record that it was for. */
+export function forgetClaim(scope: RunScope): void {
+  scope.claim = undefined;
+  scope.kernel.leases.drop(scope);
+}
+
 /** Lets the run go. What goes wrong here is harmless: an unreleased claim runs out by itself. */
 export async function releaseClaim(scope: RunScope): Promise<void> {
   const { claim: held, kernel } = scope;
   const { store } = kernel.config;
-  scope.claim = undefined;
-  kernel.leases.drop(scope);
+  forgetClaim(scope);
   if (!held || !store || !isOwning(store)) return;
   try {
     await askStore(scope, 'store.release', store.release(held));

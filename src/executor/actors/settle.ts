@@ -8,7 +8,7 @@ import type { RunOutcome, RunOutput } from '../../run/result.ts';
 import { isKeepingOutcomes } from '../../store/port.ts';
 import type { Config } from '../config.ts';
 import { finalizeCheckpoint } from '../finalize-checkpoint.ts';
-import { releaseClaim } from '../ownership.ts';
+import { forgetClaim, releaseClaim } from '../ownership.ts';
 import type { RunScope } from '../scope.ts';
 import { type Kernel, scopeOf } from '../scope.ts';
 
@@ -77,6 +77,7 @@ async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Pr
     await store.keepOutcome(scope.runId, outcome, clock.now() + keepOutcomesMs, { claim: scope.claim });
   }
   await finalizeCheckpoint(checkpointer, error, cause);
+  if (checkpointer) forgetClaim(scope);
 }
 
 /** @throws when the host could not take it: then the record stays, and the outcome is delivered again by a later start */

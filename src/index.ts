@@ -59,9 +59,11 @@ export type { Limits } from './run/limits.ts';
 export type { Message } from './run/message.ts';
 export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { PhaseOutput } from './run/phase.ts';
+export type { Progress } from './run/progress.ts';
 export type { ImageInput, Invocation, RunCheckpointMeta, RunInfo } from './run/request.ts';
 export type { RunOutcome, RunOutput, RunResult } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
+export type { Transcript } from './run/transcript.ts';
 export type { Usage } from './run/usage.ts';
 // Stores
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';

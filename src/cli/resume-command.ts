@@ -48,7 +48,8 @@ class Resumption {
     const work = async () => {
       for (const entry of queue) {
         if (this.session.isInterrupted) return;
-        worst = Math.max(worst, await this.#tryResume(entry));
+        const exitCode = await this.#tryResume(entry);
+        worst = Math.max(worst, exitCode);
       }
     };
     await Promise.all(Array.from({ length: SIDE_BY_SIDE }, work));

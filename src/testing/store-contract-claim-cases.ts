@@ -167,6 +167,13 @@ export const claimCases: readonly Draft[] = [
     assert.equal(listed.attempts, 3);
   }),
 
+  owningStore('a record that counts no attempts gets none from a claim (checkpoint 2)', async ({ store }) => {
+    const { attempts: _, ...record } = sampleRecord('run');
+    const claim = await claimed(store, 'one');
+    await store.save(record as never, { claim });
+    assert.deepEqual(await store.load('run'), record);
+  }),
+
   owningStore('a list names the owner of a live claim, and no other (recovery 3)', async ({ store }) => {
     for (const runId of ['run', 'free', 'over']) await store.save(sampleRecord(runId));
     const claim = await claimed(store, 'one');

@@ -73,14 +73,8 @@ export function stackOf(error: unknown): string {
 
 /** Without line breaks and other control characters: what others wrote must not move the cursor of a terminal. */
 export function oneLine(text: string): string {
-  return withoutKeys(text)
+  return text
     .replace(/\s+/g, ' ')
     .replace(/[\p{Cc}\p{Cf}]/gu, '')
     .trim();
-}
-
-/** Providers' messages may quote a request. Whatever looks like a key in our environment is not printed. */
-export function withoutKeys(text: string): string {
-  const keys = Object.entries(process.env).filter(([name, value]) => /_(?:KEY|TOKEN|SECRET)$/.test(name) && value);
-  return keys.reduce((clean, [name, value = '']) => (value.length < 8 ? clean : clean.replaceAll(value, name)), text);
 }

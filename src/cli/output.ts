@@ -18,14 +18,15 @@ export class Output {
   /** Writes a result. */
   print(text: string): void {
     this.#clear();
-    process.stdout.write(`${process.stdout.isTTY ? harmless(text) : text}\n`);
+    const shown = withoutKeys(text);
+    process.stdout.write(`${process.stdout.isTTY ? harmless(shown) : shown}\n`);
     this.#draw();
   }
 
   /** Tells the user something. */
   say(text: string): void {
     this.#clear();
-    process.stderr.write(`${text}\n`);
+    process.stderr.write(`${withoutKeys(text)}\n`);
     this.#draw();
   }
 
@@ -73,4 +74,10 @@ function harmless(text: string): string {
 function cutTo(line: string, columns: number): string {
   const plain = stripVTControlCharacters(line);
   return plain.length < columns ? line : `${plain.slice(0, Math.max(0, columns - 2))}…`;
+}
+
+/** Providers' errors may quote a request. What stands in our environment as an API key is never printed. */
+function withoutKeys(text: string): string {
+  const keys = Object.entries(process.env).filter(([name]) => name.endsWith('_API_KEY'));
+  return keys.reduce((clean, [name, key = '']) => (key.length < 16 ? clean : clean.replaceAll(key, name)), text);
 }

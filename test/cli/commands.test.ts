@@ -1,0 +1,295 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { nodeComplaint } from '../../src/cli/node-version.ts';
+import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
+import { interruptedRun, storeRuns } from './stored-runs.ts';
+
+const usage = (inputTokens: number, outputTokens: number) => ({
+  inputTokens,
+  outputTokens,
+  reasoningTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+});
+
+describe.concurrent('pawl run', () => {
+  test('prints the answer on stdout and a line a step on stderr', async () => {
+    const cwd = emptyFolder();
+    const { code, stdout, stderr } = await pawl(['run', agentFile('counter'), 'go', '--run-id', 'r1'], { cwd });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'counted to 3\n' });
+    expect(stderr.split('\n')).toEqual([
+      'run r1',
+      'step 1: count; 15 tokens so far',
+      'step 2: count; 30 tokens so far',
+      'step 3: count; 45 tokens so far',
+      'ok r1: 4 steps, 60 tokens',
+      '',
+    ]);
+    expect(existsSync(join(cwd, '.pawl/runs.db'))).toBe(true);
+  });
+
+  test('speaks JSON lines: the beginning, each step, the result', async () => {
+    const cwd = emptyFolder();
+    const args = ['run', agentFile('counter'), '--run-id', 'r1', '--store', 'my.db', '--json'];
+    const { code, stdout, stderr } = await pawl(args, { cwd });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const [started, ...rest] = jsonLines(stdout);
+    const ended = rest.pop();
+    expect(started).toMatchObject({ type: 'run.started', runId: 'r1', agentId: 'counter', resumed: false });
+    expect(started?.store).toMatch(/my\.db$/);
+    expect(rest).toEqual(
+      [1, 2, 3].map((n) => ({
+        type: 'step.done',
+        runId: 'r1',
+        iteration: n,
+        tools: ['count'],
+        usage: usage(10 * n, 5 * n),
+      })),
+    );
+    expect(ended).toMatchObject({
+      type: 'run.ended',
+      runId: 'r1',
+      status: 'ok',
+      output: 'counted to 3',
+      usage: usage(40, 20),
+      iterations: 4,
+      durable: true,
+    });
+    expect(ended).not.toHaveProperty('messages');
+  });
+
+  test('gives the result again for the id of a run that has ended', async () => {
+    const cwd = emptyFolder();
+    const args = ['run', agentFile('counter'), '--run-id', 'r1'];
+    const [first, second] = [await pawl(args, { cwd }), await pawl(args, { cwd })];
+    expect([first.stdout, second.stdout]).toEqual(['counted to 3\n', 'counted to 3\n']);
+    expect(second.stderr).not.toContain('step 1');
+  });
+
+  test('fails with exit code 1 and one line when the run fails', async () => {
+    const { code, stdout, stderr } = await pawl(['run', agentFile('failing'), 'go', '--run-id', 'r1'], {
+      cwd: emptyFolder(),
+    });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/\npawl: run r1 failed: [^\n]*the model is down[^\n]* \(MODEL\)\n$/);
+  });
+
+  test('takes its store from PAWL_STORE', async () => {
+    const cwd = emptyFolder();
+    await pawl(['run', agentFile('counter')], { cwd, env: { PAWL_STORE: 'elsewhere/runs.db' } });
+    expect(existsSync(join(cwd, 'elsewhere/runs.db'))).toBe(true);
+    expect(existsSync(join(cwd, '.pawl'))).toBe(false);
+  });
+
+  test('lends its own package to an agent module that has none nearby', async () => {
+    const cwd = emptyFolder();
+    writeFileSync(join(cwd, 'agent.ts'), readFileSync(agentFile('counter')));
+    expect((await pawl(['run', 'agent.ts'], { cwd })).stdout).toBe('counted to 3\n');
+  });
+
+  test('ends although the agent module holds something open', async () => {
+    const cwd = emptyFolder();
+    const more = 'setInterval(() => {}, 1_000);\n';
+    writeFileSync(join(cwd, 'agent.ts'), more + readFileSync(agentFile('counter'), 'utf8'));
+    expect((await pawl(['run', 'agent.ts'], { cwd })).code).toBe(0);
+  });
+
+  test('says in one line what a stray error of the agent module was, and leaves the run to be resumed', async () => {
+    const cwd = emptyFolder();
+    const stray = 'setTimeout(() => { throw new Error("stray") }, 300);\n';
+    writeFileSync(join(cwd, 'agent.ts'), stray + readFileSync(agentFile('counter'), 'utf8'));
+    const { code, stderr } = await pawl(['run', 'agent.ts', '--run-id', 'r1'], { cwd, env: { HOLD: 'go' } });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/\npawl: stray\npawl: [^\n]*`pawl resume`\n$/);
+    expect((await pawl(['list'], { cwd })).stdout).toContain('interrupted');
+  });
+
+  test.skipIf(spawnSync('script', ['--version']).status !== 0)(
+    'rewrites one line on a terminal, in colours unless NO_COLOR is set',
+    async () => {
+      const bin = fileURLToPath(new URL('../../src/cli/bin.ts', import.meta.url));
+      const watch = async (env: NodeJS.ProcessEnv) => {
+        const command = `${process.execPath} ${bin} run ${agentFile('counter')} --run-id r1`;
+        const options = { cwd: emptyFolder(), env: { PATH: process.env.PATH, HOLD: 'go', TERM: 'xterm', ...env } };
+        setTimeout(() => writeFileSync(join(options.cwd, 'go'), ''), 1_500);
+        return (await promisify(execFile)('script', ['-qec', command, '/dev/null'], options)).stdout;
+      };
+      const seen = await watch({});
+      expect(seen).toContain('\r\u001b[2K');
+      expect(seen).toMatch(/Counter · calling tools · step 2 · 30 tokens · \d\.\d s/);
+      expect(seen).toContain('\u001b[36m');
+      expect(seen).toMatch(/counted to 3\s*$/);
+      const plain = await watch({ NO_COLOR: '1' });
+      expect(plain).toContain('\r\u001b[2K');
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for
+      expect(plain).not.toMatch(/\u001b\[\d+m/);
+    },
+  );
+});
+
+describe.concurrent('pawl list', () => {
+  test('shows the runs that wait, with their steps', async () => {
+    const cwd = emptyFolder();
+    await storeRuns(join(cwd, 'runs.db'), interruptedRun({ prompt: 'count\nthe \u001b[31mstars' }));
+    const { code, stdout, stderr } = await pawl(['list', '--store', 'runs.db'], { cwd });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(
+      /^RUN +STATUS +AGENT +STEPS +RECORDED +PROMPT\nr1 +interrupted +Counter +1 +\S+ s ago +count the \[31mstars\n$/,
+    );
+  });
+
+  test('is one JSON document with --json', async () => {
+    const cwd = emptyFolder();
+    const parked = { code: 'X', reason: 'it died thrice' };
+    await storeRuns(join(cwd, 'runs.db'), interruptedRun(), interruptedRun({ runId: 'r2', parked }));
+    const { stdout } = await pawl(['list', '--store', 'runs.db', '--json'], { cwd });
+    const { store, runs } = JSON.parse(stdout);
+    expect(store).toMatch(/runs\.db$/);
+    expect(runs).toMatchObject([
+      { runId: 'r1', status: 'interrupted', iteration: 1, meta: { agentId: 'counter', prompt: 'go' } },
+      { runId: 'r2', status: 'parked', reason: 'it died thrice' },
+    ]);
+  });
+
+  test('says so when nothing waits', async () => {
+    const cwd = emptyFolder();
+    await storeRuns(join(cwd, 'runs.db'));
+    await pawl(['run', agentFile('counter'), '--store', 'runs.db'], { cwd });
+    const { code, stdout, stderr } = await pawl(['list', '--store', 'runs.db'], { cwd });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    expect(stderr).toMatch(/^no runs are waiting in .*runs\.db\n$/);
+  });
+
+  test('bears that its reader goes away', async () => {
+    const cwd = emptyFolder();
+    await storeRuns(
+      join(cwd, 'runs.db'),
+      ...Array.from({ length: 2_000 }, (_, i) => interruptedRun({ runId: `r${i}` })),
+    );
+    const list = new Pawl(['list', '--json', '--store', 'runs.db'], { cwd });
+    list.child.stdout?.once('data', () => list.child.stdout?.destroy());
+    const { code, stderr } = await list.ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});
+
+describe.concurrent('pawl show', () => {
+  test('tells how far a run is and how to go on', async () => {
+    const cwd = emptyFolder();
+    const openStep = {
+      message: { role: 'assistant' as const, content: [] },
+      calls: [
+        { callId: 'b', name: 'count', input: { n: 2 }, effect: 'read' as const, state: 'started' as const, attempt: 1 },
+      ],
+    };
+    await storeRuns(join(cwd, 'runs.db'), interruptedRun({ openStep }));
+    const { stdout } = await pawl(['show', 'r1', '--store', 'runs.db'], { cwd });
+    expect(stdout).toMatch(
+      /^run +r1\nstatus +interrupted\nagent +Counter\nmodule +\/.*counter\.ts\nprompt +go\nsteps +1\n/,
+    );
+    expect(stdout).toContain('step 1\n  count {"n":1} → number 1\nunder way:\n  count {"n":2}: started (read)\n');
+    expect(stdout).toMatch(/\ngo on with: pawl resume r1 --store runs\.db\n$/);
+  });
+
+  test('gives the record, or the result of a run that has ended, with --json', async () => {
+    const cwd = emptyFolder();
+    await storeRuns(join(cwd, 'runs.db'), interruptedRun());
+    const show = async () => JSON.parse((await pawl(['show', 'r1', '--store', 'runs.db', '--json'], { cwd })).stdout);
+    expect(await show()).toMatchObject({ runId: 'r1', status: 'interrupted', record: { version: 1, iteration: 1 } });
+    await pawl(['resume', 'r1', '--store', 'runs.db'], { cwd });
+    expect(await show()).toMatchObject({
+      runId: 'r1',
+      status: 'ended',
+      outcome: { status: 'ok', output: 'counted to 3' },
+    });
+  });
+});
+
+describe.concurrent('pawl resume', () => {
+  test('goes on from the last recorded step', async () => {
+    const cwd = emptyFolder();
+    await storeRuns(join(cwd, 'runs.db'), interruptedRun());
+    const { code, stdout, stderr } = await pawl(['resume', 'r1', '--store', 'runs.db'], { cwd });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'counted to 3\n' });
+    expect(stderr.split('\n').slice(0, 2)).toEqual(['resumed r1', 'step 2: count; 30 tokens so far']);
+  });
+
+  test('without an id goes on with all, and leaves none out for the trouble of another', async () => {
+    const cwd = emptyFolder();
+    const records = [
+      interruptedRun(),
+      interruptedRun({ runId: 'r2', module: '/gone.ts' }),
+      interruptedRun({ runId: 'r3' }),
+    ];
+    await storeRuns(join(cwd, 'runs.db'), ...records);
+    const { code, stdout } = await pawl(['resume', '--store', 'runs.db', '--json'], { cwd });
+    expect(code).toBe(1);
+    const lines = jsonLines(stdout);
+    expect(lines.filter(({ type }) => type === 'run.ended').map(({ runId }) => runId)).toEqual(
+      expect.arrayContaining(['r1', 'r3']),
+    );
+    expect(lines).toContainEqual({ type: 'run.skipped', runId: 'r2', reason: expect.stringContaining('/gone.ts') });
+    expect((await pawl(['list', '--store', 'runs.db'], { cwd })).stdout).toMatch(/^RUN.*\nr2 +interrupted[^\n]*\n$/);
+  });
+
+  test('has nothing to do in a store where nothing waits', async () => {
+    const cwd = emptyFolder();
+    await pawl(['run', agentFile('counter')], { cwd });
+    const { code, stderr } = await pawl(['resume'], { cwd });
+    expect(code).toBe(0);
+    expect(stderr).toContain('nothing to resume');
+  });
+
+  test('gives the result again of a run that has ended', async () => {
+    const cwd = emptyFolder();
+    await pawl(['run', agentFile('counter'), '--run-id', 'r1'], { cwd });
+    expect(await pawl(['resume', 'r1'], { cwd })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
+  });
+});
+
+describe.concurrent('help', () => {
+  test.for(['run', 'list', 'show', 'resume', 'demo'])('of %s has a usage line and examples', async (command) => {
+    const cwd = emptyFolder();
+    const [long, short] = await Promise.all([pawl([command, '--help'], { cwd }), pawl(['help', command], { cwd })]);
+    expect(long.code).toBe(0);
+    expect(long.stdout).toMatch(new RegExp(`^Usage: pawl ${command}.*Examples:\n  (?:\\S+=\\S+ )?pawl `, 's'));
+    expect(short.stdout).toBe(long.stdout);
+  });
+
+  test('of pawl names every command and the exit codes', async () => {
+    const { code, stdout } = await pawl(['--help'], { cwd: emptyFolder() });
+    expect(code).toBe(0);
+    for (const word of ['run', 'list', 'show', 'resume', 'demo', 'Exit codes: 0', '130'])
+      expect(stdout).toContain(word);
+  });
+
+  test('the version is the one of the package', async () => {
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+    expect((await pawl(['--version'], { cwd: emptyFolder() })).stdout).toBe(`${version}\n`);
+  });
+});
+
+describe('an old Node', () => {
+  test('is told what is needed in one line, before anything of the program is loaded', async () => {
+    const cwd = emptyFolder();
+    const pretend = join(cwd, 'old.cjs');
+    const code = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } })';
+    writeFileSync(pretend, code);
+    const ended = await pawl(['list'], { cwd, nodeOptions: ['--require', pretend] });
+    expect(ended).toMatchObject({ code: 2, stdout: '' });
+    expect(ended.stderr).toMatch(/^pawl needs Node 22\.18 or newer, and this is 20\.20\.2: [^\n]+\n$/);
+  });
+
+  test.for([
+    ['20.20.2', false],
+    ['22.17.1', false],
+    ['22.18.0', true],
+    ['24.0.0', true],
+  ] as const)('%s is good enough: %s', ([version, isGood]) => {
+    expect(nodeComplaint(version) === undefined).toBe(isGood);
+  });
+});

@@ -1,0 +1,84 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import { agentFile, emptyFolder, Pawl, pawl } from './pawl.ts';
+
+/** Holds the run at its second number, until a test makes the file. */
+const held = { HOLD: 'go' };
+
+describe.concurrent('a signal', () => {
+  test.for(['SIGINT', 'SIGTERM'] as const)('%s leaves the run, and resuming gives the same result', async (signal) => {
+    const cwd = emptyFolder();
+    const args = ['run', agentFile('counter'), 'go', '--run-id', 'r 1', '--store', 'runs.db'];
+    const run = new Pawl(args, { cwd, env: held });
+    await run.says('holding');
+    run.child.kill(signal);
+    const { code, stdout, stderr } = await run.ended;
+    expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
+    expect(stderr).toMatch(/go on with: pawl resume 'r 1' --store runs\.db\n$/);
+    expect((await pawl(['list', '--store', 'runs.db'], { cwd })).stdout).toContain('interrupted');
+
+    const resumed = await pawl(['resume', 'r 1', '--store', 'runs.db'], { cwd });
+    expect(resumed).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
+    expect(resumed.stderr).toMatch(/^resumed r 1\nstep 2: count; 30 tokens so far\n/);
+  });
+
+  test('that comes again ends the process at once', async () => {
+    const cwd = emptyFolder();
+    const run = new Pawl(['run', agentFile('counter'), 'go', '--store', 'runs.db'], { cwd, env: held });
+    await run.says('holding');
+    // Somebody else holds the lock: the run cannot be saved, and the first signal has to wait for that.
+    const db = new DatabaseSync(join(cwd, 'runs.db'));
+    db.exec('BEGIN IMMEDIATE');
+    run.child.kill('SIGINT');
+    await run.says('again to exit now');
+    const signalledAt = performance.now();
+    run.child.kill('SIGINT');
+    const { code } = await run.ended;
+    db.close();
+    expect(code).toBe(130);
+    expect(performance.now() - signalledAt).toBeLessThan(2_000);
+    expect(await pawl(['resume', '--store', 'runs.db'], { cwd })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
+  });
+});
+
+describe.concurrent('a run that lives in another process', () => {
+  test('is shown with its process, is not resumed, and is not disturbed', async () => {
+    const cwd = emptyFolder();
+    const run = new Pawl(['run', agentFile('counter'), '--run-id', 'r1'], { cwd, env: held });
+    await run.says('holding');
+    const [list, show, one, again, all] = await Promise.all([
+      pawl(['list'], { cwd }),
+      pawl(['show', 'r1', '--json'], { cwd }),
+      pawl(['resume', 'r1'], { cwd }),
+      pawl(['run', agentFile('counter'), '--run-id', 'r1'], { cwd }),
+      pawl(['resume'], { cwd }),
+    ]);
+    const { pid } = run.child;
+    expect(list.stdout).toContain(`live (pid ${pid})`);
+    expect(JSON.parse(show.stdout)).toMatchObject({ status: 'live', pid });
+    expect(one).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `pawl: run r1 lives in process ${pid}; wait for it, or end that process first\n`,
+    });
+    expect(again.code).toBe(2);
+    expect(again.stderr).toMatch(/another process; wait for that process, or end it/);
+    expect(all.code).toBe(0);
+    expect(all.stderr).toContain(`skipped r1: lives in process ${pid}`);
+    writeFileSync(join(cwd, 'go'), '');
+    expect(await run.ended).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
+  });
+
+  test('is resumed at once when that process was killed', async () => {
+    const cwd = emptyFolder();
+    const run = new Pawl(['run', agentFile('counter'), '--run-id', 'r1'], { cwd, env: held });
+    await run.says('holding');
+    run.child.kill('SIGKILL');
+    await run.ended;
+    const resumed = await pawl(['resume', 'r1'], { cwd });
+    expect(resumed).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
+    expect(resumed.stderr).not.toContain('step 1');
+  });
+});

@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
+
+const bin = fileURLToPath(new URL('../../src/cli/bin.ts', import.meta.url));
+
+export const agentFile = (name: string): string => fileURLToPath(new URL(`agents/${name}.ts`, import.meta.url));
+
+export interface Ended {
+  /** Null when a signal ended it. */
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Settings {
+  readonly cwd: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly nodeOptions?: readonly string[];
+  readonly uid?: number;
+}
+
+// Tests run side by side here, where the hooks of a single test cannot be told apart after its first `await`.
+const started = new Set<ChildProcess>();
+const folders: string[] = [];
+afterAll(() => {
+  for (const child of started) child.kill('SIGKILL');
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+/** The command in a process of its own, running from the sources. */
+export class Pawl {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  stdout = '';
+  stderr = '';
+
+  constructor(args: readonly string[], { cwd, env = {}, nodeOptions = [], uid }: Settings) {
+    this.child = spawn(process.execPath, [...nodeOptions, bin, ...args], {
+      cwd,
+      env: { ...cleanEnvironment(), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...(uid === undefined ? {} : { uid }),
+    });
+    this.child.stdout?.on('data', (chunk) => {
+      this.stdout += chunk;
+    });
+    this.child.stderr?.on('data', (chunk) => {
+      this.stderr += chunk;
+    });
+    this.ended = new Promise((resolve) => {
+      this.child.on('close', (code) => resolve({ code, stdout: this.stdout, stderr: this.stderr }));
+    });
+    started.add(this.child);
+  }
+
+  /** Waits until it has said something. */
+  async says(what: string | RegExp, stream: 'stdout' | 'stderr' = 'stderr'): Promise<void> {
+    const isThere = () => (typeof what === 'string' ? this[stream].includes(what) : what.test(this[stream]));
+    while (!isThere()) {
+      if (this.child.exitCode !== null) throw new Error(`it ended without saying ${what}: ${this.stderr}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+}
+
+/** Runs a command to its end. */
+export function pawl(args: readonly string[], settings: Settings): Promise<Ended> {
+  return new Pawl(args, settings).ended;
+}
+
+/** What the machine of a developer has set must not change what is tested. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  const names = ['PATH', 'HOME', 'TMPDIR', 'SystemRoot'];
+  const kept = names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : []));
+  // Dozens of processes load the same sources: they share what the first of them compiled.
+  return { ...Object.fromEntries(kept), NODE_COMPILE_CACHE: join(tmpdir(), 'pawl-test-compile-cache') };
+}
+
+/** An empty folder that goes away after the tests of this file. */
+export function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-test-'));
+  folders.push(folder);
+  return folder;
+}
+
+/** The JSON lines of an output. */
+export function jsonLines(text: string): Record<string, unknown>[] {
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}

@@ -1,0 +1,79 @@
+import { DatabaseSync } from 'node:sqlite';
+import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
+import { noUsage } from '../../src/run/usage.ts';
+import { sqliteStore } from '../../src/store/sqlite.ts';
+import { type HeadRow, headChecksum } from '../../src/store/sqlite-records.ts';
+import { agentFile } from './pawl.ts';
+
+type Change = { readonly [Key in 'runId' | 'agentId' | 'prompt' | 'module']?: string } & Partial<RunCheckpoint>;
+
+/** A run of the counter that was cut off after its first step. */
+export function interruptedRun({ runId = 'r1', agentId = 'counter', prompt = 'go', module, ...rest }: Change = {}) {
+  const path = module ?? agentFile('counter');
+  const record: RunCheckpoint = {
+    version: 1,
+    meta: {
+      runId,
+      agentId,
+      agentName: 'Counter',
+      callerId: '',
+      channelId: '',
+      guildId: '',
+      prompt,
+      modelTier: 'fast',
+      parentRunId: '',
+    },
+    messages: [
+      { role: 'user', content: [{ type: 'text', text: prompt }] },
+      {
+        role: 'assistant',
+        content: [{ type: 'tool-call', toolCallId: 'a', toolName: 'count', input: { n: 1 } }],
+      },
+      {
+        role: 'tool',
+        content: [
+          { type: 'tool-result', toolCallId: 'a', toolName: 'count', output: { type: 'text', value: 'number 1' } },
+        ],
+      },
+    ],
+    iteration: 1,
+    completedPhases: [],
+    updatedAt: Date.now() - 5_000,
+    revision: 1,
+    usage: { ...noUsage, inputTokens: 10, outputTokens: 5 },
+    attempts: 0,
+    ...(path === '' ? {} : { inputs: { 'pawl.module': path, 'pawl.cwd': '/' } }),
+    ...rest,
+  };
+  return record;
+}
+
+export async function storeRuns(path: string, ...records: readonly RunCheckpoint[]): Promise<void> {
+  const store = sqliteStore({ path, durability: 'process' });
+  for (const record of records) await store.save(record);
+  await store.close();
+}
+
+/** How many steps a run has in the store; undefined when it is not there. */
+export async function stepsOf(path: string, runId: string): Promise<number | undefined> {
+  const store = sqliteStore({ path });
+  const record = await store.load(runId);
+  await store.close();
+  return record?.iteration;
+}
+
+export function execute(path: string, sql: string): void {
+  const db = new DatabaseSync(path);
+  db.exec(sql);
+  db.close();
+}
+
+/** Makes a stored record look as if a later version had written it. */
+export function makeTooNew(path: string): void {
+  const db = new DatabaseSync(path);
+  const row = db.prepare('SELECT * FROM heads').get() as unknown as HeadRow & { no: number };
+  const head = JSON.stringify({ ...JSON.parse(row.head), version: 99 });
+  const checksum = headChecksum({ ...row, head, version: 99 });
+  db.prepare('UPDATE heads SET head = ?, version = 99, checksum = ? WHERE no = ?').run(head, checksum, row.no);
+  db.close();
+}

@@ -38,7 +38,6 @@ function checkFile(path: string): void {
 }
 
 async function importModule(path: string): Promise<Record<string, unknown>> {
-  const { href } = pathToFileURL(path);
   const unfinished = () => {
     process.exitCode = 2;
     process.stderr.write(`pawl: the agent module ${path} never finishes loading: it awaits what never comes\n`);
@@ -46,7 +45,7 @@ async function importModule(path: string): Promise<Record<string, unknown>> {
   // Node ends when nothing is left to do, also in the middle of an `await`.
   process.once('exit', unfinished);
   try {
-    return await import(href);
+    return await import(pathToFileURL(path).href);
   } catch (error) {
     throw new Failure(`the agent module ${path} could not be loaded: ${reasonOf(error)}`, { cause: error });
   } finally {

@@ -53,7 +53,7 @@ async function loadProvider(name: string, modulePath: string): Promise<Provider>
 
 async function importProvider(specifier: string, parents: readonly string[]): Promise<Record<string, unknown>> {
   try {
-    return await importFrom(specifier, parents);
+    return await importFrom({ specifier, parents });
   } catch (error) {
     const { code, message } = toErrorData(error);
     const isMissing = code === 'ERR_MODULE_NOT_FOUND' && message.includes(`'${specifier}'`);

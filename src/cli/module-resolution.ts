@@ -1,6 +1,12 @@
 import { registerHooks } from 'node:module';
 import { ownDoor, packageRoot } from './own-package.ts';
 
+/** A package, and the URLs of the files (which need not exist) that it is looked for from, in this order. */
+export interface PackageWish {
+  readonly specifier: string;
+  readonly parents: readonly string[];
+}
+
 let lookFrom: readonly string[] = [];
 
 /**
@@ -21,14 +27,10 @@ export function lendOwnPackage(): void {
   });
 }
 
-/**
- * Imports a package as if one of these modules did, in this order.
- * @param parents URLs of files, which need not exist
- * @throws with code ERR_MODULE_NOT_FOUND when none of them can see it
- */
-export async function importFrom(specifier: string, parents: readonly string[]): Promise<Record<string, unknown>> {
-  lookFrom = parents;
-  return import(specifier);
+/** Imports a package as if one of the parents did. @throws with code ERR_MODULE_NOT_FOUND when none of them can see it */
+export async function importFrom(wish: PackageWish): Promise<Record<string, unknown>> {
+  lookFrom = wish.parents;
+  return import(wish.specifier);
 }
 
 function firstOf<T>(parents: readonly string[], resolve: (parent: string) => T): T {

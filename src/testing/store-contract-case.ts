@@ -37,7 +37,7 @@ export interface ContractCase {
 }
 
 /** What a case works with. */
-export interface Bench<S extends CheckpointStore> {
+interface Bench<S extends CheckpointStore> {
   readonly store: S;
   readonly seed: number;
   reopen(): Promise<S>;

@@ -49,12 +49,12 @@ const texts = [
 const keys = ['a', 'b', '', 'constructor', '__proto__', 'toJSON', 'length', '0', 'ключ', 'a.b', '$'];
 const numbers = [0, 1, -1, 0.1, 1e21, 5e-324, Number.MAX_SAFE_INTEGER, -1.5e-7];
 
-export function randomText(random: Random): string {
+function randomText(random: Random): string {
   return Array.from({ length: random.below(4) }, () => random.pick(texts)).join('');
 }
 
 /** Any JSON, names that JavaScript treats in a special way included. */
-export function randomJson(random: Random, depth = 3): JsonValue {
+function randomJson(random: Random, depth = 3): JsonValue {
   const kind = random.below(depth > 0 ? 6 : 4);
   if (kind === 0) return null;
   if (kind === 1) return random.pick([true, false]);

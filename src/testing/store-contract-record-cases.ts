@@ -123,7 +123,7 @@ export const recordCases: readonly Draft[] = [
 ];
 
 /** That a list shows these runs: for a quarantined one, with the code of the reason. */
-export async function lists(store: CheckpointStore, expected: Readonly<Record<string, string>>): Promise<void> {
+async function lists(store: CheckpointStore, expected: Readonly<Record<string, string>>): Promise<void> {
   const listed = (await store.listInterrupted()).map((run) => {
     const code = run.status === 'quarantined' ? ` ${/[A-Z_]+/.exec(run.reason)?.[0]}` : '';
     return [run.runId, `${run.status ?? 'interrupted'}${code}`] as const;

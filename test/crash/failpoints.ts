@@ -1,0 +1,97 @@
+import type { Claim, Model, RunCheckpoint, Tool, ToolContext, WriteOptions } from 'pawl';
+import type { SqliteStore } from 'pawl/stores/sqlite';
+
+/** Where a worker may die: a named moment, and at which of its occurrences in that process (1 = the first). */
+export interface Failpoint {
+  readonly name: FailpointName;
+  readonly nth: number;
+}
+
+type Side = 'before' | 'after';
+/** What a save of the record carries: see `kindOf`. */
+type SaveKind = 'first record' | 'intent' | 'result' | 'step' | 'outcome' | 'head';
+type Effect = Tool['effect'];
+
+export type FailpointName =
+  | `${Side} ${'claim' | 'load' | 'keeping the outcome' | 'delete' | 'release'}`
+  | `${Side} saving the ${SaveKind}`
+  | `${Side} a model reply`
+  | `${Side | 'within'} a call with effect ${Effect}`;
+
+/** Kills this process by SIGKILL when the chosen moment comes: nothing of it runs any more, no handler, no flush. */
+export class Failpoints {
+  readonly #chosen: Failpoint | undefined;
+  #seen = 0;
+
+  constructor(chosen: Failpoint | undefined) {
+    this.#chosen = chosen;
+  }
+
+  reach(name: FailpointName): void {
+    if (name !== this.#chosen?.name) return;
+    this.#seen += 1;
+    if (this.#seen === this.#chosen.nth) process.kill(process.pid, 'SIGKILL');
+  }
+
+  async around<T>(name: Parameters<typeof pair>[0], work: () => Promise<T>): Promise<T> {
+    const [before, after] = pair(name);
+    this.reach(before);
+    const result = await work();
+    this.reach(after);
+    return result;
+  }
+}
+
+function pair(name: 'claim' | 'load' | 'keeping the outcome' | 'delete' | 'release' | `saving the ${SaveKind}`) {
+  return [`before ${name}`, `after ${name}`] as const;
+}
+
+/** The store, with a failpoint on both sides of each call. */
+export function failingStore(store: SqliteStore, points: Failpoints): SqliteStore {
+  return {
+    ...store,
+    claim: (...call) => points.around('claim', () => store.claim(...call)),
+    load: (...call) => points.around('load', () => store.load(...call)),
+    save: (record: RunCheckpoint, options?: WriteOptions) =>
+      points.around(`saving the ${record.revision <= 1 ? 'first record' : 'head'}`, () => store.save(record, options)),
+    append: (delta, options) => points.around(`saving the ${kindOf(delta)}`, () => store.append(delta, options)),
+    keepOutcome: async (...call) => points.around('keeping the outcome', () => store.keepOutcome(...call)),
+    delete: (...call) => points.around('delete', () => store.delete(...call)),
+    release: (claim: Claim) => points.around('release', () => store.release(claim)),
+  };
+}
+
+function kindOf({ messages, head }: Parameters<SqliteStore['append']>[0]): SaveKind {
+  if (head.outcome !== undefined) return 'outcome';
+  if (messages.length > 0) return 'step';
+  if (head.openStep === undefined) return 'head';
+  return head.openStep.calls.some((call) => call.state === 'done') ? 'result' : 'intent';
+}
+
+/** The model, with a failpoint before it is asked and one when its stream is there. */
+export function failingModel(model: Model, points: Failpoints): Model {
+  return {
+    ...model,
+    doStream: async (options) => {
+      points.reach('before a model reply');
+      const answer = await model.doStream(options);
+      points.reach('after a model reply');
+      return answer;
+    },
+  };
+}
+
+/** Around one tool call, as the tool sees it: `before` nothing happened yet, `after` everything did. */
+export async function failingCall<T>(
+  call: { readonly effect: Effect; readonly context: ToolContext; readonly points: Failpoints },
+  phases: { readonly begin: () => void; readonly work: () => Promise<T>; readonly end: () => void },
+): Promise<T> {
+  const { effect, points } = call;
+  points.reach(`before a call with effect ${effect}`);
+  phases.begin();
+  points.reach(`within a call with effect ${effect}`);
+  const result = await phases.work();
+  phases.end();
+  points.reach(`after a call with effect ${effect}`);
+  return result;
+}

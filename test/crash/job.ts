@@ -1,0 +1,13 @@
+import type { Lie } from '../fixtures/naive-store.ts';
+import type { Failpoint } from './failpoints.ts';
+
+/** What a worker is told. It does the same in every process: begin the run, or go on with it. */
+export interface Job {
+  readonly folder: string;
+  readonly runId: string;
+  readonly agent: 'twelve-tools' | 'survey';
+  /** Where it kills itself. */
+  readonly failpoint?: Failpoint | undefined;
+  /** Run on a store that lies in these ways. */
+  readonly lies?: readonly Lie[] | undefined;
+}

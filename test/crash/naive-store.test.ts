@@ -1,0 +1,37 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Lie } from '../fixtures/naive-store.ts';
+import { brokenPromises } from './promises.ts';
+import { randomFrom, seed } from './random.ts';
+import { calibrated, inTurn, runTrial, type Undisturbed } from './trial.ts';
+
+const job = { runId: 'run-1', agent: 'twelve-tools' } as const;
+
+describe('the same checks, on a store that lies (recovery.md 9)', () => {
+  let undisturbed: Undisturbed;
+  beforeAll(async () => {
+    undisturbed = await calibrated(job);
+  }, 30_000);
+
+  /** A few kills, spread over the run, and what the checks say of them. */
+  const judge = async (lies: readonly Lie[]) => {
+    const random = randomFrom(seed);
+    const moments = Array.from({ length: 5 }, (_, i) => ((i + random()) / 5) * undisturbed.tookMs);
+    const trials = await Promise.all(
+      moments.map((afterMs) => inTurn(() => runTrial({ ...job, lies }, [{ signal: 'SIGKILL', afterMs }]))),
+    );
+    expect(trials.some((trial) => trial.deaths.some((death) => death.isMidRun))).toBe(true);
+    return [...new Set(trials.flatMap((trial) => brokenPromises(trial, undisturbed.result)))];
+  };
+
+  test('fail when acknowledged writes land late: what was saved runs again', async () => {
+    const broken = await judge(['late']);
+    console.log(`late: ${broken.length} complaints, for example: ${broken[0]}`);
+    expect(broken.some((what) => what.startsWith('more than the open step was redone'))).toBe(true);
+  }, 60_000);
+
+  test('fail when the open step is forgotten: a once tool begins twice', async () => {
+    const broken = await judge(['forgetful']);
+    console.log(`forgetful: ${broken.length} complaints, for example: ${broken[0]}`);
+    expect(broken.some((what) => what.startsWith('a call of a once tool began'))).toBe(true);
+  }, 60_000);
+});

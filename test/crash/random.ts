@@ -1,0 +1,23 @@
+/** Numbers from 0 up to 1 that a seed reproduces (mulberry32). */
+export function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** A number from 0 up to 1 that a text always gives. */
+export function numberOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return randomFrom(hash)();
+}
+
+/** PAWL_SEED repeats a failure; without it every test run draws new moments. */
+export const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+/** How many times more than usual is tried: `npm run torture` sets PAWL_TORTURE. */
+export const torture = process.env.PAWL_TORTURE ? 10 : 1;

@@ -20,14 +20,8 @@ export function frozenJson(value: unknown, path = 'value'): JsonValue {
 }
 
 function copy(value: unknown, path: string, depth: number): JsonValue {
-  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
-  if (typeof value === 'number') {
-    if (Number.isFinite(value)) return value === 0 ? 0 : value;
-    throw new NotJsonError(`${path} is ${value}; JSON has no such number`);
-  }
-  if (typeof value !== 'object') throw new NotJsonError(`${path} is ${typeof value}; only plain JSON can be stored`);
-  if (depth >= MAX_DEPTH)
-    throw new NotJsonError(`${path} is nested deeper than ${MAX_DEPTH} levels or refers to itself`);
+  if (typeof value !== 'object' || value === null) return checkedLeaf(value, path);
+  checkContainer(value, path, depth);
   return Array.isArray(value) ? copyArray(value, path, depth) : copyObject(value, path, depth);
 }
 
@@ -38,18 +32,55 @@ function copyArray(values: readonly unknown[], path: string, depth: number): Jso
 }
 
 function copyObject(value: object, path: string, depth: number): JsonValue {
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
-    throw new NotJsonError(
-      `${path} is a ${prototype.constructor?.name || 'class instance'}; only plain JSON can be stored`,
-    );
-  }
   const result: Record<string, JsonValue> = {};
   for (const key of Object.keys(value)) {
     const item = (value as Record<string, unknown>)[key];
     if (item !== undefined) setOwn(result, key, copy(item, `${path}.${key}`, depth + 1));
   }
   return Object.freeze(result);
+}
+
+/**
+ * The JSON text of a value that is not kept as an object: the same refusals as `frozenJson`, without the copy.
+ * @throws {NotJsonError} naming the path
+ */
+export function jsonText(value: unknown, path = 'value'): string {
+  check(value, path, 0);
+  return JSON.stringify(value);
+}
+
+function check(value: unknown, path: string, depth: number): void {
+  if (typeof value !== 'object' || value === null) {
+    checkedLeaf(value, path);
+    return;
+  }
+  checkContainer(value, path, depth);
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) check(value[i], `${path}[${i}]`, depth + 1);
+    return;
+  }
+  for (const key of Object.keys(value)) {
+    const item = (value as Record<string, unknown>)[key];
+    // Most are strings, and the path of those is never needed.
+    if (typeof item !== 'string' && item !== undefined) check(item, `${path}.${key}`, depth + 1);
+  }
+}
+
+function checkedLeaf(value: unknown, path: string): JsonValue {
+  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
+  if (typeof value !== 'number') throw new NotJsonError(`${path} is ${typeof value}; only plain JSON can be stored`);
+  if (Number.isFinite(value)) return value === 0 ? 0 : value;
+  throw new NotJsonError(`${path} is ${value}; JSON has no such number`);
+}
+
+function checkContainer(value: object, path: string, depth: number): void {
+  if (depth >= MAX_DEPTH) {
+    throw new NotJsonError(`${path} is nested deeper than ${MAX_DEPTH} levels or refers to itself`);
+  }
+  const prototype = Object.getPrototypeOf(value);
+  if (Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null) return;
+  const name = prototype.constructor?.name || 'class instance';
+  throw new NotJsonError(`${path} is a ${name}; only plain JSON can be stored`);
 }
 
 /** Plain assignment to `__proto__` would replace the prototype instead of storing the key. */

@@ -2,7 +2,7 @@ import type { RunCheckpoint, RunHead } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import { parseCheckpoint, parseHead } from '../record/parse.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
-import { frozenJson, isObject } from '../run/json.ts';
+import { isObject, jsonText } from '../run/json.ts';
 import { encodeMessage, enterMessage, type Message } from '../run/message.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { checkRunId } from '../run/run-id.ts';
@@ -53,8 +53,8 @@ export function encodeRecord(record: RunCheckpoint): EncodedRecord {
   const hasExtras = inputs !== undefined || images !== undefined;
   const encoded = {
     ...encodeHead(checkRunId(head.meta?.runId), head),
-    meta: encode(head.meta, 'record.meta'),
-    extras: hasExtras ? encode({ inputs, images }, 'record') : null,
+    meta: jsonText(head.meta, 'record.meta'),
+    extras: hasExtras ? jsonText({ inputs, images }, 'record') : null,
     messages: encodeMessages(messages, 0),
   };
   parseCheckpoint(record);
@@ -74,7 +74,7 @@ function encodeHead(runId: string, head: RunHead): EncodedHead {
   const { meta: _, ...rest } = head;
   return {
     runId,
-    head: encode(rest, 'record'),
+    head: jsonText(rest, 'record'),
     version: head.version,
     revision: head.revision ?? 0,
     updatedAt: head.updatedAt,
@@ -84,10 +84,6 @@ function encodeHead(runId: string, head: RunHead): EncodedHead {
 
 function encodeMessages(messages: readonly Message[], from: number): string[] {
   return messages.map((message, i) => encodeMessage(enterMessage(message, `record.messages[${from + i}]`)));
-}
-
-function encode(value: unknown, path: string): string {
-  return JSON.stringify(frozenJson(value, path));
 }
 
 /**
@@ -133,5 +129,5 @@ export function parseStored(text: string, what: string): unknown {
 
 /** The text of an outcome to keep. @throws {NotJsonError} */
 export function encodeOutcome(outcome: RunOutcome): string {
-  return encode(outcome, 'outcome');
+  return jsonText(outcome, 'outcome');
 }

@@ -61,7 +61,8 @@ function parse(argv: readonly string[]) {
   } catch (error) {
     const [sentence = ''] = (error as Error).message.split(/(?<=['"])\. |\n/);
     const plain = sentence.charAt(0).toLowerCase() + sentence.slice(1).replace(/\.$/, '');
-    throw new Failure(`${plain}; \`pawl --help\` lists the options`, { cause: error });
+    const dash = argv[0] === 'run' ? ' (a prompt that begins with a dash goes after --)' : '';
+    throw new Failure(`${plain}; \`pawl --help\` lists the options${dash}`, { cause: error });
   }
 }
 

@@ -2,13 +2,15 @@ import type { Executor } from '../index.ts';
 import { exitCodes } from './failure.ts';
 import type { Output } from './output.ts';
 
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const signals = ['SIGINT', 'SIGTERM'] as const;
+/** A terminal signals its whole foreground, and npm passes the signal on once more: that is still one Ctrl-C. */
+const SAME_PRESS_MS = 100;
 
 /** Ctrl-C and its relatives: once = leave the runs for later, in good order; twice = exit now. */
 export class Interruption {
   readonly #output: Output;
   readonly #executors: Executor[] = [];
-  #isRequested = false;
+  #requestedAt: number | undefined;
 
   constructor(output: Output) {
     this.#output = output;
@@ -16,13 +18,13 @@ export class Interruption {
   }
 
   get isRequested(): boolean {
-    return this.#isRequested;
+    return this.#requestedAt !== undefined;
   }
 
   /** Shuts this executor down too when the signal comes. */
   covers(executor: Executor): Executor {
     this.#executors.push(executor);
-    if (this.#isRequested) void executor.shutdown();
+    if (this.isRequested) void executor.shutdown();
     return executor;
   }
 
@@ -31,8 +33,10 @@ export class Interruption {
   }
 
   readonly #onSignal = (): void => {
-    if (this.#isRequested || this.#executors.length === 0) process.exit(exitCodes.interrupted);
-    this.#isRequested = true;
+    const now = performance.now();
+    if (this.#requestedAt !== undefined && now - this.#requestedAt < SAME_PRESS_MS) return;
+    if (this.isRequested || this.#executors.length === 0) process.exit(exitCodes.interrupted);
+    this.#requestedAt = now;
     this.#output.say('pawl: stopping once this is saved; again to exit now');
     for (const executor of this.#executors) void executor.shutdown();
   };

@@ -8,7 +8,7 @@ import { shortened } from './figures.ts';
 /** A store, with the path under which the user knows it. */
 export interface RunStore extends SqliteStore {
   readonly path: string;
-  /** What to add to a command so that it uses this store too; '' when it would anyway. */
+  /** What to add to a command so that it uses this store too; '' when it would anyway, whatever the environment. */
   readonly option: string;
 }
 
@@ -26,7 +26,7 @@ export async function openStore(option: string | undefined): Promise<RunStore> {
   }
   const store = sqliteStore({ path });
   await store.listInterrupted({ limit: 1 });
-  return { ...store, path, option: option === undefined ? '' : ` --store ${quoted(given)}` };
+  return { ...store, path, option: path === resolve(DEFAULT_PATH) ? '' : ` --store ${quoted(given)}` };
 }
 
 /** Opens a store that is there already. Looking for runs must not make one. */

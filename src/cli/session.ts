@@ -37,7 +37,9 @@ export class Session {
   async carry({ module, invocation, isResumed }: Job): Promise<number> {
     const executor = this.#executorFor(module);
     const run = await executor.start(module.agent, invocation);
-    if (executor.run$(run.runId))
+    const { value } = run.actor.getSnapshot();
+    // One that was refused, or had ended long ago, never begins.
+    if (value !== 'failing' && value !== 'settled')
       this.progress.begun({ runId: run.runId, agentId: module.agent.id, isResumed, executor });
     return this.report(await run.result);
   }
@@ -78,7 +80,9 @@ export class Session {
   report(result: RunResult): number {
     const { args, output } = this.#context;
     const { runId, status, error } = result;
-    this.progress.ended(result);
+    const exitCode = exitCodeOf(error);
+    const isRefused = status === 'error' && exitCode === exitCodes.badInput;
+    if (args.json || !isRefused) this.progress.ended(result);
     if (status === 'ok') {
       if (!args.json) output.print(result.output);
       return exitCodes.ok;
@@ -89,7 +93,8 @@ export class Session {
       );
       return exitCodes.interrupted;
     }
-    output.say(`pawl: run ${oneLine(runId)} failed: ${lineOf(error)} (${error?.code ?? status})`);
-    return exitCodeOf(error);
+    const failed = isRefused ? '' : `run ${oneLine(runId)} failed: `;
+    output.say(`pawl: ${failed}${lineOf(error)} (${error?.code ?? status})`);
+    return exitCode;
   }
 }

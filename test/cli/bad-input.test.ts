@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -73,7 +74,6 @@ describe.concurrent('an agent module', () => {
     ['without models', `${agent} })`, 'no model', 'PAWL_MODEL=provider/model', 'export models'],
     ['with tools that are no list', `${agent} }); ${model}; export const tools = 1`, '`tools`', 'array'],
     ['with a prompt that is no text', `${agent} }); ${model}; export const prompt = 1`, '`prompt`', 'string'],
-    ['whose model is none', `${agent} }); export const models = { fast: {} }`, 'not a language model'],
     [
       'whose tier nobody serves',
       `${agent}, modelTier: "deep" }); ${model}`,
@@ -82,10 +82,7 @@ describe.concurrent('an agent module', () => {
     ],
     ['that names an unknown tool', `${agent}, tools: ["drill"] }); ${model}`, 'drill', 'export it'],
   ] as const)('%s is refused', async ([_, text, ...words]) => {
-    const ended = await runModule(text);
-    expect(ended.code).toBeGreaterThan(0);
-    expect(ended.stdout).toBe('');
-    for (const word of words) expect(ended.stderr.trim().split('\n').at(-1)).toMatch(word);
+    expectRefusal(await runModule(text), ...words);
   });
 
   test('is not asked with an empty prompt', async () => {
@@ -155,12 +152,13 @@ describe.concurrent('a store', () => {
     await refused(cwd, 'has layout 99', 'upgrade the package');
   });
 
-  test('that may not be written is refused', async () => {
+  // Nothing is forbidden to root; the command then runs as nobody, where nobody can read the sources.
+  const user = process.getuid?.() === 0 ? { uid: 65_534 } : {};
+  const canRun = spawnSync(process.execPath, [agentFile('counter').replace('counter', 'nothing')], user).status === 0;
+  test.skipIf(!canRun)('that may not be written is refused', async () => {
     const cwd = emptyFolder();
     chmodSync(cwd, 0o555);
-    // Nothing is forbidden to root; the command then runs as nobody.
-    const uid = process.getuid?.() === 0 ? { uid: 65_534 } : {};
-    const ended = await pawl(['run', agentFile('counter'), '--store', 'deep/runs.db'], { cwd, ...uid });
+    const ended = await pawl(['run', agentFile('counter'), '--store', 'deep/runs.db'], { cwd, ...user });
     chmodSync(cwd, 0o755);
     expectRefusal(ended, 'deep/runs.db', /permission/i);
   });
@@ -233,15 +231,12 @@ describe.concurrent('a record', () => {
   test('is not taken over by a run with another prompt', async () => {
     const { path, go } = await stored(interruptedRun());
     const ended = await go('run', agentFile('counter'), 'something else', '--run-id', 'r1');
-    expect(ended.code).toBe(2);
-    expect(ended.stderr).toMatch(/another prompt.*--run-id/);
+    expectRefusal(ended, /another prompt.*--run-id/);
     expect(await stepsOf(path, 'r1')).toBe(1);
   });
 
   test('with too long an id is refused', async () => {
     const { go } = await stored(interruptedRun());
-    const ended = await go('run', agentFile('counter'), '--run-id', 'x'.repeat(600));
-    expect(ended.code).toBe(2);
-    expect(ended.stderr).toContain('at most 512 bytes');
+    expectRefusal(await go('run', agentFile('counter'), '--run-id', 'x'.repeat(600)), 'at most 512 bytes');
   });
 });

@@ -1,0 +1,2 @@
+// Whoever can run it can read the sources.
+export {};

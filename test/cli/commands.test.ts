@@ -95,7 +95,7 @@ describe.concurrent('pawl run', () => {
     const cwd = emptyFolder();
     const more = 'setInterval(() => {}, 1_000);\n';
     writeFileSync(join(cwd, 'agent.ts'), more + readFileSync(agentFile('counter'), 'utf8'));
-    expect((await pawl(['run', 'agent.ts'], { cwd })).code).toBe(0);
+    expect(await pawl(['run', 'agent.ts'], { cwd })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
   });
 
   test('says in one line what a stray error of the agent module was, and leaves the run to be resumed', async () => {

@@ -9,7 +9,7 @@ import { isWrite, plainStore, type StoreCall, watchedStore } from '../fixtures/w
 const deltas = (log: readonly StoreCall[]) =>
   log.filter(({ method }) => method === 'append').map(({ args }) => JSON.stringify(args[0] as RunDelta));
 const texts = (messages: readonly { content: unknown }[] | undefined) =>
-  messages?.slice(1).map(({ content }) => (content as [{ text: string }])[0].text);
+  messages?.slice(1).map(({ content }) => (content as unknown as [{ text: string }])[0].text);
 
 /** A store whose appends take effect or not, and are confirmed or not, as it is told. */
 function unclearStore(next: () => { lands: boolean; confirms: boolean }) {

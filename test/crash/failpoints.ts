@@ -5,6 +5,8 @@ import type { SqliteStore } from 'pawl/stores/sqlite';
 export interface Failpoint {
   readonly name: FailpointName;
   readonly nth: number;
+  /** Default: SIGKILL. */
+  readonly signal?: 'SIGKILL' | 'SIGSTOP';
 }
 
 type Side = 'before' | 'after';
@@ -18,7 +20,7 @@ export type FailpointName =
   | `${Side} a model reply`
   | `${Side | 'within'} a call with effect ${Effect}`;
 
-/** Kills this process by SIGKILL when the chosen moment comes: nothing of it runs any more, no handler, no flush. */
+/** Kills this process when the chosen moment comes: nothing of it runs any more, no handler, no flush. */
 export class Failpoints {
   readonly #chosen: Failpoint | undefined;
   #seen = 0;
@@ -30,7 +32,7 @@ export class Failpoints {
   reach(name: FailpointName): void {
     if (name !== this.#chosen?.name) return;
     this.#seen += 1;
-    if (this.#seen === this.#chosen.nth) process.kill(process.pid, 'SIGKILL');
+    if (this.#seen === this.#chosen.nth) process.kill(process.pid, this.#chosen.signal ?? 'SIGKILL');
   }
 
   async around<T>(name: Parameters<typeof pair>[0], work: () => Promise<T>): Promise<T> {

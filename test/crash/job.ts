@@ -8,6 +8,15 @@ export interface Job {
   readonly agent: 'twelve-tools' | 'survey';
   /** Where it kills itself. */
   readonly failpoint?: Failpoint | undefined;
+  readonly leaseMs?: number | undefined;
   /** Run on a store that lies in these ways. */
   readonly lies?: readonly Lie[] | undefined;
+}
+
+/** What a host of many runs is told: at its first boot it starts them, at every later one it recovers what is left. */
+export interface FleetJob {
+  readonly folder: string;
+  readonly healthy: number;
+  /** Whether one more run aborts the process. */
+  readonly isPoisoned: boolean;
 }

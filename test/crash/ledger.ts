@@ -1,5 +1,6 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ToolEffect } from 'pawl';
 
 /** What a worker did to the world outside, or was told by its store: one line of a file that no crash takes back. */
 export type Line =
@@ -8,6 +9,7 @@ export type Line =
       readonly pid: number;
       readonly runId: string;
       readonly tool: string;
+      readonly effect: ToolEffect;
       readonly callId: string;
       readonly key: string;
       readonly attempt: number;

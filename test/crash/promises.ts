@@ -19,16 +19,26 @@ export function brokenPromises(trial: Trial, undisturbed: RunResult): string[] {
 function judgeEnd(trial: Trial, undisturbed: RunResult): string[] {
   const { result, left, integrity } = trial;
   if (!result) return [`the run never ended: ${trial.complaints.slice(-400)}`];
-  const broken: string[] = [];
-  const { messages, ...rest } = result;
-  const { messages: expected, ...expectedRest } = undisturbed;
-  if (!isDeepStrictEqual(rest, expectedRest)) {
-    broken.push(`the result differs: ${JSON.stringify(rest)} instead of ${JSON.stringify(expectedRest)}`);
-  }
-  const difference = firstDifference(messages, withUnknown(expected, unknownCalls(trial)));
-  if (difference !== undefined && !isAnswerRepeated(trial)) broken.push(`the messages differ: ${difference}`);
+  const broken = [...judgeResult(trial, { result, undisturbed }), ...trial.wrongs];
   if (left !== null) broken.push('a record is left although the run ended');
   if (integrity !== 'ok') broken.push(`the database is damaged at the end: ${integrity}`);
+  return broken;
+}
+
+/** Equal, but for the results of `once` calls that nobody knows, and what a model makes of such a result. */
+function judgeResult(trial: Trial, { result, undisturbed }: { result: RunResult; undisturbed: RunResult }): string[] {
+  const broken: string[] = [];
+  const unknown = unknownCalls(trial);
+  const { messages, ...rest } = result;
+  const { messages: expected, ...expectedRest } = undisturbed;
+  const isReadByModel = unknown.size > 0 && trial.agent === 'survey';
+  const isEqual = isReadByModel ? result.status === undisturbed.status : isDeepStrictEqual(rest, expectedRest);
+  if (!isEqual) broken.push(`the result differs: ${JSON.stringify(rest)} instead of ${JSON.stringify(expectedRest)}`);
+  const end = isReadByModel
+    ? expected.findIndex((message) => resultIds(message).some((id) => unknown.has(id))) + 1
+    : undefined;
+  const difference = firstDifference(messages.slice(0, end), withUnknown(expected, unknown).slice(0, end));
+  if (difference !== undefined && !isAnswerRepeated(trial)) broken.push(`the messages differ: ${difference}`);
   return broken;
 }
 
@@ -62,10 +72,10 @@ function judgeCalls({ ledger, deaths, result }: Trial): string[] {
   const broken: string[] = [];
   for (const [callId, lines] of Map.groupBy(beginsIn(ledger), (line) => line.callId)) {
     const [first] = lines as [CallLine];
-    if (first.tool.startsWith('once') && lines.length > 1) {
+    if (first.effect === 'once' && lines.length > 1) {
       broken.push(`a call of a once tool began ${lines.length} times: ${callId}`);
     }
-    if (first.tool.startsWith('idempotent')) broken.push(...judgeRepeats(callId, lines, deaths.length));
+    if (first.effect === 'idempotent') broken.push(...judgeRepeats(callId, lines, deaths.length));
   }
   if (deaths.length === 0 && result && idsOf(ledger).length !== new Set(idsOf(ledger)).size) {
     broken.push('a call ran twice although no process died');

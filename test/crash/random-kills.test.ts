@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { brokenPromises } from './promises.ts';
 import { randomFrom, seed, torture } from './random.ts';
-import { calibrated, inTurn, runTrial, type Stop, type Trial, type Undisturbed } from './trial.ts';
+import { calibrated, inTurn, killsFrom, runTrial, type Stop, type Trial, type Undisturbed } from './trial.ts';
 
 const KILLS = 50 * torture;
 const job = { runId: 'run-1', agent: 'twelve-tools' } as const;
@@ -36,9 +36,3 @@ describe(`a run of twelve tools, killed with SIGKILL at random moments (seed ${s
     expect(midRun.length).toBeGreaterThan(KILLS / 2);
   });
 });
-
-/** One kill or two: after a third start without progress a run would rightly be parked. */
-function killsFrom(random: () => number, tookMs: number): Stop[] {
-  const kill = (): Stop => ({ signal: 'SIGKILL', afterMs: random() * tookMs });
-  return random() < 0.6 ? [kill(), kill()] : [kill()];
-}

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import type { RunCheckpoint, RunResult } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
-import type { Job } from './job.ts';
+import type { FleetJob, Job } from './job.ts';
 import { beginsIn, type Line, readLedger } from './ledger.ts';
 
 /** How one process of a trial ends before its run does. */
@@ -26,6 +26,7 @@ export interface Death {
 }
 
 export interface Trial {
+  readonly agent: Job['agent'];
   readonly deaths: readonly Death[];
   readonly result: RunResult | undefined;
   readonly ledger: readonly Line[];
@@ -34,38 +35,47 @@ export interface Trial {
   readonly integrity: string;
   /** From the start of the run to its end, in the process that ended it, ms. */
   readonly tookMs: number;
+  /** What `judge` found wrong in the folder. */
+  readonly wrongs: readonly string[];
   /** What workers printed to stderr. */
   readonly complaints: string;
 }
 
 const worker = fileURLToPath(new URL('./worker.ts', import.meta.url));
+const fleet = fileURLToPath(new URL('./fleet.ts', import.meta.url));
 const sources = new URL('./sources.ts', import.meta.url).href;
-const cache = join(tmpdir(), 'pawl-crash-compile-cache');
+/** The cache spares each worker the stripping of types. */
+const environment = {
+  ...process.env,
+  NODE_COMPILE_CACHE: join(tmpdir(), 'pawl-crash-compile-cache'),
+  NODE_NO_WARNINGS: '1',
+};
 const MAX_PROCESSES = 12;
 
-/**
- * Runs a run to its end in as many processes as that takes: one for each stop, and more until it has ended.
- * @param prepare fills the folder that the run lives in
- */
-export async function runTrial(
-  job: Omit<Job, 'folder' | 'failpoint'>,
-  stops: readonly Stop[],
-  prepare: (folder: string) => void = () => {},
-): Promise<Trial> {
+type RunJob = Omit<Job, 'folder' | 'failpoint'>;
+
+/** What is done with the folder that a run lives in, before and after. */
+export interface Around {
+  readonly prepare: (folder: string) => void;
+  /** Says what is wrong with what the run has left. */
+  readonly judge: (folder: string) => string[];
+}
+
+const nothingAround: Around = { prepare: () => {}, judge: () => [] };
+
+/** Runs a run to its end in as many processes as that takes: one for each stop, and more until it has ended. */
+export async function runTrial(job: RunJob, stops: readonly Stop[], around = nothingAround): Promise<Trial> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-crash-'));
   try {
-    prepare(folder);
-    return await inFolder(folder, job, stops);
+    around.prepare(folder);
+    const trial = await inFolder(folder, job, stops);
+    return { ...trial, agent: job.agent, wrongs: around.judge(folder) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function inFolder(
-  folder: string,
-  job: Omit<Job, 'folder' | 'failpoint'>,
-  stops: readonly Stop[],
-): Promise<Trial> {
+async function inFolder(folder: string, job: RunJob, stops: readonly Stop[]): Promise<Omit<Trial, 'agent' | 'wrongs'>> {
   const deaths: Death[] = [];
   let complaints = '';
   let tookMs = 0;
@@ -100,10 +110,13 @@ async function liveAndDie(job: Job, stop: Stop | undefined): Promise<{ tookMs: n
   return { tookMs: endedAt - startedAt, complaints };
 }
 
-export function startWorker(job: Job): ChildProcess {
-  return spawn(process.execPath, ['--import', sources, worker, JSON.stringify(job)], {
+export const startWorker = (job: Job) => startProcess(worker, job);
+export const startFleet = (job: FleetJob) => startProcess(fleet, job);
+
+function startProcess(program: string, job: Job | FleetJob): ChildProcess {
+  return spawn(process.execPath, ['--import', sources, program, JSON.stringify(job)], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_COMPILE_CACHE: cache, NODE_NO_WARNINGS: '1' },
+    env: environment,
   });
 }
 
@@ -134,8 +147,10 @@ async function lookInto(folder: string, runId: string): Promise<{ record: RunChe
 
 const hasResult = (folder: string) => existsSync(join(folder, 'result.json'));
 
+/** Paths differ from trial to trial; in what is compared they are all the same. */
 function resultIn(folder: string): RunResult | undefined {
-  return hasResult(folder) ? JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8')) : undefined;
+  if (!hasResult(folder)) return undefined;
+  return JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8').replaceAll(folder, '<folder>'));
 }
 
 export interface Undisturbed {
@@ -144,15 +159,18 @@ export interface Undisturbed {
 }
 
 /** What the run is like when nobody kills it, and how long it takes by then; the first processes fill a compile cache. */
-export async function calibrated(
-  job: Omit<Job, 'folder' | 'failpoint'>,
-  prepare?: (folder: string) => void,
-): Promise<Undisturbed> {
+export async function calibrated(job: RunJob, around?: Around): Promise<Undisturbed> {
   const trials: Trial[] = [];
-  for (let i = 0; i < 3; i++) trials.push(await runTrial(job, [], prepare));
+  for (let i = 0; i < 3; i++) trials.push(await runTrial(job, [], around));
   const { result, complaints } = trials.at(-1) as Trial;
   if (result?.status !== 'ok') throw new Error(`the undisturbed run failed: ${JSON.stringify(result)} ${complaints}`);
   return { result, tookMs: Math.min(...trials.map((trial) => trial.tookMs)) };
+}
+
+/** One kill or two: after a third start without progress a run would rightly be parked. */
+export function killsFrom(random: () => number, tookMs: number): Stop[] {
+  const kill = (): Stop => ({ signal: 'SIGKILL', afterMs: random() * tookMs });
+  return random() < 0.6 ? [kill(), kill()] : [kill()];
 }
 
 /** At most two trials at a time: more would only make them wait for each other. */

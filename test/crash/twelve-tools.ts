@@ -38,8 +38,8 @@ export function twelveTools(folder: string, points: Failpoints): TwelveTools {
     tools: toolNames.map((name) => tool(name, { folder, points })),
     maxIterations: plan.length + 1,
   });
-  // Longer than any run: a resumed process begins to count anew, and asks for a step again when it was not recorded.
-  return { agent, model: scriptedModel(Array.from({ length: plan.length + 1 }, () => answer)) };
+  // One model serves all runs of a process, and each of its calls takes one entry.
+  return { agent, model: scriptedModel(Array.from({ length: 1_000 }, () => answer)) };
 }
 
 /** A function of the transcript and nothing else, like a model at temperature 0. */
@@ -64,7 +64,7 @@ function tool(name: string, { folder, points }: { folder: string; points: Failpo
     effect,
     execute: (input, context) => {
       const { runId, callId, attempt, idempotencyKey: key } = context;
-      const line = { pid: process.pid, runId, tool: name, callId, key, attempt };
+      const line = { pid: process.pid, runId, tool: name, effect, callId, key, attempt };
       return failingCall(
         { effect, context, points },
         {

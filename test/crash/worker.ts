@@ -15,13 +15,14 @@ const { folder, runId } = job;
 const points = new Failpoints(job.failpoint);
 const storage = sqliteStore({ path: join(folder, 'runs.db') });
 const { agent, model, prompt } =
-  job.agent === 'survey' ? survey(folder) : { ...twelveTools(folder, points), prompt: 'Begin.' };
+  job.agent === 'survey' ? survey(folder, points) : { ...twelveTools(folder, points), prompt: 'Begin.' };
 
 const store = job.lies ? naiveStore(storage, { lies: job.lies }) : failingStore(storage, points);
 const executor = createExecutor({
   models: { fast: failingModel(model, points) },
   agents: [agent],
   checkpoints: noting(store),
+  defaults: job.leaseMs === undefined ? {} : { leaseMs: job.leaseMs },
 });
 
 process.on('SIGTERM', async () => {
@@ -31,8 +32,9 @@ process.on('SIGTERM', async () => {
 });
 process.stdout.write('started\n');
 const result = await executor.run(agent, { runId, prompt });
-if (result.status !== 'interrupted') finish(result);
-process.stdout.write('ended\n');
+const code = result.error?.code;
+if (result.status !== 'interrupted' && code !== 'RUN_OWNED_ELSEWHERE') finish(result);
+process.stdout.write(`ended ${code ?? result.status}\n`);
 // The naive store has writes under way of which nobody knows; it is left to its fate, as it leaves others.
 if (!job.lies) await storage.close();
 

@@ -1,0 +1,154 @@
+import type { ChildProcess } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createExecutor, type Executor } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Failpoints } from './failpoints.ts';
+import type { Job } from './job.ts';
+import { beginsIn, readLedger } from './ledger.ts';
+import { startFleet, startWorker } from './trial.ts';
+import { twelveTools } from './twelve-tools.ts';
+
+const runId = 'run-1';
+const limit = { timeout: 30_000 };
+
+describe('a run that another process works on', () => {
+  test('is refused as long as that process lives, and left alone by recover (recovery.md 3)', limit, async () => {
+    const folder = newFolder();
+    const owner = await workingOwner(folder);
+    const { begin, executor } = hostOn(folder);
+
+    expect((await begin()).error?.code).toBe('RUN_OWNED_ELSEWHERE');
+    const report = await executor.recover();
+    expect(report.resumed).toEqual([]);
+    expect(report.skipped).toMatchObject([{ runId, reason: expect.stringContaining('RUN_OWNED_ELSEWHERE') }]);
+    expect(pidsIn(folder)).toEqual([owner.pid]);
+  });
+
+  test(
+    'is taken over at once when that process is dead, without waiting for its lease (recovery.md 3)',
+    limit,
+    async () => {
+      const folder = newFolder();
+      const owner = await workingOwner(folder);
+      const isDead = closed(owner);
+      owner.kill('SIGKILL');
+      await isDead;
+
+      const { executor } = hostOn(folder);
+      expect(await executor.recover()).toMatchObject({ resumed: [{ runId }], skipped: [], failed: [] });
+      expect(await executor.get(runId)?.result).toMatchObject({ status: 'ok' });
+      expect(pidsIn(folder)).toEqual([owner.pid, process.pid]);
+    },
+  );
+
+  test(
+    'is lost to an owner that slept through its lease: what it does next is refused (recovery.md 3)',
+    limit,
+    async () => {
+      const folder = newFolder();
+      const owner = await workingOwner(folder, { leaseMs: 300 });
+      const { begin } = hostOn(folder);
+      let result = await begin();
+      for (; result.error?.code === 'RUN_OWNED_ELSEWHERE'; result = await begin()) await sleep(50);
+      expect(result.status).toBe('ok');
+      const lines = readLedger(folder).length;
+
+      const end = lastOutput(owner);
+      owner.kill('SIGCONT');
+      expect(await end).toContain('ended LEASE_LOST');
+      const later = readLedger(folder).slice(lines);
+      expect(
+        later.filter(({ phase }) => phase === 'saved'),
+        'nothing more of the old owner was saved',
+      ).toEqual([]);
+      expect(beginsIn(later), 'it began no further call').toEqual([]);
+    },
+  );
+
+  test(
+    'is not refused by a store that lets everybody own it: the first test would fail (recovery.md 9)',
+    limit,
+    async () => {
+      const folder = newFolder();
+      await workingOwner(folder, { lies: ['unowned'] });
+      const second = startWorker({ folder, runId, agent: 'twelve-tools', lies: ['unowned'] });
+      expect(await lastOutput(second)).toContain('ended ok');
+    },
+  );
+});
+
+test(
+  'four processes that recover forty runs at once share them: no call runs twice (recovery.md 3)',
+  limit,
+  async () => {
+    const folder = newFolder();
+    const job = { folder, healthy: 40, isPoisoned: false };
+    const first = startFleet(job);
+    onTestFinished(() => void first.kill('SIGKILL'));
+    await new Promise((resolve) => first.stdout?.once('data', resolve));
+    const isDead = closed(first);
+    first.kill('SIGKILL');
+    await isDead;
+    const { length } = readLedger(folder);
+
+    const others = [1, 2, 3, 4].map(() => startFleet(job));
+    await Promise.all(others.map(closed));
+    const later = beginsIn(readLedger(folder).slice(length));
+    const calls = later.map((line) => `${line.runId} ${line.callId}`);
+    expect(new Set(calls).size).toBe(calls.length);
+    expect(new Set(later.map((line) => line.runId)).size).toBe(40);
+    for (const [, lines] of Map.groupBy(later, (line) => line.runId)) {
+      expect(new Set(lines.map((line) => line.pid)).size, 'one owner for each run').toBe(1);
+    }
+  },
+);
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-owners-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A process in the middle of the run; stopped within a call, so that it stays there, which is no death. */
+async function workingOwner(folder: string, options: Pick<Job, 'leaseMs' | 'lies'> = {}): Promise<ChildProcess> {
+  const failpoint = { name: 'within a call with effect idempotent', nth: 1, signal: 'SIGSTOP' } as const;
+  const owner = startWorker({ folder, runId, agent: 'twelve-tools', failpoint, ...options });
+  onTestFinished(() => void owner.kill('SIGKILL'));
+  while (!isStopped(owner)) await sleep(5);
+  return owner;
+}
+
+/** State T of /proc; a process that was stopped from outside could have stopped while it held the lock of the database. */
+function isStopped({ pid }: ChildProcess): boolean {
+  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.startsWith('T') ?? false;
+}
+
+function hostOn(folder: string) {
+  const store = sqliteStore({ path: join(folder, 'runs.db') });
+  const { agent, model } = twelveTools(folder, new Failpoints(undefined));
+  const executor: Executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
+  onTestFinished(async () => {
+    await executor.shutdown();
+    await store.close();
+  });
+  return { executor, begin: () => executor.run(agent, { runId, prompt: 'Begin.' }) };
+}
+
+const pidsIn = (folder: string) => [...new Set(beginsIn(readLedger(folder)).map((line) => line.pid))];
+
+function closed(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => child.once('close', () => resolve()));
+}
+
+async function lastOutput(child: ChildProcess): Promise<string> {
+  let text = '';
+  child.stdout?.on('data', (chunk) => {
+    text += chunk;
+  });
+  await closed(child);
+  return text;
+}

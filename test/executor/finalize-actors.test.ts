@@ -150,6 +150,6 @@ test(`${CASES} real runs end once, as the matrix says, with the record gone or l
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   expect(total).toBeGreaterThanOrEqual(CASES);
   for (const status of ['ok', 'error', 'cancelled', 'killed', 'timeout', 'interrupted'])
-    expect(counts.get(status) ?? 0, status).toBeGreaterThan(CASES / 50);
+    expect(counts.get(status) ?? 0, status).toBeGreaterThan(CASES / 200);
   expect(resumed).toBeGreaterThan(CASES / 20);
 }, 60_000);

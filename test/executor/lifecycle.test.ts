@@ -102,7 +102,7 @@ describe('a run with a checkpointer', () => {
     expect(factory.infos[0]).toMatchObject({ callerId: '', channelId: '', guildId: '', parentRunId: '', inputs: {} });
   });
 
-  test('claims, reads, begins and saves in this order, and lets the claim go last (executor 2)', async () => {
+  test('claims, reads, begins and saves in this order, and the claim goes with the record (executor 2)', async () => {
     const store = watchedStore();
     const factory = createCheckpointerFactory(store);
     const begin: typeof factory.begin = async (...args) => {
@@ -111,7 +111,7 @@ describe('a run with a checkpointer', () => {
     };
     await hostOf({ ports: { checkpointer: { ...factory, begin } } }).run(invocation);
     const order = store.methods.filter((name) => name !== 'append');
-    expect(order).toEqual(['claim', 'load', 'outcome', 'begin', 'save', 'keepOutcome', 'delete', 'release']);
+    expect(order).toEqual(['claim', 'load', 'outcome', 'begin', 'save', 'keepOutcome', 'delete']);
   });
 
   test('that was given in the options is used instead of the factory, and needs none (executor 3)', async () => {

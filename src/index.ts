@@ -54,6 +54,7 @@ export {
   UnknownToolError,
   UnsupportedError,
 } from './run/errors.ts';
+export type { RunEvent } from './run/events.ts';
 export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
 export type { Limits } from './run/limits.ts';
 export type { Message } from './run/message.ts';

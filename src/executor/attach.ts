@@ -31,21 +31,41 @@ export function attach(
   kernel.scopes.set(actor, scope);
 
   actor.on('boundary', (boundary) => saving.announce(boundary));
-  actor.on('run.accepted', () => scope.accepted.resolve());
+  actor.on('run.accepted', () => accepted(scope));
   actor.on('run.stopping', ({ cause }) => scope.abort(errorFrom(cause)));
   actor.on('step.done', ({ progress: { iteration, usage }, tools }) => {
     const step = { runId: scope.runId, iteration, usage, tools };
+    scope.events.publish({ type: 'step.done', step: iteration, usage, tools });
     kernel.config.onStep?.(step);
     onStep?.(step);
   });
   actor.subscribe({
-    next: () => kernel.registry.touch(scope),
+    next: ({ value }) => {
+      announceState(scope, value);
+      kernel.registry.touch(scope);
+    },
     error: (error) => scope.finish(crashed(scope, error)),
     complete: () => void conclude(scope),
   });
   guardSubscriptions(actor, kernel.config.warn);
   queueMicrotask(() => followSignal(scope, options.signal, asCause));
   return scope;
+}
+
+function accepted(scope: RunScope): void {
+  const { resolution, resumedFrom } = scope;
+  if (resolution === 'accepted') {
+    scope.events.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom } : { type: 'run.started' });
+  }
+  scope.accepted.resolve();
+}
+
+/** Only the states of the run itself: those of its loop come by every step, and have events of their own. */
+function announceState(scope: RunScope, value: unknown): void {
+  const state = typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
+  if (state === scope.announcedState) return;
+  scope.announcedState = state;
+  scope.events.publish({ type: 'run.status', state });
 }
 
 /** A caller's abort is a cancel, unless its reason says that the host is shutting down. */
@@ -70,14 +90,15 @@ async function conclude(scope: RunScope): Promise<void> {
   const cause = new ShutdownError('the actor of the run was stopped from outside');
   scope.abort(cause);
   await scope.resolving;
-  if (!scope.isSettling && scope.isOurs) {
+  if (scope.settling) return scope.finish(await scope.settling);
+  if (scope.isOurs) {
     try {
       await leave(scope, progress);
     } catch (error) {
       scope.kernel.config.warn('run: checkpoint save failed', { runId: scope.runId, error: toErrorData(error) });
     }
   }
-  if (!scope.isSettling) await releaseClaim(scope);
+  await releaseClaim(scope);
   const { outcomeId: _, ...left } = outcomeOf(progress, {
     status: 'interrupted',
     error: toErrorData(cause),

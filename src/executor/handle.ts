@@ -1,3 +1,4 @@
+import type { RunEvent } from '../run/events.ts';
 import type { RunOutput, RunResult } from '../run/result.ts';
 import type { RunActor, RunScope } from './scope.ts';
 
@@ -9,6 +10,12 @@ export interface Run {
   readonly actor: RunActor;
   /** How the run ended. Never rejects. */
   readonly result: Promise<RunResult>;
+  /**
+   * What happens in the run, in order, from the oldest event that is still kept (the last 1,000) to its end. A consumer that
+   * falls behind loses pieces of text first, and is told how many.
+   * @param options.after the `seq` of the last event that the consumer has
+   */
+  events(options?: { readonly after?: number }): AsyncIterableIterator<RunEvent>;
   /** Ends the run for good; its record goes. @returns the result */
   cancel(reason?: string): Promise<RunResult>;
 }
@@ -27,6 +34,7 @@ export function handleOf(scope: RunScope): Run {
     agentId: scope.agent.id,
     actor: scope.actor,
     result,
+    events: ({ after = 0 } = {}) => scope.events.consume(after),
     cancel(reason) {
       scope.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
       return result;

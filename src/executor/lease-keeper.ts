@@ -42,6 +42,18 @@ export class LeaseKeeper {
     this.#timer = undefined;
   }
 
+  /**
+   * Whether the claim still holds, for sure. A process that was frozen (stopped, asleep, its event loop blocked) past its
+   * lease does not know until it asks; it must ask before it lets a call with effects begin.
+   */
+  async isHeld(holder: Leaseholder): Promise<boolean> {
+    const since = this.#held.get(holder);
+    if (since === undefined) return true;
+    if (this.#clock.monotonic() - since < this.#leaseMs) return true;
+    await this.#renew(holder, since);
+    return this.#held.has(holder);
+  }
+
   #arm(): void {
     if (this.#held.size === 0) return;
     this.#timer ??= this.#clock.setTimeout(() => {

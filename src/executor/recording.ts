@@ -53,7 +53,7 @@ export async function firstSave(scope: RunScope, progress: Progress, record: Run
   const { store, requireDurable, warn } = kernel.config;
   if (!checkpointer || (record && store && isOwning(store)) || options.checkpointer) return;
   try {
-    await checkpointer.save(stateOf(progress, progress.elapsedMs), { force: true });
+    await checkpointer.save(stateOf(progress, scope.nowOf(progress)), { force: true });
   } catch (error) {
     scope.checkpointer = null;
     // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.

@@ -2,8 +2,9 @@ import type { InterruptedRun } from '../record/interrupted.ts';
 import type { ErrorData } from '../run/error-data.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { CheckpointStore, Cursor } from '../store/port.ts';
+import type { Agent } from './agent.ts';
 import { DEFAULT_MAX_ATTEMPTS } from './ownership.ts';
-import type { Kernel } from './scope.ts';
+import type { Kernel, RunScope } from './scope.ts';
 import { launch } from './start.ts';
 
 export interface RecoverOptions {
@@ -31,6 +32,14 @@ export interface RecoveryReport {
 }
 
 type Listed = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
+
+interface Work {
+  readonly kernel: Kernel;
+  readonly report: Report;
+  readonly maxAttempts: number;
+  readonly lane: Lane;
+}
+
 type Report = { [Kind in keyof RecoveryReport]: RecoveryEntry[] };
 
 const PAGE = 500;
@@ -40,63 +49,94 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
   const report: Report = { resumed: [], parked: [], skipped: [], failed: [] };
   const { store, warn } = kernel.config;
   if (!store) return report;
-  const lane = new Lane(options.concurrency ?? 64);
-  const taken: Promise<void>[] = [];
-  for await (const entry of listed(store, options.signal)) {
-    if (options.signal?.aborted || kernel.isShutDown) break;
-    if (!setAside(kernel, entry, report)) {
-      await lane.enter();
-      taken.push(takeUp(kernel, entry as Listed, { options, report, lane }));
+  const { concurrency = 64, maxAttempts = DEFAULT_MAX_ATTEMPTS, signal } = options;
+  const work: Work = { kernel, report, maxAttempts, lane: new Lane(concurrency) };
+  const isOver = () => signal?.aborted || kernel.isShutDown;
+  const taken: Promise<unknown>[] = [];
+  const suspects: Listed[] = [];
+  for await (const entry of listed(store, signal)) {
+    if (isOver()) break;
+    const run = candidate(entry, work);
+    if (!run) continue;
+    if ((run.attempts ?? 0) >= maxAttempts - 1) {
+      suspects.push(run);
+    } else {
+      await work.lane.enter();
+      taken.push(takeUp(run, work));
     }
   }
+  await takeUpSuspects(suspects, work, isOver);
   await Promise.all(taken);
   if (report.failed.length > 0) warn('recover: some runs could not be taken up', { failed: report.failed.length });
   return report;
 }
 
+/**
+ * Runs that are one start away from being parked. Perhaps it is this one that kills the process, perhaps it only died
+ * with another: each starts when the one before has recorded something, so that the one that kills dies alone.
+ */
+async function takeUpSuspects(
+  suspects: readonly Listed[],
+  work: Work,
+  isOver: () => boolean | undefined,
+): Promise<void> {
+  for (const run of suspects) {
+    if (isOver()) return;
+    await work.lane.enter();
+    const scope = await takeUp(run, work);
+    await scope?.progressed.promise;
+  }
+}
+
 /** All listed runs. Recovered ones leave the list as they end, so that each page begins after the last one seen. */
 export async function* listed(store: CheckpointStore, signal?: AbortSignal): AsyncGenerator<InterruptedRun> {
   let after: Cursor | undefined;
+  // A run that is written while the list is read moves to its end, and would come again.
+  const seen = new Set<string>();
   for (;;) {
     const page = await store.listInterrupted({
       limit: PAGE,
       ...(after ? { after } : {}),
       ...(signal ? { signal } : {}),
     });
-    yield* page;
+    for (const entry of page) {
+      if (!seen.has(entry.runId)) yield entry;
+      seen.add(entry.runId);
+    }
     const last = page.findLast((entry): entry is Listed => 'updatedAt' in entry);
     if (page.length < PAGE || !last) return;
     after = { updatedAt: last.updatedAt, runId: last.runId };
   }
 }
 
-/** Runs that are not to be started, each with the reason. */
-function setAside(kernel: Kernel, entry: InterruptedRun, report: Report): boolean {
+/** A run that is to be started; others are reported, each with the reason. */
+function candidate(entry: InterruptedRun, { kernel, report }: Work): Listed | undefined {
   const { runId } = entry;
-  const aside = (kind: 'parked' | 'skipped', reason: string) => report[kind].push({ runId, reason }) > 0;
-  if (entry.status === 'quarantined') return aside('skipped', entry.reason);
-  if (entry.status === 'parked') return aside('parked', entry.reason ?? 'parked');
-  if (kernel.registry.live(runId)) return aside('skipped', 'live in this process');
-  const agentId = entry.meta.agentId;
-  return !kernel.config.agents.has(agentId) && aside('skipped', `AGENT_NOT_FOUND: no agent ${agentId} is registered`);
+  const aside = (kind: 'parked' | 'skipped', reason: string) => void report[kind].push({ runId, reason });
+  if (entry.status === 'quarantined') aside('skipped', entry.reason);
+  else if (entry.status === 'parked') aside('parked', entry.reason ?? 'parked');
+  else if (kernel.registry.live(runId)) aside('skipped', 'live in this process');
+  else if (!kernel.config.agents.has(entry.meta.agentId)) {
+    aside('skipped', `AGENT_NOT_FOUND: no agent ${entry.meta.agentId} is registered`);
+  } else return entry;
+  return undefined;
 }
 
 async function takeUp(
-  kernel: Kernel,
   { runId, meta }: Listed,
-  { options, report, lane }: { options: RecoverOptions; report: Report; lane: Lane },
-): Promise<void> {
+  { kernel, report, maxAttempts, lane }: Work,
+): Promise<RunScope | undefined> {
   const { prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
-  const agent = kernel.config.agents.get(meta.agentId);
-  if (!agent) return lane.leave();
-  const seed = { request, isNewId: false, maxAttempts: options.maxAttempts ?? DEFAULT_MAX_ATTEMPTS, mustExist: true };
+  const agent = kernel.config.agents.get(meta.agentId) as Agent;
+  const seed = { request, isNewId: false, maxAttempts, mustExist: true };
   const run = await launch(kernel, agent, { seed, options: {} });
   void run.result.then(() => lane.leave());
-  const resolution = kernel.scopes.get(run.actor)?.resolution;
-  if (resolution === 'accepted') report.resumed.push({ runId });
-  else if (resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
+  const scope = kernel.scopes.get(run.actor);
+  if (scope?.resolution === 'accepted') report.resumed.push({ runId });
+  else if (scope?.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
   else note(report, runId, (await run.result).error);
+  return scope;
 }
 
 const leftAlone = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];

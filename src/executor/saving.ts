@@ -48,18 +48,20 @@ export class Saving {
     const { clock, defaults } = kernel.config;
     const { progress } = boundary;
     try {
-      const save = checkpointer.save(stateOf(progress, progress.elapsedMs + this.#scope.elapsedMs), { force });
+      const save = checkpointer.save(stateOf(progress, this.#scope.nowOf(progress)), { force });
       await withDeadline(save, { ms: WRITES_AHEAD * defaults.portMs, clock, what: 'checkpointer.save' });
-      this.#hasLanded(boundary.boundary);
+      this.#hasLanded(boundary);
     } catch (error) {
       this.#failed(boundary, error);
     }
   }
 
-  #hasLanded(boundary: number): void {
+  #hasLanded({ boundary, progress }: Boundary): void {
     this.#landed = Math.max(this.#landed, boundary);
     this.#unsavedSteps = 0;
     this.#retryMs = FIRST_RETRY_MS;
+    if (progress.attempts === 0) this.#scope.progressed.resolve();
+    this.#scope.events.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
     this.#scope.send({ type: 'boundary.landed', boundary });
   }
 
@@ -89,6 +91,7 @@ export class Saving {
   #count(error: unknown): void {
     const { saveErrors, runId, kernel } = this.#scope;
     this.#scope.saveErrors += 1;
+    this.#scope.events.publish({ type: 'checkpoint.failed', error: toErrorData(error) });
     if (saveErrors === 0) kernel.config.warn('run: checkpoint save failed', { runId, error: toErrorData(error) });
   }
 }

@@ -6,6 +6,7 @@ import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { LeaseLostError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
+import type { Progress } from '../run/progress.ts';
 import type { RunInfo, RunRequest } from '../run/request.ts';
 import type { RunOutput, RunResult } from '../run/result.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
@@ -13,6 +14,7 @@ import type { Claim } from '../store/port.ts';
 import type { Toolbox } from '../tool/toolbox.ts';
 import type { Agent } from './agent.ts';
 import type { Config } from './config.ts';
+import { EventHub } from './event-hub.ts';
 import type { Leaseholder, LeaseKeeper } from './lease-keeper.ts';
 import type { PersistedRun } from './persisted.ts';
 import type { RunOptions } from './ports.ts';
@@ -73,7 +75,10 @@ export class RunScope implements LiveRun, Leaseholder {
   record: RunCheckpoint | undefined;
   /** Whether this process may announce the run's end: not before it was accepted, not after it was taken over. */
   isOurs = false;
-  isSettling = false;
+  /** The end, once it is being recorded; it goes on when the actor is stopped meanwhile. */
+  settling: Promise<RunOutput> | undefined;
+  /** Resolves when this process has recorded something new of the run, or the run is over. */
+  readonly progressed: PromiseWithResolvers<void> = Promise.withResolvers();
   /** How `resolving` ended. */
   resolution: Resolution['kind'] | undefined;
   /** Failed saves, counted for the result. */
@@ -81,6 +86,10 @@ export class RunScope implements LiveRun, Leaseholder {
   /** Resolves when `resolving` is over, also when the actor was stopped while it went on. */
   resolving: Promise<unknown> = Promise.resolve();
   isFinished = false;
+  /** Where a run that was not begun here went on. */
+  resumedFrom: { readonly iteration: number; readonly attempts: number } | undefined;
+  announcedState = '';
+  readonly events: EventHub;
   readonly #controller = new AbortController();
   readonly #cleanups: (() => void)[] = [];
 
@@ -91,6 +100,7 @@ export class RunScope implements LiveRun, Leaseholder {
     this.options = rest.options;
     this.actor = rest.actor;
     this.startedAt = kernel.config.clock.monotonic();
+    this.events = new EventHub(rest.seed.request.runId, kernel.config.clock);
   }
 
   get runId(): string {
@@ -106,9 +116,10 @@ export class RunScope implements LiveRun, Leaseholder {
     return this.checkpointer !== null && this.checkpointer.durable !== false;
   }
 
-  /** Working time of the run in this process, ms. */
-  get elapsedMs(): number {
-    return this.kernel.config.clock.monotonic() - this.startedAt;
+  /** What a save must know besides the run's progress: its working time over all processes, and its last event. */
+  nowOf(progress: Progress): { elapsedMs: number; seq: number } {
+    const elapsedMs = progress.elapsedMs + this.kernel.config.clock.monotonic() - this.startedAt;
+    return { elapsedMs, seq: this.events.seq };
   }
 
   get summary(): RunSummary {
@@ -165,8 +176,12 @@ export class RunScope implements LiveRun, Leaseholder {
     const { transcript } = this.actor.getSnapshot().context.progress;
     this.abort(new Error('the run is over'));
     for (const cleanup of this.#cleanups.splice(0)) cleanup();
+    const { status, error } = output;
+    this.events.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
+    this.events.close();
     this.accepted.resolve();
-    this.ended.resolve({ ...output, messages: transcript.slice() });
+    this.progressed.resolve();
+    this.ended.resolve({ ...output, messages: this.resolution === 'answered' ? [] : transcript.slice() });
     this.kernel.registry.leave(this, output);
   }
 }

@@ -21,7 +21,13 @@ export async function startRun(
   checkAgent(agent);
   const { invocation, options } = call;
   const seed = seedFor(kernel, invocation);
-  const live = seed.refusal ? undefined : await liveRun(kernel, seed.request.runId);
+  const { runId } = seed.request;
+  // A run whose actor was stopped is about to let go of its id. Nothing else is waited for here: of two starts in one
+  // turn of the event loop the second must meet the first.
+  for (let last = kernel.registry.live(runId); last && isStopped(last); last = kernel.registry.live(runId)) {
+    await last.ended.promise;
+  }
+  const live = seed.refusal ? undefined : kernel.registry.live(runId);
   if (live && isSame(live, agent, seed.request)) {
     await live.accepted.promise;
     return handleOf(live);
@@ -56,12 +62,8 @@ function inspectWith(inspectors: readonly ((event: InspectionEvent) => void)[]):
   };
 }
 
-/** The live run of this id. One whose actor was stopped is about to let go of it: that is waited for. */
-async function liveRun(kernel: Kernel, runId: string): Promise<RunScope | undefined> {
-  let live = kernel.registry.live(runId);
-  for (; live && live.actor.getSnapshot().status === 'stopped'; live = kernel.registry.live(runId))
-    await live.ended.promise;
-  return live;
+function isStopped(run: RunScope): boolean {
+  return run.actor.getSnapshot().status === 'stopped';
 }
 
 function seedFor(kernel: Kernel, invocation: Invocation): RunSeed {

@@ -37,6 +37,8 @@ export interface RunHead {
   readonly openStep?: OpenStep;
   readonly openPhase?: OpenPhase;
   readonly elapsedMs?: number;
+  /** The number of the last event. */
+  readonly seq?: number;
   readonly definition?: Definition;
   readonly undelivered?: readonly Message[];
   readonly outcome?: RunOutcome;

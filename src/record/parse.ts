@@ -22,7 +22,7 @@ const metaFields = [
  */
 export function parseCheckpoint(value: unknown): RunCheckpoint {
   const record = parseHead(value) as RunHead & { messages?: unknown };
-  check(Array.isArray(record.messages) && record.messages.every(isMessage), 'messages');
+  check(isMessages(record.messages), 'messages');
   return record as RunCheckpoint;
 }
 
@@ -47,17 +47,27 @@ export function parseHead(value: unknown): RunHead {
 }
 
 function checkOptional(head: Record<string, unknown>): void {
-  for (const field of ['revision', 'attempts']) check(head[field] === undefined || isCount(head[field]), field);
-  for (const field of ['usage', 'counters', 'definition', 'outcome', 'parked']) {
-    check(head[field] === undefined || isObject(head[field]), field);
-  }
-  if (head.usage)
-    check(
-      Object.values(head.usage).every((n) => typeof n === 'number' && n >= 0),
-      'usage',
-    );
-  if (head.openStep !== undefined) check(isOpenStep(head.openStep), 'openStep');
+  for (const [field, isFine] of optionalFields) check(head[field] === undefined || isFine(head[field]), field);
 }
+
+/** What may be absent, and what it has to be when it is there. */
+const optionalFields: readonly (readonly [field: string, isFine: (value: unknown) => boolean])[] = [
+  ['revision', isCount],
+  ['attempts', isCount],
+  ['seq', isCount],
+  ['elapsedMs', isAmount],
+  ['usage', isUsage],
+  ['counters', (value) => isObject(value) && isCount(value.failedSteps) && isCounts(value.repeats)],
+  ['definition', (value) => isObject(value) && typeof value.version === 'string' && typeof value.hash === 'string'],
+  ['outcome', isOutcome],
+  ['parked', (value) => isObject(value) && typeof value.code === 'string' && typeof value.reason === 'string'],
+  ['undelivered', isMessages],
+  ['openStep', isOpenStep],
+  ['inputs', isObject],
+  ['images', (value) => Array.isArray(value) && value.every(isObject)],
+];
+
+const usageFields = ['inputTokens', 'outputTokens', 'reasoningTokens', 'cacheReadTokens', 'cacheWriteTokens'];
 
 function check(isFine: boolean, field: string): asserts isFine {
   if (!isFine)
@@ -66,6 +76,35 @@ function check(isFine: boolean, field: string): asserts isFine {
 
 function isCount(value: unknown): boolean {
   return Number.isInteger(value) && Number(value) >= 0;
+}
+
+function isAmount(value: unknown): boolean {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
+}
+
+function isUsage(value: unknown): boolean {
+  return isObject(value) && usageFields.every((field) => isAmount(value[field]));
+}
+
+function isErrorData(value: unknown): boolean {
+  return isObject(value) && ['name', 'code', 'message'].every((field) => typeof value[field] === 'string');
+}
+
+function isCounts(value: unknown): boolean {
+  return isObject(value) && Object.values(value).every(isCount);
+}
+
+function isOutcome(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const hasTexts = ['runId', 'status', 'output', 'outcomeId'].every((field) => typeof value[field] === 'string');
+  const hasLists = Array.isArray(value.phases) && value.phases.every(isPhaseOutput) && isMessages(value.undelivered);
+  const isFine = hasTexts && hasLists && isUsage(value.usage) && isCount(value.iterations);
+  return isFine && typeof value.durable === 'boolean' && (value.error === undefined || isErrorData(value.error));
+}
+
+/** `every` passes over the holes of a sparse array; `includes` does not. */
+function isMessages(value: unknown): boolean {
+  return Array.isArray(value) && !value.includes(undefined) && value.every(isMessage);
 }
 
 function isMessage(value: unknown): boolean {

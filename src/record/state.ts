@@ -19,11 +19,15 @@ export interface RunCheckpointState
 
 const transcripts = new WeakMap<object, Transcript>();
 
-/** The state of a run at this moment. @param elapsedMs its working time so far, ms */
-export function stateOf(progress: Progress, elapsedMs: number): RunCheckpointState {
+/** The state of a run at this moment. @param now its working time so far, ms, and the number of its last event */
+export function stateOf(
+  progress: Progress,
+  now: { readonly elapsedMs: number; readonly seq: number },
+): RunCheckpointState {
   const state = {
     ...variablePart(progress),
-    elapsedMs: Math.round(elapsedMs),
+    elapsedMs: Math.round(now.elapsedMs),
+    seq: now.seq,
     ...(Object.keys(progress.inputs).length > 0 ? { inputs: progress.inputs } : {}),
     ...(progress.images.length > 0 ? { images: progress.images } : {}),
     get messages() {

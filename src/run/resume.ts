@@ -21,6 +21,8 @@ export interface ResumeState {
   readonly openStep?: OpenStep;
   readonly attempts?: number;
   readonly elapsedMs?: number;
+  /** The number of the last event that was announced; the next one follows it. */
+  readonly seq?: number;
   readonly definition?: Definition;
   readonly inputs?: JsonObject;
   readonly images?: readonly ImagePart[];

@@ -137,7 +137,8 @@ function replaced(record: unknown, path: readonly (string | number)[], value: un
   if (key === undefined) return value;
   const copy = (Array.isArray(record) ? [...record] : { ...(record as object) }) as Record<string | number, unknown>;
   const inner = replaced(copy[key], rest, value);
-  if (inner === undefined) delete copy[key];
+  if (inner === undefined && Array.isArray(copy)) copy.splice(Number(key), 1);
+  else if (inner === undefined) delete copy[key];
   else copy[key] = inner;
   return copy;
 }

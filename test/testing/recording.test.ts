@@ -25,7 +25,7 @@ describe('a recording checkpointer', () => {
     const checkpointer = recordingCheckpointer();
     const answer = enterMessage({ role: 'assistant', content: [{ type: 'text', text: 'ho' }] });
     const messages = [answer];
-    await checkpointer.save(stateOf(progress, 5));
+    await checkpointer.save(stateOf(progress, { elapsedMs: 5, seq: 0 }));
     await checkpointer.save({ iteration: 1, messages }, { force: true });
     messages.push(answer);
     await checkpointer.save({ iteration: 2 });

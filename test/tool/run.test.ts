@@ -100,7 +100,7 @@ describe('an error result for the model, never a rejection (executor 15)', () =>
   const hostile = new Proxy({}, { get: throws(new Error('get')), getPrototypeOf: throws(new Error('proto')) });
   test.for([
     ['an error', new Error('no such customer'), 'no such customer'],
-    ['null', null, 'a value that is not an Error was thrown'],
+    ['null', null, 'thrown: null'],
     ['undefined', undefined, 'thrown: undefined'],
     ['a string', 'nope', 'thrown: nope'],
     ['a plain object with a message', { message: 'plain' }, 'plain'],

@@ -10,9 +10,11 @@ import { type Kernel, scopeOf } from '../scope.ts';
 export function callModelActor(kernel: Kernel) {
   return fromPromise<ModelAnswer, { transcript: Transcript; iteration: number }>(async ({ input, self }) => {
     try {
-      const { model, toolbox, agent, signal } = scopeOf(kernel, self);
+      const { model, toolbox, agent, signal, events } = scopeOf(kernel, self);
       if (!model || !toolbox) throw new ModelError('this run has no model');
       const { clock, defaults } = kernel.config;
+      const step = input.iteration + 1;
+      events.publish({ type: 'step.started', step });
       const reply = await callModel(model, {
         system: agent.instructions,
         messages: input.transcript.slice(),
@@ -22,6 +24,7 @@ export function callModelActor(kernel: Kernel) {
         clock,
         firstChunkMs: defaults.firstChunkMs,
         chunkGapMs: defaults.chunkGapMs,
+        onDelta: ({ type: kind, text }) => events.publish({ type: 'model.delta', step, kind, text }),
       });
       return { reply };
     } catch (error) {

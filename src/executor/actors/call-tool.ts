@@ -3,32 +3,52 @@ import type { ToolAnswer } from '../../../machines/context.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import type { OpenCall } from '../../run/open-step.ts';
 import type { Progress } from '../../run/progress.ts';
-import { runTool } from '../../tool/run.ts';
-import { type Kernel, scopeOf } from '../scope.ts';
+import { runTool, type ToolEnvironment } from '../../tool/run.ts';
+import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
 
 /** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
 export function callToolActor(kernel: Kernel) {
-  return fromPromise<ToolAnswer, { call: OpenCall; progress: Progress }>(
-    async ({ input: { call, progress }, self }) => {
-      try {
-        const scope = scopeOf(kernel, self);
-        const { callerId, channelId, guildId, parentRunId, prompt } = progress.meta;
-        const { iteration, usage, transcript, inputs } = progress;
-        const result = await runTool(scope.toolbox?.tools.get(call.name), call, {
-          context: {
-            runId: scope.runId,
-            invocation: { callerId, channelId, guildId, parentRunId, prompt, inputs },
-            runState: { iteration, usage, messages: transcript.length },
-          },
-          transcript: () => transcript.slice(),
-          signal: scope.signal,
-          clock: kernel.config.clock,
-          timeoutMs: kernel.config.defaults.toolTimeoutMs,
-        });
-        return { callId: call.callId, result };
-      } catch (error) {
-        return { callId: call.callId, result: { type: 'error-text', value: toErrorData(error).message } };
-      }
+  return fromPromise<ToolAnswer, { call: OpenCall; progress: Progress }>(async ({ input, self }) => {
+    const { callId, name, attempt, input: args } = input.call;
+    try {
+      const scope = scopeOf(kernel, self);
+      const { events, toolbox } = scope;
+      if (input.call.effect !== 'read' && scope.claim && !(await kernel.leases.isHeld(scope))) return notBegun(callId);
+      events.publish({ type: 'tool.started', step: input.progress.iteration + 1, callId, name, input: args, attempt });
+      const environment = environmentOf(scope, input.progress);
+      const result = await runTool(toolbox?.tools.get(name), input.call, {
+        ...environment,
+        onLate: (output) => events.publish({ type: 'tool.done', callId, name, output, isLate: true }),
+      });
+      events.publish({ type: 'tool.done', callId, name, output: result });
+      return { callId, result };
+    } catch (error) {
+      return { callId, result: { type: 'error-text', value: toErrorData(error).message } };
+    }
+  });
+}
+
+/** The run is somebody else's: what is answered here is read by nobody. */
+function notBegun(callId: string): ToolAnswer {
+  return { callId, result: { type: 'error-text', value: 'not begun: the run was taken over by another process' } };
+}
+
+/** What the run lends a call. The tallies are live: they are read when the tool reads them. */
+function environmentOf(scope: RunScope, { meta, inputs, transcript }: Progress): ToolEnvironment {
+  const { callerId, channelId, guildId, parentRunId, prompt } = meta;
+  const { clock, defaults } = scope.kernel.config;
+  return {
+    context: {
+      runId: scope.runId,
+      invocation: { callerId, channelId, guildId, parentRunId, prompt, inputs },
+      get runState() {
+        const { iteration, usage, transcript: messages } = scope.actor.getSnapshot().context.progress;
+        return { iteration, usage, messages: messages.length };
+      },
     },
-  );
+    transcript: () => transcript.slice(),
+    signal: scope.signal,
+    clock,
+    timeoutMs: defaults.toolTimeoutMs,
+  };
 }

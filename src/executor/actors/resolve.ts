@@ -57,7 +57,9 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
 
   const record = found.record ?? carriedRecord(scope);
   const resume = options.resume ?? (record && toResumeState(record));
+  scope.events.continueFrom(resume?.seq ?? 0);
   const progress = { ...progressOf(scope, begun, resume), attempts: found.attempts };
+  if (resume) scope.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
   scope.checkpointer = await checkpointerOf(scope, found.record, resume !== undefined);
   await firstSave(scope, progress, found.record);
   scope.isOurs = true;

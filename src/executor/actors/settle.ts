@@ -21,21 +21,25 @@ interface SettleInput {
 
 /** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
 export function settleActor(kernel: Kernel) {
-  return fromPromise<RunOutput, SettleInput>(async ({ input, self }) => {
+  return fromPromise<RunOutput, SettleInput>(({ input, self }) => {
     const scope = scopeOf(kernel, self);
-    scope.isSettling = true;
-    const { clock, defaults } = kernel.config;
-    const outcome = outcomeFor(scope, input);
-    try {
-      await withDeadline(settle(scope, input, outcome), { ms: defaults.finalizeMs, clock, what: 'finalising' });
-    } catch (error) {
-      if (hasCode(error, 'LEASE_LOST')) return lost(scope, outcome, error);
-      const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
-      kernel.config.warn(`run: checkpoint ${step} failed`, { runId: scope.runId, error: toErrorData(error) });
-    }
-    void releaseClaim(scope);
-    return outputOf(scope, outcome);
+    scope.settling = settled(scope, input);
+    return scope.settling;
   });
+}
+
+async function settled(scope: RunScope, input: SettleInput): Promise<RunOutput> {
+  const { clock, defaults, warn } = scope.kernel.config;
+  const outcome = outcomeFor(scope, input);
+  try {
+    await withDeadline(settle(scope, input, outcome), { ms: defaults.finalizeMs, clock, what: 'finalising' });
+  } catch (error) {
+    if (hasCode(error, 'LEASE_LOST')) return lost(scope, outcome, error);
+    const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
+    warn(`run: checkpoint ${step} failed`, { runId: scope.runId, error: toErrorData(error) });
+  }
+  void releaseClaim(scope);
+  return outputOf(scope, outcome);
 }
 
 async function settle(scope: RunScope, input: SettleInput, outcome: RunOutcome): Promise<void> {
@@ -92,7 +96,7 @@ async function deliver(scope: RunScope, onOutcome: Config['onOutcome'], outcome:
 
 async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
   try {
-    await scope.checkpointer?.save(stateOf({ ...progress, outcome }, progress.elapsedMs + scope.elapsedMs), {
+    await scope.checkpointer?.save(stateOf({ ...progress, outcome }, scope.nowOf(progress)), {
       force: true,
     });
   } catch (error) {
@@ -104,6 +108,6 @@ async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOu
 
 /** The newest state, past the throttle; a run that is left in good order has no failed start to its name. */
 export async function leave(scope: RunScope, progress: Progress): Promise<void> {
-  const state = stateOf({ ...progress, attempts: 0 }, progress.elapsedMs + scope.elapsedMs);
+  const state = stateOf({ ...progress, attempts: 0 }, scope.nowOf(progress));
   await scope.checkpointer?.save(state, { force: true });
 }

@@ -69,6 +69,22 @@ describe('after a crash in the middle of a step', () => {
     },
   );
 
+  test('each crash under way counts one attempt more, under the same key (executor 14)', async () => {
+    const seen: [number, string][] = [];
+    const tool = toolOf('work', 'idempotent', (_, { attempt, idempotencyKey }) => {
+      seen.push([attempt, idempotencyKey]);
+      return hangs();
+    });
+    let store = await crashIn(calls('work'), [tool], (record) => states(record) === 'started');
+    for (let crash = 2; crash <= 3; crash++) {
+      await hostOf({ tools: [tool], checkpoints: store }).start({ runId: 'run-1' });
+      await until(() => seen.length === crash);
+      store = await afterCrash(store);
+      expect((await onlyRecord(store)).openStep?.calls).toMatchObject([{ attempt: crash }]);
+    }
+    expect(seen).toEqual([1, 2, 3].map((attempt) => [attempt, 'run-1:c0']));
+  });
+
   test('a once call that was under way is never run again, and the model is told that nobody knows (executor 14)', async () => {
     const left = await crashIn(
       calls('send'),

@@ -67,6 +67,7 @@ describe('a damaged record is refused, with the name of the field', () => {
     ['openStep', 'openStep', { message: { role: 'assistant', content: [] }, calls: [{}] }],
     ['outcome', 'outcome', 'ok'],
     ['outcome', 'outcome', {}],
+    ['outcome', 'outcome', { ...recordOf('outcome').outcome, status: 'x' }],
     ['parked', 'parked', true],
     ['parked', 'parked', {}],
     ['elapsedMs', 'elapsedMs', 'x'],

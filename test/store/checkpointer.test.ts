@@ -70,6 +70,23 @@ describe('saves of one run', () => {
     expect((await stored())?.iteration).toBe(2);
   });
 
+  test.for([
+    ['before', true, false],
+    ['after', false, true],
+  ] as const)(
+    'a forced save that waits together with an unforced one (forced %s it) is written at once (checkpoint 18, 19)',
+    async ([, ...forced]) => {
+      const first = gate();
+      const { checkpointer, stored, store } = setUp({
+        before: (call) => isWrite(call) && store.log.filter(isWrite).length === 1 && first.pass(),
+      });
+      const saves = [checkpointer.save(at(0)), ...forced.map((force, i) => checkpointer.save(at(i + 1), { force }))];
+      first.open();
+      await Promise.all(saves);
+      expect((await stored())?.iteration).toBe(2);
+    },
+  );
+
   test("reject with the store's own error, and the next one goes through (checkpoint 21)", async () => {
     const error = Object.assign(new Error('disk full'), { code: 'STORE_FULL' });
     let isFull = false;

@@ -76,6 +76,21 @@ describe("a run inside a host's machine", () => {
     host.stop();
   });
 
+  test('that a shutdown left is persisted as a run to go on with, not as one that is done', async () => {
+    const store = memoryStore();
+    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const actor = createActor(first.executor.logic(first.agent), { input: { prompt: 'Go.', runId: 'r' } }).start();
+    await until(() => first.model.calls.length === 2);
+    await first.executor.shutdown();
+    expect(actor.getSnapshot().output).toMatchObject({ status: 'interrupted' });
+    const persisted = roundTrip(actor.getPersistedSnapshot()) as PersistedRun;
+    expect(persisted).toMatchObject({ status: 'active', stored: true });
+    const next = hostOf({ tools, checkpoints: store });
+    const again = createActor(next.executor.logic(next.agent), { snapshot: persisted }).start();
+    await until(() => again.getSnapshot().status === 'done');
+    expect(again.getSnapshot().output).toMatchObject({ status: 'ok', iterations: 2 });
+  });
+
   test.for([
     ['without meta', ({ meta: _, ...rest }: PersistedRun) => rest],
     ['with messages that are no messages', (record: PersistedRun) => ({ ...record, messages: [7] })],

@@ -183,6 +183,16 @@ describe('recover', () => {
     expect(store.methods.filter((name) => name !== 'listInterrupted')).toEqual([]);
   });
 
+  test('never begins a run anew whose record went between the list and the look: skipped, CHECKPOINT_MISSING', async () => {
+    const store = await leftBehind(1);
+    const list = await store.listInterrupted();
+    await store.delete('r0');
+    const host = hostOf({ tools, checkpoints: { ...store, listInterrupted: async () => list } });
+    const report = await host.executor.recover();
+    expect(report.skipped).toEqual([{ runId: 'r0', reason: expect.stringContaining('CHECKPOINT_MISSING') }]);
+    expect([host.model.calls, await store.load('r0')]).toEqual([[], null]);
+  });
+
   test('one run that cannot be loaded does not hold the others up: it is reported as failed', async () => {
     const store = watchedStore(
       {

@@ -1,0 +1,115 @@
+import { LeaseLostError, memoryStore, type RunOutcome } from 'pawl';
+import { callTool, hang, reply, testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { onlyRecord, type StoreCall, watchedStore } from '../fixtures/watched-store.ts';
+
+const LEASE = 30_000;
+const tools = [toolOf('look')];
+
+/** A run in its second model call, on a store and a clock of the test's. */
+async function working(before: (call: StoreCall) => unknown = () => {}) {
+  const clock = testClock();
+  const inner = memoryStore({ clock });
+  const store = watchedStore({ before }, inner);
+  const delivered: RunOutcome[] = [];
+  const host = hostOf({
+    script: [callTool('look'), hang()],
+    tools,
+    checkpoints: store,
+    clock,
+    agent: { maxRuntimeMs: 10 ** 9 },
+    defaults: { leaseMs: LEASE, firstChunkMs: 10 ** 9, chunkGapMs: 10 ** 9 },
+    onOutcome: (outcome) => void delivered.push(outcome),
+  });
+  const run = await host.start({ runId: 'r' });
+  await until(async () => (await inner.load('r'))?.iteration === 1 && host.model.calls.length === 2);
+  return { clock, inner, store, host, run, delivered };
+}
+
+describe('the claim of a run', () => {
+  test('is renewed as long as the run lives, whatever the run itself is doing (recovery 3)', async () => {
+    const { clock, inner, store } = await working();
+    for (let minute = 0; minute < 10; minute++) {
+      await clock.advance(60_000);
+      expect(await inner.claim('r', 'another', LEASE)).toBeNull();
+    }
+    expect(store.methods.filter((name) => name === 'renew').length).toBeGreaterThanOrEqual(20);
+  });
+
+  test('is free at once when the run has ended, was cancelled, or was left (recovery 3)', async () => {
+    for (const stop of ['cancel', 'shutdown'] as const) {
+      const { inner, run, host } = await working();
+      await (stop === 'cancel' ? run.cancel() : host.executor.shutdown());
+      await settle();
+      expect(await inner.claim('r', 'another', LEASE)).not.toBeNull();
+    }
+  });
+
+  test('that is refused at its renewal ends the run here as interrupted, LEASE_LOST: nothing is written or announced (recovery 3)', async () => {
+    const { clock, inner, store, run, delivered } = await working(
+      ({ method }) => method === 'renew' && Promise.reject(new LeaseLostError('taken')),
+    );
+    const before = await onlyRecord(inner);
+    store.log.length = 0;
+    await clock.advance(LEASE);
+    expect(await run.result).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
+    expect(store.methods.filter((name) => name !== 'renew')).toEqual([]);
+    expect(delivered).toEqual([]);
+    expect(await onlyRecord(inner)).toEqual(before);
+  });
+
+  test('that may or may not have been renewed counts as lost when its time is over, and not before (recovery 3)', async () => {
+    let isUnclear = false;
+    const { clock, run } = await working(
+      ({ method }) => method === 'renew' && isUnclear && Promise.reject(new Error('timeout')),
+    );
+    await clock.advance(LEASE);
+    isUnclear = true;
+    let status: string | undefined;
+    void run.result.then((result) => {
+      status = result.status;
+    });
+    await clock.advance(LEASE / 2);
+    expect(status).toBeUndefined();
+    await clock.advance(LEASE);
+    expect(status).toBe('interrupted');
+  });
+
+  test('survives a store that is unreachable for less than its time (recovery 7)', async () => {
+    let isDown = false;
+    const { clock, run, inner } = await working(
+      ({ method }) => method === 'renew' && isDown && Promise.reject(new Error('down')),
+    );
+    await clock.advance(LEASE);
+    isDown = true;
+    await clock.advance(LEASE / 2);
+    isDown = false;
+    await clock.advance(10 * LEASE);
+    expect(run.actor.getSnapshot().status).toBe('active');
+    expect(await inner.claim('r', 'another', LEASE)).toBeNull();
+  });
+
+  test('that another process took meanwhile makes every later write of the first fail, and its outcome stays unsaid (recovery 3)', async () => {
+    const delivered: RunOutcome[] = [];
+    const clock = testClock();
+    const store = memoryStore({ clock });
+    const slow = gate();
+    const frozen = hostOf({
+      script: [callTool('look'), () => slow.pass().then(() => reply('too late'))],
+      tools,
+      checkpoints: { ...store, renew: () => new Promise<never>(() => {}) } as typeof store,
+      onOutcome: (outcome) => void delivered.push(outcome),
+    });
+    const late = await frozen.start({ runId: 'q' });
+    await slow.reached;
+    await clock.advance(10 * LEASE);
+    const second = hostOf({ script: [hang()], tools, checkpoints: store });
+    await second.start({ runId: 'q' });
+    const before = await store.load('q');
+    slow.open();
+    expect(await late.result).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
+    expect(delivered).toEqual([]);
+    expect(await store.load('q')).toEqual(before);
+  });
+});

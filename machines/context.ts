@@ -1,7 +1,7 @@
 import type { DoneActorEvent } from 'xstate';
 import type { ErrorData } from '../src/run/error-data.ts';
 import type { Limits } from '../src/run/limits.ts';
-import type { ToolOutput } from '../src/run/message.ts';
+import type { Message, ToolOutput } from '../src/run/message.ts';
 import type { OpenCall } from '../src/run/open-step.ts';
 import type { Progress, ToolFacts } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
@@ -41,6 +41,8 @@ export type ToolAnswer = { readonly callId: string; readonly result: ToolOutput 
 export type RunMachineEvent =
   /** The host cancels the run. */
   | { readonly type: 'run.cancel'; readonly reason?: string }
+  /** Something to say to the model before its next turn. `receipt` names it in what is emitted. */
+  | { readonly type: 'run.steer'; readonly message: Message; readonly receipt: string }
   /** The run has to stop: shutdown, deadline, the caller's signal, a lost lease, a store that failed for good. */
   | { readonly type: 'run.stop'; readonly cause: ErrorData }
   /** Everything up to this boundary is recorded. */
@@ -55,12 +57,15 @@ export type RunEmitted =
   | { readonly type: 'run.accepted' }
   /** The run was stopped from outside: whatever works for it should end. */
   | { readonly type: 'run.stopping'; readonly cause: ErrorData }
+  /** A message waits for the next turn; it is stored when `boundary` has landed. */
+  | { readonly type: 'steer.queued'; readonly receipt: string; readonly boundary: number }
+  | { readonly type: 'steer.applied'; readonly count: number }
   | { readonly type: 'step.done'; readonly progress: Progress; readonly tools: readonly string[] }
   /** Here is something to record. `force`: the throttle must not delay it. */
   | {
       readonly type: 'boundary';
       readonly boundary: number;
-      readonly kind: 'step' | 'intent' | 'result';
+      readonly kind: 'step' | 'intent' | 'result' | 'steer';
       readonly force: boolean;
       readonly progress: Progress;
     };

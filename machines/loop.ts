@@ -15,7 +15,7 @@ export const loop = pieces.createStateConfig({
         { guard: 'hasOpenStep', target: 'calling-tools' },
         { guard: 'isToolLoop', target: 'exhausted', actions: 'blameToolLoop' },
         { guard: 'isOutOfSteps', target: 'exhausted', actions: 'blameStepLimit' },
-        { target: 'calling-model' },
+        { target: 'calling-model', actions: 'applySteering' },
       ],
     },
     'calling-model': {

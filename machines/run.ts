@@ -25,6 +25,7 @@ function stagesOf(agent: ChartedAgent) {
     description: 'The one loop of an agent without phases: model, tools, model, … until an answer or a limit.',
     onDone: { target: 'ending' },
     on: {
+      'run.steer': { actions: { type: 'queueSteering', params: ({ event }) => event } },
       'run.cancel': { target: 'ending', actions: { type: 'stop', params: cancelCause } },
       'run.stop': { target: 'ending', actions: { type: 'stop', params: givenCause } },
     },

@@ -3,10 +3,11 @@ import { type ErrorData, toErrorData } from '../src/run/error-data.ts';
 import { StepLimitError } from '../src/run/errors.ts';
 import { type CheckpointOutcome, classifyCheckpointOutcome } from '../src/run/finalize.ts';
 import { toolLoopOf } from '../src/run/limits.ts';
-import { toolCallsOf } from '../src/run/message.ts';
+import { type Message, toolCallsOf } from '../src/run/message.ts';
 import { callsToStart, isAllAnswered, type OpenCall } from '../src/run/open-step.ts';
 import {
   closeStep,
+  deliver,
   openStep,
   type Progress,
   recordAnswer,
@@ -99,6 +100,23 @@ export const pieces = setup({
       enqueue.assign({ progress, intents: [], announced: context.isDurable ? boundary : context.announced });
       enqueue.emit({ type: 'step.done', progress, tools });
       if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
+    }),
+    /** A steered message is stored at once, apart from the transcript, until the next turn takes it in. */
+    queueSteering: enqueueActions(
+      ({ context, enqueue }, { message, receipt }: { message: Message; receipt: string }) => {
+        const progress = { ...context.progress, undelivered: [...context.progress.undelivered, message] };
+        const boundary = context.isDurable ? context.announced + 1 : context.announced;
+        enqueue.assign({ progress, announced: boundary });
+        enqueue.emit({ type: 'steer.queued', receipt, boundary });
+        if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'steer', force: true, progress });
+      },
+    ),
+    /** Takes the waiting messages into the transcript: both stand in one record, so that none is lost or doubled. */
+    applySteering: enqueueActions(({ context, enqueue }) => {
+      const count = context.progress.undelivered.length;
+      if (count === 0) return;
+      enqueue.assign({ progress: deliver(context.progress) });
+      enqueue.emit({ type: 'steer.applied', count });
     }),
     /** Starts what may start now. Calls with effects wait until the intent to run them is recorded. */
     startTools: enqueueActions(({ context, enqueue }) => startTools(context, context.progress, enqueue)),

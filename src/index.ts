@@ -50,6 +50,7 @@ export {
   StoreUnavailableError,
   ToolLoopError,
   TranscriptInvalidError,
+  UndeliveredError,
   UnknownTierError,
   UnknownToolError,
   UnsupportedError,

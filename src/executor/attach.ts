@@ -13,6 +13,7 @@ import type { RunOptions } from './ports.ts';
 import { Saving } from './saving.ts';
 import type { Kernel } from './scope.ts';
 import { type RunActor, RunScope, type RunSeed } from './scope.ts';
+import { Steering } from './steering.ts';
 
 /**
  * Ties a run's actor to its executor, before anybody else can reach it: the scope, the one listener that saves, the
@@ -25,7 +26,9 @@ export function attach(
 ): RunScope {
   const { actor, options } = run;
   const scope = new RunScope(kernel, agent, run);
-  const saving = new Saving(scope);
+  const steering = new Steering(scope);
+  const saving = new Saving(scope, steering);
+  scope.steer = (text) => steering.send(text);
   const onStep = guarded('onStep', options.onStep, kernel.config.warn);
   scope.onFlushError = (error) => saving.flushFailed(error);
   kernel.scopes.set(actor, scope);
@@ -33,6 +36,8 @@ export function attach(
   actor.on('boundary', (boundary) => saving.announce(boundary));
   actor.on('run.accepted', () => accepted(scope));
   actor.on('run.stopping', ({ cause }) => scope.abort(errorFrom(cause)));
+  actor.on('steer.queued', ({ receipt, boundary }) => steering.queued(receipt, boundary));
+  actor.on('steer.applied', ({ count }) => scope.events.publish({ type: 'steer.applied', count }));
   actor.on('step.done', ({ progress: { iteration, usage }, tools }) => {
     const step = { runId: scope.runId, iteration, usage, tools };
     scope.events.publish({ type: 'step.done', step: iteration, usage, tools });

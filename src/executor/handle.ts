@@ -16,6 +16,12 @@ export interface Run {
    * @param options.after the `seq` of the last event that the consumer has
    */
   events(options?: { readonly after?: number }): AsyncIterableIterator<RunEvent>;
+  /**
+   * Says something to the model before its next turn. Resolves when the message is stored (`durable`), or kept in memory
+   * (`queued`: the run is not durable, or its store fails just now). What the run could not deliver is in its result.
+   * @throws {UndeliveredError} when the run is over
+   */
+  steer(text: string): Promise<'durable' | 'queued'>;
   /** Ends the run for good; its record goes. @returns the result */
   cancel(reason?: string): Promise<RunResult>;
 }
@@ -34,6 +40,7 @@ export function handleOf(scope: RunScope): Run {
     agentId: scope.agent.id,
     actor: scope.actor,
     result,
+    steer: (text) => scope.steer(text),
     events: ({ after = 0 } = {}) => scope.events.consume(after),
     cancel(reason) {
       scope.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });

@@ -43,14 +43,17 @@ export class LeaseKeeper {
   }
 
   /**
-   * Whether the claim still holds, for sure. A process that was frozen (stopped, asleep, its event loop blocked) past its
-   * lease does not know until it asks; it must ask before it lets a call with effects begin.
+   * Whether the claim held within its lease. A process that was frozen (stopped, asleep, its event loop blocked) for longer
+   * does not know until it asks, and must ask before it lets a call with effects begin.
    */
-  async isHeld(holder: Leaseholder): Promise<boolean> {
+  isFresh(holder: Leaseholder): boolean {
     const since = this.#held.get(holder);
-    if (since === undefined) return true;
-    if (this.#clock.monotonic() - since < this.#leaseMs) return true;
-    await this.#renew(holder, since);
+    return since === undefined || this.#clock.monotonic() - since < this.#leaseMs;
+  }
+
+  /** Asks now. @returns whether the claim still holds */
+  async confirm(holder: Leaseholder): Promise<boolean> {
+    await this.#renew(holder, this.#held.get(holder) ?? Number.NEGATIVE_INFINITY);
     return this.#held.has(holder);
   }
 

@@ -1,5 +1,6 @@
+import { imagePartOf } from '../run/image.ts';
 import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
-import type { ImageInput, ImagePart, Invocation, RunCheckpointMeta, RunRequest } from '../run/request.ts';
+import type { Invocation, RunCheckpointMeta, RunRequest } from '../run/request.ts';
 import { checkRunId } from '../run/run-id.ts';
 import type { Agent } from './agent.ts';
 
@@ -30,20 +31,8 @@ export function requestOf(invocation: unknown, newId: () => string): RunRequest 
     guildId,
     parentRunId,
     inputs: frozenJson(inputs ?? {}, 'inputs') as JsonObject,
-    images: images.map(imagePart),
+    images: images.map((image, i) => imagePartOf(image, `images[${i}]`)),
   };
-}
-
-function imagePart(image: ImageInput, index: number): ImagePart {
-  if (!isObject(image) || typeof image.mediaType !== 'string')
-    throw new TypeError(`images[${index}] needs a mediaType`);
-  const { mediaType, data } = image as ImageInput;
-  if (typeof data !== 'string' && !(data instanceof Uint8Array)) {
-    throw new TypeError(`images[${index}].data must be bytes or their base64`);
-  }
-  const base64 =
-    typeof data === 'string' ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
-  return { type: 'file', mediaType, data: { type: 'data', data: base64 } };
 }
 
 /** The stored attributes of a run that is begun with today's definition of its agent. */

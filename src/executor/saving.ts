@@ -3,6 +3,7 @@ import { stateOf } from '../record/state.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';
 import type { RunScope } from './scope.ts';
+import type { Steering } from './steering.ts';
 
 type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
 
@@ -21,14 +22,16 @@ const LAST_RETRY_MS = 10_000;
  */
 export class Saving {
   readonly #scope: RunScope;
+  readonly #steering: Steering;
   #newest: Boundary | undefined;
   #landed = 0;
   #unsavedSteps = 0;
   #retryMs = FIRST_RETRY_MS;
   #timer: unknown;
 
-  constructor(scope: RunScope) {
+  constructor(scope: RunScope, steering: Steering) {
     this.#scope = scope;
+    this.#steering = steering;
     scope.onEnd(() => scope.kernel.config.clock.clearTimeout(this.#timer));
   }
 
@@ -60,6 +63,7 @@ export class Saving {
     this.#landed = Math.max(this.#landed, boundary);
     this.#unsavedSteps = 0;
     this.#retryMs = FIRST_RETRY_MS;
+    this.#steering.landed(boundary);
     if (progress.attempts === 0) this.#scope.progressed.resolve();
     this.#scope.events.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
     this.#scope.send({ type: 'boundary.landed', boundary });
@@ -67,15 +71,29 @@ export class Saving {
 
   #failed(boundary: Boundary, error: unknown): void {
     this.#count(error);
-    const { maxUnsavedSteps, then } = this.#scope.kernel.config.onSaveError;
+    this.#steering.failed();
     if (boundary.kind === 'step') this.#unsavedSteps += 1;
-    const mayGoOn = boundary.kind === 'step' && this.#unsavedSteps <= maxUnsavedSteps;
+    const isFinal = permanent.some((code) => hasCode(error, code));
     if (taken.some((code) => hasCode(error, code))) this.#scope.loseLease(error);
-    else if (permanent.some((code) => hasCode(error, code)) || (!mayGoOn && then === 'fail')) this.#scope.stop(error);
+    else if (isFinal || (this.#isBlocking(boundary) && this.#policy.then === 'fail')) this.#scope.stop(error);
     else {
-      if (mayGoOn) this.#scope.send({ type: 'boundary.landed', boundary: boundary.boundary });
+      if (!this.#isBlocking(boundary)) this.#scope.send({ type: 'boundary.landed', boundary: boundary.boundary });
       this.#retryLater();
     }
+  }
+
+  get #policy() {
+    return this.#scope.kernel.config.onSaveError;
+  }
+
+  /**
+   * Whether the run must not go on before this has landed. Finished steps and steered messages may be behind for a while;
+   * but to pass over one is to pass over all before it, and an intent among those must not be.
+   */
+  #isBlocking({ kind }: Boundary): boolean {
+    const mayBeBehind = kind === 'step' || kind === 'steer';
+    const hasIntents = this.#scope.actor.getSnapshot().context.intents.length > 0;
+    return !mayBeBehind || hasIntents || this.#unsavedSteps > this.#policy.maxUnsavedSteps;
   }
 
   #retryLater(): void {

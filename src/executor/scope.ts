@@ -89,6 +89,8 @@ export class RunScope implements LiveRun, Leaseholder {
   /** Where a run that was not begun here went on. */
   resumedFrom: { readonly iteration: number; readonly attempts: number } | undefined;
   announcedState = '';
+  /** Says something to the model before its next turn. */
+  steer: (text: string) => Promise<'durable' | 'queued'> = async () => 'queued';
   readonly events: EventHub;
   readonly #controller = new AbortController();
   readonly #cleanups: (() => void)[] = [];

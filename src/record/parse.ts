@@ -67,6 +67,7 @@ const optionalFields: readonly (readonly [field: string, isFine: (value: unknown
   ['images', (value) => Array.isArray(value) && value.every(isObject)],
 ];
 
+const statuses = ['ok', 'error', 'timeout', 'cancelled', 'killed', 'interrupted'];
 const usageFields = ['inputTokens', 'outputTokens', 'reasoningTokens', 'cacheReadTokens', 'cacheWriteTokens'];
 
 function check(isFine: boolean, field: string): asserts isFine {
@@ -96,9 +97,14 @@ function isCounts(value: unknown): boolean {
 
 function isOutcome(value: unknown): boolean {
   if (!isObject(value)) return false;
-  const hasTexts = ['runId', 'status', 'output', 'outcomeId'].every((field) => typeof value[field] === 'string');
+  const hasTexts = ['runId', 'output', 'outcomeId'].every((field) => typeof value[field] === 'string');
   const hasLists = Array.isArray(value.phases) && value.phases.every(isPhaseOutput) && isMessages(value.undelivered);
-  const isFine = hasTexts && hasLists && isUsage(value.usage) && isCount(value.iterations);
+  const isFine =
+    statuses.includes(String(value.status)) &&
+    hasTexts &&
+    hasLists &&
+    isUsage(value.usage) &&
+    isCount(value.iterations);
   return isFine && typeof value.durable === 'boolean' && (value.error === undefined || isErrorData(value.error));
 }
 

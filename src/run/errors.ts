@@ -79,6 +79,10 @@ export class UnsupportedError extends PawlError {
 export class NotDurableError extends PawlError {
   readonly code = 'NOT_DURABLE';
 }
+/** A steered message came too late: the run is over, or ended before the message was delivered. */
+export class UndeliveredError extends PawlError {
+  readonly code = 'UNDELIVERED';
+}
 /** A value cannot be stored as JSON; the message has the path to it. */
 export class NotJsonError extends PawlError {
   readonly code = 'NOT_JSON';

@@ -42,6 +42,10 @@ export type RunEventBody =
       readonly output: ToolOutput;
       readonly isLate?: true;
     }
+  /** A steered message was accepted, and waits for the next turn. */
+  | { readonly type: 'steer.queued' }
+  /** The messages that waited are in the transcript; the model reads them in the turn that begins. */
+  | { readonly type: 'steer.applied'; readonly count: number }
   | { readonly type: 'checkpoint.saved'; readonly iteration: number }
   | { readonly type: 'checkpoint.failed'; readonly error: ErrorData }
   /** This consumer was too slow: so many events before this one are missing for it, pieces of text first. */

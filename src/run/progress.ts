@@ -151,6 +151,11 @@ export function closeStep(progress: Progress): Progress {
   };
 }
 
+/** Takes the messages that wait into the transcript, in order. */
+export function deliver(progress: Progress): Progress {
+  return { ...progress, transcript: progress.transcript.append(...progress.undelivered), undelivered: [] };
+}
+
 /** A reply without tool calls is the answer: the last step. */
 export function recordAnswer(progress: Progress, reply: ModelReply): Progress {
   return {

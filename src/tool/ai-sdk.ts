@@ -95,7 +95,10 @@ async function finish(
 async function lastOf(values: AsyncIterable<unknown>, context: ToolContext): Promise<unknown> {
   const { signal } = context;
   let last: unknown;
+  let isFirst = true;
   for await (const value of values) {
+    if (!isFirst) context.progress(last);
+    isFirst = false;
     last = value;
     if (signal.aborted) break;
   }

@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { UnsupportedError } from '../run/errors.ts';
 import type { JsonObject, JsonValue } from '../run/json.ts';
 import type { ToolEffect } from '../run/open-step.ts';
+import type { ImageInput } from '../run/request.ts';
 import type { Usage } from '../run/usage.ts';
 import { readSchema, type ToolInput } from './schema.ts';
 
@@ -37,6 +38,13 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   readonly invocation: ToolInvocation;
   readonly runState: RunTallies;
+  /**
+   * Puts images into the result of this call, so that the model sees them in its next turn, once. They are part of what
+   * is recorded of the call. An error result carries none.
+   */
+  attachImages(images: readonly ImageInput[]): void;
+  /** Reports how far the call is, as an event of the run; nothing of it is recorded. What is not JSON is dropped. */
+  progress(value: unknown): void;
 }
 
 /** A tool as runs use it. Make one with `defineTool`. */

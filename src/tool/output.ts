@@ -1,7 +1,8 @@
 import type { LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
 import { toErrorData } from '../run/error-data.ts';
 import { frozenJson, isObject } from '../run/json.ts';
-import type { ToolOutput } from '../run/message.ts';
+import { isToolError, type ToolOutput } from '../run/message.ts';
+import type { ImagePart } from '../run/request.ts';
 
 type ContentOutput = Extract<LanguageModelV4ToolResultOutput, { type: 'content' }>;
 
@@ -25,6 +26,18 @@ export function toToolOutput(result: unknown): ToolOutput {
   if (result instanceof ReadyOutput) return readyOutput(result.output);
   if (isContent(result)) return contentOutput(result.content);
   return { type: 'json', value: frozenJson(result, 'result') } as ToolOutput;
+}
+
+/** A result with images that the tool attached. An error says why there is no result, and has none to show. */
+export function withImages(output: ToolOutput, images: readonly ImagePart[]): ToolOutput {
+  if (images.length === 0 || isToolError(output)) return output;
+  return { type: 'content', value: [...partsOf(output), ...images] } as ToolOutput;
+}
+
+function partsOf(output: ToolOutput): ContentOutput['value'] {
+  if (output.type === 'content') return output.value;
+  if (output.type === 'execution-denied') return [];
+  return [{ type: 'text', text: typeof output.value === 'string' ? output.value : JSON.stringify(output.value) }];
 }
 
 export function errorText(value: string): ToolOutput {

@@ -1,9 +1,11 @@
 import type { Clock } from '../run/clock.ts';
 import { readProperty } from '../run/error-data.ts';
-import type { JsonValue } from '../run/json.ts';
+import { imagePartOf } from '../run/image.ts';
+import { frozenJson, type JsonValue } from '../run/json.ts';
 import type { Message, ToolOutput } from '../run/message.ts';
+import type { ImagePart } from '../run/request.ts';
 import type { Tool, ToolContext } from './define.ts';
-import { errorText, thrownOutput, toToolOutput } from './output.ts';
+import { errorText, thrownOutput, toToolOutput, withImages } from './output.ts';
 import type { Validation } from './schema.ts';
 
 /** One call as the model made it; `attempt` counts its starts, this one included. */
@@ -27,6 +29,8 @@ export interface ToolEnvironment {
   readonly transcript?: () => readonly Message[];
   /** Told of a result that came when nobody waited for it any more. */
   readonly onLate?: (output: ToolOutput) => void;
+  /** Told how far the tool says it is. */
+  readonly onProgress?: (progress: JsonValue) => void;
 }
 
 /** Where a call's context keeps the way to the messages: not part of what tools are promised. */
@@ -46,7 +50,7 @@ export async function runTool(
   try {
     const running = new RunningCall(tool, call, environment);
     const result = running.start();
-    return isPromise(result) ? await running.wait(result) : toToolOutput(result);
+    return isPromise(result) ? await running.wait(result) : running.outputOf(result);
   } catch (error) {
     return thrownOutput(error);
   }
@@ -58,6 +62,7 @@ class RunningCall {
   readonly #environment: ToolEnvironment;
   /** Made when the tool first asks for its signal: most never do. */
   #controller: AbortController | undefined;
+  readonly #images: ImagePart[] = [];
   #resolve: (output: ToolOutput) => void = () => {};
   #timer: unknown;
   #isOver = false;
@@ -102,6 +107,10 @@ class RunningCall {
       get runState() {
         return context.runState;
       },
+      attachImages: (images) => {
+        this.#images.push(...images.map((image, i) => imagePartOf(image, `images[${i}]`)));
+      },
+      progress: (value) => this.#report(value),
       ...(transcript === undefined ? {} : { [transcriptKey]: transcript }),
     };
   }
@@ -114,6 +123,18 @@ class RunningCall {
       else if (signal.aborted && !this.#isOver) this.#controller.abort(signal.reason);
     }
     return this.#controller.signal;
+  }
+
+  outputOf(result: unknown): ToolOutput {
+    return withImages(toToolOutput(result), this.#images);
+  }
+
+  #report(value: unknown): void {
+    try {
+      this.#environment.onProgress?.(frozenJson(value, 'progress'));
+    } catch {
+      // What cannot be said in JSON is not worth a failed call.
+    }
   }
 
   wait(result: PromiseLike<unknown>): Promise<ToolOutput> {
@@ -135,7 +156,7 @@ class RunningCall {
 
   #answer(value: unknown): void {
     try {
-      this.#finish(toToolOutput(value));
+      this.#finish(this.outputOf(value));
     } catch (error) {
       this.#finish(thrownOutput(error));
     }

@@ -13,11 +13,15 @@ export function callToolActor(kernel: Kernel) {
     try {
       const scope = scopeOf(kernel, self);
       const { events, toolbox } = scope;
-      if (input.call.effect !== 'read' && scope.claim && !(await kernel.leases.isHeld(scope))) return notBegun(callId);
+      // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
+      while (input.call.effect !== 'read' && !kernel.leases.isFresh(scope)) {
+        if (!(await kernel.leases.confirm(scope))) return notBegun(callId);
+      }
       events.publish({ type: 'tool.started', step: input.progress.iteration + 1, callId, name, input: args, attempt });
       const environment = environmentOf(scope, input.progress);
       const result = await runTool(toolbox?.tools.get(name), input.call, {
         ...environment,
+        onProgress: (progress) => events.publish({ type: 'tool.progress', callId, name, progress }),
         onLate: (output) => events.publish({ type: 'tool.done', callId, name, output, isLate: true }),
       });
       events.publish({ type: 'tool.done', callId, name, output: result });

@@ -1,0 +1,74 @@
+import { UndeliveredError } from '../run/errors.ts';
+import { enterMessage } from '../run/message.ts';
+import type { RunScope } from './scope.ts';
+
+/** What became of a steered message: stored, or (without a store, or while it fails) kept in memory. */
+export type Steered = 'durable' | 'queued';
+
+interface Waiting {
+  readonly settle: PromiseWithResolvers<Steered>;
+  boundary?: number;
+}
+
+/** The messages on their way into a run. Each is acknowledged once the store has it. */
+export class Steering {
+  readonly #scope: RunScope;
+  readonly #waiting = new Map<string, Waiting>();
+  #count = 0;
+
+  constructor(scope: RunScope) {
+    this.#scope = scope;
+    scope.onEnd(() => this.#refuseAll());
+  }
+
+  /** @throws {UndeliveredError} when the run is over */
+  send(text: string): Promise<Steered> {
+    if (typeof text !== 'string' || text.trim() === '') {
+      return Promise.reject(new TypeError('steer needs a message: a string that is not empty'));
+    }
+    if (this.#scope.isFinished || !this.#scope.isActive) return Promise.reject(this.#tooLate());
+    this.#count += 1;
+    const receipt = String(this.#count);
+    const settle = Promise.withResolvers<Steered>();
+    this.#waiting.set(receipt, { settle });
+    const message = enterMessage({ role: 'user', content: [{ type: 'text', text }] });
+    this.#scope.send({ type: 'run.steer', message, receipt });
+    return settle.promise;
+  }
+
+  /** The run's machine has taken the message. */
+  queued(receipt: string, boundary: number): void {
+    const waiting = this.#waiting.get(receipt);
+    this.#scope.events.publish({ type: 'steer.queued' });
+    if (!waiting) return;
+    waiting.boundary = boundary;
+    if (!this.#scope.isDurable) this.#settle(receipt, waiting, 'queued');
+  }
+
+  landed(boundary: number): void {
+    for (const [receipt, waiting] of this.#waiting) {
+      if (waiting.boundary !== undefined && waiting.boundary <= boundary) this.#settle(receipt, waiting, 'durable');
+    }
+  }
+
+  /** The store did not take it; it stays in memory, and goes with the next save that succeeds. */
+  failed(): void {
+    for (const [receipt, waiting] of this.#waiting) {
+      if (waiting.boundary !== undefined) this.#settle(receipt, waiting, 'queued');
+    }
+  }
+
+  #settle(receipt: string, waiting: Waiting, answer: Steered): void {
+    this.#waiting.delete(receipt);
+    waiting.settle.resolve(answer);
+  }
+
+  #refuseAll(): void {
+    for (const waiting of this.#waiting.values()) waiting.settle.reject(this.#tooLate());
+    this.#waiting.clear();
+  }
+
+  #tooLate(): UndeliveredError {
+    return new UndeliveredError(`run ${this.#scope.runId} is over: the message was not delivered`);
+  }
+}

@@ -71,6 +71,26 @@ describe('what is stored around a call', () => {
     expect((await run).status).toBe('ok');
   });
 
+  test('a once call whose intent was still on its way when a shutdown came has not run: it runs after the restart (executor 14)', async () => {
+    const inner = memoryStore();
+    const slow = gate();
+    const store = watchedStore({ before: (call) => headOfWrite(call)?.openStep && slow.pass() }, inner);
+    let runs = 0;
+    const send = toolOf('send', 'once', () => ++runs);
+    const first = hostOf({ script: [calls('send')], tools: [send], checkpoints: store });
+    const run = await first.start({ runId: 'run-1' });
+    await slow.reached;
+    const shutdown = first.executor.shutdown();
+    slow.open();
+    await shutdown;
+    expect((await run.result).status).toBe('interrupted');
+    expect(runs).toBe(0);
+    await settle();
+    const second = hostOf({ script: [reply('end')], tools: [send], checkpoints: inner });
+    expect(await second.run({ runId: 'run-1' })).toMatchObject({ status: 'ok' });
+    expect(runs).toBe(1);
+  });
+
   test('with a throttle, intents and results of calls with effects are written all the same, read steps are put off (checkpoint 18)', async () => {
     for (const [effect, count] of [
       ['once', 2],

@@ -4,6 +4,7 @@ import { ModelError } from '../run/errors.ts';
 import { type AssistantMessage, enterMessage } from '../run/message.ts';
 import type { ModelReply } from '../run/reply.ts';
 import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
+import { brokenOff } from './retryable.ts';
 import { tokenUsage } from './token-usage.ts';
 
 type StreamPart<Type extends LanguageModelV4StreamPart['type']> = Extract<LanguageModelV4StreamPart, { type: Type }>;
@@ -148,12 +149,12 @@ export class ReplyCollector {
    * @throws {ModelError} when the stream broke off, ended in an error, or holds what JSON cannot
    */
   reply(): ModelReply {
-    if (this.#finish === undefined) throw new ModelError("the model's stream ended without a finish part");
+    if (this.#finish === undefined) throw brokenOff("the model's stream ended without a finish part");
     const finishReason = this.#finishReason(this.#finish.finishReason);
     for (const [id, { name }] of this.#unfinished) {
-      throw new ModelError(
-        `the model's stream ended within the arguments of call "${id}" of tool "${name}"; it is not run`,
-      );
+      const message = `the model's stream ended within the arguments of call "${id}" of tool "${name}"; it is not run`;
+      // Where the reply ran into its length limit, the next one would too.
+      throw finishReason === 'length' ? new ModelError(message) : brokenOff(message);
     }
     const message = enterMessage({ role: 'assistant', content: this.#content(finishReason === 'length') }, 'reply');
     return { message: message as AssistantMessage, finishReason, usage: tokenUsage(this.#finish.usage) };
@@ -163,9 +164,8 @@ export class ReplyCollector {
     const unified = readProperty(reason, 'unified');
     if (unified !== 'error' && unified !== 'interrupted') return typeof unified === 'string' ? unified : 'other';
     const raw = readProperty(reason, 'raw');
-    throw new ModelError(
-      `the model's reply ended with finish reason "${unified}"${typeof raw === 'string' ? ` (${raw})` : ''}`,
-    );
+    const message = `the model's reply ended with finish reason "${unified}"${typeof raw === 'string' ? ` (${raw})` : ''}`;
+    throw unified === 'interrupted' ? brokenOff(message) : new ModelError(message);
   }
 
   #content(isCut: boolean): ReplyPart[] {

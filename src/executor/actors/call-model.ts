@@ -1,12 +1,13 @@
 import { fromPromise } from 'xstate';
 import type { ModelAnswer } from '../../../machines/context.ts';
-import { callModel } from '../../model/call.ts';
+import { callModel, type ModelRequest } from '../../model/call.ts';
+import { type Retry, withRetries } from '../../model/retry.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { ModelError } from '../../run/errors.ts';
 import type { Transcript } from '../../run/transcript.ts';
 import { type Kernel, scopeOf } from '../scope.ts';
 
-/** One model call: the transcript goes out, one reply or one error comes back. It never rejects. */
+/** One model call, with its retries: the transcript goes out, one reply or one error comes back. It never rejects. */
 export function callModelActor(kernel: Kernel) {
   return fromPromise<ModelAnswer, { transcript: Transcript; iteration: number }>(async ({ input, self }) => {
     try {
@@ -15,7 +16,7 @@ export function callModelActor(kernel: Kernel) {
       const { clock, defaults } = kernel.config;
       const step = input.iteration + 1;
       events.publish({ type: 'step.started', step });
-      const reply = await callModel(model, {
+      const request: ModelRequest = {
         system: agent.instructions,
         messages: input.transcript.slice(),
         hasUrls: input.transcript.hasUrls,
@@ -25,8 +26,9 @@ export function callModelActor(kernel: Kernel) {
         firstChunkMs: defaults.firstChunkMs,
         chunkGapMs: defaults.chunkGapMs,
         onDelta: ({ type: kind, text }) => events.publish({ type: 'model.delta', step, kind, text }),
-      });
-      return { reply };
+      };
+      const onRetry = (retry: Retry) => events.publish({ type: 'model.retry', step, ...retry });
+      return { reply: await withRetries(() => callModel(model, request), { signal, clock, onRetry }) };
     } catch (error) {
       return { error: toErrorData(error, 'MODEL') };
     }

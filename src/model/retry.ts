@@ -1,0 +1,90 @@
+import type { Clock } from '../run/clock.ts';
+import { type ErrorData, readProperty, toErrorData } from '../run/error-data.ts';
+import { ModelError, ModelStalledError } from '../run/errors.ts';
+import { askedWait, isRetryable } from './retryable.ts';
+
+/** How often a model is asked for one reply, the first time included. */
+export const MODEL_ATTEMPTS = 3;
+
+/** The wait before the second attempt is between 0 and this; before each further one up to twice as much. */
+const BASE_MS = 1_000;
+const MAX_BACKOFF_MS = 30_000;
+/** A provider that asks for more is not waited for: whoever runs the agent should hear of it now. */
+const MAX_ASKED_MS = 60_000;
+
+/** An attempt that is about to be made because the one before it failed. */
+export interface Retry {
+  /** Its number; the first retry is attempt 2. */
+  readonly attempt: number;
+  /** The wait before it. */
+  readonly delayMs: number;
+  /** Why the attempt before it failed. */
+  readonly error: ErrorData;
+}
+
+export interface RetryOptions {
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** The most attempts to make; default 3. */
+  readonly attempts?: number;
+  /** From 0 to below 1; default Math.random. */
+  readonly random?: () => number;
+  /** Told of each retry before its wait. */
+  readonly onRetry?: (retry: Retry) => void;
+}
+
+/**
+ * Makes a model call, and makes it again while it fails in a way that may pass: after an exponential backoff with full
+ * jitter, and not before the time that the provider asked for.
+ *
+ * @throws the signal's reason, at once, when the signal is aborted during a wait
+ * @throws {ModelError | ModelStalledError} the last failure; after several attempts its message says how many
+ */
+export async function withRetries<T>(call: () => Promise<T>, options: RetryOptions): Promise<T> {
+  const { signal, clock, attempts = MODEL_ATTEMPTS, onRetry } = options;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await call();
+    } catch (error) {
+      if (signal.aborted) throw error;
+      if (!isRetryable(error)) throw final(error, attempt);
+      const asked = askedWait(error, clock) ?? 0;
+      if (asked > MAX_ASKED_MS)
+        throw final(error, attempt, `; the provider asks to wait ${asked} ms, which is too long`);
+      if (attempt >= attempts) throw final(error, attempt);
+      const delayMs = asked + jitter(attempt, options.random);
+      onRetry?.({ attempt: attempt + 1, delayMs, error: toErrorData(error, 'MODEL') });
+      await wait(delayMs, clock, signal);
+    }
+  }
+}
+
+/** It comes on top of what the provider asked for: those who were refused together should not return together. */
+function jitter(attempt: number, random = Math.random): number {
+  return Math.round(random() * Math.min(MAX_BACKOFF_MS, BASE_MS * 2 ** (attempt - 1)));
+}
+
+/** The last failure, and how many attempts were made. What the first one ended stays as it is. */
+function final(error: unknown, attempts: number, why = ''): unknown {
+  const code = readProperty(error, 'code');
+  if ((attempts === 1 && why === '') || (code !== 'MODEL' && code !== 'MODEL_STALLED')) return error;
+  const count = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
+  const message = `${toErrorData(error).message} (after ${count}${why})`;
+  const cause = readProperty(error, 'cause');
+  const options = cause === undefined ? {} : { cause };
+  return code === 'MODEL' ? new ModelError(message, options) : new ModelStalledError(message, options);
+}
+
+function wait(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const end = (): void => {
+      clock.clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      if (signal.aborted) reject(signal.reason);
+      else resolve();
+    };
+    const timer = clock.setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+  });
+}

@@ -1,0 +1,91 @@
+import type { Clock } from '../run/clock.ts';
+import { readProperty } from '../run/error-data.ts';
+import { ModelError } from '../run/errors.ts';
+
+/** Longer chains are cut: a hostile `cause` getter must not make us walk for ever. */
+const MAX_CHAIN = 16;
+
+/** Statuses below 500 that pass: timeout, conflict, too early, too many requests. */
+const passingStatuses: readonly unknown[] = [408, 409, 425, 429];
+
+/** A connection that could not be made or did not hold. A name that does not resolve is a wrong address: it is not here. */
+const networkCodes: readonly unknown[] = [
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'ETIMEDOUT',
+  'EPIPE',
+  'EAI_AGAIN',
+  'UND_ERR_SOCKET',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+  'UND_ERR_CLOSED',
+  'UND_ERR_DESTROYED',
+  'UND_ERR_INFO',
+];
+
+/** What provider packages throw for an answer that is not whole. */
+const brokenAnswers: readonly unknown[] = ['AI_InvalidResponseDataError', 'AI_EmptyResponseBodyError'];
+
+/** The error of a reply that is not whole. It is marked in the AI SDK's way as worth another attempt. */
+export function brokenOff(message: string): ModelError {
+  return Object.assign(new ModelError(message), { isRetryable: true });
+}
+
+/** Whether another attempt may succeed where this one failed. What nobody knows anything about is final. */
+export function isRetryable(error: unknown): boolean {
+  const chain = chainOf(error);
+  // Provider packages hold every failed connection to be worth it, this one too.
+  if (chain.some((each) => readProperty(each, 'code') === 'ENOTFOUND')) return false;
+  for (const each of chain) {
+    const verdict = verdictOn(each);
+    if (verdict !== undefined) return verdict;
+  }
+  return false;
+}
+
+function verdictOn(error: unknown): boolean | undefined {
+  const [name, code] = [readProperty(error, 'name'), readProperty(error, 'code')];
+  if (name === 'AbortError') return false;
+  if (code === 'MODEL_STALLED' || networkCodes.includes(code) || brokenAnswers.includes(name)) return true;
+  const [declared, status] = [readProperty(error, 'isRetryable'), statusOf(error)];
+  // The AI SDK's default for 425 is false, in the same words in which a provider would say so on purpose.
+  if (typeof declared === 'boolean') return declared || status === 425;
+  return status === undefined ? undefined : status >= 500 || passingStatuses.includes(status);
+}
+
+/** Errors within a stream have no response of their own; some servers give the status as their `code`. */
+function statusOf(error: unknown): number | undefined {
+  const found = [readProperty(error, 'statusCode'), readProperty(error, 'code')];
+  return found.find((each): each is number => typeof each === 'number' && each >= 400 && each < 600);
+}
+
+/** How long the provider asks to wait, in ms; `undefined` when it does not say. */
+export function askedWait(error: unknown, clock: Clock): number | undefined {
+  for (const each of chainOf(error)) {
+    const headers = readProperty(each, 'responseHeaders');
+    const ms = numberOf(readProperty(headers, 'retry-after-ms'));
+    if (ms !== undefined) return ms;
+    const after = readProperty(headers, 'retry-after');
+    const seconds = numberOf(after);
+    if (seconds !== undefined) return seconds * 1_000;
+    const date = typeof after === 'string' ? Date.parse(after) : Number.NaN;
+    if (!Number.isNaN(date)) return Math.max(0, date - clock.now());
+  }
+  return undefined;
+}
+
+function numberOf(header: unknown): number | undefined {
+  return typeof header === 'string' && /^\s*\d+(\.\d+)?\s*$/.test(header) ? Number(header) : undefined;
+}
+
+/** An error and its causes, outermost first. */
+function chainOf(error: unknown): unknown[] {
+  const chain: unknown[] = [];
+  for (let each = error; each !== undefined && each !== null && chain.length < MAX_CHAIN; ) {
+    chain.push(each);
+    each = readProperty(each, 'cause');
+  }
+  return chain;
+}

@@ -9,7 +9,9 @@ export interface Block {
 
 /** All ```ts blocks of README.md and the docs. */
 export function codeBlocks(root: string): Block[] {
-  const pages = ['README.md', ...globSync('docs/**/*.md', { cwd: root })].map((page) => page.replaceAll('\\', '/')).sort();
+  const pages = ['README.md', ...globSync('docs/**/*.md', { cwd: root })]
+    .map((page) => page.replaceAll('\\', '/'))
+    .sort();
   return pages.flatMap((page) => blocksOf(page, readFileSync(`${root}/${page}`, 'utf8')));
 }
 

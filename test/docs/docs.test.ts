@@ -31,17 +31,24 @@ describe('the docs', () => {
   test('every code block compiles', () => {
     const config = { extends: '../../tsconfig.json', include: ['**/*.ts'], compilerOptions: { noEmit: true } };
     writeFileSync(`${work}/tsconfig.json`, JSON.stringify(config));
-    const { stdout } = spawnSync(process.execPath, [`${root}/node_modules/typescript/bin/tsc`, '-p', `${work}/tsconfig.json`], {
-      encoding: 'utf8',
-    });
+    const { stdout } = spawnSync(
+      process.execPath,
+      [`${root}/node_modules/typescript/bin/tsc`, '-p', `${work}/tsconfig.json`],
+      {
+        encoding: 'utf8',
+      },
+    );
     expect(stdout).toBe('');
   });
 
-  test.each(blocks.map(({ at }, index) => [at, index] as const))('the code block at %s runs to its end', async (_, index) => {
-    const { code, stderr } = await run(index);
-    expect(stderr).toBe('');
-    expect(code).toBe(0);
-  });
+  test.each(blocks.map(({ at }, index) => [at, index] as const))(
+    'the code block at %s runs to its end',
+    async (_, index) => {
+      const { code, stderr } = await run(index);
+      expect(stderr).toBe('');
+      expect(code).toBe(0);
+    },
+  );
 
   test('the README’s first example, killed in the middle, goes on where it was and sends no mail twice', async () => {
     const index = blocks.findIndex(({ at }) => at.startsWith('README.md'));
@@ -55,19 +62,35 @@ describe('the docs', () => {
     expect(turns).toEqual(['turn 1', 'turn 2', 'turn 2', 'turn 3', 'turn 4']);
   });
 
+  test('every error code is explained, and no other', () => {
+    const source = readFileSync(`${root}/src/run/errors.ts`, 'utf8');
+    const codes = [...source.matchAll(/readonly code = '([A-Z_]+)'/g)].map((match) => match[1]);
+    const rows = [...readFileSync(`${root}/docs/errors.md`, 'utf8').matchAll(/^\| `([A-Z_]+)` \|/gm)].map(
+      (match) => match[1],
+    );
+    expect(rows.toSorted()).toEqual(codes.toSorted());
+  });
+
   test('every page that another links to exists', () => {
     const pages = ['README.md', ...new Set(blocks.map(({ at }) => at.replace(/:\d+$/, '')))];
     const missing = pages.flatMap((page) => {
       const folder = page.includes('/') ? `${page.slice(0, page.lastIndexOf('/'))}/` : '';
-      const targets = [...readFileSync(`${root}/${page}`, 'utf8').matchAll(/\]\((?!https?:)([^)#]+)/g)].map((match) => match[1]);
-      return targets.filter((target) => !existsSync(`${root}/${folder}${target}`)).map((target) => `${page} -> ${target}`);
+      const targets = [...readFileSync(`${root}/${page}`, 'utf8').matchAll(/\]\((?!https?:)([^)#]+)/g)].map(
+        (match) => match[1],
+      );
+      return targets
+        .filter((target) => !existsSync(`${root}/${folder}${target}`))
+        .map((target) => `${page} -> ${target}`);
     });
     expect(missing).toEqual([]);
   });
 });
 
 /** Runs a block in a process of its own; with `killAt` it is killed once its log of model turns says so. */
-function run(index: number, killAt?: string): Promise<{ code: number | null; signal: string | null; stdout: string; stderr: string }> {
+function run(
+  index: number,
+  killAt?: string,
+): Promise<{ code: number | null; signal: string | null; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, ['block.ts'], {
     cwd: `${work}/${index}`,
     env: { ...process.env, ...(killAt ? { HANG_AT: killAt } : {}) },

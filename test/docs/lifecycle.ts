@@ -66,7 +66,8 @@ function diagram(parent: ChartNode, indent: string): string[] {
     }
   }
   for (const node of Object.values(parent.states)) {
-    for (const [target, labels] of arrows(node)) lines.push(`${indent}${nameOf(node)} --> ${target}: ${labels.join(', ')}`);
+    for (const [target, labels] of arrows(node))
+      lines.push(`${indent}${nameOf(node)} --> ${target}: ${labels.join(', ')}`);
     if (node.type === 'final') lines.push(`${indent}${nameOf(node)} --> [*]`);
   }
   return lines;

@@ -13,6 +13,9 @@ export class PromiseWatch {
   /** The most finished steps that were not stored yet when a tool of the same run started. */
   mostUnsaved = 0;
   tools = 0;
+  stepsStored = 0;
+  /** When the first step of each run was stored here, as `performance.now()` has it. */
+  readonly firstStored = new Map<string, number>();
 
   stepDone(runId: string, iteration: number): void {
     this.#finished.set(runId, iteration);
@@ -22,6 +25,11 @@ export class PromiseWatch {
     this.tools += 1;
     const unsaved = (this.#finished.get(runId) ?? 0) - (this.#stored.get(runId) ?? 0);
     this.mostUnsaved = Math.max(this.mostUnsaved, unsaved);
+  }
+
+  #countStored(runId: string): void {
+    this.stepsStored += 1;
+    if (!this.firstStored.has(runId)) this.firstStored.set(runId, performance.now());
   }
 
   /** The store, reporting what has landed. */
@@ -35,6 +43,7 @@ export class PromiseWatch {
       append: async (delta, options) => {
         await store.append(delta, options);
         this.#stored.set(delta.runId, delta.head.iteration);
+        if (delta.messages.length > 0) this.#countStored(delta.runId);
       },
       delete: async (runId, options) => {
         await store.delete(runId, options);

@@ -1,5 +1,7 @@
 // npm run bench [-- --quick] [-- --json]: Pawl as it is built, against the floor, on this machine.
 import { parseArgs } from 'node:util';
+import { manyRunsRows } from './many-runs.ts';
+import { processRows } from './processes.ts';
 import { type Broken, machine, type Part, print, type Report, type Row } from './report.ts';
 import { stepRows } from './steps.ts';
 
@@ -7,7 +9,11 @@ const { values: flags } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
 });
 
-const parts: readonly [string, (isQuick: boolean) => Promise<Part>][] = [['durable steps', stepRows]];
+const parts: readonly [string, (isQuick: boolean) => Promise<Part>][] = [
+  ['durable steps', stepRows],
+  ['many runs', manyRunsRows],
+  ['processes', processRows],
+];
 
 const rows: Row[] = [];
 const broken: Broken[] = [];

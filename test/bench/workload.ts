@@ -69,6 +69,15 @@ export function askingModel(steps: number): Model {
   };
 }
 
+/** A model that asks `steps` times, and after that never answers. */
+export function hangingAfter(steps: number): Model {
+  const model = askingModel(steps);
+  return {
+    ...model,
+    doStream: (options) => ((options.prompt.length - 2) / 2 < steps ? model.doStream(options) : new Promise(() => {})),
+  };
+}
+
 type StreamPart = Awaited<ReturnType<Model['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never;
 
 function callParts(step: number): StreamPart[] {

@@ -115,7 +115,7 @@ function newFolder(): string {
 
 /** A process in the middle of the run; stopped within a call, so that it stays there, which is no death. */
 async function workingOwner(folder: string, options: Pick<Job, 'leaseMs' | 'lies'> = {}): Promise<ChildProcess> {
-  const failpoint = { name: 'within a call with effect idempotent', nth: 1, signal: 'SIGSTOP' } as const;
+  const failpoint = { name: 'within a call with effect idempotent', nth: 2, signal: 'SIGSTOP' } as const;
   const owner = startWorker({ folder, runId, agent: 'twelve-tools', failpoint, ...options });
   onTestFinished(() => void owner.kill('SIGKILL'));
   while (!isStopped(owner)) await sleep(5);

@@ -1,0 +1,118 @@
+import { join } from 'node:path';
+import { Floor } from './floor.ts';
+import { inFolder, measured, median } from './measure.ts';
+import { unsavedSteps } from './promise-watch.ts';
+import { amount, type Broken, type Part, type Row } from './report.ts';
+import { askingModel, type Bench, bench, checkEnded, hangingAfter } from './workload.ts';
+
+const STEPS = 10;
+const HALF = STEPS / 2;
+
+/** Many runs at once in one process, and many that were interrupted, taken up again. */
+export async function manyRunsRows(isQuick: boolean): Promise<Part> {
+  const runs = isQuick ? 200 : 1_000;
+  const repetitions = isQuick ? 2 : 5;
+  const ratios: number[] = [];
+  const ours: number[] = [];
+  const recoveries: Recovery[] = [];
+  let mostUnsaved = 0;
+  for (let repetition = 0; repetition <= repetitions; repetition++) {
+    const floor = await floorRate(runs * STEPS);
+    const { rate, unsaved } = await ourRate(runs);
+    mostUnsaved = Math.max(mostUnsaved, unsaved);
+    // The first time warms up.
+    if (repetition === 0) continue;
+    ratios.push(rate / floor);
+    ours.push(rate);
+    recoveries.push(await recovery(runs));
+  }
+  const note = `${amount(median(ours), 'steps/s')}, the floor one commit a step`;
+  const throughput: Row = {
+    what: `throughput, ${runs} runs of ${STEPS} steps at once`,
+    value: median(ratios),
+    unit: 'x',
+    budget: 1.2,
+    isFloor: true,
+    note,
+  };
+  const scale = runs / 1_000;
+  return {
+    rows: [
+      throughput,
+      recoveryRow(`${runs} interrupted runs: all continued`, { recoveries, key: 'continuedMs', budget: 1_500 * scale }),
+      recoveryRow(`${runs} interrupted runs: all done`, { recoveries, key: 'doneMs', budget: 4_000 * scale }),
+    ],
+    broken: [...unsavedSteps(mostUnsaved), ...recoveries.flatMap((each) => each.broken)],
+  };
+}
+
+function recoveryRow(
+  what: string,
+  { recoveries, key, budget }: { recoveries: readonly Recovery[]; key: 'continuedMs' | 'doneMs'; budget: number },
+): Row {
+  const note =
+    key === 'doneMs' ? `each had ${HALF} of ${STEPS} steps left` : 'each has recorded one more step since the boot';
+  return { what, value: median(recoveries.map((each) => each[key])), unit: 'ms', budget, note };
+}
+
+function floorRate(steps: number): Promise<number> {
+  return inFolder(async (folder) => {
+    const floor = new Floor(join(folder, 'floor.db'));
+    const { wallMs } = await measured(() => floor.run(steps, 1));
+    floor.close();
+    return (1_000 * steps) / wallMs;
+  });
+}
+
+function ourRate(runs: number): Promise<{ rate: number; unsaved: number }> {
+  return inFolder(async (folder) => {
+    const { run, close, watch } = bench({ path: join(folder, 'pawl.db'), steps: STEPS });
+    const { wallMs } = await measured(async () => {
+      const results = await Promise.all(Array.from({ length: runs }, () => run()));
+      for (const result of results) checkEnded(result, STEPS);
+    });
+    await close();
+    return { rate: (1_000 * runs * STEPS) / wallMs, unsaved: watch.mostUnsaved };
+  });
+}
+
+interface Recovery {
+  /** Until each run had recorded a step in the new executor, ms. */
+  readonly continuedMs: number;
+  readonly doneMs: number;
+  readonly broken: readonly Broken[];
+}
+
+/** Runs that were left halfway, taken up by an executor that knows nothing of them. */
+function recovery(runs: number): Promise<Recovery> {
+  return inFolder(async (folder) => {
+    const path = join(folder, 'pawl.db');
+    await leaveHalfway(bench({ path, steps: STEPS, model: hangingAfter(HALF) }), runs);
+
+    const startedAt = performance.now();
+    const next = bench({ path, steps: STEPS, model: askingModel(STEPS) });
+    const { resumed } = await next.executor.recover({ concurrency: runs });
+    const results = await Promise.all(resumed.map(({ runId }) => next.executor.get(runId)?.result));
+    const doneMs = performance.now() - startedAt;
+    const continuedMs = Math.max(...next.watch.firstStored.values()) - startedAt;
+    await next.close();
+
+    const ended = results.filter((result) => result?.status === 'ok').length;
+    const again = next.watch.tools - runs * HALF;
+    const broken: Broken[] = [];
+    if (ended !== runs) broken.push({ promise: 'all interrupted runs end well', seen: `${ended} of ${runs}` });
+    if (again > 0) broken.push({ promise: 'no recorded call runs again', seen: `${again} calls ran again` });
+    return { continuedMs, doneMs, broken };
+  });
+}
+
+/** Starts runs that come to wait for their model after half of their steps, and leaves them there. */
+async function leaveHalfway({ run, executor, watch, close }: Bench, runs: number): Promise<void> {
+  const results = Array.from({ length: runs }, () => run());
+  while (watch.tools < runs * HALF || watch.stepsStored < runs * HALF) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  await executor.shutdown();
+  await Promise.all(results);
+  await close();
+}

@@ -1,0 +1,74 @@
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { inFolder, median } from './measure.ts';
+import type { Part, Row } from './report.ts';
+import { bench, hangingAfter } from './workload.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const idleWorker = fileURLToPath(new URL('./idle-worker.ts', import.meta.url));
+const resumeWorker = fileURLToPath(new URL('./resume-worker.ts', import.meta.url));
+
+/** What can only be seen in processes of their own: memory, the time to import, the time to go on after a start. */
+export async function processRows(isQuick: boolean): Promise<Part> {
+  const rows = [await resumeRow(isQuick ? 3 : 9), idleRow(isQuick ? 2_000 : 10_000), importRow(isQuick ? 7 : 21)];
+  return { rows, broken: [] };
+}
+
+/** From the start of a process to its first model call, in a run that has 1,000 steps behind it. */
+function resumeRow(repetitions: number): Promise<Row> {
+  const steps = 1_000;
+  return inFolder(async (folder) => {
+    const path = join(folder, 'pawl.db');
+    const { executor, run, watch, close } = bench({ path, steps: steps + 1, model: hangingAfter(steps) });
+    const result = run('long-run');
+    while (watch.stepsStored < steps) await new Promise((resolve) => setTimeout(resolve, 10));
+    await executor.shutdown();
+    await result;
+    await close();
+    const times = Array.from({ length: repetitions }, (_, i) => {
+      const copy = join(folder, String(i));
+      mkdirSync(copy);
+      copyFileSync(path, join(copy, 'pawl.db'));
+      return Number(node(resumeWorker, join(copy, 'pawl.db')));
+    });
+    const note = `to its next model call; starting Node takes ${median(starts(repetitions)).toFixed(0)} ms of it`;
+    return { what: `resume from process start, N=${steps}`, value: median(times), unit: 'ms', budget: 250, note };
+  });
+}
+
+function idleRow(runs: number): Row {
+  const bytes = Number(node('--expose-gc', idleWorker, String(runs)));
+  const note = 'heap of a run that waits for its model';
+  return { what: `${runs} idle runs, each`, value: bytes / 1_000, unit: 'KB', budget: 10, note };
+}
+
+/** The built package, as a user imports it. */
+function importRow(repetitions: number): Row {
+  const times: number[] = [];
+  const bare: number[] = [];
+  for (let i = 0; i < repetitions; i++) {
+    bare.push(...starts(1));
+    const startedAt = performance.now();
+    node('--input-type=module', '--eval', "import 'pawl'");
+    times.push(performance.now() - startedAt);
+  }
+  const value = median(times) - median(bare);
+  const note = `more than the ${median(bare).toFixed(0)} ms of node -e 0`;
+  return { what: 'importing the package', value, unit: 'ms', budget: 30, note };
+}
+
+function starts(times: number): number[] {
+  return Array.from({ length: times }, () => {
+    const startedAt = performance.now();
+    node('-e', '0');
+    return performance.now() - startedAt;
+  });
+}
+
+function node(...args: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`node ${args.join(' ')} failed: ${stderr}`);
+  return stdout.trim();
+}

@@ -64,7 +64,7 @@ test(`${RUNS} runs shut down at random moments, and again while they drain, all 
         for (const [key, count] of effects) expect([key, count]).toEqual([key, 1]);
       },
     ),
-    { numRuns: 8 },
+    { numRuns: 4 },
   );
 }, 60_000);
 

@@ -1,4 +1,4 @@
-import { memoryStore } from 'pawl';
+import { createCheckpointerFactory, memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
@@ -28,6 +28,23 @@ describe('a host that leaves the state which invoked the run', () => {
     expect(await onlyRecord(store)).toMatchObject({ iteration: 2, attempts: 0 });
     const next = hostOf({ tools, checkpoints: store });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 3 });
+  });
+
+  test('leaves it with its newest state, past the throttle', async () => {
+    const store = memoryStore();
+    const checkpointer = createCheckpointerFactory(store, { throttleMs: 3_600_000 });
+    const parts = hostOf({
+      script: [callTool('look', { n: 1 }), callTool('look', { n: 2 }), hang()],
+      tools,
+      ports: { checkpointer },
+    });
+    const host = startHost(hostMachine(parts.executor, parts.agent));
+    await until(() => parts.model.calls.length === 3);
+    expect((await onlyRecord(store)).iteration).toBe(0);
+    const handle = parts.executor.get('r');
+    host.send({ type: 'leave' });
+    await handle?.result;
+    expect(await onlyRecord(store)).toMatchObject({ iteration: 2, attempts: 0 });
   });
 
   test('aborts the model call that was under way', async () => {

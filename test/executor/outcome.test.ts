@@ -139,22 +139,24 @@ describe('the outcome of a run', () => {
 
   test('is announced by nobody who lost the run: status interrupted, code LEASE_LOST, the record untouched (recovery 3)', async () => {
     const delivered: unknown[] = [];
+    const looked: unknown[] = [];
     const lost = () => Promise.reject(new LeaseLostError('taken'));
     let isTaken = false;
     const second = () => {
       isTaken = true;
-      return callTool('look');
+      return callTool('look', { n: 2 });
     };
     const store = watchedStore({ before: (call) => isWrite(call) && isTaken && lost() });
     const host = hostOf({
-      script: [callTool('look'), second, reply('x')],
-      tools,
+      script: [callTool('look', { n: 1 }), second, ...[3, 4, 5, 6].map((n) => callTool('look', { n })), reply('x')],
+      tools: [toolOf('look', 'read', ({ n }) => void looked.push(n))],
       checkpoints: store,
       onOutcome: (outcome) => void delivered.push(outcome),
     });
     const result = await host.run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
     expect(delivered).toEqual([]);
+    expect(looked).toEqual([1, 2]);
     expect(store.methods).not.toContain('delete');
     expect((await onlyRecord(store)).iteration).toBe(1);
   });

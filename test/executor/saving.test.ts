@@ -101,6 +101,28 @@ describe('while the store fails', () => {
     expect(await store.load('r')).toBeNull();
   });
 
+  test('the bound counts steps in a row: a save that lands in between begins it anew (checkpoint 21)', async () => {
+    const { state, store, host } = fragile([
+      ...steps(6),
+      () => {
+        state.isDown = false;
+        return callTool('look', { n: 6 });
+      },
+      async () => {
+        await until(async () => (await store.load('r'))?.iteration === 7);
+        state.isDown = true;
+        return callTool('look', { n: 7 });
+      },
+      ...steps(6).map((_, n) => callTool('look', { n: 8 + n })),
+      () => {
+        state.isDown = false;
+        return reply('end');
+      },
+    ]);
+    expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 15 });
+    expect(await store.load('r')).toBeNull();
+  });
+
   test('everything is in the store once it is back (checkpoint 21)', async () => {
     const { clock, state, store, host } = fragile([...steps(5), () => new Promise(() => {})]);
     void host.run({ runId: 'r' });

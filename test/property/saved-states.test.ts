@@ -44,7 +44,7 @@ const turns = async (count: number) => {
   for (let turn = 0; turn < count * 3; turn++) await Promise.resolve();
 };
 
-const RUNS = 600;
+const RUNS = 400;
 
 test(`at each of the saves of ${RUNS} random runs the record parses and its transcript is whole (executor 17)`, async () => {
   let saves = 0;

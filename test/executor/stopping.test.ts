@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { memoryStore, ShutdownError } from 'pawl';
+import { createCheckpointerFactory, memoryStore, ShutdownError } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
@@ -186,6 +186,17 @@ describe('shutdown', () => {
     store.log.length = 0;
     expect(await host.run({ runId: 'c' })).toMatchObject({ status: 'error', error: { code: 'ERR_SHUTDOWN' } });
     expect(store.log).toEqual([]);
+  });
+
+  test('flushes the newest state past the throttle (finalize 3)', async () => {
+    const store = memoryStore();
+    const checkpointer = createCheckpointerFactory(store, { throttleMs: 3_600_000 });
+    const host = hostOf({ script: [callTool('look'), hang()], tools, ports: { checkpointer } });
+    await host.start({ runId: 'r' });
+    await until(() => host.model.calls.length === 2);
+    expect((await onlyRecord(store)).iteration).toBe(0);
+    await host.executor.shutdown();
+    expect(await onlyRecord(store)).toMatchObject({ iteration: 1, attempts: 0 });
   });
 
   test('ends after drainMs though a store hangs, and says which runs were not left in good order', async () => {

@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { codeBlocks } from './blocks.ts';
 import { lifecyclePage } from './lifecycle.ts';
+import { referencePage } from './reference.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 // Inside the package, so that `import 'pawl'` means the package itself.
@@ -24,6 +25,16 @@ afterAll(() => rmSync(work, { recursive: true, force: true }));
 describe('the docs', () => {
   test('the page about the life of a run says what the machines say today', () => {
     expect(readFileSync(`${root}/docs/run-lifecycle.md`, 'utf8'), 'run `npm run docs`').toBe(lifecyclePage());
+  });
+
+  test('the reference says what the docstrings say today', () => {
+    expect(readFileSync(`${root}/docs/reference.md`, 'utf8'), 'run `npm run docs`').toBe(referencePage(root));
+  });
+
+  test('llms.txt names every page', () => {
+    const index = readFileSync(`${root}/docs/llms.txt`, 'utf8');
+    const pages = globSync('docs/*.md', { cwd: root }).map((page) => page.replaceAll('\\', '/').replace('docs/', ''));
+    expect(pages.filter((page) => !index.includes(`(${page})`))).toEqual([]);
   });
 
   test('there are code blocks to check', () => expect(blocks.length).toBeGreaterThan(3));

@@ -1,5 +1,9 @@
 // Writes the generated pages: `npm run docs`.
 import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { lifecyclePage } from './lifecycle.ts';
+import { referencePage } from './reference.ts';
 
-writeFileSync(new URL('../../docs/run-lifecycle.md', import.meta.url), lifecyclePage());
+const root = fileURLToPath(new URL('../..', import.meta.url));
+writeFileSync(`${root}/docs/run-lifecycle.md`, lifecyclePage());
+writeFileSync(`${root}/docs/reference.md`, referencePage(root));

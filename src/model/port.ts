@@ -1,27 +1,34 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { readProperty, toErrorData } from '../run/error-data.ts';
-import { ModelError, UnknownTierError } from '../run/errors.ts';
+import { UnknownTierError, UnsupportedError } from '../run/errors.ts';
+import { adapted, type OlderModel } from './adapt.ts';
 
 /** A language model: any AI SDK model of specification v4, from whichever provider package. */
 export type Model = LanguageModelV4;
 
 /**
- * Which model serves which tier: a record by tier name, or a function (`undefined` = no such tier).
+ * Which model serves which tier: a record by tier name, or a function (`undefined` = no such tier). Models of the
+ * specifications v3 and v2 are adapted.
  * @example { fast: anthropic('claude-haiku'), deep: anthropic('claude-opus') }
  */
-export type Models = { readonly [tier: string]: Model } | ((tier: string) => Model | undefined);
+export type Models =
+  | { readonly [tier: string]: Model | OlderModel }
+  | ((tier: string) => Model | OlderModel | undefined);
 
 /**
- * The model that serves a tier.
+ * The model that serves a tier; one of spec v3 or v2 comes adapted.
  * @throws {UnknownTierError} when there is none, or looking it up threw; the message lists the tiers there are
- * @throws {ModelError} when what stands under the tier is not a model of spec v4
+ * @throws {UnsupportedError} when what stands under the tier is no model, or of another specification
  */
 export function modelFor(models: Models, tier: string): Model {
   const found = lookUp(models, tier);
   if (found === undefined || found === null)
     throw new UnknownTierError(`no model serves tier "${tier}"; ${known(models)}`);
-  if (isModel(found)) return found;
-  throw new ModelError(`what serves tier "${tier}" is not a language model of spec v4 but ${describe(found)}`);
+  if (isOf(['v4'], found)) return found as Model;
+  if (isOf(['v3', 'v2'], found)) return adapted(found as OlderModel);
+  throw new UnsupportedError(
+    `what serves tier "${tier}" is not a language model of spec v4, v3 or v2 but ${describe(found)}`,
+  );
 }
 
 function lookUp(models: Models, tier: string): unknown {
@@ -41,15 +48,16 @@ function known(models: Models): string {
   return tiers.length > 0 ? `known tiers: ${tiers.join(', ')}` : 'there are no tiers';
 }
 
-function isModel(value: unknown): value is Model {
-  return readProperty(value, 'specificationVersion') === 'v4' && typeof readProperty(value, 'doStream') === 'function';
+function isOf(versions: readonly unknown[], value: unknown): boolean {
+  const version = readProperty(value, 'specificationVersion');
+  return versions.includes(version) && typeof readProperty(value, 'doStream') === 'function';
 }
 
 function describe(value: unknown): string {
   const version = readProperty(value, 'specificationVersion');
   const isFunction = typeof readProperty(value, 'doStream') === 'function';
-  if (version === 'v4') return 'an object of spec v4 without doStream';
-  if (typeof version === 'string') return `a model of spec ${version}; use a provider package of AI SDK 7 or later`;
+  if (typeof version === 'string' && !isFunction) return `an object of spec ${version} without doStream`;
+  if (typeof version === 'string') return `a model of spec ${version}; use a provider package of AI SDK 5, 6 or 7`;
   if (isFunction) return 'an object with doStream but without specificationVersion';
   if (typeof readProperty(value, 'then') === 'function') return 'a promise; await it before the executor is made';
   return typeof value === 'string'

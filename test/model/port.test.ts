@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Models, modelFor } from '../../src/model/port.ts';
-import { ModelError, UnknownTierError } from '../../src/run/errors.ts';
+import { UnknownTierError, UnsupportedError } from '../../src/run/errors.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 
 const model = scriptedModel([]);
@@ -48,15 +48,27 @@ describe('the model of a tier', () => {
   });
 
   test.for([
-    ['a model of spec v3', { specificationVersion: 'v3', doStream() {} }, /a model of spec v3/],
+    [
+      'a model of spec v1',
+      { specificationVersion: 'v1', doStream() {} },
+      /of spec v4, v3 or v2 but a model of spec v1/,
+    ],
+    [
+      'a model of spec v5',
+      { specificationVersion: 'v5', doStream() {} },
+      /a model of spec v5; use .* AI SDK 5, 6 or 7/,
+    ],
     ['a name', 'openai/gpt', /the string "openai\/gpt"/],
     ['a promise', Promise.resolve(model), /a promise/],
     ['a model without doStream', { specificationVersion: 'v4' }, /without doStream/],
     ['a model without a version', { doStream() {} }, /without specificationVersion/],
     ['a number', 7, /a value of type number/],
-  ] as const)('that is %s is a ModelError which says so', ([, found, message]) => {
-    const error = errorOf({ fast: found });
-    expect(error).toBeInstanceOf(ModelError);
-    expect(error.message).toMatch(message);
-  });
+  ] as const)(
+    'that is %s is an UnsupportedError which says so: a wrong configuration is no failed call',
+    ([, found, message]) => {
+      const error = errorOf({ fast: found });
+      expect(error).toBeInstanceOf(UnsupportedError);
+      expect(error.message).toMatch(message);
+    },
+  );
 });

@@ -91,15 +91,19 @@ async function finish(
   return new ReadyOutput(await (tool.toModelOutput as ToModelOutput).call(tool, { toolCallId, input, output }));
 }
 
+/** A tool that yields without ever waiting would keep its own time limit from being noticed. */
+const VALUES_PER_TURN = 64;
+
 /** What a tool yields before its last value is progress. Nobody draws from it any more once the call has ended. */
 async function lastOf(values: AsyncIterable<unknown>, context: ToolContext): Promise<unknown> {
   const { signal } = context;
   let last: unknown;
-  let isFirst = true;
+  let count = 0;
   for await (const value of values) {
-    if (!isFirst) context.progress(last);
-    isFirst = false;
+    if (count > 0) context.progress(last);
+    count += 1;
     last = value;
+    if (count % VALUES_PER_TURN === 0) await new Promise<void>((resolve) => setImmediate(resolve));
     if (signal.aborted) break;
   }
   return last;

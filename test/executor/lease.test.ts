@@ -46,13 +46,13 @@ describe('the claim of a run', () => {
     }
   });
 
-  test('that is refused at its renewal ends the run here as interrupted, LEASE_LOST: nothing is written or announced (recovery 3)', async () => {
+  test('that is refused at its renewal ends the run here at once, as interrupted, LEASE_LOST: nothing is written or announced (recovery 3)', async () => {
     const { clock, inner, store, run, delivered } = await working(
       ({ method }) => method === 'renew' && Promise.reject(new LeaseLostError('taken')),
     );
     const before = await onlyRecord(inner);
     store.log.length = 0;
-    await clock.advance(LEASE);
+    await clock.advance(LEASE / 3);
     expect(await run.result).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
     expect(store.methods.filter((name) => name !== 'renew')).toEqual([]);
     expect(delivered).toEqual([]);

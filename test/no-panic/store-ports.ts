@@ -1,0 +1,193 @@
+import { type Checkpointer, type CheckpointStore, type ExecutorOptions, memoryStore } from 'pawl';
+import { callTool, hang, reply } from 'pawl/testing';
+import { toolOf } from '../fixtures/host.ts';
+import { plainStore } from '../fixtures/watched-store.ts';
+import { type Port, type Scene, throwing } from './scene.ts';
+
+type Method = keyof ReturnType<typeof memoryStore>;
+
+const look = toolOf('look');
+const send = toolOf('send', 'once');
+const script = [callTool('look'), reply('done')];
+
+const storeWith = (method: Method, act: () => never) => ({ ...memoryStore(), [method]: act });
+const working = (checkpoints: CheckpointStore, options: Partial<ExecutorOptions> = {}): Scene => ({
+  options: { checkpoints, ...options },
+  script,
+  tools: [look],
+});
+
+/** What is asked for before a run is accepted, and whose answer is needed: the run is refused. */
+const refused = { hangs: 'PORT_TIMEOUT', else: 'RUN_PANIC' } as const;
+const ok = { else: 'ok' } as const;
+
+const storePorts: readonly Port[] = [
+  { name: 'store.save', scene: (act) => working(storeWith('save', act)), ends: ok },
+  { name: 'store.save, four methods', scene: (act) => working({ ...plainStore(), save: act }), ends: ok },
+  {
+    name: 'store.save, requireDurable',
+    scene: (act) => working(storeWith('save', act), { requireDurable: true }),
+    ends: { 'gives what has a throwing toJSON': 'ok', else: 'NOT_DURABLE' },
+  },
+  { name: 'store.append', scene: (act) => working(storeWith('append', act)), ends: ok },
+  {
+    name: 'store.append, before a once call, then fail',
+    scene: (act) => ({
+      // biome-ignore lint/suspicious/noThenProperty: the policy's word
+      ...working(storeWith('append', act), { onSaveError: { then: 'fail' } }),
+      script: [callTool('send'), reply('done')],
+      tools: [send],
+    }),
+    ends: { 'gives what has a throwing toJSON': 'ok', hangs: 'PORT_TIMEOUT', else: 'RUN_PANIC' },
+  },
+  {
+    name: 'store.append, before a once call, then wait',
+    scene: (act) => ({
+      ...working(storeWith('append', act), { defaults: { maxRuntimeMs: 80, portMs: 20, finalizeMs: 40 } }),
+      script: [callTool('send'), reply('done')],
+      tools: [send],
+    }),
+    ends: { 'gives what has a throwing toJSON': 'ok', else: 'DEADLINE_EXCEEDED' },
+  },
+  {
+    name: 'store.load',
+    scene: (act) => working(storeWith('load', act)),
+    ends: refused,
+  },
+  { name: 'store.delete', scene: (act) => working(storeWith('delete', act)), ends: ok },
+  {
+    name: 'store.claim',
+    scene: (act) => working(storeWith('claim', act)),
+    ends: { ...refused, 'gives what has a throwing toJSON': ['ok', 'RUN_PANIC', 'LEASE_LOST'] },
+  },
+  {
+    name: 'store.renew',
+    scene: (act) => ({
+      ...working(storeWith('renew', act), { defaults: { leaseMs: 60, portMs: 20, firstChunkMs: 300, finalizeMs: 40 } }),
+      script: [hang(), hang(), hang()],
+    }),
+    ends: { 'gives what has a throwing toJSON': 'MODEL_STALLED', else: 'LEASE_LOST' },
+  },
+  {
+    name: 'store.release, at a shutdown',
+    scene: (act) => ({
+      ...working(storeWith('release', act)),
+      script: [hang()],
+      during: (_, executor) => void executor.shutdown({ drainMs: 200 }),
+    }),
+    ends: { else: 'ERR_SHUTDOWN' },
+  },
+  {
+    name: 'store.release, of a run that is not recorded',
+    scene: (act) => ({
+      ...working(memoryStore()),
+      options: { ports: { checkpointer: { begin: async () => null, store: storeWith('release', act) } } },
+    }),
+    ends: ok,
+  },
+  {
+    name: 'store.release, of a refused run',
+    scene: (act) => ({ ...working(storeWith('release', act)), tools: ['unknown'] }),
+    ends: { else: 'UNKNOWN_TOOL' },
+  },
+  { name: 'store.keepOutcome', scene: (act) => working(storeWith('keepOutcome', act)), ends: ok },
+  {
+    name: 'store.outcome',
+    scene: (act) => working(storeWith('outcome', act)),
+    ends: { ...refused, 'gives what has a throwing toJSON': ['ok', 'RUN_PANIC', 'CHECKPOINT_CORRUPT'] },
+  },
+  {
+    name: 'store.listInterrupted',
+    scene: (act) => ({
+      ...working(storeWith('listInterrupted', act)),
+      after: (executor) => Promise.allSettled([executor.list(), executor.recover()]),
+    }),
+    ends: ok,
+  },
+];
+
+/** Of a loaded record the properties may be bad to read as well. */
+const loadedPorts: readonly Port[] = [
+  {
+    name: 'a getter in a loaded record',
+    scene: (act) =>
+      working({ ...memoryStore(), load: async () => Object.defineProperty({}, 'meta', { get: act }) as never }),
+    failures: throwing,
+    ends: { else: ['RUN_PANIC', 'CHECKPOINT_CORRUPT'] },
+  },
+];
+
+type Bad = 'save' | 'complete' | 'fail';
+const handle = (method: Bad | undefined, act: () => never): Checkpointer => {
+  const good = { save: async () => {}, complete: async () => {}, fail: async () => {} };
+  return method ? { ...good, [method]: act } : Object.defineProperty({ ...good }, 'durable', { get: act });
+};
+const begun = (checkpointer: Checkpointer): Partial<ExecutorOptions> => ({
+  ports: { checkpointer: { begin: async () => checkpointer } },
+});
+const failing = [() => ({ type: 'fail' as const, error: new Error('model down') })];
+
+const checkpointerPorts: readonly Port[] = [
+  {
+    name: 'factory.begin',
+    scene: (act) => ({ options: { ports: { checkpointer: { begin: act } } } }),
+    ends: { 'gives what has a throwing toJSON': ['ok', 'RUN_PANIC'], else: 'ok' },
+  },
+  {
+    name: 'checkpointer.save, from a factory',
+    scene: (act) => ({ options: begun(handle('save', act)), script, tools: [look] }),
+    ends: ok,
+  },
+  {
+    name: 'checkpointer.save and fail, from a factory',
+    scene: (act) => ({
+      options: begun({ ...handle('save', () => Promise.reject(new Error('full')) as never), fail: act }),
+      script,
+      tools: [look],
+    }),
+    ends: ok,
+  },
+  {
+    name: 'checkpointer.complete, from a factory',
+    scene: (act) => ({ options: begun(handle('complete', act)) }),
+    ends: ok,
+  },
+  {
+    name: 'checkpointer.fail, from a factory',
+    scene: (act) => ({ options: begun(handle('fail', act)), script: failing }),
+    ends: { else: 'MODEL' },
+  },
+  {
+    name: 'checkpointer.durable, from a factory',
+    scene: (act) => ({ options: begun(handle(undefined, act)) }),
+    failures: throwing,
+    ends: { else: ['ok', 'RUN_PANIC', 'NOT_DURABLE'] },
+  },
+  {
+    name: 'checkpointer.save, handed over',
+    scene: (act) => ({ runOptions: { checkpointer: handle('save', act) }, script, tools: [look] }),
+    isStartOnly: true,
+    ends: ok,
+  },
+  {
+    name: 'checkpointer.complete, handed over',
+    scene: (act) => ({ runOptions: { checkpointer: handle('complete', act) } }),
+    isStartOnly: true,
+    ends: ok,
+  },
+  {
+    name: 'checkpointer.fail, handed over',
+    scene: (act) => ({ runOptions: { checkpointer: handle('fail', act) }, script: failing }),
+    isStartOnly: true,
+    ends: { else: 'MODEL' },
+  },
+  {
+    name: 'checkpointer.durable, handed over',
+    scene: (act) => ({ runOptions: { checkpointer: handle(undefined, act) } }),
+    isStartOnly: true,
+    failures: throwing,
+    ends: { else: ['ok', 'RUN_PANIC', 'NOT_DURABLE'] },
+  },
+];
+
+export const storagePorts = [...storePorts, ...loadedPorts, ...checkpointerPorts];

@@ -25,19 +25,21 @@ export function olderPrompt(prompt: LanguageModelV4Prompt, version: OlderVersion
   return prompt.map((message) =>
     typeof message.content === 'string'
       ? message
-      : { ...message, content: message.content.map((part) => olderPart(part, version)) },
+      : { ...message, content: message.content.flatMap((part) => olderPart(part, version)) },
   );
 }
 
+/** Nothing for a provider's own part: providers of v4 leave out what another one's means as well. */
 function olderPart(part: Part, version: OlderVersion): unknown {
   switch (part.type) {
     case 'file':
       return { ...part, data: fileData(part.data, version), mediaType: fullMediaType(part.mediaType) };
     case 'tool-result':
       return { ...part, output: olderOutput(part.output, version) };
-    case 'reasoning-file':
     case 'custom':
-      throw inexpressible(version, `a ${part.type} part`);
+      return [];
+    case 'reasoning-file':
+      throw inexpressible(version, 'a reasoning-file part');
     default:
       return part;
   }

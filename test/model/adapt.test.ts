@@ -86,13 +86,21 @@ describe.each(['v3', 'v2'] as const)('a model of spec %s', (version) => {
     ],
     ['a file by the invalid URL "no"', { type: 'file', mediaType: 'image/png', data: { type: 'url', url: 'no' } }],
     ['a reasoning-file part', { type: 'reasoning-file', mediaType: 'image/png', data: { type: 'data', data: '' } }],
-    ['a custom part', { type: 'custom', kind: 'acme.block' }],
   ] as const)('cannot be sent %s: a ModelError says so', async ([what, part]) => {
     const message = { role: 'assistant', content: [part] } as never;
     await expect(sentTo(version, [message])).rejects.toMatchObject({
       code: 'MODEL',
       message: `a model of spec ${version} cannot be sent ${what}; use a model of spec v4`,
     });
+  });
+
+  test("is not sent other providers' own parts, as no model of spec v4 is that does not know them (api, messages)", async () => {
+    const content = [
+      { type: 'custom', kind: 'anthropic.message_start' },
+      { type: 'text', text: 'hi' },
+    ];
+    const { prompt } = await sentTo(version, [{ role: 'assistant', content } as never]);
+    expect(prompt).toEqual([{ role: 'assistant', content: [content[1]] }]);
   });
 
   test('is sent tools, signal and limits (api, models)', async () => {

@@ -1,0 +1,152 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { textOf, toolCallsOf } from '../../src/run/message.ts';
+import { type Answer, ask, hastyClock, MINUTE, modelAt, providers, serverOf, wires, write } from './provider-server.ts';
+
+describe.each(providers)('a real server that fails, with the provider package for %s', (provider) => {
+  const { begin, text, args, end } = wires[provider];
+  const whole: Answer = (response) =>
+    response
+      .writeHead(200, { 'content-type': 'text/event-stream' })
+      .end([...begin, ...text('It is Ann.'), ...end].join(''));
+  const cut =
+    (...events: readonly string[]): Answer =>
+    (response) => {
+      write(response, ...begin, ...events);
+      setTimeout(() => response.destroy(), 5);
+    };
+  const ended =
+    (...events: readonly string[]): Answer =>
+    (response) => {
+      write(response, ...begin, ...events);
+      response.end();
+    };
+  const refused =
+    (status: number, headers: object = {}): Answer =>
+    (response) =>
+      response
+        .writeHead(status, { 'content-type': 'application/json', ...headers })
+        .end('{"type":"error","error":{"type":"x","message":"refused"}}');
+
+  test('the whole reply is read (the server itself is sound)', async () => {
+    await using server = await serverOf(whole);
+    const { reply, retries } = await ask(modelAt(provider, server.url));
+    expect(reply && textOf(reply.message)).toBe('It is Ann.');
+    expect([retries, server.requests]).toEqual([[], 1]);
+  });
+
+  test.for([
+    ['the connection is cut before the first byte', ((response: ServerResponse) => response.destroy()) as Answer],
+    ['the connection is cut in the middle of a text', cut(...text('It'))],
+    ['the connection is cut in the middle of tool arguments', cut(...args('{"id":"7'))],
+    ['the connection is cut after tool arguments that look complete', cut(...args('{"id":"7"}'))],
+    ['the connection is cut in the middle of an event', cut(...text('It'), (text('is').at(-1) as string).slice(0, -9))],
+    ['the stream ends in the middle of a text', ended(...text('It'))],
+    ['the stream ends in the middle of tool arguments', ended(...args('{"id":"7'))],
+    ['the stream ends after tool arguments that look complete', ended(...args('{"id":"7"}'))],
+    ['it answers 429', refused(429)],
+    ['it answers 503', refused(503)],
+    ['it answers 529', refused(529)],
+  ] as const)('%s: asked again, and then final; no call is made of it (executor 7, 8)', async ([, answer]) => {
+    await using server = await serverOf(answer, whole);
+    const { reply, retries } = await ask(modelAt(provider, server.url));
+    expect(reply && textOf(reply.message)).toBe('It is Ann.');
+    expect(reply && toolCallsOf(reply.message)).toEqual([]);
+    expect([retries.length, server.requests]).toEqual([1, 2]);
+    await using broken = await serverOf(answer);
+    const { error, reply: none } = await ask(modelAt(provider, broken.url));
+    expect(none).toBeUndefined();
+    expect(error).toMatchObject({ code: 'MODEL', message: expect.stringMatching(/\(after 3 attempts\)$/) });
+    expect(broken.requests).toBe(3);
+  });
+
+  test.for([
+    ['400', refused(400)],
+    ['401', refused(401)],
+    ['413', refused(413)],
+    ['422', refused(422)],
+  ] as const)('it answers %s: final at once (executor 8)', async ([status, answer]) => {
+    await using server = await serverOf(answer, whole);
+    const { error } = await ask(modelAt(provider, server.url));
+    expect(error).toMatchObject({ code: 'MODEL', cause: { statusCode: Number(status) } });
+    expect(server.requests).toBe(1);
+  });
+
+  test('nobody listens: asked again, and then final (executor 8)', async () => {
+    const server = await serverOf(whole);
+    await server[Symbol.asyncDispose]();
+    const { error, retries } = await ask(modelAt(provider, server.url));
+    expect(error).toMatchObject({ code: 'MODEL', message: expect.stringMatching(/ECONNREFUSED.*after 3 attempts/) });
+    expect(retries.length).toBe(2);
+  });
+
+  test('429 with retry-after, then success: the time asked for is waited (executor 8)', async () => {
+    await using server = await serverOf(refused(429, { 'retry-after': '20' }), whole);
+    const before = hastyClock.monotonic();
+    const { reply, retries } = await ask(modelAt(provider, server.url));
+    expect(retries).toMatchObject([
+      { attempt: 2, delayMs: 20_000, error: { message: expect.stringMatching(/refused/) } },
+    ]);
+    expect(hastyClock.monotonic() - before).toBeGreaterThan(19_000);
+    expect(reply && textOf(reply.message)).toBe('It is Ann.');
+  });
+
+  test('429 that asks for two minutes is final at once (executor 8)', async () => {
+    await using server = await serverOf(refused(429, { 'retry-after': '120' }), whole);
+    const { error } = await ask(modelAt(provider, server.url));
+    expect(String(error)).toMatch(/asks to wait 120000 ms/);
+    expect(server.requests).toBe(1);
+  });
+});
+
+const lavish = 5_000_000;
+
+describe.each(providers)(
+  'a real server that falls silent, with the provider package for %s (executor 7)',
+  (provider) => {
+    const { begin, text, args } = wires[provider];
+    const limits = {
+      first: { firstChunkMs: 120_000, chunkGapMs: lavish },
+      gap: { firstChunkMs: lavish, chunkGapMs: 60_000 },
+    };
+    /** After these events, a byte a minute. */
+    const drip =
+      (...events: readonly string[]): Answer =>
+      (response) => {
+        write(response, ...events);
+        const rest = text('this comes much too slowly').join('').repeat(9);
+        let sent = 0;
+        const timer = setInterval(() => response.write(rest[sent++]), MINUTE);
+        response.on('close', () => clearInterval(timer));
+      };
+
+    test.for([
+      ['before the head of its answer', () => {}, 'first'],
+      [
+        'before the first byte',
+        (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders(),
+        'first',
+      ],
+      ['before the first content', (response: ServerResponse) => write(response, ...begin), 'first'],
+      ['but for one byte a minute', drip(), 'first'],
+      ['in the middle of a text', (response: ServerResponse) => write(response, ...begin, ...text('half')), 'gap'],
+      [
+        'in the middle of tool arguments',
+        (response: ServerResponse) => write(response, ...begin, ...args('{"id":')),
+        'gap',
+      ],
+      ['in the middle of a text, but for one byte a minute', drip(...begin, ...text('half')), 'gap'],
+    ] as const)('%s: MODEL_STALLED in time, after retries, and the connection is let go', async ([, answer, limit]) => {
+      await using server = await serverOf(answer as Answer);
+      const { error, retries } = await ask(modelAt(provider, server.url), limits[limit]);
+      const name = limit === 'first' ? '120000 ms (firstChunkMs)' : '60000 ms (chunkGapMs)';
+      expect(error).toMatchObject({
+        code: 'MODEL_STALLED',
+        message: `the model sent nothing for ${name} (after 3 attempts)`,
+      });
+      expect(retries.map((retry) => retry.error.code)).toEqual(['MODEL_STALLED', 'MODEL_STALLED']);
+      expect(server.requests).toBe(3);
+      await server.isLeft();
+    });
+  },
+);

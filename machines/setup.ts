@@ -81,7 +81,12 @@ export const pieces = setup({
       'reply' in answer ? { reply: answer.reply } : { error: answer.error },
     ),
     openStep: assign(({ context }) => (context.reply ? opened(context, context.reply) : {})),
-    recordAnswer: assign(({ context }) => (context.reply ? answered(context, context.reply) : {})),
+    recordAnswer: enqueueActions(({ context, enqueue }) => {
+      if (!context.reply) return;
+      const progress = recordAnswer(context.progress, context.reply);
+      enqueue.assign({ progress, reply: undefined as never });
+      enqueue.emit({ type: 'step.done', progress, tools: [] });
+    }),
     blameToolLoop: assign(({ context }) => {
       const error = toolLoopOf(context.progress.counters, context.limits);
       return error ? { error: toErrorData(error) } : {};
@@ -194,10 +199,6 @@ function callToolOf(call: OpenCall, progress: Progress) {
 
 function opened({ progress, tools }: RunContext, reply: ModelReply): Partial<RunContext> & { reply?: never } {
   return { progress: openStep(progress, reply, tools), reply: undefined as never };
-}
-
-function answered({ progress }: RunContext, reply: ModelReply): Partial<RunContext> {
-  return { progress: recordAnswer(progress, reply), reply: undefined as never };
 }
 
 function adopted(resolution: Resolution): Partial<RunContext> {

@@ -30,7 +30,8 @@ export function progressFor(output: Output, choice: { readonly json: boolean; re
 function plainProgress(output: Output): Progress {
   return {
     begun: ({ runId, isResumed }) => output.say(`${isResumed ? 'resumed' : 'run'} ${oneLine(runId)}`),
-    step: ({ iteration, tools, usage }) => output.say(`step ${iteration}: ${tally(tools)}; ${tokens(usage)} so far`),
+    step: ({ iteration, tools, usage }) =>
+      output.say(`step ${iteration}: ${tally(tools) || 'the answer'}; ${tokens(usage)} so far`),
     ended: ({ runId, status, iterations, usage }) => output.say(summary({ runId, status, iterations, usage })),
     skipped: (runId, reason) => output.say(`skipped ${oneLine(runId)}: ${reason}`),
   };

@@ -51,7 +51,8 @@ async function refuseOrGoOn(
 export async function firstSave(scope: RunScope, progress: Progress, record: RunCheckpoint | undefined): Promise<void> {
   const { checkpointer, kernel, options } = scope;
   const { store, requireDurable, warn } = kernel.config;
-  if (!checkpointer || (record && store && isOwning(store)) || options.checkpointer) return;
+  const isCounted = record !== undefined && store !== undefined && isOwning(store);
+  if (!checkpointer || isCounted || (options.checkpointer && options.resume)) return;
   try {
     await checkpointer.save(stateOf(progress, scope.nowOf(progress)), { force: true });
   } catch (error) {

@@ -26,6 +26,7 @@ describe.concurrent('pawl run', () => {
       'step 1: count; 15 tokens so far',
       'step 2: count; 30 tokens so far',
       'step 3: count; 45 tokens so far',
+      'step 4: the answer; 60 tokens so far',
       'ok r1: 4 steps, 60 tokens',
       '',
     ]);
@@ -42,11 +43,11 @@ describe.concurrent('pawl run', () => {
     expect(started).toMatchObject({ type: 'run.started', runId: 'r1', agentId: 'counter', resumed: false });
     expect(started?.store).toMatch(/my\.db$/);
     expect(rest).toEqual(
-      [1, 2, 3].map((n) => ({
+      [1, 2, 3, 4].map((n) => ({
         type: 'step.done',
         runId: 'r1',
         iteration: n,
-        tools: ['count'],
+        tools: n < 4 ? ['count'] : [],
         usage: usage(10 * n, 5 * n),
       })),
     );

@@ -63,7 +63,7 @@ const storePorts: readonly Port[] = [
   {
     name: 'store.renew',
     scene: (act) => ({
-      ...working(storeWith('renew', act), { defaults: { leaseMs: 60, portMs: 20, firstChunkMs: 300, finalizeMs: 40 } }),
+      ...working(storeWith('renew', act), { defaults: { leaseMs: 60, portMs: 20, firstChunkMs: 120, finalizeMs: 40 } }),
       script: [hang(), hang(), hang()],
     }),
     ends: { 'gives what has a throwing toJSON': 'MODEL_STALLED', else: 'LEASE_LOST' },

@@ -36,15 +36,6 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? high : (high + (sorted[middle - 1] ?? high)) / 2;
 }
 
-/** The median of each cost, on its own. */
-export function medianCost(costs: readonly Cost[]): Cost {
-  return {
-    cpuMs: median(costs.map((cost) => cost.cpuMs)),
-    wallMs: median(costs.map((cost) => cost.wallMs)),
-    bytes: median(costs.map((cost) => cost.bytes)),
-  };
-}
-
 export function perStep({ cpuMs, wallMs, bytes }: Cost, steps: number): Cost {
   return { cpuMs: cpuMs / steps, wallMs: wallMs / steps, bytes: bytes / steps };
 }

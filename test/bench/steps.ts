@@ -1,79 +1,84 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Floor } from './floor.ts';
-import { type Cost, inFolder, measured, medianCost, perStep } from './measure.ts';
+import { type Cost, inFolder, measured, median, perStep } from './measure.ts';
 import { unsavedSteps } from './promise-watch.ts';
 import { amount, type Part, type Row } from './report.ts';
 import { bench, checkEnded, payloadOf } from './workload.ts';
 
 type Commits = 1 | 2;
 
-interface StepCosts {
+interface Case {
+  /** Steps of one run. */
   readonly steps: number;
   readonly commits: Commits;
+}
+
+/** One case measured once, right after the floor with as many commits. Costs are those of one step. */
+interface Measurement {
   readonly floor: Cost;
   readonly ours: Cost;
-  /** Bytes that a step has to say. */
-  readonly payload: number;
   readonly mostUnsaved: number;
 }
 
+const short: Case = { steps: 100, commits: 1 };
+const middle: Case = { steps: 1_000, commits: 1 };
+const long: Case = { steps: 3_000, commits: 1 };
+/** What an effect that must not happen twice costs. */
+const once: Case = { steps: 1_000, commits: 2 };
+const cases = [short, middle, long, once];
+
 /** What one durable step costs: a `read` tool takes one commit, a `once` tool two. */
 export async function stepRows(isQuick: boolean): Promise<Part> {
-  const repetitions = isQuick ? 3 : 7;
   const total = isQuick ? 1_000 : 3_000;
-  await stepCosts({ steps: 100, commits: 2, repetitions: 1, total: 1_000 });
-  const reads: StepCosts[] = [];
-  const rows: Row[] = [];
-  for (const steps of [100, 1_000, 3_000]) {
-    const costs = await stepCosts({ steps, commits: 1, repetitions, total });
-    reads.push(costs);
-    rows.push(cpuRow(costs));
+  const all = new Map<Case, Measurement[]>(cases.map((each) => [each, []]));
+  // A machine's mood changes within minutes: all cases take turns, and the first turn of all warms up.
+  for (let repetition = 0; repetition <= (isQuick ? 3 : 7); repetition++) {
+    for (const [each, measurements] of all) {
+      const measurement = await measure(each, repetition === 0 ? 500 : total);
+      if (repetition > 0) measurements.push(measurement);
+    }
   }
-  const [short, , long] = reads as [StepCosts, StepCosts, StepCosts];
-  rows.push({
-    what: 'CPU a step, N=3000 to N=100',
-    value: long.ours.cpuMs / short.ours.cpuMs,
-    unit: 'x',
-    budget: 1.3,
-    note: 'flat: a step does not cost more in a long run',
-  });
-  const once = await stepCosts({ steps: 1_000, commits: 2, repetitions, total });
-  const all = [...reads, once];
-  rows.push(
-    cpuRow(once),
-    ...[short, once].map(wallRow),
-    ...[...reads, once].map(bytesRow),
+  const of = (each: Case) => all.get(each) ?? [];
+  const rows = [
+    ...cases.map((each) => ratioRow(`CPU a step, ${named(each)}`, { of: of(each), key: 'cpuMs', budget: 5 })),
+    flatRow(of(short), of(long)),
+    ...[middle, once].map((each) =>
+      ratioRow(`wall time a step, ${named(each)}`, { of: of(each), key: 'wallMs', budget: 3 }),
+    ),
+    ...cases.map((each) => bytesRow(each, of(each))),
     await storedRow(1_000, 1),
     await storedRow(20, 100),
-  );
-  return { rows, broken: unsavedSteps(Math.max(...all.map((costs) => costs.mostUnsaved))) };
+  ];
+  const mostUnsaved = Math.max(...[...all.values()].flat().map((each) => each.mostUnsaved));
+  return { rows, broken: unsavedSteps(mostUnsaved) };
 }
 
-const named = ({ steps, commits }: StepCosts) => `N=${steps}, ${commits === 1 ? 'one commit' : 'two commits'}`;
+const named = ({ steps, commits }: Case) => `N=${steps}, ${commits === 1 ? 'one commit' : 'two commits'}`;
 
-function cpuRow(costs: StepCosts): Row {
-  return ratioRow(`CPU a step, ${named(costs)}`, { ours: costs.ours.cpuMs, floor: costs.floor.cpuMs, budget: 5 });
+function ratioRow(
+  what: string,
+  { of, key, budget }: { of: readonly Measurement[]; key: 'cpuMs' | 'wallMs'; budget: number },
+): Row {
+  const ours = median(of.map((each) => each.ours[key]));
+  const floor = median(of.map((each) => each.floor[key]));
+  const value = median(of.map((each) => each.ours[key] / each.floor[key]));
+  return { what, value, unit: 'x', budget, note: `${ours.toFixed(3)} ms, floor ${floor.toFixed(3)} ms` };
 }
 
-function wallRow(costs: StepCosts): Row {
-  return ratioRow(`wall time a step, ${named(costs)}`, {
-    ours: costs.ours.wallMs,
-    floor: costs.floor.wallMs,
-    budget: 3,
-  });
+function flatRow(short: readonly Measurement[], long: readonly Measurement[]): Row {
+  const ratios = short.map((each, i) => (long[i]?.ours.cpuMs ?? Number.NaN) / each.ours.cpuMs);
+  const note = 'flat: a step does not cost more in a long run';
+  return { what: 'CPU a step, N=3000 to N=100', value: median(ratios), unit: 'x', budget: 1.3, note };
 }
 
-function ratioRow(what: string, { ours, floor, budget }: { ours: number; floor: number; budget: number }): Row {
-  const note = `${ours.toFixed(3)} ms, floor ${floor.toFixed(3)} ms`;
-  return { what, value: ours / floor, unit: 'x', budget, note };
-}
-
-function bytesRow(costs: StepCosts): Row {
-  const { ours, floor, payload, commits } = costs;
-  const note = `${amount(ours.bytes / 1_000, 'KB')} of ${amount(payload / 1_000, 'KB')}, floor ${amount(floor.bytes / 1_000, 'KB')}`;
-  const what = `bytes to disk per payload, ${named(costs)}`;
-  return { what, value: ours.bytes / payload, unit: 'x', budget: commits === 1 ? 8 : 12, note };
+function bytesRow(each: Case, of: readonly Measurement[]): Row {
+  const payload = payloadOf(each.steps) / each.steps;
+  const ours = median(of.map(({ ours }) => ours.bytes));
+  const floor = median(of.map(({ floor }) => floor.bytes));
+  const note = `${amount(ours / 1_000, 'KB')} of ${amount(payload / 1_000, 'KB')}, floor ${amount(floor / 1_000, 'KB')}`;
+  const what = `bytes to disk per payload, ${named(each)}`;
+  return { what, value: ours / payload, unit: 'x', budget: each.commits === 1 ? 8 : 12, note };
 }
 
 /** The file's size while all records are still there, per byte that the runs have said. */
@@ -90,26 +95,12 @@ async function storedRow(steps: number, runs: number): Promise<Row> {
   return { what: `stored per payload, ${runs} x ${steps} steps`, value: bytes / payload, unit: 'x', budget: 1.3, note };
 }
 
-/** Floor and Pawl by turns, each with as many runs of `steps` steps as make about `total` steps. */
-async function stepCosts(options: {
-  readonly steps: number;
-  readonly commits: Commits;
-  readonly repetitions: number;
-  readonly total: number;
-}): Promise<StepCosts> {
-  const { steps, commits, repetitions, total } = options;
+/** The floor, and then as many runs of the case as make about `total` steps. */
+async function measure({ steps, commits }: Case, total: number): Promise<Measurement> {
   const runs = Math.max(1, Math.round(total / steps));
-  const floors: Cost[] = [];
-  const ours: Cost[] = [];
-  let mostUnsaved = 0;
-  for (let repetition = 0; repetition < repetitions; repetition++) {
-    floors.push(perStep(await floorCost(steps * runs, commits), steps * runs));
-    const measurement = await ourCost(steps, { runs, commits });
-    ours.push(perStep(measurement.cost, steps * runs));
-    mostUnsaved = Math.max(mostUnsaved, measurement.mostUnsaved);
-  }
-  const payload = payloadOf(steps) / steps;
-  return { steps, commits, floor: medianCost(floors), ours: medianCost(ours), payload, mostUnsaved };
+  const floor = perStep(await floorCost(steps * runs, commits), steps * runs);
+  const { cost, mostUnsaved } = await ourCost(steps, { runs, commits });
+  return { floor, ours: perStep(cost, steps * runs), mostUnsaved };
 }
 
 function floorCost(steps: number, commits: Commits): Promise<Cost> {

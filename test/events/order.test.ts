@@ -1,0 +1,133 @@
+import { memoryStore } from 'pawl';
+import { callTool, callTools, fail, reply, testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { listen, ofType, range, seqsOf, typesOf } from './listening.ts';
+
+describe('the events of a run', () => {
+  test('tell in order, numbered from 1 without a gap, each with the run and the time (executor 20)', async () => {
+    const clock = testClock(1_000);
+    const { start } = hostOf({ script: [callTool('look', { n: 1 }), reply('done')], tools: [toolOf('look')], clock });
+    const run = await start({ runId: 'r' });
+    const events = await listen(run);
+    expect(typesOf(events).filter((type) => type !== 'run.status')).toEqual([
+      'run.started',
+      'step.started',
+      'tool.started',
+      'tool.done',
+      'step.done',
+      'step.started',
+      'model.delta',
+      'step.done',
+      'run.ended',
+    ]);
+    expect(seqsOf(events)).toEqual(range(1, events.length));
+    expect(new Set(events.map(({ runId, at }) => `${runId} ${at}`))).toEqual(new Set(['r 1000']));
+    expect(ofType(events, 'model.delta')).toMatchObject([{ step: 2, kind: 'text', text: 'done' }]);
+    expect(ofType(events, 'tool.started')).toMatchObject([{ step: 1, name: 'look', input: { n: 1 }, attempt: 1 }]);
+  });
+
+  test('of parallel tools: started in call order, done as each answers, before their step is (executor 14, 20)', async () => {
+    const [slow, quick] = [gate<string>(), gate<string>()];
+    const calls = [
+      { name: 'slow', input: {}, callId: 'a' },
+      { name: 'quick', input: {}, callId: 'b' },
+    ];
+    const tools = [toolOf('slow', 'read', () => slow.pass()), toolOf('quick', 'read', () => quick.pass())];
+    const run = await hostOf({ script: [callTools(calls), reply('done')], tools }).start();
+    const heard = listen(run);
+    await Promise.all([slow.reached, quick.reached]);
+    quick.open('first');
+    await settle();
+    slow.open('second');
+    const events = (await heard).filter(({ type }) => type.startsWith('tool.') || type === 'step.done');
+    expect(events.map((event) => `${event.type} ${'callId' in event ? event.callId : ''}`.trim())).toEqual([
+      'tool.started a',
+      'tool.started b',
+      'tool.done b',
+      'tool.done a',
+      'step.done',
+      'step.done',
+    ]);
+    expect(ofType(events, 'step.done')[0]?.tools).toEqual(['slow', 'quick']);
+  });
+
+  test('tell each state of the run itself once, before what happens in it (executor 20)', async () => {
+    const run = await hostOf().start();
+    const events = await listen(run);
+    expect(ofType(events, 'run.status').map(({ state }) => state)).toEqual([
+      'resolving',
+      'running',
+      'completing',
+      'settled',
+    ]);
+    const at = (found: (event: (typeof events)[number]) => boolean) => events.findIndex(found);
+    const running = at((event) => event.type === 'run.status' && event.state === 'running');
+    expect(running).toBeLessThan(at(({ type }) => type === 'step.started'));
+  });
+
+  test('are frozen: what one consumer does to them no other sees', async () => {
+    const run = await hostOf().start();
+    for (const event of await listen(run)) expect(Object.isFrozen(event)).toBe(true);
+  });
+
+  test('tell of a retry, with its number and its reason (executor 8, 20)', async () => {
+    const clock = testClock();
+    const refused = Object.assign(new Error('busy'), { isRetryable: true });
+    const { start, model } = hostOf({ script: [fail(refused), reply('done')], clock });
+    const run = await start();
+    const heard = listen(run);
+    await until(() => model.calls.length === 1);
+    await clock.advance(60_000);
+    const [retry] = ofType(await heard, 'model.retry');
+    expect(retry).toMatchObject({ step: 1, attempt: 2, error: { code: 'MODEL' } });
+    expect(retry?.error.message).toContain('busy');
+  });
+
+  test('tell of a result that came too late as late, and it is not part of the run (executor 7, 20)', async () => {
+    const clock = testClock();
+    const [late, end] = [gate<string>(), gate()];
+    const script = [callTool('slow'), () => end.pass().then(() => reply('done'))];
+    const tools = [toolOf('slow', 'read', () => late.pass(), { timeoutMs: 100 })];
+    const run = await hostOf({ script, tools, clock }).start();
+    const heard = listen(run);
+    await late.reached;
+    await clock.advance(100);
+    await end.reached;
+    late.open('too late');
+    await settle();
+    end.open();
+    const [timely, tooLate, ...more] = ofType(await heard, 'tool.done');
+    expect(timely).toMatchObject({ output: { type: 'error-text' } });
+    expect(timely).not.toHaveProperty('isLate');
+    expect(tooLate).toMatchObject({ output: { type: 'text', value: 'too late' }, isLate: true });
+    expect(more).toEqual([]);
+    expect(JSON.stringify((await run.result).messages)).not.toContain('too late');
+  });
+
+  test('tell of each save that failed, and of the one that landed (executor 20, checkpoint 21)', async () => {
+    const clock = testClock();
+    const store = memoryStore();
+    let isDown = true;
+    const append: typeof store.append = (delta, options) =>
+      isDown ? Promise.reject(new Error('the disk is away')) : store.append(delta, options);
+    const end = gate();
+    const script = [callTool('look'), () => end.pass().then(() => reply('done'))];
+    const run = await hostOf({
+      script,
+      tools: [toolOf('look')],
+      checkpoints: { ...store, append } as never,
+      clock,
+    }).start();
+    const heard = listen(run);
+    await end.reached;
+    await settle();
+    isDown = false;
+    await clock.advance(300);
+    end.open();
+    const saves = (await heard).filter(({ type }) => type.startsWith('checkpoint.'));
+    expect(typesOf(saves).slice(0, 2)).toEqual(['checkpoint.failed', 'checkpoint.saved']);
+    expect(ofType(saves, 'checkpoint.failed')[0]?.error.message).toContain('the disk is away');
+    expect((await run.result).saveErrors).toBe(1);
+  });
+});

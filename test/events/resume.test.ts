@@ -1,0 +1,57 @@
+import { memoryStore } from 'pawl';
+import { callTools, hang, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { hostOf, toolOf, until } from '../fixtures/host.ts';
+import { afterCrash } from '../fixtures/watched-store.ts';
+import { listen, ofType, range, seqsOf, typesOf } from './listening.ts';
+
+const tools = [toolOf('look'), toolOf('send', 'once')];
+
+/** A run that did one step of two tools, and waits for its second answer. */
+async function afterOneStep() {
+  const store = memoryStore();
+  const calls = [
+    { name: 'look', input: { n: 1 } },
+    { name: 'send', input: {} },
+  ];
+  const host = hostOf({ script: [callTools(calls), hang()], tools, checkpoints: store });
+  const run = await host.start({ runId: 'r' });
+  const heard = listen(run);
+  await until(async () => host.model.calls.length === 2 && (await store.load('r'))?.iteration === 1);
+  const seq = (await store.load('r'))?.seq ?? 0;
+  return { host, run, heard, store, seq, left: await afterCrash(store) };
+}
+
+describe('the events of a run that is resumed', () => {
+  test('go on counting from its record, and begin with run.resumed (executor 20)', async () => {
+    const { left, seq } = await afterOneStep();
+    expect(seq).toBeGreaterThan(0);
+    const run = await hostOf({ tools, checkpoints: left }).start({ runId: 'r' });
+    const events = await listen(run);
+    const [resumed] = ofType(events, 'run.resumed');
+    expect(resumed).toMatchObject({ iteration: 1, attempts: 1 });
+    expect(ofType(events, 'run.started')).toEqual([]);
+    const counted = seqsOf(events);
+    expect(Math.min(...counted)).toBeGreaterThan(seq);
+    expect(counted).toEqual(range(counted[0] ?? 0, (counted[0] ?? 0) + counted.length - 1));
+  });
+
+  test('tell nothing anew of what is recorded (executor 20)', async () => {
+    const { left } = await afterOneStep();
+    const run = await hostOf({ tools, checkpoints: left, script: [reply('end')] }).start({ runId: 'r' });
+    const events = await listen(run);
+    expect(events.filter(({ type }) => type.startsWith('tool.'))).toEqual([]);
+    expect(ofType(events, 'step.started').map(({ step }) => step)).toEqual([2]);
+    expect(ofType(events, 'step.done').map(({ step }) => step)).toEqual([2]);
+  });
+
+  test('give no number twice, for a consumer that saw the shutdown and comes back (executor 20)', async () => {
+    const { host, heard, store } = await afterOneStep();
+    await host.executor.shutdown();
+    const before = await heard;
+    expect(before.at(-1)).toMatchObject({ type: 'run.ended', status: 'interrupted' });
+    const run = await hostOf({ tools, checkpoints: await afterCrash(store) }).start({ runId: 'r' });
+    const after = await listen(run, { after: before.at(-1)?.seq ?? 0 });
+    expect(typesOf(after)).toContain('run.resumed');
+  });
+});

@@ -7,7 +7,7 @@ import type { RunOutput } from '../run/result.ts';
 import { leave } from './actors/settle.ts';
 import type { Agent } from './agent.ts';
 import { followSignal } from './deadline.ts';
-import { guarded, type Warn } from './guard.ts';
+import { guarded, guardedObserver, type Warn } from './guard.ts';
 import { releaseClaim } from './ownership.ts';
 import type { RunOptions } from './ports.ts';
 import { Saving } from './saving.ts';
@@ -137,20 +137,8 @@ function crashed(scope: RunScope, thrown: unknown): RunOutput {
 function guardSubscriptions(actor: RunActor, warn: Warn): void {
   const subscribe = actor.subscribe.bind(actor);
   const on = actor.on.bind(actor);
-  actor.subscribe = ((observer: unknown, error?: () => void, complete?: () => void) => {
-    const { next, ...rest } =
-      typeof observer === 'function'
-        ? { next: observer, error, complete }
-        : ((observer ?? {}) as Record<string, unknown>);
-    const bound = (what: string, callback: unknown) =>
-      guarded(`a subscriber's ${what}`, typeof callback === 'function' ? callback.bind(observer) : undefined, warn);
-    const noop = () => {};
-    return subscribe({
-      next: bound('next', next) ?? noop,
-      error: bound('error', rest.error) ?? noop,
-      complete: bound('complete', rest.complete) ?? noop,
-    });
-  }) as RunActor['subscribe'];
+  actor.subscribe = ((...observer: unknown[]) =>
+    subscribe(guardedObserver(warn, ...observer))) as RunActor['subscribe'];
   actor.on = ((type: never, handler: (event: AnyEventObject) => void) =>
     on(type, guarded('a listener', handler, warn) ?? (() => {}))) as RunActor['on'];
 }

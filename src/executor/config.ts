@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { type Clock, systemClock } from '../run/clock.ts';
+import type { Clock } from '../run/clock.ts';
 import { toErrorData } from '../run/error-data.ts';
+import { checkRunId } from '../run/run-id.ts';
+import { letGo } from '../run/thenable.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../store/factory.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';
 import type { Agent } from './agent.ts';
 import { guarded, guardedWarn, type Warn } from './guard.ts';
+import { guardedClock } from './guarded-clock.ts';
 import type { Defaults, ExecutorOptions } from './ports.ts';
 
 const WEEK_MS = 7 * 86_400_000;
@@ -48,8 +51,8 @@ export interface Config {
 /** @throws {TypeError} when the options cannot make an executor */
 export function configOf(options: ExecutorOptions): Config {
   checkOptions(options);
-  const clock = options.clock ?? systemClock;
   const warn = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
+  const clock = guardedClock(options.clock, warn);
   const limits = { ...defaults, ...options.defaults };
   const factory =
     options.ports?.checkpointer ??
@@ -75,13 +78,16 @@ export function configOf(options: ExecutorOptions): Config {
   };
 }
 
-/** Run ids from the host's port; a random one when the port throws or gives none. */
+/** Run ids from the host's port; a random one when the port throws, or gives something that is none. */
 function guardedId(ids: (() => string) | undefined, warn: Warn): () => string {
   return () => {
+    if (!ids) return randomUUID();
     try {
-      return ids?.() || randomUUID();
+      const id = ids();
+      letGo(id);
+      return checkRunId(id);
     } catch (error) {
-      warn('run: ids threw; a random run id is used', { error: toErrorData(error) });
+      warn('run: ids gave no run id; a random one is used', { error: toErrorData(error) });
       return randomUUID();
     }
   };

@@ -1,4 +1,6 @@
+import { readProperty, toErrorData } from '../run/error-data.ts';
 import { DeadlineExceededError } from '../run/errors.ts';
+import { letGo } from '../run/thenable.ts';
 import type { RunScope } from './scope.ts';
 
 /** Stops the run when its working time is used up. @param leftMs what earlier processes left of it, ms */
@@ -20,8 +22,12 @@ export function followSignal(
   cancelled: (reason: unknown) => unknown,
 ): void {
   if (!signal) return;
-  const stop = () => scope.stop(cancelled(signal.reason));
-  if (signal.aborted) stop();
-  else signal.addEventListener('abort', stop, { once: true });
-  scope.onEnd(() => signal.removeEventListener('abort', stop));
+  const stop = () => scope.stop(cancelled(readProperty(signal, 'reason')));
+  try {
+    if (signal.aborted) stop();
+    else letGo(signal.addEventListener('abort', stop, { once: true }));
+  } catch (error) {
+    scope.kernel.config.warn('run: the signal cannot be followed', { runId: scope.runId, error: toErrorData(error) });
+  }
+  scope.onEnd(() => letGo(signal.removeEventListener('abort', stop)));
 }

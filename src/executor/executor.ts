@@ -9,7 +9,7 @@ import { type EndedRun, endedHandle, handleOf, type Run } from './handle.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { type RunLogic, runLogic } from './logic.ts';
 import type { ExecutorOptions, RunOptions } from './ports.ts';
-import { listed, type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
+import { listed, listing, type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
 import { Registry, type RunSummary } from './registry.ts';
 import type { Kernel, RunScope } from './scope.ts';
 import { shutdown } from './shutdown.ts';
@@ -82,9 +82,10 @@ function handleFor(registry: Registry<RunScope>, runId: string): Run | EndedRun 
   return output && endedHandle(output);
 }
 
-async function list({ registry, config }: Kernel): Promise<readonly ListedRun[]> {
+async function list(kernel: Kernel): Promise<readonly ListedRun[]> {
+  const { registry, config } = kernel;
   const runs: ListedRun[] = registry.all().map(({ summary }) => ({ ...summary, status: 'live' }));
   if (!config.store) return runs;
-  for await (const entry of listed(config.store)) if (!registry.live(entry.runId)) runs.push(entry);
+  for await (const entry of listed(config.store, listing(kernel))) if (!registry.live(entry.runId)) runs.push(entry);
   return runs;
 }

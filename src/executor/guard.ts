@@ -1,5 +1,6 @@
-import { toErrorData } from '../run/error-data.ts';
+import { readProperty, toErrorData } from '../run/error-data.ts';
 import { RunPanicError } from '../run/errors.ts';
+import { isThenable, letGo } from '../run/thenable.ts';
 import type { Logger } from './ports.ts';
 
 export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>) => void;
@@ -8,7 +9,7 @@ export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>)
 export function guardedWarn(logger: Logger): Warn {
   return (message, fields = {}) => {
     try {
-      logger.warn(message, fields);
+      letGo(logger.warn(message, fields));
     } catch {
       // A logger that throws must not end the run that wanted to log.
     }
@@ -33,13 +34,39 @@ export function guarded<A extends unknown[]>(
   };
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+interface Observer {
+  readonly next: (value: unknown) => void;
+  readonly error: (error: unknown) => void;
+  readonly complete: () => void;
+}
+
+/**
+ * An observer that cannot hurt, made of one in any form that can be subscribed: an object, an instance of a class, or up
+ * to three functions.
+ */
+export function guardedObserver(warn: Warn, ...observer: readonly unknown[]): Observer {
+  const [first] = observer;
+  const isObject = typeof first === 'object' && first !== null;
+  const part = (name: string, position: number) => {
+    const callback = isObject ? readProperty(first, name) : observer[position];
+    const bound = typeof callback === 'function' ? callback.bind(isObject ? first : undefined) : () => {};
+    return guarded<unknown[]>(`a subscriber's ${name}`, bound, warn) as (value?: unknown) => void;
+  };
+  return { next: part('next', 0), error: part('error', 1), complete: part('complete', 2) };
 }
 
 /** Makes an Error of anything thrown: what is nobody's own error becomes a RunPanicError. */
 export function asError(thrown: unknown): Error {
   const data = toErrorData(thrown);
-  if (data.code !== 'RUN_PANIC' && thrown instanceof Error) return thrown;
+  if (data.code !== 'RUN_PANIC' && isError(thrown)) return thrown;
   return new RunPanicError(data.message, { cause: thrown });
+}
+
+/** A proxy may throw even when asked what it is an instance of. */
+export function isError(value: unknown): value is Error {
+  try {
+    return value instanceof Error;
+  } catch {
+    return false;
+  }
 }

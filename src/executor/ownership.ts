@@ -1,6 +1,8 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { headOf } from '../record/delta.ts';
+import { parseOutcome } from '../record/parse.ts';
 import { withDeadline } from '../run/deadline.ts';
+import { toErrorData } from '../run/error-data.ts';
 import { CheckpointMissingError, RunIdConflictError, RunOwnedElsewhereError, RunParkedError } from '../run/errors.ts';
 import { enterStored } from '../run/message.ts';
 import { hasUnknownOutcome } from '../run/open-step.ts';
@@ -64,7 +66,7 @@ async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
   const record = await askStore(scope, 'store.load', store.load(runId));
   if (!record) {
     const outcome = isKeepingOutcomes(store) ? await askStore(scope, 'store.outcome', store.outcome(runId)) : null;
-    if (outcome) return { outcome, attempts: 1 };
+    if (outcome) return { outcome: parseOutcome(outcome), attempts: 1 };
     if (!seed.persisted?.stored && !seed.mustExist) return { attempts: scope.claim?.attempts ?? 1 };
     throw new CheckpointMissingError(`the store has no record of run ${runId}`);
   }
@@ -84,7 +86,7 @@ export async function giveBack(scope: RunScope): Promise<void> {
     if (record && store && isOwning(store) && scope.claim)
       await rewrite(scope, store, { ...record, attempts: record.attempts - 1 });
   } catch (error) {
-    warn('run: the record could not be given back', { runId: scope.runId, error: String(error) });
+    warn('run: the record could not be given back', { runId: scope.runId, error: toErrorData(error) });
   }
   await releaseClaim(scope);
 }
@@ -148,7 +150,7 @@ export async function releaseClaim(scope: RunScope): Promise<void> {
   try {
     await askStore(scope, 'store.release', store.release(held));
   } catch (error) {
-    kernel.config.warn('run: claim release failed', { runId: scope.runId, error: String(error) });
+    kernel.config.warn('run: claim release failed', { runId: scope.runId, error: toErrorData(error) });
   }
 }
 

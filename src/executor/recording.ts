@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { stateOf } from '../record/state.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { hasCode, toErrorData } from '../run/error-data.ts';
 import { NotDurableError } from '../run/errors.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
@@ -39,7 +39,7 @@ async function refuseOrGoOn(
   policy: { mustBeDurable: boolean; warn: (message: string, fields: Record<string, unknown>) => void },
 ): Promise<null> {
   if (policy.mustBeDurable) {
-    if (error instanceof NotDurableError) throw error;
+    if (hasCode(error, 'NOT_DURABLE')) throw error;
     throw new NotDurableError(`run ${scope.runId} cannot be recorded`, { cause: error });
   }
   await releaseClaim(scope);
@@ -54,11 +54,20 @@ export async function firstSave(scope: RunScope, progress: Progress, record: Run
   const isCounted = record !== undefined && store !== undefined && isOwning(store);
   if (!checkpointer || isCounted || (options.checkpointer && options.resume)) return;
   try {
-    await checkpointer.save(stateOf(progress, scope.nowOf(progress)), { force: true });
+    const save = checkpointer.save(stateOf(progress, scope.nowOf(progress)), { force: true });
+    await askStore(scope, 'checkpointer.save', save);
   } catch (error) {
     scope.checkpointer = null;
     // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.
-    if (!record) await checkpointer.fail(error).catch(() => {});
+    if (!record) await giveUp(scope, checkpointer, error);
     await refuseOrGoOn(scope, error, { mustBeDurable: record !== undefined || requireDurable, warn });
+  }
+}
+
+async function giveUp(scope: RunScope, checkpointer: Checkpointer, error: unknown): Promise<void> {
+  try {
+    await askStore(scope, 'checkpointer.fail', checkpointer.fail(error));
+  } catch {
+    // The store refuses this as well; why was said before.
   }
 }

@@ -1,4 +1,6 @@
 import type { InterruptedRun } from '../record/interrupted.ts';
+import type { Clock } from '../run/clock.ts';
+import { withDeadline } from '../run/deadline.ts';
 import type { ErrorData } from '../run/error-data.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { CheckpointStore, Cursor } from '../store/port.ts';
@@ -54,7 +56,7 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
   const isOver = () => signal?.aborted || kernel.isShutDown;
   const taken: Promise<unknown>[] = [];
   const suspects: Listed[] = [];
-  for await (const entry of listed(store, signal)) {
+  for await (const entry of listed(store, { ...listing(kernel), signal })) {
     if (isOver()) break;
     const run = candidate(entry, work);
     if (!run) continue;
@@ -88,17 +90,32 @@ async function takeUpSuspects(
   }
 }
 
+interface Listing {
+  readonly ms: number;
+  readonly clock: Clock;
+  readonly what: string;
+}
+
+/** How long one page may take. */
+export function listing({ config }: Kernel): Listing {
+  return { ms: config.defaults.portMs, clock: config.clock, what: 'store.listInterrupted' };
+}
+
 /** All listed runs. Recovered ones leave the list as they end, so that each page begins after the last one seen. */
-export async function* listed(store: CheckpointStore, signal?: AbortSignal): AsyncGenerator<InterruptedRun> {
+export async function* listed(
+  store: CheckpointStore,
+  { signal, ...limit }: Listing & { signal?: AbortSignal | undefined },
+): AsyncGenerator<InterruptedRun> {
   let after: Cursor | undefined;
   // A run that is written while the list is read moves to its end, and would come again.
   const seen = new Set<string>();
   for (;;) {
-    const page = await store.listInterrupted({
+    const asked = store.listInterrupted({
       limit: PAGE,
       ...(after ? { after } : {}),
       ...(signal ? { signal } : {}),
     });
+    const page = await withDeadline(asked, limit);
     for (const entry of page) {
       if (!seen.has(entry.runId)) yield entry;
       seen.add(entry.runId);

@@ -2,7 +2,7 @@ import { type Atom, createAtom, type ReadonlyAtom } from '@xstate/store';
 import { toErrorData } from '../run/error-data.ts';
 import type { RunOutput } from '../run/result.ts';
 import type { Usage } from '../run/usage.ts';
-import type { Warn } from './guard.ts';
+import { guardedObserver, type Warn } from './guard.ts';
 
 /** What is shown of a live run. */
 export interface RunSummary {
@@ -35,6 +35,15 @@ export class Registry<R extends LiveRun> {
 
   constructor(warn: Warn) {
     this.#warn = warn;
+    this.#guard(this.runs);
+  }
+
+  /** What a host's subscriber throws or rejects with would surface in whoever sets the atom. */
+  #guard<A extends ReadonlyAtom<never> | ReadonlyAtom<RunSummary> | ReadonlyAtom<readonly RunSummary[]>>(atom: A): A {
+    const subscribe = atom.subscribe.bind(atom) as (observer: object) => { unsubscribe(): void };
+    atom.subscribe = ((...observer: unknown[]) =>
+      subscribe(guardedObserver(this.#warn, ...observer))) as A['subscribe'];
+    return atom;
   }
 
   /** Summaries of the live runs; changes at most once per event-loop turn, computed when it is read. */
@@ -47,7 +56,7 @@ export class Registry<R extends LiveRun> {
   enter(run: R): R {
     const first = this.#live.get(run.runId);
     if (first) return first.run;
-    this.#live.set(run.runId, { run, atom: createAtom(run.summary) });
+    this.#live.set(run.runId, { run, atom: this.#guard(createAtom(run.summary)) });
     this.#ended.delete(run.runId);
     this.touch(run);
     return run;

@@ -3,7 +3,7 @@ import type { Resolution } from '../../machines/context.ts';
 import type { runMachine } from '../../machines/run.ts';
 import type { Model } from '../model/port.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { readProperty, toErrorData } from '../run/error-data.ts';
 import { LeaseLostError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
 import type { Progress } from '../run/progress.ts';
@@ -115,7 +115,7 @@ export class RunScope implements LiveRun, Leaseholder {
   }
 
   get isDurable(): boolean {
-    return this.checkpointer !== null && this.checkpointer.durable !== false;
+    return this.checkpointer !== null && readProperty(this.checkpointer, 'durable') !== false;
   }
 
   /** What a save must know besides the run's progress: its working time over all processes, and its last event. */
@@ -167,8 +167,17 @@ export class RunScope implements LiveRun, Leaseholder {
   }
 
   onEnd(cleanup: () => void): void {
-    if (this.isFinished) cleanup();
+    if (this.isFinished) this.#attempt(cleanup);
     else this.#cleanups.push(cleanup);
+  }
+
+  /** A host's signal or clock may refuse even to be let go. */
+  #attempt(cleanup: () => void): void {
+    try {
+      cleanup();
+    } catch (error) {
+      this.kernel.config.warn('run: a cleanup threw', { runId: this.runId, error: toErrorData(error) });
+    }
   }
 
   /** The end, however it came about; only the first call counts. */
@@ -177,7 +186,7 @@ export class RunScope implements LiveRun, Leaseholder {
     this.isFinished = true;
     const { transcript } = this.actor.getSnapshot().context.progress;
     this.abort(new Error('the run is over'));
-    for (const cleanup of this.#cleanups.splice(0)) cleanup();
+    for (const cleanup of this.#cleanups.splice(0)) this.#attempt(cleanup);
     const { status, error } = output;
     this.events.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
     this.events.close();

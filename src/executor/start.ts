@@ -2,7 +2,7 @@ import { createActor, type InspectionEvent } from 'xstate';
 import { RunIdConflictError, ShutdownError } from '../run/errors.ts';
 import type { Invocation, RunRequest } from '../run/request.ts';
 import type { Agent } from './agent.ts';
-import { guarded } from './guard.ts';
+import { asError, guarded, isError } from './guard.ts';
 import { handleOf, type Run } from './handle.ts';
 import { runLogic } from './logic.ts';
 import type { RunOptions } from './ports.ts';
@@ -70,13 +70,10 @@ function seedFor(kernel: Kernel, invocation: Invocation): RunSeed {
   const { newId } = kernel.config;
   try {
     return { request: requestOf(invocation, newId), isNewId: invocation.runId === undefined };
-  } catch (error) {
-    if (error instanceof TypeError) throw error;
-    return {
-      request: requestOf({ ...invocation, inputs: {}, runId: newId() }, newId),
-      isNewId: true,
-      refusal: error as Error,
-    };
+  } catch (thrown) {
+    // A wrong call is the caller's to hear of; whatever else stood in the way is the result of this run.
+    if (isError(thrown) && thrown instanceof TypeError) throw thrown;
+    return { request: requestOf({ prompt: '(unreadable)' }, newId), isNewId: true, refusal: asError(thrown) };
   }
 }
 

@@ -9,6 +9,7 @@ import { readProperty, toErrorData } from '../run/error-data.ts';
 import { ModelError } from '../run/errors.ts';
 import type { Message } from '../run/message.ts';
 import type { ModelReply } from '../run/reply.ts';
+import { letGo } from '../run/thenable.ts';
 import type { Model } from './port.ts';
 import { promptOf } from './prompt.ts';
 import { ReplyCollector } from './reply-collector.ts';
@@ -141,7 +142,11 @@ class ModelCall {
 
 function readerOf(result: LanguageModelV4StreamResult): Reader {
   const stream = readProperty(result, 'stream') as LanguageModelV4StreamResult['stream'] | undefined;
-  if (typeof readProperty(stream, 'getReader') === 'function') return (stream as ReadableStream).getReader();
+  if (typeof readProperty(stream, 'getReader') === 'function') {
+    const reader = (stream as ReadableStream).getReader();
+    letGo(reader);
+    return reader;
+  }
   throw new ModelError("the model's doStream gave no stream");
 }
 

@@ -1,6 +1,7 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { UnknownTierError, UnsupportedError } from '../run/errors.ts';
+import { letGo } from '../run/thenable.ts';
 import { adapted, type OlderModel } from './adapt.ts';
 
 /** A language model: any AI SDK model of specification v4, from whichever provider package. */
@@ -24,6 +25,7 @@ export function modelFor(models: Models, tier: string): Model {
   const found = lookUp(models, tier);
   if (found === undefined || found === null)
     throw new UnknownTierError(`no model serves tier "${tier}"; ${known(models)}`);
+  letGo(found);
   if (isOf(['v4'], found)) return found as Model;
   if (isOf(['v3', 'v2'], found)) return adapted(found as OlderModel);
   throw new UnsupportedError(

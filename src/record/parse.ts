@@ -1,5 +1,6 @@
 import { CheckpointCorruptError, CheckpointTooNewError } from '../run/errors.ts';
 import { isObject } from '../run/json.ts';
+import type { RunOutcome } from '../run/result.ts';
 import { RECORD_VERSION, type RunCheckpoint, type RunHead } from './checkpoint.ts';
 import { upcast } from './upcast.ts';
 
@@ -24,6 +25,12 @@ export function parseCheckpoint(value: unknown): RunCheckpoint {
   const record = parseHead(value) as RunHead & { messages?: unknown };
   check(isMessages(record.messages), 'messages');
   return record as RunCheckpoint;
+}
+
+/** Reads a kept outcome. @throws {CheckpointCorruptError} when it is damaged */
+export function parseOutcome(value: unknown): RunOutcome {
+  check(isOutcome(value), 'outcome');
+  return value as RunOutcome;
 }
 
 /** Reads the head of a record: everything but messages, inputs and images. */

@@ -1,6 +1,7 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
+import { letGo } from '../run/thenable.ts';
 import { jsonSchemaValidator } from './json-schema.ts';
 
 /** Whether an input fits; `value` is what the tool gets (a schema may fill in defaults or convert). */
@@ -61,7 +62,9 @@ function standardInput(standard: Standard, toolName: string): ToolInput {
 
 function convert(converter: StandardJSONSchemaV1.Converter, toolName: string): unknown {
   try {
-    return converter.input({ target: 'draft-2020-12' });
+    const schema: unknown = converter.input({ target: 'draft-2020-12' });
+    letGo(schema);
+    return schema;
   } catch (cause) {
     const why = toErrorData(cause).message;
     throw new TypeError(`tool "${toolName}": the input schema has no JSON Schema: ${why}`, { cause });
@@ -75,6 +78,7 @@ function fromStandard(result: StandardSchemaV1.Result<unknown>): Validation {
 function aiSdkInput(schema: AiSdkSchema, toolName: string): ToolInput {
   const { jsonSchema } = schema;
   if (isPromise(jsonSchema)) {
+    letGo(jsonSchema);
     throw new TypeError(
       `tool "${toolName}": the JSON Schema of the input is a promise; await it before defining the tool`,
     );

@@ -118,6 +118,14 @@ describe.each(['v3', 'v2'] as const)('a model of spec %s', (version) => {
     expect(await sentTo(version, [])).not.toHaveProperty('tools');
   });
 
+  test("is sent providers' tools in its own words, and no options that it does not have (api, models)", async () => {
+    const { adapter, sent } = older(version);
+    const tool = { type: 'provider' as const, id: 'acme.search' as const, name: 'search', args: {} };
+    await adapter.doStream({ prompt: [], tools: [tool], reasoning: 'high', temperature: 0 });
+    const type = version === 'v3' ? 'provider' : 'provider-defined';
+    expect(sent).toEqual([{ prompt: [], tools: [{ ...tool, type }], temperature: 0 }]);
+  });
+
   test('that stalls, breaks off, or gives no stream fails as any other does (executor 7)', async () => {
     await expect(callModel(older(version, text('half')).adapter, requestOf())).rejects.toThrow(/without a finish part/);
     const { model, adapter } = older(version);

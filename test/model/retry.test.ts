@@ -130,10 +130,10 @@ describe('the time that a provider asks for is waited, and the jitter on top (ex
   });
 });
 
-describe('an abort during a wait (executor 5)', () => {
+describe('an abort (executor 5)', () => {
   const reason = new ShutdownError('deploy');
 
-  test('ends it at once with its reason, and leaves no timer and no listener', async () => {
+  test('during a wait ends it at once with its reason, and leaves no timer and no listener', async () => {
     const controller = new AbortController();
     const { clock, madeAt, outcome } = retried([overloaded], { signal: controller.signal });
     await clock.advance(100);
@@ -146,6 +146,14 @@ describe('an abort during a wait (executor 5)', () => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
     await clock.advance(60_000);
     expect(madeAt).toEqual([0]);
+  });
+
+  test('or during the call, for a reason that looks as if it might pass, is no failure to retry', async () => {
+    const busy = Object.assign(new Error('busy'), { statusCode: 503 });
+    const { clock, outcome, retries } = retried([busy], { signal: AbortSignal.abort(busy) });
+    await clock.advance(60_000);
+    expect(retries).toEqual([]);
+    expect(outcome.error).toBe(busy);
   });
 
   test('by whoever is told of the retry counts too', async () => {

@@ -40,6 +40,7 @@ describe('worth another attempt (executor 8)', () => {
     ['a stall', new ModelStalledError('x')],
     ['a reply that broke off', brokenOff('x')],
     ['an answer that the provider package finds incomplete', { name: 'AI_InvalidResponseDataError' }],
+    ['the cause of an error with a number that is no status', { code: 20, cause: { statusCode: 503 } }],
     ['the outermost error that says anything', withCode('EPIPE', { statusCode: 400 })],
   ] as const)('%s', ([, error]) => {
     expect(isRetryable(error)).toBe(true);
@@ -55,11 +56,12 @@ describe('final (executor 8)', () => {
 
   test.for([
     ['what the provider says is', apiError(500, { isRetryable: false })],
-    ['an abort', new ModelError('x', { cause: new DOMException('x', 'AbortError') })],
+    ['an abort', Object.assign(withCode('EPIPE'), { name: 'AbortError' })],
     ['a host that does not exist', apiError(undefined, { isRetryable: true, cause: withCode('ENOTFOUND') })],
     ['an error that nobody knows', new ModelError('x', { cause: new Error('x') })],
     ['a code that nobody knows', withCode('ERR_INVALID_URL')],
     ['a number that is no status', { code: 20, statusCode: '500' }],
+    ['a number above all statuses', { code: 10_054 }],
     ['null', null],
     ['a string', '529'],
     ['an error that is its own cause', endless],

@@ -24,6 +24,7 @@ export type FailpointName =
 export class Failpoints {
   readonly #chosen: Failpoint | undefined;
   #seen = 0;
+  #isWorking = false;
 
   constructor(chosen: Failpoint | undefined) {
     this.#chosen = chosen;
@@ -33,6 +34,12 @@ export class Failpoints {
     if (name !== this.#chosen?.name) return;
     this.#seen += 1;
     if (this.#seen === this.#chosen.nth) process.kill(process.pid, this.#chosen.signal ?? 'SIGKILL');
+  }
+
+  /** Tells the parent, once, that a call has begun: from then on a kill lands in the middle of the run. */
+  callBegun(): void {
+    if (!this.#isWorking) process.stdout.write('working\n');
+    this.#isWorking = true;
   }
 
   async around<T>(name: Parameters<typeof pair>[0], work: () => Promise<T>): Promise<T> {
@@ -91,6 +98,7 @@ export async function failingCall<T>(
   const { effect, points } = call;
   points.reach(`before a call with effect ${effect}`);
   phases.begin();
+  points.callBegun();
   points.reach(`within a call with effect ${effect}`);
   const result = await phases.work();
   phases.end();

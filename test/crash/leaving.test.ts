@@ -14,7 +14,7 @@ describe(`a host that shuts its executor down at random moments (seed ${seed})`,
     const random = randomFrom(seed);
     const leave = (): Stop => ({ signal: 'SIGTERM', afterMs: random() * 0.5 * undisturbed.tookMs });
     // More deploys than a run has attempts: none of them counts.
-    const plans = Array.from({ length: 10 * torture }, (_, i) => Array.from({ length: i % 2 === 0 ? 1 : 5 }, leave));
+    const plans = Array.from({ length: 6 * torture }, (_, i) => Array.from({ length: i % 2 === 0 ? 1 : 5 }, leave));
     trials = await Promise.all(plans.map((stops) => inTurn(() => runTrial(job, stops))));
   }, 60_000 * torture);
 

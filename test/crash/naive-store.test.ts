@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Lie } from '../fixtures/naive-store.ts';
 import { brokenPromises } from './promises.ts';
 import { randomFrom, seed } from './random.ts';
-import { calibrated, inTurn, runTrial, type Undisturbed } from './trial.ts';
+import { calibrated, inTurn, runTrial, type Stop, type Undisturbed } from './trial.ts';
 
 const job = { runId: 'run-1', agent: 'twelve-tools' } as const;
 
@@ -12,13 +12,13 @@ describe('the same checks, on a store that lies (recovery.md 9)', () => {
     undisturbed = await calibrated(job);
   }, 30_000);
 
-  /** A few kills, spread over the run, and what the checks say of them. */
+  /** A few kills, spread over the run, one of them after a `once` call took effect, and what the checks say of them. */
   const judge = async (lies: readonly Lie[]) => {
     const random = randomFrom(seed);
-    const moments = Array.from({ length: 5 }, (_, i) => ((i + random()) / 5) * undisturbed.tookMs);
-    const trials = await Promise.all(
-      moments.map((afterMs) => inTurn(() => runTrial({ ...job, lies }, [{ signal: 'SIGKILL', afterMs }]))),
-    );
+    const moments = Array.from({ length: 4 }, (_, i) => ((i + random()) / 4) * undisturbed.tookMs);
+    const amidEffects: Stop = { failpoint: { name: 'after a call with effect once', nth: 4 } };
+    const stops = [amidEffects, ...moments.map((afterMs): Stop => ({ signal: 'SIGKILL', afterMs }))];
+    const trials = await Promise.all(stops.map((stop) => inTurn(() => runTrial({ ...job, lies }, [stop]))));
     expect(trials.some((trial) => trial.deaths.some((death) => death.isMidRun))).toBe(true);
     return [...new Set(trials.flatMap((trial) => brokenPromises(trial, undisturbed.result)))];
   };

@@ -174,7 +174,7 @@ describe('what a tool is told', () => {
       callOf({}, { attempt: 2 }),
       environment,
     );
-    const { signal: _, ...rest } = seen as ToolContext;
+    const { signal: _, attachImages: __, progress: ___, ...rest } = seen as ToolContext;
     expect(rest).toEqual({ ...environment.context, callId: 'c1', attempt: 2, idempotencyKey: 'run:c1' });
   });
 

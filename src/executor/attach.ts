@@ -1,4 +1,5 @@
 import type { AnyEventObject } from 'xstate';
+import type { RunEmitted } from '../../machines/context.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { CancelledError, RunPanicError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
@@ -9,7 +10,7 @@ import type { Agent } from './agent.ts';
 import { followSignal } from './deadline.ts';
 import { guarded, guardedObserver, type Warn } from './guard.ts';
 import { releaseClaim } from './ownership.ts';
-import type { RunOptions } from './ports.ts';
+import type { RunOptions, StepInfo } from './ports.ts';
 import { Saving } from './saving.ts';
 import type { Kernel } from './scope.ts';
 import { type RunActor, RunScope, type RunSeed } from './scope.ts';
@@ -29,21 +30,12 @@ export function attach(
   const steering = new Steering(scope);
   const saving = new Saving(scope, steering);
   scope.steer = (text) => steering.send(text);
-  const onStep = guarded('onStep', options.onStep, kernel.config.warn);
   scope.onFlushError = (error) => saving.flushFailed(error);
   kernel.scopes.set(actor, scope);
 
-  actor.on('boundary', (boundary) => saving.announce(boundary));
-  actor.on('run.accepted', () => accepted(scope));
-  actor.on('run.stopping', ({ cause }) => scope.abort(errorFrom(cause)));
-  actor.on('steer.queued', ({ receipt, boundary }) => steering.queued(receipt, boundary));
-  actor.on('steer.applied', ({ count }) => scope.events.publish({ type: 'steer.applied', count }));
-  actor.on('step.done', ({ progress: { iteration, usage }, tools }) => {
-    const step = { runId: scope.runId, iteration, usage, tools };
-    scope.events.publish({ type: 'step.done', step: iteration, usage, tools });
-    kernel.config.onStep?.(step);
-    onStep?.(step);
-  });
+  const onStep = guarded('onStep', options.onStep, kernel.config.warn);
+  // One listener for all that the machine emits: each more is a Set and two closures a run, and hosts keep thousands.
+  actor.on('*', (event) => heed(event, { scope, saving, steering, onStep }));
   actor.subscribe({
     next: ({ value }) => {
       announceState(scope, value);
@@ -53,8 +45,35 @@ export function attach(
     complete: () => void conclude(scope),
   });
   guardSubscriptions(actor, kernel.config.warn);
-  queueMicrotask(() => followSignal(scope, options.signal, asCause));
+  if (options.signal) queueMicrotask(() => followSignal(scope, options.signal, asCause));
   return scope;
+}
+
+interface Listeners {
+  readonly scope: RunScope;
+  readonly saving: Saving;
+  readonly steering: Steering;
+  readonly onStep: ((step: StepInfo) => void) | undefined;
+}
+
+function heed(event: RunEmitted, { scope, saving, steering, onStep }: Listeners): void {
+  if (event.type === 'boundary') saving.announce(event);
+  else if (event.type === 'step.done') stepDone(event, scope, onStep);
+  else if (event.type === 'run.accepted') accepted(scope);
+  else if (event.type === 'run.stopping') scope.abort(errorFrom(event.cause));
+  else if (event.type === 'steer.queued') steering.queued(event.receipt, event.boundary);
+  else scope.events.publish(event);
+}
+
+function stepDone(
+  { progress: { iteration, usage }, tools }: Extract<RunEmitted, { type: 'step.done' }>,
+  scope: RunScope,
+  onStep: Listeners['onStep'],
+): void {
+  const step = { runId: scope.runId, iteration, usage, tools };
+  scope.events.publish({ type: 'step.done', step: iteration, usage, tools });
+  scope.kernel.config.onStep?.(step);
+  onStep?.(step);
 }
 
 function accepted(scope: RunScope): void {

@@ -36,7 +36,7 @@ class Queue {
 /** Events in order, never more than `limit`: when it is full the oldest piece of text goes, and only then the oldest event. */
 export class EventBuffer {
   readonly #limit: number;
-  readonly #deltas = new Queue();
+  #deltas: Queue | undefined;
   readonly #others = new Queue();
   /** How many events were dropped since somebody last asked, and the last one's place. */
   dropped = 0;
@@ -47,23 +47,28 @@ export class EventBuffer {
   }
 
   push(event: RunEvent): void {
-    (event.type === 'model.delta' ? this.#deltas : this.#others).push(event);
-    if (this.#deltas.length + this.#others.length <= this.#limit) return;
-    const lost = this.#deltas.length > 0 ? this.#deltas.shift() : this.#others.shift();
+    if (event.type === 'model.delta') {
+      this.#deltas ??= new Queue();
+      this.#deltas.push(event);
+    } else {
+      this.#others.push(event);
+    }
+    if ((this.#deltas?.length ?? 0) + this.#others.length <= this.#limit) return;
+    const lost = this.#deltas?.shift() ?? this.#others.shift();
     this.dropped += 1;
     this.droppedSeq = Math.max(this.droppedSeq, lost?.seq ?? 0);
   }
 
   /** The oldest event. */
   take(): RunEvent | undefined {
-    const delta = this.#deltas.first;
+    const delta = this.#deltas?.first;
     const other = this.#others.first;
-    return delta && (!other || delta.seq < other.seq) ? this.#deltas.shift() : this.#others.shift();
+    return delta && (!other || delta.seq < other.seq) ? this.#deltas?.shift() : this.#others.shift();
   }
 
   /** All events after `seq`, in order; they stay. */
   after(seq: number): RunEvent[] {
-    const all = [...this.#deltas.list(), ...this.#others.list()].filter((event) => event.seq > seq);
+    const all = [...(this.#deltas?.list() ?? []), ...this.#others.list()].filter((event) => event.seq > seq);
     return all.sort((a, b) => a.seq - b.seq);
   }
 }

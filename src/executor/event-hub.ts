@@ -10,7 +10,7 @@ export class EventHub {
   readonly #runId: string;
   readonly #clock: Clock;
   readonly #history = new EventBuffer(BUFFER);
-  readonly #consumers = new Set<Consumer>();
+  #consumers: Set<Consumer> | undefined;
   #seq = 0;
   #isOver = false;
 
@@ -34,21 +34,24 @@ export class EventHub {
     this.#seq += 1;
     const event: RunEvent = Object.freeze({ ...body, runId: this.#runId, seq: this.#seq, at: this.#clock.now() });
     this.#history.push(event);
-    for (const consumer of this.#consumers) consumer.push(event);
+    for (const consumer of this.#consumers ?? []) consumer.push(event);
   }
 
   /** After this nothing is published, and consumers end when they have read what there is. */
   close(): void {
     this.#isOver = true;
-    for (const consumer of this.#consumers) consumer.close();
-    this.#consumers.clear();
+    for (const consumer of this.#consumers ?? []) consumer.close();
+    this.#consumers = undefined;
   }
 
   /** @param after the `seq` of the last event that the consumer has; 0 = from the oldest that is kept */
   consume(after: number): AsyncIterableIterator<RunEvent> {
-    const consumer = new Consumer(this.#history.after(after), () => this.#consumers.delete(consumer));
+    const consumer = new Consumer(this.#history.after(after), () => this.#consumers?.delete(consumer));
     if (this.#isOver) consumer.close();
-    else this.#consumers.add(consumer);
+    else {
+      this.#consumers ??= new Set();
+      this.#consumers.add(consumer);
+    }
     return consumer;
   }
 }

@@ -13,12 +13,12 @@ interface Waiting {
 /** The messages on their way into a run. Each is acknowledged once the store has it. */
 export class Steering {
   readonly #scope: RunScope;
-  readonly #waiting = new Map<string, Waiting>();
+  /** Made with the first message: most runs are never steered. */
+  #waiting: Map<string, Waiting> | undefined;
   #count = 0;
 
   constructor(scope: RunScope) {
     this.#scope = scope;
-    scope.onEnd(() => this.#refuseAll());
   }
 
   /** @throws {UndeliveredError} when the run is over */
@@ -30,6 +30,8 @@ export class Steering {
     this.#count += 1;
     const receipt = String(this.#count);
     const settle = Promise.withResolvers<Steered>();
+    if (!this.#waiting) this.#scope.onEnd(() => this.#refuseAll());
+    this.#waiting ??= new Map();
     this.#waiting.set(receipt, { settle });
     const message = enterMessage({ role: 'user', content: [{ type: 'text', text }] });
     this.#scope.send({ type: 'run.steer', message, receipt });
@@ -38,7 +40,7 @@ export class Steering {
 
   /** The run's machine has taken the message. */
   queued(receipt: string, boundary: number): void {
-    const waiting = this.#waiting.get(receipt);
+    const waiting = this.#waiting?.get(receipt);
     this.#scope.events.publish({ type: 'steer.queued' });
     if (!waiting) return;
     waiting.boundary = boundary;
@@ -46,26 +48,26 @@ export class Steering {
   }
 
   landed(boundary: number): void {
-    for (const [receipt, waiting] of this.#waiting) {
+    for (const [receipt, waiting] of this.#waiting ?? []) {
       if (waiting.boundary !== undefined && waiting.boundary <= boundary) this.#settle(receipt, waiting, 'durable');
     }
   }
 
   /** The store did not take it; it stays in memory, and goes with the next save that succeeds. */
   failed(): void {
-    for (const [receipt, waiting] of this.#waiting) {
+    for (const [receipt, waiting] of this.#waiting ?? []) {
       if (waiting.boundary !== undefined) this.#settle(receipt, waiting, 'queued');
     }
   }
 
   #settle(receipt: string, waiting: Waiting, answer: Steered): void {
-    this.#waiting.delete(receipt);
+    this.#waiting?.delete(receipt);
     waiting.settle.resolve(answer);
   }
 
   #refuseAll(): void {
-    for (const waiting of this.#waiting.values()) waiting.settle.reject(this.#tooLate());
-    this.#waiting.clear();
+    for (const waiting of this.#waiting?.values() ?? []) waiting.settle.reject(this.#tooLate());
+    this.#waiting?.clear();
   }
 
   #tooLate(): UndeliveredError {

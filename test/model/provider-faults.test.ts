@@ -1,7 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { textOf, toolCallsOf } from '../../src/run/message.ts';
-import { type Answer, ask, hastyClock, MINUTE, modelAt, providers, serverOf, wires, write } from './provider-server.ts';
+import {
+  type Answer,
+  ask,
+  hastyClock,
+  LAVISH,
+  MINUTE,
+  modelAt,
+  providers,
+  serverOf,
+  wires,
+  write,
+} from './provider-server.ts';
 
 describe.each(providers)('a real server that fails, with the provider package for %s', (provider) => {
   const { begin, text, args, end } = wires[provider];
@@ -99,15 +110,13 @@ describe.each(providers)('a real server that fails, with the provider package fo
   });
 });
 
-const lavish = 5_000_000;
-
 describe.each(providers)(
   'a real server that falls silent, with the provider package for %s (executor 7)',
   (provider) => {
     const { begin, text, args } = wires[provider];
     const limits = {
-      first: { firstChunkMs: 120_000, chunkGapMs: lavish },
-      gap: { firstChunkMs: lavish, chunkGapMs: 60_000 },
+      first: { firstChunkMs: 120_000, chunkGapMs: LAVISH },
+      gap: { firstChunkMs: LAVISH, chunkGapMs: 60_000 },
     };
     /** After these events, a byte a minute. */
     const drip =
@@ -144,8 +153,8 @@ describe.each(providers)(
         code: 'MODEL_STALLED',
         message: `the model sent nothing for ${name} (after 3 attempts)`,
       });
+      // Three attempts; on a busy machine one may be over before the server has heard of it.
       expect(retries.map((retry) => retry.error.code)).toEqual(['MODEL_STALLED', 'MODEL_STALLED']);
-      expect(server.requests).toBe(3);
       await server.isLeft();
     });
   },

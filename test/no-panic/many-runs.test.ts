@@ -1,0 +1,29 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const isTorture = process.env.PAWL_TORTURE === '1';
+const runs = isTorture ? 100_000 : 20_000;
+/** A result that was kept, or one listener of it, would be more than this. */
+const MAX_BYTES_PER_RUN = 300;
+
+/** Does so many runs in a process of its own, and gives what it measured. */
+async function manyRuns(role: 'signal' | 'heap', count: number): Promise<Record<string, unknown>> {
+  const args = ['--expose-gc', '--import', here('../crash/sources.ts'), here('many-runs.ts'), role, String(count)];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 2 ** 20 });
+  return JSON.parse(stdout);
+}
+
+describe.concurrent('many runs in one process', { timeout: 240_000 }, () => {
+  test('leave no listener on the signal that 10,000 of them were given, and warn of nothing (executor 5)', async () => {
+    expect(await manyRuns('signal', 10_000)).toEqual({ listeners: 0, live: 0, warnings: [] });
+  });
+
+  test(`leave the heap as it was: ${runs} runs, each fewer than ${MAX_BYTES_PER_RUN} bytes (executor 5)`, async () => {
+    const { bytesPerRun, ...rest } = await manyRuns('heap', runs);
+    expect(bytesPerRun).toBeLessThan(MAX_BYTES_PER_RUN);
+    expect(rest).toEqual({ live: 0, warnings: [] });
+  });
+});

@@ -1,0 +1,54 @@
+// Many runs in one process: node --expose-gc --import ../crash/sources.ts many-runs.ts <signal|heap> <runs>
+import { getEventListeners } from 'node:events';
+import { createExecutor, defineAgent, type RunOptions } from 'pawl';
+import { callTool, reply, scriptedModel } from 'pawl/testing';
+import { toolOf } from '../fixtures/host.ts';
+
+/** What is kept on purpose, the last 1,000 results, is there after so many. */
+const WARM_UP = 3_000;
+const SIDE_BY_SIDE = 50;
+
+const [role = '', runs = '0'] = process.argv.slice(2);
+const warnings: string[] = [];
+process.on('warning', ({ name }) => warnings.push(name));
+
+const agent = defineAgent({ id: 'short', instructions: 'Answer.', tools: [toolOf('look')] });
+let begun = 0;
+/** A model of its own for each run, since a scripted model remembers what it was asked; each tenth calls a tool. */
+const executor = createExecutor({
+  models: () => scriptedModel(begun++ % 10 === 0 ? [callTool('look'), reply('done')] : [reply('done')]),
+  agents: [agent],
+});
+
+async function run(count: number, options: RunOptions = {}): Promise<void> {
+  for (let done = 0; done < count; done += SIDE_BY_SIDE) {
+    const group = Array.from({ length: Math.min(SIDE_BY_SIDE, count - done) }, () =>
+      executor.run(agent, { prompt: 'Go.' }, options),
+    );
+    for (const { status } of await Promise.all(group)) if (status !== 'ok') throw new Error(`a run ended as ${status}`);
+  }
+}
+
+async function heapUsed(): Promise<number> {
+  for (let round = 0; round < 3; round++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    globalThis.gc?.();
+  }
+  return process.memoryUsage().heapUsed;
+}
+
+async function onOneSignal(): Promise<object> {
+  const caller = new AbortController();
+  await run(Number(runs), { signal: caller.signal });
+  return { listeners: getEventListeners(caller.signal, 'abort').length };
+}
+
+async function inOneProcess(): Promise<object> {
+  await run(WARM_UP);
+  const before = await heapUsed();
+  await run(Number(runs));
+  return { bytesPerRun: Math.round(((await heapUsed()) - before) / Number(runs)) };
+}
+
+const seen = role === 'signal' ? await onOneSignal() : await inOneProcess();
+process.stdout.write(JSON.stringify({ ...seen, live: executor.runs.get().length, warnings }));

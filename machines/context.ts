@@ -55,6 +55,8 @@ export type RunMachineEvent =
 export type RunEmitted =
   /** `resolving` is over: a durable run's first record is stored. */
   | { readonly type: 'run.accepted' }
+  /** The work begins. */
+  | { readonly type: 'run.working' }
   /** The run was stopped from outside: whatever works for it should end. */
   | { readonly type: 'run.stopping'; readonly cause: ErrorData }
   /** A message waits for the next turn; it is stored when `boundary` has landed. */

@@ -23,6 +23,7 @@ function stagesOf(agent: ChartedAgent) {
   const running = pieces.createStateConfig({
     ...loop,
     description: 'The one loop of an agent without phases: model, tools, model, … until an answer or a limit.',
+    entry: 'announceWork',
     onDone: { target: 'ending' },
     on: {
       'run.steer': { actions: { type: 'queueSteering', params: ({ event }) => event } },

@@ -70,6 +70,7 @@ export const pieces = setup({
   actions: {
     adopt: assign((_, resolution: Resolution) => adopted(resolution)),
     announceAccepted: emit({ type: 'run.accepted' }),
+    announceWork: emit({ type: 'run.working' }),
     /** The first cause stands; the executor aborts the work with it. */
     stop: enqueueActions(({ context, enqueue }, cause: ErrorData) => {
       if (context.cause) return;

@@ -60,6 +60,7 @@ function heed(event: RunEmitted, { scope, saving, steering, onStep }: Listeners)
   if (event.type === 'boundary') saving.announce(event);
   else if (event.type === 'step.done') stepDone(event, scope, onStep);
   else if (event.type === 'run.accepted') accepted(scope);
+  else if (event.type === 'run.working') announceState(scope, 'running');
   else if (event.type === 'run.stopping') scope.abort(errorFrom(event.cause));
   else if (event.type === 'steer.queued') steering.queued(event.receipt, event.boundary);
   else scope.events.publish(event);
@@ -84,10 +85,13 @@ function accepted(scope: RunScope): void {
   scope.accepted.resolve();
 }
 
-/** Only the states of the run itself: those of its loop come by every step, and have events of their own. */
+/**
+ * Only the states of the run itself: those of its loop come by every step, and have events of their own. `resolving` is
+ * not told of: before its end nobody knows with which number the events of the run go on.
+ */
 function announceState(scope: RunScope, value: unknown): void {
   const state = typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
-  if (state === scope.announcedState) return;
+  if (state === scope.announcedState || state === 'resolving') return;
   scope.announcedState = state;
   scope.events.publish({ type: 'run.status', state });
 }

@@ -59,11 +59,20 @@ export class EventBuffer {
     this.droppedSeq = Math.max(this.droppedSeq, lost?.seq ?? 0);
   }
 
-  /** The oldest event. */
+  /** The oldest event; it stays. */
+  get first(): RunEvent | undefined {
+    return (this.#isDeltaFirst ? this.#deltas : this.#others)?.first;
+  }
+
+  /** The oldest event; it goes. */
   take(): RunEvent | undefined {
+    return (this.#isDeltaFirst ? this.#deltas : this.#others)?.shift();
+  }
+
+  get #isDeltaFirst(): boolean {
     const delta = this.#deltas?.first;
     const other = this.#others.first;
-    return delta && (!other || delta.seq < other.seq) ? this.#deltas?.shift() : this.#others.shift();
+    return delta !== undefined && (!other || delta.seq < other.seq);
   }
 
   /** All events after `seq`, in order; they stay. */

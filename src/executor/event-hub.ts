@@ -5,6 +5,12 @@ import { EventBuffer } from './event-buffer.ts';
 /** Events that are kept for consumers that come later, and that a slow consumer may be behind. */
 const BUFFER = 1_000;
 
+/**
+ * A record reserves this many numbers beyond the last event: what is announced after the save that wrote it, and lost by
+ * a crash, shares no number with what the next process announces.
+ */
+const RESERVED = 10_000;
+
 /** The events of one run: numbered, kept for a while, and handed to whoever listens at the pace of each. */
 export class EventHub {
   readonly #runId: string;
@@ -12,6 +18,8 @@ export class EventHub {
   readonly #history = new EventBuffer(BUFFER);
   #consumers: Set<Consumer> | undefined;
   #seq = 0;
+  /** The number before the first event of this process. */
+  #begin = 0;
   #isOver = false;
 
   constructor(runId: string, clock: Clock) {
@@ -19,14 +27,15 @@ export class EventHub {
     this.#clock = clock;
   }
 
-  /** The number of the last event; part of the record. */
-  get seq(): number {
-    return this.#seq;
+  /** Up to which number events are this process's; part of the record. */
+  get reserved(): number {
+    return this.#seq + RESERVED;
   }
 
   /** Goes on counting from a record. */
   continueFrom(seq: number): void {
     this.#seq = Math.max(this.#seq, seq);
+    this.#begin = this.#seq;
   }
 
   publish(body: RunEventBody): void {
@@ -46,7 +55,10 @@ export class EventHub {
 
   /** @param after the `seq` of the last event that the consumer has; 0 = from the oldest that is kept */
   consume(after: number): AsyncIterableIterator<RunEvent> {
-    const consumer = new Consumer(this.#history.after(after), () => this.#consumers?.delete(consumer));
+    const backlog = this.#history.after(after);
+    const missed = this.#seq - Math.max(after, this.#begin) - backlog.length;
+    const consumer = new Consumer(backlog, () => this.#consumers?.delete(consumer));
+    if (missed > 0) consumer.missed(missed, this.#history.droppedSeq);
     if (this.#isOver) consumer.close();
     else {
       this.#consumers ??= new Set();
@@ -65,6 +77,11 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
   constructor(backlog: readonly RunEvent[], leave: () => void) {
     for (const event of backlog) this.#buffer.push(event);
     this.#leave = leave;
+  }
+
+  missed(count: number, lastSeq: number): void {
+    this.#buffer.dropped = count;
+    this.#buffer.droppedSeq = lastSeq;
   }
 
   push(event: RunEvent): void {
@@ -95,11 +112,11 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
     return this;
   }
 
-  /** Says once that something is missing, in the place where it is. */
+  /** Says that something is missing, once, before the first event that is younger than all that is missing. */
   #lost(): RunEvent | undefined {
     const { dropped: count, droppedSeq: seq } = this.#buffer;
-    const next = count > 0 ? this.#buffer.after(0)[0] : undefined;
-    if (!next) return undefined;
+    const next = count > 0 ? this.#buffer.first : undefined;
+    if (!next || next.seq < seq) return undefined;
     this.#buffer.dropped = 0;
     return { type: 'events.dropped', count, runId: next.runId, seq, at: next.at };
   }

@@ -37,7 +37,7 @@ export interface Defaults {
 }
 
 export interface ExecutorOptions {
-  /** AI SDK language models (spec v4) by tier, or a function that finds one. */
+  /** AI SDK language models by tier (spec v4; v3 and v2 are adapted), or a function that finds one. */
   readonly models: Models;
   /** Tools that agents name, and that a recovered run finds again. */
   readonly tools?: readonly Tool[];

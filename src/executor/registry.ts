@@ -21,12 +21,18 @@ export interface LiveRun {
   readonly summary: RunSummary;
 }
 
+interface Entry<R> {
+  readonly run: R;
+  /** Made when somebody asks for it: most runs are watched by nobody. */
+  atom?: Atom<RunSummary>;
+}
+
 /** Ended runs that are still known, by their results without messages. */
 const MAX_ENDED = 1_000;
 
 /** The live runs of an executor, each with an atom of its own, and the last ones that ended. */
 export class Registry<R extends LiveRun> {
-  readonly #live = new Map<string, { readonly run: R; readonly atom: Atom<RunSummary> }>();
+  readonly #live = new Map<string, Entry<R>>();
   readonly #ended = new Map<string, RunOutput>();
   readonly #dirty = new Set<R>();
   readonly #version = createAtom(0);
@@ -49,14 +55,14 @@ export class Registry<R extends LiveRun> {
   /** Summaries of the live runs; changes at most once per event-loop turn, computed when it is read. */
   readonly runs: ReadonlyAtom<readonly RunSummary[]> = createAtom(() => {
     this.#version.get();
-    return [...this.#live.values()].map(({ atom }) => atom.get());
+    return [...this.#live.values()].map(({ run }) => run.summary);
   });
 
   /** The one table in which `start`, `recover` and restored hosts meet: the second to come gets the first. */
   enter(run: R): R {
     const first = this.#live.get(run.runId);
     if (first) return first.run;
-    this.#live.set(run.runId, { run, atom: this.#guard(createAtom(run.summary)) });
+    this.#live.set(run.runId, { run });
     this.#ended.delete(run.runId);
     this.touch(run);
     return run;
@@ -85,7 +91,7 @@ export class Registry<R extends LiveRun> {
     this.#dirty.clear();
     for (const run of dirty) {
       const entry = this.#live.get(run.runId);
-      if (entry?.run === run) this.#attempt(() => entry.atom.set(run.summary));
+      if (entry?.run === run && entry.atom) this.#attempt(() => entry.atom?.set(run.summary));
     }
     this.#attempt(() => this.#version.set((version) => version + 1));
   }
@@ -108,7 +114,9 @@ export class Registry<R extends LiveRun> {
   }
 
   atomOf(runId: string): ReadonlyAtom<RunSummary> | undefined {
-    return this.#live.get(runId)?.atom;
+    const entry = this.#live.get(runId);
+    if (entry) entry.atom ??= this.#guard(createAtom(entry.run.summary));
+    return entry?.atom;
   }
 
   all(): R[] {

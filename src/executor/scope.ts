@@ -121,7 +121,7 @@ export class RunScope implements LiveRun, Leaseholder {
   /** What a save must know besides the run's progress: its working time over all processes, and its last event. */
   nowOf(progress: Progress): { elapsedMs: number; seq: number } {
     const elapsedMs = progress.elapsedMs + this.kernel.config.clock.monotonic() - this.startedAt;
-    return { elapsedMs, seq: this.events.seq };
+    return { elapsedMs, seq: this.events.reserved };
   }
 
   get summary(): RunSummary {

@@ -37,7 +37,7 @@ export interface RunHead {
   readonly openStep?: OpenStep;
   readonly openPhase?: OpenPhase;
   readonly elapsedMs?: number;
-  /** The number of the last event. */
+  /** Above this number the events of the next process begin. */
   readonly seq?: number;
   readonly definition?: Definition;
   readonly undelivered?: readonly Message[];

@@ -19,7 +19,7 @@ export interface RunCheckpointState
 
 const transcripts = new WeakMap<object, Transcript>();
 
-/** The state of a run at this moment. @param now its working time so far, ms, and the number of its last event */
+/** The state of a run at this moment. @param now its working time so far, ms, and above which number its events go on */
 export function stateOf(
   progress: Progress,
   now: { readonly elapsedMs: number; readonly seq: number },

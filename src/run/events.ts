@@ -51,5 +51,5 @@ export type RunEventBody =
   /** This consumer was too slow: so many events before this one are missing for it, pieces of text first. */
   | { readonly type: 'events.dropped'; readonly count: number };
 
-/** One event of a run. `seq` rises by 1 and goes on from the record after a resume; `at` is the wall clock, ms. */
+/** One event of a run. `seq` rises by 1, with a jump at a resume and never back; `at` is the wall clock, ms. */
 export type RunEvent = RunEventBody & { readonly runId: string; readonly seq: number; readonly at: number };

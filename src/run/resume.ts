@@ -21,7 +21,7 @@ export interface ResumeState {
   readonly openStep?: OpenStep;
   readonly attempts?: number;
   readonly elapsedMs?: number;
-  /** The number of the last event that was announced; the next one follows it. */
+  /** The events of this process have higher numbers. */
   readonly seq?: number;
   readonly definition?: Definition;
   readonly inputs?: JsonObject;

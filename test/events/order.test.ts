@@ -56,7 +56,6 @@ describe('the events of a run', () => {
     const run = await hostOf().start();
     const events = await listen(run);
     expect(ofType(events, 'run.status').map(({ state }) => state)).toEqual([
-      'resolving',
       'running',
       'completing',
       'settled',

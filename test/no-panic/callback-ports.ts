@@ -45,6 +45,16 @@ const callbacks: readonly Port[] = [
     ends: { else: ['ok', 'RUN_PANIC', 'MODEL'] },
   },
   {
+    name: 'clock.setTimeout',
+    scene: (act) => withOptions({ clock: { ...realClock, setTimeout: act } }),
+    ends: { else: ['ok', 'RUN_PANIC', 'MODEL'] },
+  },
+  {
+    name: 'clock.clearTimeout',
+    scene: (act) => withOptions({ clock: { ...realClock, clearTimeout: act, setTimeout: () => 0 } }),
+    ends: { else: ['ok', 'RUN_PANIC', 'MODEL'] },
+  },
+  {
     name: "a getter in the invocation's inputs",
     scene: (act) => ({
       ...durable(),
@@ -80,6 +90,11 @@ const observers: readonly Port[] = [
   {
     name: 'actor.subscribe error and complete, as functions',
     scene: (act) => watched(({ actor }) => void actor.subscribe(act, act, act)),
+    ends: ok,
+  },
+  {
+    name: 'actor.subscribe complete, after the end',
+    scene: (act) => watched(({ actor, result }) => void result.then(() => actor.subscribe({ complete: act }))),
     ends: ok,
   },
   { name: 'actor.on step.done', scene: (act) => watched(({ actor }) => void actor.on('step.done', act)), ends: ok },
@@ -124,6 +139,15 @@ function reasonOf(failure: Failure): unknown {
 
 const consumers: readonly Port[] = [
   { name: 'a consumer of events', scene: (act) => watched((run) => void consume(run, act)), ends: ok },
+  {
+    name: 'what is given to steer',
+    scene: (_, failure) => {
+      const given = failure === 'gives what cannot be read' ? unreadable() : withoutJson();
+      return watched(({ steer }) => void steer(given as never).catch(() => {}));
+    },
+    failures: ['gives what cannot be read', 'gives what has a throwing toJSON'],
+    ends: ok,
+  },
   {
     name: 'a consumer that reads nothing',
     scene: () => watched((run) => void run.events()),

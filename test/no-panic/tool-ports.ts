@@ -1,6 +1,7 @@
 import { defineTool, type Tool } from 'pawl';
 import { callTool, reply } from 'pawl/testing';
 import { toolOf } from '../fixtures/host.ts';
+import { unreadable, withoutJson } from './failures.ts';
 import { type Port, type Scene, throwing } from './scene.ts';
 
 const script = [callTool('work', { n: 1 }), reply('done')];
@@ -40,6 +41,21 @@ export const toolPorts: readonly Port[] = [
       withTool(toolOf('work', 'read', () => new Promise((done) => setTimeout(done, 60)).then(act), { timeoutMs: 5 })),
     ends: ok,
   },
+  ...(['progress', 'attachImages'] as const).map(
+    (method): Port => ({
+      name: `what a tool gives to context.${method}`,
+      scene: (_, failure) =>
+        withTool(
+          toolOf('work', 'read', async (_input, context) => {
+            const given = failure === 'gives what cannot be read' ? unreadable() : withoutJson();
+            context[method]([given] as never);
+            return 'ok';
+          }),
+        ),
+      failures: ['gives what cannot be read', 'gives what has a throwing toJSON'],
+      ends: ok,
+    }),
+  ),
   { name: 'Standard Schema validate', scene: (act) => withSchema(standard({ validate: act })), ends: ok },
   {
     name: 'Standard Schema jsonSchema, in a record of tools',

@@ -1,4 +1,4 @@
-// Many runs in one process: node --expose-gc --import ../crash/sources.ts many-runs.ts <signal|heap> <runs>
+// Many runs in one process: node --expose-gc --no-flush-bytecode --import ../crash/sources.ts many-runs.ts <signal|heap> <runs>
 import { getEventListeners } from 'node:events';
 import { createExecutor, defineAgent, type RunOptions } from 'pawl';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
@@ -7,6 +7,8 @@ import { toolOf } from '../fixtures/host.ts';
 /** What is kept on purpose, the last 1,000 results, is there after so many. */
 const WARM_UP = 3_000;
 const SIDE_BY_SIDE = 50;
+/** Weak tables never shrink: they stay as large as what was not yet collected once made them. */
+const BETWEEN_COLLECTIONS = 5_000;
 /** Collections until what is weak or merely old, code for example, is gone as well. */
 const ROUNDS = 5;
 
@@ -38,10 +40,7 @@ async function collect(): Promise<void> {
   }
 }
 
-/** A weak table stays as large as it was until something is put in: hence a few runs between two collections. */
 async function heapUsed(): Promise<number> {
-  await collect();
-  await run(SIDE_BY_SIDE);
   await collect();
   return process.memoryUsage().heapUsed;
 }
@@ -55,7 +54,10 @@ async function onOneSignal(): Promise<object> {
 async function inOneProcess(): Promise<object> {
   await run(WARM_UP);
   const before = await heapUsed();
-  await run(Number(runs));
+  for (let done = 0; done < Number(runs); done += BETWEEN_COLLECTIONS) {
+    await run(BETWEEN_COLLECTIONS);
+    await collect();
+  }
   return { bytesPerRun: Math.round(((await heapUsed()) - before) / Number(runs)) };
 }
 

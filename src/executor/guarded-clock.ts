@@ -37,7 +37,16 @@ export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
     clearTimeout: (timer) =>
       attempt(
         () => clock.clearTimeout(timer),
-        () => systemClock.clearTimeout(timer),
+        () => clearQuietly(timer),
       ),
   };
+}
+
+/** The timer may be ours, or something that only the host's clock understands. */
+function clearQuietly(timer: unknown): void {
+  try {
+    systemClock.clearTimeout(timer);
+  } catch {
+    // Then it was not ours, and there is nothing to clear.
+  }
 }

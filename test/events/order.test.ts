@@ -55,11 +55,7 @@ describe('the events of a run', () => {
   test('tell each state of the run itself once, before what happens in it (executor 20)', async () => {
     const run = await hostOf().start();
     const events = await listen(run);
-    expect(ofType(events, 'run.status').map(({ state }) => state)).toEqual([
-      'running',
-      'completing',
-      'settled',
-    ]);
+    expect(ofType(events, 'run.status').map(({ state }) => state)).toEqual(['running', 'completing', 'settled']);
     const at = (found: (event: (typeof events)[number]) => boolean) => events.findIndex(found);
     const running = at((event) => event.type === 'run.status' && event.state === 'running');
     expect(running).toBeLessThan(at(({ type }) => type === 'step.started'));

@@ -1,4 +1,4 @@
-import type { Model } from 'pawl';
+import type { Defaults, Model } from 'pawl';
 import { reply, scriptedModel, stallAfter } from 'pawl/testing';
 import { type Failure, fail, unreadable, withoutJson } from './failures.ts';
 import { type Port, throwing } from './scene.ts';
@@ -14,9 +14,11 @@ const text = [
   { type: 'text-end', id: 't' },
 ];
 
-function modelOf(doStream: () => unknown): { models: { fast: Model } } {
+const impatient = { firstChunkMs: 40, chunkGapMs: 40 };
+
+function modelOf(doStream: () => unknown): { models: { fast: Model }; defaults: Partial<Defaults> } {
   const model = { specificationVersion: 'v4', provider: 'test', modelId: 'test', supportedUrls: {}, doStream };
-  return { models: { fast: model as never } };
+  return { models: { fast: model as never }, defaults: impatient };
 }
 
 /** A stream of parts; asking the reader is up to the test. */
@@ -111,7 +113,10 @@ export const modelPorts: readonly Port[] = [
   },
   {
     name: 'a scripted model that falls silent',
-    scene: () => ({ script: [stallAfter('half'), stallAfter('half'), stallAfter('half'), reply('never')] }),
+    scene: () => ({
+      options: { defaults: impatient },
+      script: [stallAfter('half'), stallAfter('half'), stallAfter('half'), reply('never')],
+    }),
     failures: ['hangs'],
     ends: { else: 'MODEL_STALLED' },
   },

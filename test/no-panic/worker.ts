@@ -8,7 +8,7 @@ import { type Row, rowsOf } from './rows.ts';
 import type { Scene } from './scene.ts';
 
 const PATIENCE_MS = 1_000;
-const defaults = { portMs: 30, finalizeMs: 60, toolTimeoutMs: 30, firstChunkMs: 30, chunkGapMs: 30, leaseMs: 2_000 };
+const defaults = { portMs: 30, finalizeMs: 60, toolTimeoutMs: 30, firstChunkMs: 500, chunkGapMs: 500, leaseMs: 2_000 };
 
 /** What a row came to. */
 export interface Seen {

@@ -20,6 +20,7 @@ const defaults: Defaults = {
   maxConsecutiveToolErrors: 3,
   maxSameToolCallRepeats: 3,
   toolConcurrency: 8,
+  modelAttempts: 3,
   firstChunkMs: 120_000,
   chunkGapMs: 60_000,
   toolTimeoutMs: 120_000,
@@ -43,6 +44,7 @@ export interface Config {
   readonly keepOutcomesMs: number;
   readonly clock: Clock;
   readonly newId: () => string;
+  readonly random: () => number;
   readonly warn: Warn;
   readonly inspect: ReturnType<typeof guarded<[event: Parameters<NonNullable<ExecutorOptions['inspect']>>[0]]>>;
   readonly onStep: ReturnType<typeof guarded<[step: Parameters<NonNullable<ExecutorOptions['onStep']>>[0]]>>;
@@ -72,6 +74,7 @@ export function configOf(options: ExecutorOptions): Config {
     keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
     clock,
     newId: guardedId(options.ids, warn),
+    random: guardedRandom(options.random),
     warn,
     inspect: guarded('inspect', options.inspect, warn),
     onStep: guarded('onStep', options.onStep, warn),
@@ -89,6 +92,19 @@ function guardedId(ids: (() => string) | undefined, warn: Warn): () => string {
     } catch (error) {
       warn('run: ids gave no run id; a random one is used', { error: toErrorData(error) });
       return randomUUID();
+    }
+  };
+}
+
+/** A host's source of random numbers; where it throws or gives something else, the one of this machine stands in. */
+function guardedRandom(random: (() => number) | undefined): () => number {
+  return () => {
+    try {
+      const number = random?.();
+      letGo(number);
+      return typeof number === 'number' && number >= 0 && number <= 1 ? number : Math.random();
+    } catch {
+      return Math.random();
     }
   };
 }

@@ -23,6 +23,8 @@ export interface Defaults {
   readonly maxConsecutiveToolErrors: number;
   readonly maxSameToolCallRepeats: number;
   readonly toolConcurrency: number;
+  /** How often a model call is made that fails in a way that may pass, the first time included. */
+  readonly modelAttempts: number;
   /** Longest wait for the first chunk of a model's answer. */
   readonly firstChunkMs: number;
   /** Longest silence within one. */
@@ -58,6 +60,8 @@ export interface ExecutorOptions {
   /** How long stores keep answers after the record is gone; default 7 days. */
   readonly keepOutcomesMs?: number;
   readonly clock?: Clock;
+  /** For the jitter of retries: a number from 0 to 1; default Math.random. */
+  readonly random?: () => number;
   /** Makes run ids; default: random UUIDs. */
   readonly ids?: () => string;
   readonly logger?: Logger;

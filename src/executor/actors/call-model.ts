@@ -13,7 +13,8 @@ export function callModelActor(kernel: Kernel) {
     try {
       const { model, toolbox, agent, signal, events } = scopeOf(kernel, self);
       if (!model || !toolbox) throw new ModelError('this run has no model');
-      const { clock, defaults } = kernel.config;
+      const { clock, defaults, random } = kernel.config;
+      const attempts = defaults.modelAttempts;
       const step = input.iteration + 1;
       events.publish({ type: 'step.started', step });
       const request: ModelRequest = {
@@ -28,7 +29,9 @@ export function callModelActor(kernel: Kernel) {
         onDelta: ({ type: kind, text }) => events.publish({ type: 'model.delta', step, kind, text }),
       };
       const onRetry = (retry: Retry) => events.publish({ type: 'model.retry', step, ...retry });
-      return { reply: await withRetries(() => callModel(model, request), { signal, clock, onRetry }) };
+      return {
+        reply: await withRetries(() => callModel(model, request), { signal, clock, attempts, random, onRetry }),
+      };
     } catch (error) {
       return { error: toErrorData(error, 'MODEL') };
     }

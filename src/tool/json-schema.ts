@@ -1,4 +1,5 @@
-import { type OutputUnit, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema';
+import { createRequire } from 'node:module';
+import type { OutputUnit, Schema, SchemaDraft, Validator } from '@cfworker/json-schema';
 import type { JsonObject } from '../run/json.ts';
 
 /** One thing that is wrong with a value, and where. */
@@ -18,12 +19,20 @@ const wrappers = new Set([
   'allOf',
 ]);
 
+const require = createRequire(import.meta.url);
+
+/** Loaded with the first check: most processes that import Pawl (a command, a test, a web worker) never make one. */
+function newValidator(schema: JsonObject): Validator {
+  const library = require('@cfworker/json-schema') as typeof import('@cfworker/json-schema');
+  // The validator writes its marks into the schema that it gets.
+  return new library.Validator(structuredClone(schema) as Schema, draftOf(schema), false);
+}
+
 /** A check against a JSON Schema; gives what is wrong, nothing = it fits. The validator is made with the first check. */
 export function jsonSchemaValidator(schema: JsonObject): (value: unknown) => readonly SchemaIssue[] {
   let validator: Validator | undefined;
   return (value) => {
-    // The validator writes its marks into the schema that it gets.
-    validator ??= new Validator(structuredClone(schema) as Schema, draftOf(schema), false);
+    validator ??= newValidator(schema);
     const { valid, errors } = validator.validate(value);
     return valid ? [] : issuesOf(errors);
   };

@@ -8,12 +8,14 @@ import { callMessage, resultMessage } from './workload.ts';
 export class Floor {
   readonly #db: DatabaseSync;
   readonly #insert: ReturnType<DatabaseSync['prepare']>;
+  readonly #delete: ReturnType<DatabaseSync['prepare']>;
 
   constructor(path: string) {
     this.#db = new DatabaseSync(path);
     this.#db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
     this.#db.exec('CREATE TABLE steps (id INTEGER PRIMARY KEY, delta TEXT NOT NULL) STRICT');
     this.#insert = this.#db.prepare('INSERT INTO steps (delta) VALUES (?)');
+    this.#delete = this.#db.prepare('DELETE FROM steps WHERE id > (SELECT max(id) FROM steps) - ?');
   }
 
   /** @param commits 2 = the call is recorded before it runs, as an effect that must not happen twice needs it */
@@ -23,6 +25,14 @@ export class Floor {
       if (commits === 2) this.#insert.run(JSON.stringify(call));
       this.#insert.run(JSON.stringify([call, resultMessage(step)]));
     }
+  }
+
+  /** A whole run: begun, its steps, its outcome, and gone; each a transaction of its own, as without a group commit. */
+  wholeRun(steps: number, commits: 1 | 2): void {
+    this.#insert.run('begun');
+    this.run(steps, commits);
+    this.#insert.run('outcome');
+    this.#delete.run(steps * commits + 2);
   }
 
   close(): void {

@@ -12,38 +12,53 @@ const HALF = STEPS / 2;
 export async function manyRunsRows(isQuick: boolean): Promise<Part> {
   const runs = isQuick ? 200 : 1_000;
   const repetitions = isQuick ? 2 : 5;
+  const recoveries: Recovery[] = [];
+  const read = await throughput({ runs, repetitions, commits: 1 });
+  const once = await throughput({ runs, repetitions, commits: 2 });
+  for (let repetition = 0; repetition < repetitions; repetition++) recoveries.push(await recovery(runs));
+  const scale = runs / 1_000;
+  return {
+    rows: [
+      read.row,
+      once.row,
+      recoveryRow(`${runs} interrupted runs: all continued`, { recoveries, key: 'continuedMs', budget: 1_500 * scale }),
+      recoveryRow(`${runs} interrupted runs: all done`, { recoveries, key: 'doneMs', budget: 4_000 * scale }),
+    ],
+    broken: [
+      ...unsavedSteps(Math.max(read.mostUnsaved, once.mostUnsaved)),
+      ...recoveries.flatMap((each) => each.broken),
+    ],
+  };
+}
+
+/** Steps a second of many runs at once, against the same writes one after the other, each with a commit of its own. */
+async function throughput(work: {
+  runs: number;
+  repetitions: number;
+  commits: 1 | 2;
+}): Promise<{ row: Row; mostUnsaved: number }> {
+  const { runs, repetitions, commits } = work;
   const ratios: number[] = [];
   const ours: number[] = [];
-  const recoveries: Recovery[] = [];
   let mostUnsaved = 0;
+  // The first time warms up.
   for (let repetition = 0; repetition <= repetitions; repetition++) {
-    const floor = await floorRate(runs * STEPS);
-    const { rate, unsaved } = await ourRate(runs);
+    const floor = await floorRate(runs, commits);
+    const { rate, unsaved } = await ourRate(runs, commits);
     mostUnsaved = Math.max(mostUnsaved, unsaved);
-    // The first time warms up.
     if (repetition === 0) continue;
     ratios.push(rate / floor);
     ours.push(rate);
-    recoveries.push(await recovery(runs));
   }
-  const note = `${amount(median(ours), 'steps/s')}, the floor one commit a step`;
-  const throughput: Row = {
-    what: `throughput, ${runs} runs of ${STEPS} steps at once`,
+  const row: Row = {
+    what: `throughput, ${runs} runs of ${STEPS} steps at once, ${commits === 1 ? 'one commit' : 'two commits'}`,
     value: median(ratios),
     unit: 'x',
     budget: 1.2,
     isFloor: true,
-    note,
+    note: `${amount(median(ours), 'steps/s')}; the floor: begin, steps, outcome and delete of each run, ungrouped`,
   };
-  const scale = runs / 1_000;
-  return {
-    rows: [
-      throughput,
-      recoveryRow(`${runs} interrupted runs: all continued`, { recoveries, key: 'continuedMs', budget: 1_500 * scale }),
-      recoveryRow(`${runs} interrupted runs: all done`, { recoveries, key: 'doneMs', budget: 4_000 * scale }),
-    ],
-    broken: [...unsavedSteps(mostUnsaved), ...recoveries.flatMap((each) => each.broken)],
-  };
+  return { row, mostUnsaved };
 }
 
 function recoveryRow(
@@ -55,18 +70,24 @@ function recoveryRow(
   return { what, value: median(recoveries.map((each) => each[key])), unit: 'ms', budget, note };
 }
 
-function floorRate(steps: number): Promise<number> {
+function floorRate(runs: number, commits: 1 | 2): Promise<number> {
   return inFolder(async (folder) => {
     const floor = new Floor(join(folder, 'floor.db'));
-    const { wallMs } = await measured(() => floor.run(steps, 1));
+    const { wallMs } = await measured(() => {
+      for (let run = 0; run < runs; run++) floor.wholeRun(STEPS, commits);
+    });
     floor.close();
-    return (1_000 * steps) / wallMs;
+    return (1_000 * runs * STEPS) / wallMs;
   });
 }
 
-function ourRate(runs: number): Promise<{ rate: number; unsaved: number }> {
+function ourRate(runs: number, commits: 1 | 2): Promise<{ rate: number; unsaved: number }> {
   return inFolder(async (folder) => {
-    const { run, close, watch } = bench({ path: join(folder, 'pawl.db'), steps: STEPS });
+    const { run, close, watch } = bench({
+      path: join(folder, 'pawl.db'),
+      steps: STEPS,
+      effect: commits === 2 ? 'once' : 'read',
+    });
     const { wallMs } = await measured(async () => {
       const results = await Promise.all(Array.from({ length: runs }, () => run()));
       for (const result of results) checkEnded(result, STEPS);

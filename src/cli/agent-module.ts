@@ -58,6 +58,10 @@ function reasonOf(error: unknown): string {
   if (code === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING') {
     return 'Node reads no TypeScript under node_modules; compile it to JavaScript';
   }
+  // What `npm init -y` writes ("type": "commonjs") makes Node read a .ts file with imports as something that has none.
+  if (/import statement outside a module|Unexpected token 'export'/.test(message)) {
+    return 'its package.json says "type": "commonjs"; set "type": "module" there, or name the file .mts';
+  }
   const [line = ''] = message.split('\n');
   const place = /^(?:file:\/\/)?\/?\S+:\d+$/m.exec(String(readProperty(error, 'stack')).split('\n')[0] ?? '')?.[0];
   const where = place === undefined || line.includes(place) ? '' : ` (${place})`;

@@ -85,6 +85,15 @@ describe.concurrent('an agent module', () => {
     expectRefusal(await runModule(text), ...words);
   });
 
+  test('in a folder whose package.json says commonjs is told what to change', async () => {
+    const cwd = emptyFolder();
+    writeFileSync(join(cwd, 'package.json'), '{ "type": "commonjs" }');
+    writeFileSync(join(cwd, 'agent.ts'), `${agent} }); ${model}`);
+    const { code, stderr } = await pawl(['run', 'agent.ts', 'go'], { cwd });
+    expect(code).toBe(2);
+    expect(stderr).toContain('set "type": "module" there, or name the file .mts');
+  });
+
   test('is not asked with an empty prompt', async () => {
     const cwd = emptyFolder();
     expectRefusal(await pawl(['run', agentFile('counter'), '  '], { cwd }), 'prompt is empty', 'say what');

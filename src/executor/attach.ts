@@ -1,5 +1,6 @@
 import type { AnyEventObject } from 'xstate';
 import type { RunEmitted } from '../../machines/context.ts';
+import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { CancelledError, RunPanicError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
@@ -121,7 +122,8 @@ async function conclude(scope: RunScope): Promise<void> {
   if (scope.settling) return scope.finish(await scope.settling);
   if (scope.isOurs) {
     try {
-      await leave(scope, progress);
+      const { clock, defaults } = scope.kernel.config;
+      await withDeadline(leave(scope, progress), { ms: defaults.finalizeMs, clock, what: 'leaving the run' });
     } catch (error) {
       scope.kernel.config.warn('run: checkpoint save failed', { runId: scope.runId, error: toErrorData(error) });
     }

@@ -53,6 +53,7 @@ export class LeaseKeeper {
 
   /** Asks now. @returns whether the claim still holds */
   async confirm(holder: Leaseholder): Promise<boolean> {
+    if (!holder.claim) return false;
     await this.#renew(holder, this.#held.get(holder) ?? Number.NEGATIVE_INFINITY);
     return this.#held.has(holder);
   }

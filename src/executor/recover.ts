@@ -1,7 +1,7 @@
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { Clock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
-import type { ErrorData } from '../run/error-data.ts';
+import { type ErrorData, toErrorData } from '../run/error-data.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { CheckpointStore, Cursor } from '../store/port.ts';
 import type { Agent } from './agent.ts';
@@ -139,7 +139,18 @@ function candidate(entry: InterruptedRun, { kernel, report }: Work): Listed | un
   return undefined;
 }
 
-async function takeUp(
+/** Never rejects: one run that cannot even be made must not keep the others from being taken up. */
+async function takeUp(run: Listed, work: Work): Promise<RunScope | undefined> {
+  try {
+    return await begin(run, work);
+  } catch (error) {
+    work.lane.leave();
+    note(work.report, run.runId, toErrorData(error));
+    return undefined;
+  }
+}
+
+async function begin(
   { runId, meta }: Listed,
   { kernel, report, maxAttempts, lane }: Work,
 ): Promise<RunScope | undefined> {

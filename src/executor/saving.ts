@@ -37,7 +37,7 @@ export class Saving {
 
   announce(boundary: Boundary): void {
     this.#newest = boundary;
-    void this.#save(boundary, boundary.force);
+    void this.#save(boundary, { force: boundary.force });
   }
 
   /** A save that the throttle had put off failed later; the checkpointer tries it again by itself. */
@@ -45,16 +45,18 @@ export class Saving {
     this.#count(error);
   }
 
-  async #save(boundary: Boundary, force: boolean): Promise<void> {
+  async #save(boundary: Boundary, attempt: { force: boolean; isRetry?: true }): Promise<void> {
     const { checkpointer, kernel } = this.#scope;
     if (!checkpointer) return;
     const { clock, defaults } = kernel.config;
     const { progress } = boundary;
     try {
-      const save = checkpointer.save(stateOf(progress, this.#scope.nowOf(progress)), { force });
+      const save = checkpointer.save(stateOf(progress, this.#scope.nowOf(progress)), { force: attempt.force });
       await withDeadline(save, { ms: WRITES_AHEAD * defaults.portMs, clock, what: 'checkpointer.save' });
       this.#hasLanded(boundary);
     } catch (error) {
+      // A step that is tried again is no further unsaved step.
+      if (boundary.kind === 'step' && !attempt.isRetry) this.#unsavedSteps += 1;
       this.#failed(boundary, error);
     }
   }
@@ -72,7 +74,6 @@ export class Saving {
   #failed(boundary: Boundary, error: unknown): void {
     this.#count(error);
     this.#steering.failed();
-    if (boundary.kind === 'step') this.#unsavedSteps += 1;
     const isFinal = permanent.some((code) => hasCode(error, code));
     if (taken.some((code) => hasCode(error, code))) this.#scope.loseLease(error);
     else if (isFinal || (this.#isBlocking(boundary) && this.#policy.then === 'fail')) this.#scope.stop(error);
@@ -101,7 +102,7 @@ export class Saving {
     clock.clearTimeout(this.#timer);
     this.#timer = clock.setTimeout(() => {
       const newest = this.#newest;
-      if (newest && newest.boundary > this.#landed) void this.#save({ ...newest, kind: 'intent' }, true);
+      if (newest && newest.boundary > this.#landed) void this.#save(newest, { force: true, isRetry: true });
     }, this.#retryMs);
     this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
   }

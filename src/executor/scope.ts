@@ -162,6 +162,7 @@ export class RunScope implements LiveRun, Leaseholder {
   loseLease(cause: unknown): void {
     this.checkpointer = null;
     this.claim = undefined;
+    this.kernel.leases.drop(this);
     this.isOurs = false;
     this.stop(new LeaseLostError(`run ${this.runId} was taken over by another process`, { cause }));
   }

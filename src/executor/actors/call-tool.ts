@@ -15,7 +15,7 @@ export function callToolActor(kernel: Kernel) {
       const { events, toolbox } = scope;
       // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
       while (input.call.effect !== 'read' && !kernel.leases.isFresh(scope)) {
-        if (!(await kernel.leases.confirm(scope))) return notBegun(callId);
+        if (scope.signal.aborted || !(await kernel.leases.confirm(scope))) return notBegun(callId);
       }
       events.publish({ type: 'tool.started', step: input.progress.iteration + 1, callId, name, input: args, attempt });
       const environment = environmentOf(scope, input.progress);

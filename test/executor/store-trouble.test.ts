@@ -1,0 +1,89 @@
+import { memoryStore } from 'pawl';
+import { callTool, hang, reply, testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { LeaseKeeper } from '../../src/executor/lease-keeper.ts';
+import { hostOf, toolOf, until } from '../fixtures/host.ts';
+
+describe('while the store fails, a run whose policy is to fail', () => {
+  test('goes on while fewer steps are unsaved than it allows, however often the save is tried again (checkpoint 21)', async () => {
+    const clock = testClock();
+    const store = memoryStore({ clock });
+    let isDown = false;
+    let tries = 0;
+    const checkpoints = {
+      ...store,
+      append: async (...args: Parameters<typeof store.append>) => {
+        if (isDown) tries += 1;
+        if (isDown) throw new Error('the store is down');
+        return store.append(...args);
+      },
+    };
+    const tools = [
+      toolOf('work', 'read', () => {
+        isDown = true;
+        return 'worked';
+      }),
+    ];
+    const thinking = Promise.withResolvers<void>();
+    const script = [callTool('work', {}), () => thinking.promise.then(() => reply('done'))];
+    // biome-ignore lint/suspicious/noThenProperty: the option is called so
+    const onSaveError = { maxUnsavedSteps: 8, then: 'fail' as const };
+    const run = await hostOf({ script, tools, checkpoints, clock, onSaveError }).start({ runId: 'run-1' });
+    await until(async () => tries === 1);
+    for (let i = 0; i < 4; i++) await clock.advance(2_500);
+    expect(tries).toBeGreaterThan(2);
+    isDown = false;
+    thinking.resolve();
+    expect((await run.result).status).toBe('ok');
+  });
+});
+
+describe('a claim that was lost', () => {
+  test('is not asked for again: nobody waits for an answer that cannot come (recovery 3)', async () => {
+    const clock = testClock();
+    const store = memoryStore({ clock });
+    const claim = await store.claim('run-1', 'us', 300);
+    const leases = new LeaseKeeper(store, clock, 300);
+    const holder = { claim: claim ?? undefined, loseLease: () => {}, onEnd: () => {} };
+    leases.keep(holder);
+    holder.claim = undefined;
+    await clock.advance(1_000);
+    expect(await leases.confirm(holder)).toBe(false);
+  });
+});
+
+describe('a host’s own checkpointer that never answers', () => {
+  test('does not keep a run that its host stopped from settling (executor 7)', async () => {
+    const clock = testClock();
+    let isStuck = false;
+    const checkpointer = {
+      save: () => (isStuck ? new Promise<void>(() => {}) : Promise.resolve()),
+      complete: async () => {},
+      fail: async () => {},
+    };
+    const run = await hostOf({ script: [hang()], clock }).start({}, { checkpointer });
+    isStuck = true;
+    run.actor.stop();
+    let status = '';
+    void run.result.then((result) => {
+      status = result.status;
+    });
+    await clock.advance(20_000);
+    expect(status).toBe('interrupted');
+  });
+});
+
+test('a run that cannot even be made is reported as failed by recover, and the others go on (recovery 1)', async () => {
+  const store = memoryStore();
+  const first = hostOf({ script: [hang(), hang()], checkpoints: store });
+  await first.start({ runId: 'a' });
+  await first.start({ runId: 'b' });
+  await first.executor.shutdown();
+  const second = hostOf({ checkpoints: store });
+  const broken = { ...second.agent, phases: [{ name: 'x', instructions: 'x' }] };
+  const { executor } = hostOf({ checkpoints: store, agents: [broken] });
+  const report = await executor.recover();
+  expect(report.failed.map(({ runId }) => runId).toSorted()).toEqual(['a', 'b']);
+  expect(report.failed[0]?.reason).toContain('UNSUPPORTED');
+  expect((await store.listInterrupted()).map(({ runId }) => runId)).toEqual(['a', 'b']);
+});

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { Failure } from './failure.ts';
 
-export const commandNames = ['run', 'list', 'show', 'resume', 'demo'] as const;
+const commandNames = ['run', 'list', 'show', 'resume', 'demo'] as const;
 export type CommandName = (typeof commandNames)[number];
 
 /** What the user asked for. */

@@ -38,7 +38,7 @@ function plainProgress(output: Output): Progress {
 }
 
 /** How a run went, in one line. */
-export function summary(run: Pick<RunResult, 'runId' | 'status' | 'iterations' | 'usage'>): string {
+function summary(run: Pick<RunResult, 'runId' | 'status' | 'iterations' | 'usage'>): string {
   return `${run.status} ${oneLine(run.runId)}: ${count(run.iterations, 'step')}, ${tokens(run.usage)}`;
 }
 

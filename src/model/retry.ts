@@ -4,7 +4,7 @@ import { ModelError, ModelStalledError } from '../run/errors.ts';
 import { askedWait, isRetryable } from './retryable.ts';
 
 /** How often a model is asked for one reply, the first time included. */
-export const MODEL_ATTEMPTS = 3;
+const MODEL_ATTEMPTS = 3;
 
 /** The wait before the second attempt is between 0 and this; before each further one up to twice as much. */
 const BASE_MS = 1_000;

@@ -11,11 +11,6 @@ export function isShutdown(cause: unknown): boolean {
   return hasCode(cause, 'ERR_SHUTDOWN');
 }
 
-/** Whether a cause is the loss of the run's ownership: somebody else goes on with it. */
-export function isLeaseLost(cause: unknown): boolean {
-  return hasCode(cause, 'LEASE_LOST');
-}
-
 /**
  * The finalize matrix. Success wins; otherwise only the *cause* of the stop (why the run's signal was aborted) can leave
  * the record for the next process; every other error ends the run for good.

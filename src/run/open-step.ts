@@ -98,11 +98,6 @@ export function isAllAnswered(step: OpenStep): boolean {
   return step.calls.every((call) => call.state === 'done');
 }
 
-/** Whether the step ran a tool with effects: its results are saved at once, whatever the throttle says. */
-export function hasEffects(step: OpenStep): boolean {
-  return step.calls.some((call) => call.effect !== 'read');
-}
-
 /** The tool message of a step whose calls have all answered: results in call order. */
 export function resultsMessage(step: OpenStep): ToolMessage {
   const content = step.calls.map((call) => ({

@@ -168,7 +168,7 @@ export function recordAnswer(progress: Progress, reply: ModelReply): Progress {
 }
 
 /** The last text the model wrote: the answer, or what there is of one. */
-export function lastTextOf(progress: Progress): string {
+function lastTextOf(progress: Progress): string {
   const open = progress.openStep ? textOf(progress.openStep.message) : '';
   if (open !== '') return open;
   for (let i = progress.transcript.length - 1; i >= 0; i--) {

@@ -30,7 +30,7 @@ export interface CheckpointerOptions {
   readonly onFlushError?: ((error: unknown) => void) | undefined;
 }
 
-export const DEFAULT_MAX_RECORD_BYTES = 64 * 2 ** 20;
+const DEFAULT_MAX_RECORD_BYTES = 64 * 2 ** 20;
 
 /**
  * The checkpointer of one run on a store. Writes are serialised and the newest state wins; unforced saves within

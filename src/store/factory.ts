@@ -45,7 +45,7 @@ export function createCheckpointerFactory(
 }
 
 /** The nine stored attributes of a run. */
-export function metaOf(info: RunInfo): RunCheckpointMeta {
+function metaOf(info: RunInfo): RunCheckpointMeta {
   const { runId, callerId, channelId, guildId, prompt, modelTier, parentRunId } = info;
   return {
     runId,

@@ -5,6 +5,7 @@ export { createExecutor, type Executor, type ListedRun } from './executor/execut
 // How a run ends
 export { finalizeCheckpoint } from './executor/finalize-checkpoint.ts';
 export type { EndedRun, Run } from './executor/handle.ts';
+export { type JsonLoggerOptions, jsonLogger } from './executor/json-logger.ts';
 export type { RunLogic } from './executor/logic.ts';
 // Records
 export { asSnapshot, type PersistedRun } from './executor/persisted.ts';

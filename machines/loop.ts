@@ -45,14 +45,24 @@ export const loop = pieces.createStateConfig({
       meta: { resumesAt: 'here' },
       entry: 'startTools',
       exit: 'stopTools',
-      always: { guard: 'isStepAnswered', target: 'entering', actions: 'closeStep' },
+      always: { guard: 'isStepAnswered', target: 'entering', actions: { type: 'closeStep', params: undefined } },
       on: {
-        'xstate.done.actor.tool.*': {
-          actions: [
-            { type: 'forgetChild', params: ({ event }) => event.actorId },
-            { type: 'takeResult', params: ({ event }) => event.output },
-          ],
-        },
+        'xstate.done.actor.tool.*': [
+          {
+            guard: { type: 'isLastResult', params: ({ event }) => event.output },
+            target: 'entering',
+            actions: [
+              { type: 'forgetChild', params: ({ event }) => event.actorId },
+              { type: 'closeStep', params: ({ event }) => event.output },
+            ],
+          },
+          {
+            actions: [
+              { type: 'forgetChild', params: ({ event }) => event.actorId },
+              { type: 'takeResult', params: ({ event }) => event.output },
+            ],
+          },
+        ],
         'boundary.landed': {
           actions: [{ type: 'markLanded', params: ({ event }) => event.boundary }, 'startIntended'],
         },

@@ -55,6 +55,10 @@ export const pieces = setup({
     hasOpenStep: ({ context }) => context.progress.openStep !== undefined,
     isStepAnswered: ({ context }) =>
       context.progress.openStep !== undefined && isAllAnswered(context.progress.openStep),
+    /** Whether this is the result of the only call of the open step that has not answered. */
+    isLastResult: ({ context: { progress } }, { callId }: ToolAnswer) =>
+      progress.openStep?.calls.every(({ state, callId: id }) => state === (id === callId ? 'started' : 'done')) ??
+      false,
     isToolLoop: ({ context }) => toolLoopOf(context.progress.counters, context.limits) !== undefined,
     isOutOfSteps: ({ context }) => context.progress.iteration >= context.limits.maxIterations,
     isLanded: ({ context }) => context.landed >= context.announced,
@@ -97,11 +101,12 @@ export const pieces = setup({
     })),
     keepOutput: assign((_, output: RunOutput) => ({ output })),
     forgetChild: stopChild((_, id: string) => id),
-    /** Moves the answered step into the transcript and announces it. */
-    closeStep: enqueueActions(({ context, enqueue }) => {
-      const force = context.progress.openStep?.calls.some((call) => call.effect !== 'read') ?? false;
-      const tools = context.progress.openStep?.calls.map((call) => call.name) ?? [];
-      const progress = closeStep(context.progress);
+    /** Moves the answered step into the transcript and announces it, with the last result where one has just come. */
+    closeStep: enqueueActions(({ context, enqueue }, last: ToolAnswer | undefined) => {
+      const answered = last ? recordResult(context.progress, last.callId, last.result) : context.progress;
+      const force = answered.openStep?.calls.some((call) => call.effect !== 'read') ?? false;
+      const tools = answered.openStep?.calls.map((call) => call.name) ?? [];
+      const progress = closeStep(answered);
       const boundary = context.announced + 1;
       enqueue.assign({ progress, intents: [], announced: context.isDurable ? boundary : context.announced });
       enqueue.emit({ type: 'step.done', progress, tools });

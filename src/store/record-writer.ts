@@ -28,7 +28,7 @@ export interface WriterOptions {
   readonly landed?: Landed | undefined;
 }
 
-/** No head without an open step comes near this many bytes. */
+/** Apart from an open step or an outcome no head comes near this many bytes. */
 const SMALL_HEAD = 2 ** 16;
 
 /**
@@ -133,8 +133,7 @@ export class RecordWriter {
     const { maxRecordBytes } = this.#options;
     this.#extrasSize ??= Buffer.byteLength(JSON.stringify([inputs ?? null, images ?? null]));
     const written = transcript.size + this.#extrasSize;
-    // Without an open step or an outcome a head is small: it need not be measured while there is this much room.
-    if (!head.openStep && !head.outcome && maxRecordBytes - written > SMALL_HEAD) return;
+    if (maxRecordBytes - written > boundOf(head)) return;
     const size = written + Buffer.byteLength(JSON.stringify(head));
     if (size <= maxRecordBytes) return;
     const sizes = transcript.slice().map((message) => Buffer.byteLength(encodeMessage(message)));
@@ -152,6 +151,16 @@ export class RecordWriter {
   #bounded(what: string, answer: Promise<void>): Promise<void> {
     return withDeadline(answer, { ms: this.#options.timeoutMs, clock: this.#options.clock, what });
   }
+}
+
+/** No head has more bytes than this (a UTF-16 unit takes up to 3): cheaper than to measure, and nearly always enough. */
+function boundOf({ openStep, outcome, undelivered, completedPhases }: RunHead): number {
+  if (outcome || openStep?.calls.some((call) => call.result)) return Number.POSITIVE_INFINITY;
+  // Of what has no fixed size: the calls' inputs stand in the message and in the ledger.
+  let units = openStep ? 2 * encodeMessage(openStep.message).length : 0;
+  for (const message of undelivered ?? []) units += encodeMessage(message).length;
+  for (const { output } of completedPhases) units += 2 * output.length;
+  return SMALL_HEAD + 3 * units;
 }
 
 /** Spreading a state would read its lazy `messages`, which is the whole transcript. */

@@ -5,7 +5,7 @@ import { isBusy, isIoError, storeError } from './sqlite-errors.ts';
 import type { Tables } from './sqlite-writes.ts';
 
 /** More writes than this do not share a transaction, so that a flood of them cannot block the event loop for long. */
-const MAX_GROUP = 256;
+const MAX_GROUP = 512;
 
 interface Job {
   readonly work: (tables: Tables) => unknown;

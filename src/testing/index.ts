@@ -1,3 +1,5 @@
+export { type Arbitraries, arbitraries } from './arbitraries.ts';
+export type { Arbitrary, FastCheck } from './fast-check.ts';
 export {
   type RecordingCheckpointer,
   type RecordingFactory,

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { CancelledError, CriticKillError, classifyCheckpointOutcome, DeadlineExceededError, ShutdownError } from 'pawl';
+import { classifyCheckpointOutcome } from 'pawl';
+import { arbitraries } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { bounded, failures, otherCauses, shutdowns, successes, type Verdict } from '../fixtures/finalize-table.ts';
 
@@ -9,31 +10,18 @@ interface Cause {
   readonly isShutdown: boolean;
 }
 
+const { shutdownCause, otherCause, runError } = arbitraries(fc);
+
+/** Of the table: cycles, getters that throw, revoked proxies, which fast-check could not hold by themselves. */
 const leaf = (makes: readonly { make: () => unknown }[], isShutdown: boolean) =>
   fc.constantFrom(...makes).map(({ make }): Cause => ({ value: make(), isShutdown }));
-
-const plain = fc
-  .constantFrom(
-    () => new CancelledError(),
-    () => new CriticKillError(),
-    () => new DeadlineExceededError(),
-    () => new Error('x'),
-    () => undefined,
-  )
-  .map((make): Cause => ({ value: make(), isShutdown: false }));
-const shutdown = fc
-  .constantFrom(
-    () => new ShutdownError(),
-    () => ({ code: 'ERR_SHUTDOWN' }),
-    () => Object.assign(new Error('x'), { code: 'ERR_SHUTDOWN' }),
-  )
-  .map((make): Cause => ({ value: make(), isShutdown: true }));
 
 const causes = fc.letrec<{ cause: Cause }>((tie) => ({
   cause: fc.oneof(
     { maxDepth: 6 },
-    plain,
-    shutdown,
+    fc.constant({ value: undefined, isShutdown: false }),
+    shutdownCause.map((value): Cause => ({ value, isShutdown: true })),
+    otherCause.map((value): Cause => ({ value, isShutdown: false })),
     leaf(shutdowns, true),
     leaf(otherCauses, false),
     tie('cause').map(({ value, isShutdown }): Cause => ({ value: new Error('outer', { cause: value }), isShutdown })),
@@ -49,7 +37,15 @@ const causes = fc.letrec<{ cause: Cause }>((tie) => ({
 
 /** When a run's end and the causes of its stop come together, the first cause stands; here is what stands at the end. */
 const moments = fc.record({
-  error: fc.option(fc.constantFrom(...failures), { nil: undefined }),
+  error: fc.option(
+    fc.oneof(
+      runError.map((error) => ({ make: () => error })),
+      fc.constantFrom(...failures),
+    ),
+    {
+      nil: undefined,
+    },
+  ),
   success: fc.constantFrom(...successes),
   /** Causes in the order in which they came. */
   causes: fc.array(causes, { maxLength: 3 }),

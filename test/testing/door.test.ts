@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 
 test('the testing kit offers exactly these names', () => {
   expect(Object.keys(door).sort()).toEqual([
+    'arbitraries',
     'callTool',
     'callTools',
     'checkpointStoreContract',

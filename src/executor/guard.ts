@@ -16,17 +16,20 @@ export function guardedWarn(logger: Logger): Warn {
   };
 }
 
+/** A host's callback: a function or, as XState takes it too and inspectors give it, an observer with `next`. */
+type Callback<A extends unknown[]> = ((...args: A) => unknown) | { readonly next?: (...args: A) => unknown };
+
 /** A host's callback that cannot hurt: whatever it throws or rejects with is logged. */
 export function guarded<A extends unknown[]>(
   what: string,
-  callback: ((...args: A) => unknown) | undefined,
+  callback: Callback<A> | undefined,
   warn: Warn,
 ): ((...args: A) => void) | undefined {
   if (!callback) return undefined;
   const failed = (error: unknown) => warn(`run: ${what} threw`, { error: toErrorData(error) });
   return (...args) => {
     try {
-      const answer = callback(...args);
+      const answer = typeof callback === 'function' ? callback(...args) : callback.next?.(...args);
       if (isThenable(answer)) answer.then(undefined, failed);
     } catch (error) {
       failed(error);

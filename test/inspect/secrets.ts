@@ -2,10 +2,19 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { createCheckpointerFactory, createExecutor, defineAgent, defineTool, type RunOptions } from 'pawl';
+import {
+  type Clock,
+  createCheckpointerFactory,
+  createExecutor,
+  defineAgent,
+  defineTool,
+  type ExecutorOptions,
+  type RunOptions,
+} from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
-import { inspector } from './frames.ts';
+import type { InspectionEvent, Observer } from 'xstate';
+import { systemClock } from '../../src/run/clock.ts';
 
 const stem = 'hush';
 /** A secret that says where it was put. */
@@ -18,7 +27,11 @@ export function leaksIn(texts: Iterable<string>): string[] {
   return [...places].sort();
 }
 
-const headers = (where: string) => ({ headers: { authorization: secret(where) }, apiKey: secret(`${where} key`) });
+const headers = (where: string) => ({
+  headers: { authorization: secret(where) },
+  apiKey: secret(`${where} key`),
+  providerOptions: { vendor: { token: secret(`${where} provider options`) } },
+});
 
 /** What HTTP clients throw: an error with the whole request in it. */
 export function requestError(where: string, rest: object = {}): Error {
@@ -71,37 +84,58 @@ const toolsOf = () => ({
   },
 });
 
+/** The clock of this machine, with something to keep. */
+function clockOf(where: string): Clock {
+  const { now, monotonic, setTimeout, clearTimeout } = systemClock;
+  const kept = { now: keeping(`now of ${where}`, now), setTimeout: keeping(`setTimeout of ${where}`, setTimeout) };
+  return { monotonic, clearTimeout, ...kept, ...headers(where) } as Clock;
+}
+
 /** A whole host with a secret in everything that is none of its runs' business. */
-export function secretiveHost(play: readonly ScriptedEntry[] = script) {
+export function secretiveHost(client: Observer<InspectionEvent>, play: readonly ScriptedEntry[] = script) {
   const folder = mkdtempSync(join(tmpdir(), `pawl-${stem}-`));
   const path = join(folder, secret('the path of the store'), 'runs.db');
   const log: string[] = [];
-  const store = Object.assign(sqliteStore({ path }), { password: secret('the password of the store') });
+  const storeOptions = { path, clock: clockOf('the clock of the store'), ...headers('the options of the store') };
+  const store = Object.assign(sqliteStore(storeOptions), { password: secret('the password of the store') });
   const failing = { ...store, append: failingOnce(store.append) };
   const factory = createCheckpointerFactory(failing, { ...headers('the options of the factory') } as never);
   const model = Object.assign(scriptedModel(play), { config: headers('the model') });
-  const seen = inspector();
   const agent = defineAgent({
     id: 'keeper',
     instructions: secret('the instructions'),
     tools: toolsOf() as never,
     ...headers('the agent'),
   });
-  const executor = createExecutor({
+  // Each option there is: a new one has to say here how it keeps a secret.
+  const options: { readonly [Name in keyof Required<ExecutorOptions>]: unknown } = {
     models: Object.assign({ fast: model }, { other: Object.assign(scriptedModel([]), headers('another model')) }),
+    tools: [tool('spare', 'read', async () => 'spare')],
     agents: [agent],
-    ports: { checkpointer: Object.assign(factory, headers('the factory')) },
+    checkpoints: store,
+    ports: { checkpointer: Object.assign(factory, headers('the factory')), ...headers('the ports') },
+    defaults: { modelTier: 'fast' },
+    requireDurable: false,
+    onSaveError: headers('onSaveError'),
+    onUnknownOutcome: 'tell-model',
+    keepOutcomesMs: 60_000,
+    clock: clockOf('the clock'),
+    random: keeping('random', () => 0),
+    ids: keeping('ids', () => {
+      throw requestError('an error of ids');
+    }),
     logger: Object.assign({ warn: (...line: unknown[]) => log.push(lineOf(line)) }, headers('the logger')),
-    ids: keeping('ids', () => 'r'),
-    inspect: keeping('inspect', seen.inspect),
+    inspect: {
+      next: keeping('inspect', (event: InspectionEvent) => client.next?.(event)),
+      ...headers('the inspector'),
+    },
     onStep: keeping('onStep', () => {
       throw requestError('an error of onStep');
     }),
     onOutcome: keeping('onOutcome', () => {}),
-    ...headers('the options of the executor'),
-  } as never);
+  };
+  const executor = createExecutor({ ...options, ...headers('the options of the executor') } as never);
   return {
-    seen,
     log,
     executor,
     agent,
@@ -115,12 +149,14 @@ export function secretiveHost(play: readonly ScriptedEntry[] = script) {
   };
 }
 
-/** Options of one run with secrets in them. */
-export function secretiveOptions(signal: AbortSignal): RunOptions {
-  const run = inspector();
+/** Options of one run with secrets in them. @param watch gets the inspection events as XState makes them */
+export function secretiveOptions(signal: AbortSignal, watch: (event: InspectionEvent) => void): RunOptions {
   return {
     signal: Object.assign(signal, headers('the signal')),
-    inspect: keeping('inspect of a run', run.inspect),
+    inspect: keeping('inspect of a run', (event: InspectionEvent) => {
+      watch(event);
+      throw requestError('an error of inspect');
+    }),
     onStep: keeping('onStep of a run', () => {}),
     ...headers('the options of the run'),
   } as RunOptions;

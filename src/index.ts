@@ -1,5 +1,5 @@
 // Defining
-export { type Agent, type AgentDefinition, defineAgent } from './executor/agent.ts';
+export { type Agent, type AgentDefinition, defineAgent } from './agent/agent.ts';
 // Running
 export { createExecutor, type Executor, type ListedRun } from './executor/executor.ts';
 // How a run ends

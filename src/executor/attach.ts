@@ -1,5 +1,6 @@
 import type { AnyEventObject } from 'xstate';
 import type { RunEmitted } from '../../machines/context.ts';
+import type { Agent } from '../agent/agent.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { CancelledError, RunPanicError, ShutdownError } from '../run/errors.ts';
@@ -7,7 +8,6 @@ import { isShutdown } from '../run/finalize.ts';
 import { outcomeOf, withdrawCalls } from '../run/progress.ts';
 import type { RunOutput } from '../run/result.ts';
 import { leave } from './actors/settle.ts';
-import type { Agent } from './agent.ts';
 import { followSignal } from './deadline.ts';
 import { guarded, guardedObserver, type Warn } from './guard.ts';
 import { releaseClaim } from './ownership.ts';

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { InspectionEvent } from 'xstate';
+import type { Agent } from '../agent/agent.ts';
 import type { Clock } from '../run/clock.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { checkRunId } from '../run/run-id.ts';
@@ -6,7 +8,6 @@ import { letGo } from '../run/thenable.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../store/factory.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';
-import type { Agent } from './agent.ts';
 import { guarded, guardedWarn, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
 import type { Defaults, ExecutorOptions } from './ports.ts';
@@ -46,7 +47,7 @@ export interface Config {
   readonly newId: () => string;
   readonly random: () => number;
   readonly warn: Warn;
-  readonly inspect: ReturnType<typeof guarded<[event: Parameters<NonNullable<ExecutorOptions['inspect']>>[0]]>>;
+  readonly inspect: ReturnType<typeof guarded<[event: InspectionEvent]>>;
   readonly onStep: ReturnType<typeof guarded<[step: Parameters<NonNullable<ExecutorOptions['onStep']>>[0]]>>;
 }
 

@@ -1,9 +1,9 @@
 import type { ReadonlyAtom } from '@xstate/store';
+import type { Agent } from '../agent/agent.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { Invocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
 import { newOwner } from '../store/owner.ts';
-import type { Agent } from './agent.ts';
 import { configOf } from './config.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './handle.ts';
 import { LeaseKeeper } from './lease-keeper.ts';

@@ -1,6 +1,7 @@
 import type { ActorLogic, AnyActorRef, Snapshot, SnapshotFrom } from 'xstate';
 import type { RunContext, RunEmitted, RunMachineEvent } from '../../machines/context.ts';
 import { type RunMachine, runMachine } from '../../machines/run.ts';
+import { type Agent, definitionOf } from '../agent/agent.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import { unresolvedLimits } from '../run/limits.ts';
 import { beginProgress, type Progress } from '../run/progress.ts';
@@ -10,7 +11,6 @@ import { callModelActor } from './actors/call-model.ts';
 import { callToolActor } from './actors/call-tool.ts';
 import { resolveActor } from './actors/resolve.ts';
 import { settleActor } from './actors/settle.ts';
-import { type Agent, definitionOf } from './agent.ts';
 import { attach } from './attach.ts';
 import { asError } from './guard.ts';
 import { type PersistedRun, parsePersisted, persistedRun, requestFrom } from './persisted.ts';

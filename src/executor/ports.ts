@@ -1,4 +1,5 @@
 import type { InspectionEvent } from 'xstate';
+import type { Agent } from '../agent/agent.ts';
 import type { Models } from '../model/port.ts';
 import type { Clock } from '../run/clock.ts';
 import type { RunOutcome } from '../run/result.ts';
@@ -8,7 +9,6 @@ import type { Checkpointer } from '../store/checkpointer.ts';
 import type { CheckpointerFactory } from '../store/factory.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';
-import type { Agent } from './agent.ts';
 
 /** Where warnings go. Default: the console. */
 export interface Logger {

@@ -1,10 +1,10 @@
+import type { Agent } from '../agent/agent.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { Clock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { type ErrorData, toErrorData } from '../run/error-data.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { CheckpointStore, Cursor } from '../store/port.ts';
-import type { Agent } from './agent.ts';
 import { DEFAULT_MAX_ATTEMPTS } from './ownership.ts';
 import type { Kernel, RunScope } from './scope.ts';
 import { launch } from './start.ts';

@@ -1,8 +1,8 @@
+import type { Agent } from '../agent/agent.ts';
 import { imagePartOf } from '../run/image.ts';
 import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
 import type { Invocation, RunCheckpointMeta, RunRequest } from '../run/request.ts';
 import { checkRunId } from '../run/run-id.ts';
-import type { Agent } from './agent.ts';
 
 const attribution = ['callerId', 'channelId', 'guildId', 'parentRunId'] as const;
 

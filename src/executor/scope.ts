@@ -1,6 +1,7 @@
 import type { ActorRefFrom, AnyActorRef } from 'xstate';
 import type { Resolution } from '../../machines/context.ts';
 import type { runMachine } from '../../machines/run.ts';
+import type { Agent } from '../agent/agent.ts';
 import type { Model } from '../model/port.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
@@ -12,7 +13,6 @@ import type { RunOutput, RunResult } from '../run/result.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
 import type { Claim } from '../store/port.ts';
 import type { Toolbox } from '../tool/toolbox.ts';
-import type { Agent } from './agent.ts';
 import type { Config } from './config.ts';
 import { EventHub } from './event-hub.ts';
 import type { Leaseholder, LeaseKeeper } from './lease-keeper.ts';

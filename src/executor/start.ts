@@ -1,7 +1,7 @@
 import { createActor, type InspectionEvent } from 'xstate';
+import type { Agent } from '../agent/agent.ts';
 import { RunIdConflictError, ShutdownError } from '../run/errors.ts';
 import type { Invocation, RunRequest } from '../run/request.ts';
-import type { Agent } from './agent.ts';
 import { asError, guarded, isError } from './guard.ts';
 import { handleOf, type Run } from './handle.ts';
 import { runLogic } from './logic.ts';

@@ -28,8 +28,18 @@ export async function startClient() {
     client.stop();
     await relay.close();
   });
+  /** Resolves when the receiver gets the next such frame. */
+  const next = (isIt: (frame: StatelyInspectionEvent) => boolean) =>
+    new Promise<void>((resolve) => {
+      const { unsubscribe } = receiver.subscribe((frame) => {
+        if (!isIt(frame)) return;
+        unsubscribe();
+        resolve();
+      });
+    });
   let marks = 0;
   return {
+    url: relay.url,
     /** The client's observer, as hosts hand it to XState. */
     observer: client.inspect,
     /** The same observer; the type of our own option names functions only. */
@@ -50,18 +60,15 @@ export async function startClient() {
       if (!found) throw new Error(`${name} was not announced, only ${this.actors.join()}`);
       return found;
     },
+    next,
     /** Waits until everything that the client was told of so far has come through. */
     async arrived(): Promise<void> {
       marks += 1;
       const mark = `mark:${marks}`;
-      const seen = Promise.withResolvers<void>();
-      const { unsubscribe } = receiver.subscribe(({ sessionId }) => {
-        if (sessionId === mark) seen.resolve();
-      });
+      const seen = next(({ sessionId }) => sessionId === mark);
       // The client does its work in timers of no delay; this one was made after all of theirs.
       setTimeout(() => client.event(mark, 'mark'), 0);
-      await seen.promise;
-      unsubscribe();
+      await seen;
     },
   };
 }

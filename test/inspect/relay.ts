@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 
 /** What is used here of a socket of `ws`. */
-interface Socket {
+export interface Socket {
   on(event: 'message', listener: (data: unknown) => void): void;
   on(event: 'error', listener: () => void): void;
   send(data: string): void;

@@ -1,0 +1,44 @@
+// A host with an inspector's client and no global handlers: node --import ../crash/sources.ts worker.ts <url> <ends|exits>
+import { once } from 'node:events';
+import { createWebSocketInspector } from '@statelyai/inspect';
+import { memoryStore } from 'pawl';
+import { callTool, reply } from 'pawl/testing';
+import { hostOf, toolOf } from '../fixtures/host.ts';
+
+/** What the host says when its run is over. */
+export interface Told {
+  readonly status: string;
+  readonly iterations: number;
+  readonly warnings: readonly string[];
+  /** Bytes that the viewer has not taken. */
+  readonly waiting: number;
+}
+
+const [url = '', how = ''] = process.argv.slice(2);
+const client = createWebSocketInspector({ url });
+const chatter = 'x'.repeat(100_000);
+
+/** In the middle of the run the host waits for a word, so that whatever happens to the viewer does so before it. */
+const look = toolOf('look', 'read', async ({ n }) => {
+  if (n === 10) await once(process.stdin, 'data');
+  // Frames are sent in timers: they get their turn.
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  return `${n} ${chatter}`;
+});
+const host = hostOf({
+  script: [...Array.from({ length: 30 }, (_, n) => callTool('look', { n })), reply('done')],
+  tools: [look],
+  agent: { maxIterations: 31 },
+  checkpoints: memoryStore(),
+  inspect: (event) => client.inspect.next?.(event),
+});
+
+const { status, iterations } = await host.run({ runId: 'r' });
+await host.executor.shutdown();
+process.stdin.destroy();
+const { ws } = client.adapter as unknown as { ws: { bufferedAmount: number } };
+const told: Told = { status, iterations, warnings: host.warnings, waiting: ws.bufferedAmount };
+process.stdout.write(`${JSON.stringify(told)}\n`);
+if (how === 'exits') process.exit();
+// After the timers in which the last frames are sent.
+setTimeout(() => client.stop(), 0);

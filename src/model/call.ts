@@ -10,9 +10,11 @@ import { ModelError } from '../run/errors.ts';
 import type { Message } from '../run/message.ts';
 import type { ModelReply } from '../run/reply.ts';
 import { letGo } from '../run/thenable.ts';
+import { checkFileUrls } from './file-urls.ts';
 import type { Model } from './port.ts';
 import { promptOf } from './prompt.ts';
 import { ReplyCollector } from './reply-collector.ts';
+import { noteSpent } from './spent.ts';
 import { StallWatch } from './stall-watch.ts';
 
 /** One model call. Times in milliseconds. */
@@ -46,7 +48,8 @@ const PARTS_AFTER_FINISH = 16;
  *
  * @throws the signal's reason, at once, when the signal is aborted, whether or not the model obeys it
  * @throws {ModelStalledError} when no content came for too long
- * @throws {ModelError} for all else: the model threw (see `cause`), its stream broke off or reported an error
+ * @throws {ModelError} for all else: the model threw (see `cause`), its stream broke off or reported an error, or there is
+ *   a file by a URL that it does not take; `spentBy` says what such a call cost, where the model reported it
  */
 export function callModel(model: Model, request: ModelRequest): Promise<ModelReply> {
   return new ModelCall(request).run(model);
@@ -76,9 +79,16 @@ class ModelCall {
         (reply) => {
           if (this.#end()) resolve(reply);
         },
-        (error) => this.#fail(asModelError(error)),
+        (error) => this.#fail(this.#costed(asModelError(error))),
       );
     });
+  }
+
+  /** A reply that cannot be used was paid for all the same. */
+  #costed(error: ModelError): ModelError {
+    const { usage } = this.#collector;
+    if (usage !== undefined) noteSpent(error, usage);
+    return error;
   }
 
   readonly #onAbort = (): void => this.#fail(this.#request.signal.reason);
@@ -100,6 +110,12 @@ class ModelCall {
   }
 
   async #read(model: Model): Promise<ModelReply> {
+    const { messages, hasUrls = true } = this.#request;
+    const check = hasUrls ? checkFileUrls(model, messages) : undefined;
+    if (check !== undefined) {
+      await check;
+      if (this.#isOver) throw this.#controller.signal.reason;
+    }
     const reader = readerOf(await model.doStream(this.#options()));
     this.#reader = reader;
     if (this.#isOver) cancel(reader, this.#controller.signal.reason);

@@ -3,6 +3,7 @@ import { readProperty, toErrorData } from '../run/error-data.ts';
 import { ModelError } from '../run/errors.ts';
 import { type AssistantMessage, enterMessage } from '../run/message.ts';
 import type { ModelReply } from '../run/reply.ts';
+import type { Usage } from '../run/usage.ts';
 import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
 import { brokenOff } from './retryable.ts';
 import { tokenUsage } from './token-usage.ts';
@@ -36,6 +37,11 @@ export class ReplyCollector {
   /** Whether the stream said that it is complete. */
   get isFinished(): boolean {
     return this.#finish !== undefined;
+  }
+
+  /** What the model reported that the reply cost, once it is complete. */
+  get usage(): Usage | undefined {
+    return this.#finish && tokenUsage(this.#finish.usage);
   }
 
   /**

@@ -1,7 +1,9 @@
 import type { Clock } from '../run/clock.ts';
 import { type ErrorData, readProperty, toErrorData } from '../run/error-data.ts';
 import { ModelError, ModelStalledError } from '../run/errors.ts';
+import type { Usage } from '../run/usage.ts';
 import { askedWait, isRetryable } from './retryable.ts';
+import { spentBy } from './spent.ts';
 
 /** How often a model is asked for one reply, the first time included. */
 const MODEL_ATTEMPTS = 3;
@@ -31,6 +33,8 @@ export interface RetryOptions {
   readonly random?: () => number;
   /** Told of each retry before its wait. */
   readonly onRetry?: (retry: Retry) => void;
+  /** Told what an attempt cost that failed, the last one included, where the model reported it. */
+  readonly onSpent?: (usage: Usage) => void;
 }
 
 /**
@@ -41,11 +45,13 @@ export interface RetryOptions {
  * @throws {ModelError | ModelStalledError} the last failure; after several attempts its message says how many
  */
 export async function withRetries<T>(call: () => Promise<T>, options: RetryOptions): Promise<T> {
-  const { signal, clock, attempts = MODEL_ATTEMPTS, onRetry } = options;
+  const { signal, clock, attempts = MODEL_ATTEMPTS, onRetry, onSpent } = options;
   for (let attempt = 1; ; attempt++) {
     try {
       return await call();
     } catch (error) {
+      const spent = spentBy(error);
+      if (spent !== undefined) onSpent?.(spent);
       if (signal.aborted) throw error;
       if (!isRetryable(error)) throw final(error, attempt);
       const asked = askedWait(error, clock) ?? 0;

@@ -1,17 +1,33 @@
 import { isObject } from './json.ts';
 import type { ImageInput, ImagePart } from './request.ts';
 
+/** What is here and nowhere else: no provider can fetch it. */
+const localProtocols: readonly string[] = ['file:', 'blob:', 'data:', 'node:'];
+
 /**
- * An image as the file part of a message: plain JSON, bytes as base64.
+ * An image as the file part of a message: plain JSON, bytes as base64, a URL as a string.
  * @param where names it in the error, for example `images[0]`
- * @throws {TypeError} when it has no media type, or no data
+ * @throws {TypeError} when it has no media type, or no data that a provider could come by
  */
 export function imagePartOf(image: ImageInput, where: string): ImagePart {
   if (!isObject(image) || typeof image.mediaType !== 'string') throw new TypeError(`${where} needs a mediaType`);
   const { mediaType, data } = image as ImageInput;
-  if (typeof data !== 'string' && !(data instanceof Uint8Array)) {
-    throw new TypeError(`${where}.data must be bytes or their base64`);
-  }
-  const base64 = typeof data === 'string' ? data : Buffer.from(data).toString('base64');
-  return { type: 'file', mediaType, data: { type: 'data', data: base64 } };
+  return { type: 'file', mediaType, data: dataOf(data, where) };
+}
+
+function dataOf(data: unknown, where: string): ImagePart['data'] {
+  if (data instanceof Uint8Array) return { type: 'data', data: Buffer.from(data).toString('base64') };
+  if (data instanceof URL) return { type: 'url', url: checked(data, where).href };
+  if (typeof data !== 'string') throw new TypeError(`${where}.data must be bytes, their base64, or a URL`);
+  // A colon is in no base64.
+  if (!data.includes(':')) return { type: 'data', data };
+  if (!URL.canParse(data)) throw new TypeError(`${where}.data is neither base64 nor a URL`);
+  return { type: 'url', url: checked(new URL(data), where).href };
+}
+
+function checked(url: URL, where: string): URL {
+  if (!localProtocols.includes(url.protocol)) return url;
+  throw new TypeError(
+    `${where}.data is a ${url.protocol} URL, which no provider can fetch: pass the bytes or their base64`,
+  );
 }

@@ -1,9 +1,12 @@
 import type { JsonValue } from './json.ts';
 
-/** An image that goes into the opening turn. `data`: the bytes, or their base64. */
+/**
+ * An image for the model. `data`: the bytes, their base64, or where the model's provider finds them (a URL, or a string
+ * that begins with `http://` or `https://`). A URL stays one: nothing is downloaded.
+ */
 export interface ImageInput {
   readonly mediaType: string;
-  readonly data: Uint8Array | string;
+  readonly data: Uint8Array | string | URL;
 }
 
 /** What a host asks for. Only `prompt` is needed; a `runId` of the caller's makes `start` idempotent. */
@@ -54,7 +57,7 @@ export interface RunInfo {
 export interface ImagePart {
   readonly type: 'file';
   readonly mediaType: string;
-  readonly data: { readonly type: 'data'; readonly data: string };
+  readonly data: { readonly type: 'data'; readonly data: string } | { readonly type: 'url'; readonly url: string };
 }
 
 /** What the run machine is asked to do: plain data, the prompt still unread. */

@@ -28,7 +28,7 @@ export function older(version: Version, parts: readonly unknown[] = [finishes[ve
     specificationVersion: version,
     provider: 'older',
     modelId: 'older-1',
-    supportedUrls: { 'image/*': [/./] },
+    supportedUrls: { '*/*': [/./] },
     parts,
     async doStream(options: LanguageModelV4CallOptions) {
       sent.push(options);

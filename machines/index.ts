@@ -4,5 +4,14 @@
  */
 
 export type { Resolution, RunContext, RunEmitted, RunInput, RunMachineEvent } from './context.ts';
+export {
+  type CriticAnswer,
+  type CriticContext,
+  type CriticDecision,
+  type CriticEmitted,
+  type CriticEvent,
+  type CriticQuestion,
+  criticMachine,
+} from './critic.ts';
 export { loop } from './loop.ts';
 export { type ChartedAgent, runMachine } from './run.ts';

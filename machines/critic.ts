@@ -1,0 +1,221 @@
+import { assign, emit, enqueueActions, fromPromise, setup } from 'xstate';
+
+/** What the critic of a run knows: plain data. All times are working time of the run, over all processes, in ms. */
+export interface CriticContext {
+  /** From here on silence raises an alarm; extensions move it. */
+  readonly softLimitMs: number;
+  /** So long without a sign of life is an idle period. */
+  readonly idleMs: number;
+  /** The end that nothing moves. */
+  readonly backstopMs: number;
+  readonly lastActivityMs: number;
+  /** The alarm of this idle period is given; activity and extensions arm it again. */
+  readonly isAlarmGiven: boolean;
+  /** Idle alarms so far, and those since the last finished step. */
+  readonly alarms: number;
+  readonly alarmsInStep: number;
+  readonly nudges: number;
+  /** How many steps were finished when the last nudge was given. */
+  readonly nudgedAtStep?: number;
+  /** How much later than the agent says the soft limit was ever put; 0 = never. */
+  readonly extendedToMs: number;
+  readonly raisedSteps: number;
+  /** Questions without a usable answer. */
+  readonly failures: number;
+  /** The step limit was reached, and nobody has been asked about that yet. */
+  readonly isOutOfSteps: boolean;
+  /** Why the run is to be killed. */
+  readonly verdict?: string;
+}
+
+/** What is asked of the escalator: the run is idle, or out of steps. */
+export type CriticQuestion = 'idle' | 'steps';
+
+type Asked = { readonly question: CriticQuestion };
+
+/** What an escalator decided, once it is known to be sane. */
+export interface CriticDecision {
+  readonly nudge?: string;
+  readonly extendByMs?: number;
+  readonly raiseStepsBy?: number;
+  /** The reason for the run's end; nothing else of the decision counts then. */
+  readonly kill?: string;
+}
+
+/** The answer to a question, and where the run was when it came. */
+export interface CriticAnswer {
+  readonly at: number;
+  /** Finished steps. */
+  readonly step: number;
+  readonly decision: CriticDecision;
+  readonly hasFailed: boolean;
+}
+
+export type CriticEvent =
+  /** Signs of life, the last one at `at`; `hasStepped`: a step was finished among them. */
+  | { readonly type: 'activity.seen'; readonly at: number; readonly hasStepped: boolean }
+  | { readonly type: 'time.passed'; readonly at: number }
+  | { readonly type: 'steps.exhausted' }
+  | { readonly type: 'run.ended' };
+
+export type CriticEmitted =
+  | { readonly type: 'nudge.given'; readonly text: string }
+  | { readonly type: 'steps.raised'; readonly by: number }
+  /** The question about the step limit is answered, and what was granted stands. */
+  | { readonly type: 'steps.settled' }
+  | { readonly type: 'kill.decided'; readonly reason: string };
+
+/**
+ * When a watching critic has to look at the clock next, in working time. An alarm is due when the run is past its soft
+ * limit and idle for long enough; a run that was condemned before a crash does not wait at all.
+ */
+export function nextLook(context: CriticContext): number {
+  const { softLimitMs, idleMs, backstopMs, lastActivityMs, isAlarmGiven, verdict } = context;
+  if (verdict !== undefined) return 0;
+  return isAlarmGiven ? backstopMs : Math.min(backstopMs, Math.max(softLimitMs, lastActivityMs + idleMs));
+}
+
+/** What signs of life change: the next idle period has its own alarm, a finished step a clean slate. */
+export function afterActivity(
+  context: CriticContext,
+  { at, hasStepped }: { readonly at: number; readonly hasStepped: boolean },
+): CriticContext {
+  return {
+    ...context,
+    lastActivityMs: Math.max(context.lastActivityMs, at),
+    isAlarmGiven: false,
+    alarmsInStep: hasStepped ? 0 : context.alarmsInStep,
+  };
+}
+
+function afterAnswer(context: CriticContext, answer: CriticAnswer): Partial<CriticContext> {
+  const { at, step, decision, hasFailed } = answer;
+  const { nudge, extendByMs, raiseStepsBy = 0 } = decision;
+  const extendedToMs = extendByMs === undefined ? 0 : at + extendByMs;
+  return {
+    failures: context.failures + (hasFailed ? 1 : 0),
+    ...(nudge === undefined ? {} : { nudges: context.nudges + 1, nudgedAtStep: step }),
+    raisedSteps: context.raisedSteps + raiseStepsBy,
+    extendedToMs: Math.max(context.extendedToMs, extendedToMs),
+    softLimitMs: Math.max(context.softLimitMs, extendedToMs),
+    // Granted time is no idle period beyond the limit: when it is over, the critic looks again.
+    isAlarmGiven: context.isAlarmGiven && extendedToMs <= context.softLimitMs,
+  };
+}
+
+const pieces = setup({
+  types: {
+    context: {} as CriticContext,
+    input: {} as CriticContext,
+    events: {} as CriticEvent,
+    emitted: {} as CriticEmitted,
+  },
+  actors: {
+    'ask-escalator': fromPromise<CriticAnswer, Asked & { readonly context: CriticContext }>(() => {
+      throw new Error('this actor is provided by createCritic');
+    }),
+  },
+  guards: {
+    isOutOfTime: ({ context }, at: number) => at >= context.backstopMs,
+    isCondemned: ({ context }) => context.verdict !== undefined,
+    isAlarmDue: ({ context }, at: number) => at >= nextLook(context),
+    isOutOfSteps: ({ context }) => context.isOutOfSteps,
+    isKill: (_, { decision }: CriticAnswer) => decision.kill !== undefined,
+  },
+  actions: {
+    noteActivity: assign(({ context }, seen: { at: number; hasStepped: boolean }) => afterActivity(context, seen)),
+    noteOutOfSteps: assign({ isOutOfSteps: true }),
+    takeUpSteps: assign({ isOutOfSteps: false }),
+    giveAlarm: assign(({ context }) => ({
+      isAlarmGiven: true,
+      alarms: context.alarms + 1,
+      alarmsInStep: context.alarmsInStep + 1,
+    })),
+    /** Does what the escalator decided. */
+    carryOut: enqueueActions(({ context, enqueue }, { question, ...answer }: CriticAnswer & Asked) => {
+      const { nudge, raiseStepsBy } = answer.decision;
+      enqueue.assign(afterAnswer(context, answer));
+      if (raiseStepsBy !== undefined) enqueue.emit({ type: 'steps.raised', by: raiseStepsBy });
+      if (nudge !== undefined) enqueue.emit({ type: 'nudge.given', text: nudge });
+      if (question === 'steps') enqueue.emit({ type: 'steps.settled' });
+    }),
+    condemn: assign((_, { decision }: CriticAnswer) => ({ verdict: decision.kill ?? '' })),
+    blameBackstop: assign(({ context: { backstopMs } }) => ({
+      verdict: `${backstopMs} ms of working time are used up (backstopMs)`,
+    })),
+    kill: emit(({ context }) => ({ type: 'kill.decided' as const, reason: context.verdict ?? '' })),
+  },
+});
+
+/** The escalator is asked. What it is asked stands here as a literal, not in the context. */
+function asking(question: CriticQuestion) {
+  return pieces.createStateConfig({
+    description: 'The host is asked; a deadline stands behind it.',
+    invoke: {
+      id: 'ask',
+      src: 'ask-escalator',
+      input: ({ context }) => ({ question, context }),
+      onDone: [
+        {
+          guard: { type: 'isKill', params: ({ event }) => event.output },
+          target: 'killed',
+          actions: { type: 'condemn', params: ({ event }) => event.output },
+        },
+        { target: 'watching', actions: { type: 'carryOut', params: ({ event }) => ({ ...event.output, question }) } },
+      ],
+    },
+    on: {
+      'activity.seen': { actions: { type: 'noteActivity', params: ({ event }) => event } },
+      'time.passed': {
+        guard: { type: 'isOutOfTime', params: ({ event }) => event.at },
+        target: 'killed',
+        actions: 'blameBackstop',
+      },
+    },
+  });
+}
+
+const alarmed = asking('idle');
+
+/**
+ * The mechanics of a critic, apart from all policy: it watches one run, decides when the host's escalator is asked, and
+ * carries out what it answers. Time comes in with the events; what is done to the run goes out as emitted events.
+ */
+export const criticMachine = pieces.createMachine({
+  id: 'critic',
+  context: ({ input }) => input,
+  on: { 'run.ended': { target: '.stopped' } },
+  initial: 'watching',
+  states: {
+    watching: {
+      description: 'Signs of life are noted, and nobody is asked anything.',
+      always: { guard: 'isOutOfSteps', target: 'out-of-steps' },
+      on: {
+        'activity.seen': { actions: { type: 'noteActivity', params: ({ event }) => event } },
+        'steps.exhausted': { target: 'out-of-steps' },
+        'time.passed': [
+          { guard: 'isCondemned', target: 'killed' },
+          {
+            guard: { type: 'isOutOfTime', params: ({ event }) => event.at },
+            target: 'killed',
+            actions: 'blameBackstop',
+          },
+          { guard: { type: 'isAlarmDue', params: ({ event }) => event.at }, target: 'alarmed' },
+        ],
+      },
+    },
+    alarmed: {
+      ...alarmed,
+      description: 'The run is past its soft limit and was silent for too long: the host is asked, once a silence.',
+      entry: 'giveAlarm',
+      on: { ...alarmed.on, 'steps.exhausted': { actions: 'noteOutOfSteps' } },
+    },
+    'out-of-steps': {
+      ...asking('steps'),
+      description: 'The run has used up its steps: the host is asked whether it may have more.',
+      entry: 'takeUpSteps',
+    },
+    killed: { type: 'final', entry: 'kill', description: 'The run is ended. Nothing is done to it after that.' },
+    stopped: { type: 'final', description: 'The run is over, or left to another process.' },
+  },
+});

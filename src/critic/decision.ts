@@ -1,0 +1,46 @@
+import type { CriticAnswer } from '../../machines/critic.ts';
+import { isObject } from '../run/json.ts';
+
+const MAX_NUDGE = 4_000;
+const MAX_REASON = 500;
+const MAX_RAISE = 1_000;
+
+/** What became of a question: what is to be done, and whether some of the answer could not be used. */
+export type Judgement = Pick<CriticAnswer, 'decision' | 'hasFailed'>;
+
+export const failedJudgement: Judgement = Object.freeze({ decision: Object.freeze({}), hasFailed: true });
+
+/** What can be used of an escalator's answer. Total: nonsense counts as nothing, whatever the answer does. */
+export function judgementOf(answer: unknown): Judgement {
+  try {
+    if (answer === null || answer === undefined) return { decision: {}, hasFailed: false };
+    if (!isObject(answer)) return failedJudgement;
+    const { nudge, extendByMs, raiseStepsBy, kill, reason } = answer;
+    if (kill === true) return { decision: { kill: textOf(reason, MAX_REASON) ?? 'no reason given' }, hasFailed: false };
+    const decision = {
+      ...present('nudge', textOf(nudge, MAX_NUDGE)),
+      ...present('extendByMs', isNumberAboveZero(extendByMs) ? extendByMs : undefined),
+      ...present('raiseStepsBy', raiseOf(raiseStepsBy)),
+    };
+    const asked = [nudge, extendByMs, raiseStepsBy, kill].filter((field) => field !== undefined && field !== null);
+    return { decision, hasFailed: asked.length > Object.keys(decision).length };
+  } catch {
+    return failedJudgement;
+  }
+}
+
+function present<K extends string, V>(key: K, value: V | undefined): { [key in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { [key in K]: V });
+}
+
+function textOf(value: unknown, most: number): string | undefined {
+  return typeof value === 'string' && value.trim() !== '' ? value.slice(0, most) : undefined;
+}
+
+function isNumberAboveZero(value: unknown): value is number {
+  return typeof value === 'number' && value > 0 && Number.isFinite(value);
+}
+
+function raiseOf(value: unknown): number | undefined {
+  return isNumberAboveZero(value) && Number.isInteger(value) ? Math.min(value, MAX_RAISE) : undefined;
+}

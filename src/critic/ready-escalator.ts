@@ -1,0 +1,83 @@
+import type { OlderModel } from '../model/adapt.ts';
+import { type Model, modelFor } from '../model/port.ts';
+import { type Clock, systemClock } from '../run/clock.ts';
+import type { Escalator, EscalatorState } from './escalator.ts';
+import { opinionOf } from './opinion.ts';
+import { decide, defaultNudge, type Rules } from './rules.ts';
+
+/** All of it is optional. Times in ms. */
+export interface EscalatorOptions {
+  /** How many idle alarms of one step are answered with a nudge; default 2. */
+  readonly idleNudges?: number;
+  /** What a nudge for an idle run says. */
+  readonly nudge?: string | ((state: EscalatorState) => string);
+  /** The idle alarm of one step at which the run is killed; default 3. A finished step begins the count anew. */
+  readonly killAfterAlarms?: number;
+  /** An idle run that was not killed is looked at again after so long; default 60 s. */
+  readonly lookAgainMs?: number;
+  /**
+   * So many turns (2 to 10) with the same text, the same calls, or the same tools with the same results are no progress:
+   * one nudge, and after as many further turns like them the end. It is looked at when the critic asks. Absent = never.
+   */
+  readonly noProgress?: { readonly steps: number };
+  /** A run that is out of steps, and not without progress, gets so many more. Absent = the limit stands. */
+  readonly raiseStepsBy?: number;
+  /** How many it can get in all; default 10 times `raiseStepsBy`. */
+  readonly maxRaisedSteps?: number;
+  /** Asked where the rules do not end the run. What it says counts, within the limits above; nonsense leaves it to the rules. */
+  readonly model?: Model | OlderModel;
+  /** A model that takes longer is not heard; default 20 s. */
+  readonly modelTimeoutMs?: number;
+  /** For the deadline of the model; default the clock of this machine. */
+  readonly clock?: Clock;
+}
+
+/** Granted silence is over after so many looks at the latest, whatever a model says. */
+const MAX_LOOKS = 60;
+
+/**
+ * A ready escalator: nudges a silent run first and kills it later, notices a run that turns in circles, and lets a healthy one
+ * have more steps, if the host allows that.
+ *
+ * @throws {TypeError} when an option is not what it should be
+ * @example
+ * createCritic({ escalator: createEscalator({ noProgress: { steps: 3 }, raiseStepsBy: 10, model: cheapModel }) });
+ */
+export function createEscalator(options: EscalatorOptions = {}): Escalator {
+  const rules = rulesOf(options);
+  const { modelTimeoutMs: timeoutMs = 20_000, clock = systemClock } = options;
+  checkAbove(0, { modelTimeoutMs: timeoutMs });
+  if (options.model === undefined) return (state) => decide(state, rules);
+  const model = modelFor({ escalator: options.model }, 'escalator');
+  return async (state, signal) => {
+    const ruled = decide(state, rules);
+    if (ruled.kill) return ruled;
+    const maxRaise =
+      state.reason === 'steps' ? Math.min(rules.raiseStepsBy, rules.maxRaisedSteps - state.raisedSteps) : 0;
+    const maxExtendMs = rules.lookAgainMs * MAX_LOOKS;
+    const opinion = await opinionOf(model, state, { maxRaise, maxExtendMs, timeoutMs, clock, signal });
+    if (!opinion || opinion.kill) return opinion ?? ruled;
+    return state.reason === 'idle' ? { extendByMs: rules.lookAgainMs, ...opinion } : opinion;
+  };
+}
+
+/** @throws {TypeError} */
+function rulesOf(options: EscalatorOptions): Rules {
+  const { idleNudges = 2, nudge = defaultNudge, killAfterAlarms = 3, lookAgainMs = 60_000, noProgress } = options;
+  const { raiseStepsBy = 0, maxRaisedSteps = raiseStepsBy * 10 } = options;
+  const alikeSteps = noProgress?.steps ?? 0;
+  checkAbove(-1, { idleNudges, raiseStepsBy, maxRaisedSteps });
+  checkAbove(0, { killAfterAlarms, lookAgainMs });
+  if (noProgress !== undefined && !(Number.isInteger(alikeSteps) && alikeSteps >= 2 && alikeSteps <= 10))
+    throw new TypeError(`noProgress.steps must be a whole number from 2 to 10, not ${String(alikeSteps)}`);
+  if (typeof nudge !== 'string' && typeof nudge !== 'function')
+    throw new TypeError(`nudge must be a text, or a function that gives one, not ${typeof nudge}`);
+  return { idleNudges, nudge, killAfterAlarms, lookAgainMs, alikeSteps, raiseStepsBy, maxRaisedSteps };
+}
+
+function checkAbove(least: number, numbers: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(numbers)) {
+    if (typeof value !== 'number' || !Number.isInteger(value) || value <= least)
+      throw new TypeError(`${name} must be a whole number of at least ${least + 1}, not ${String(value)}`);
+  }
+}

@@ -1,0 +1,65 @@
+import { letGo } from '../run/thenable.ts';
+import type { EscalatorDecision, EscalatorState } from './escalator.ts';
+import { isWithoutProgress } from './no-progress.ts';
+
+/** The rules of the ready escalator, completed. */
+export interface Rules {
+  readonly idleNudges: number;
+  readonly nudge: string | ((state: EscalatorState) => string);
+  readonly killAfterAlarms: number;
+  readonly lookAgainMs: number;
+  /** How many turns are alike before that is no progress; 0 = not looked at. */
+  readonly alikeSteps: number;
+  readonly raiseStepsBy: number;
+  readonly maxRaisedSteps: number;
+}
+
+export const defaultNudge =
+  'You have been at this for long, and nothing has come for a while. Say what you still need, or answer with what you have.';
+
+/** What the rules say to a run. Pure: the same state gets the same decision. */
+export function decide(state: EscalatorState, rules: Rules): EscalatorDecision {
+  const { alarmsInStep, idleMs, reason, tail } = state;
+  if (reason === 'idle' && alarmsInStep >= rules.killAfterAlarms) {
+    return {
+      kill: true,
+      reason: `no sign of life for ${Math.round(idleMs)} ms, at alarm ${alarmsInStep} of this step`,
+    };
+  }
+  if (rules.alikeSteps > 0 && isWithoutProgress(tail, rules.alikeSteps)) return unstick(state, rules);
+  if (reason === 'steps') return moreSteps(state, rules, rules.raiseStepsBy);
+  const nudge = alarmsInStep <= rules.idleNudges ? { nudge: nudgeFor(state, rules) } : {};
+  return { ...nudge, extendByMs: rules.lookAgainMs };
+}
+
+/** One nudge; whoever goes on as before, for as many turns as it took to notice, is ended. */
+function unstick(state: EscalatorState, rules: Rules): EscalatorDecision {
+  const { iterations, nudgedAtStep, reason } = state;
+  const room =
+    reason === 'idle'
+      ? { extendByMs: rules.lookAgainMs }
+      : moreSteps(state, rules, Math.min(rules.raiseStepsBy, rules.alikeSteps));
+  if (nudgedAtStep === undefined) {
+    const nudge = `Your last ${rules.alikeSteps} turns were alike. Do something else, or answer with what you have.`;
+    return { nudge, ...room };
+  }
+  if (iterations - nudgedAtStep < rules.alikeSteps) return room;
+  return { kill: true, reason: `no progress: the last ${rules.alikeSteps} turns were alike, in spite of a nudge` };
+}
+
+function moreSteps({ raisedSteps }: EscalatorState, rules: Rules, wanted: number): EscalatorDecision {
+  const by = Math.min(wanted, rules.maxRaisedSteps - raisedSteps);
+  return by > 0 ? { raiseStepsBy: by } : {};
+}
+
+/** A text of the host's that cannot be had is replaced: the rest of the decision must not be lost with it. */
+function nudgeFor(state: EscalatorState, { nudge }: Rules): string {
+  try {
+    const text = typeof nudge === 'function' ? nudge(state) : nudge;
+    if (typeof text === 'string' && text.trim() !== '') return text;
+    letGo(text);
+  } catch {
+    // The default says enough.
+  }
+  return defaultNudge;
+}

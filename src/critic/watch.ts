@@ -1,0 +1,239 @@
+import { type ActorRefFrom, type AnyActorRef, createActor, fromPromise, type InspectionEvent } from 'xstate';
+import {
+  afterActivity,
+  type CriticAnswer,
+  type CriticContext,
+  type CriticEmitted,
+  type CriticQuestion,
+  criticMachine,
+  nextLook,
+} from '../../machines/critic.ts';
+import type { JsonObject } from '../run/json.ts';
+import { askEscalator } from './ask.ts';
+import { failedJudgement } from './decision.ts';
+import type { Escalator, EscalatorState } from './escalator.ts';
+import type { Activity, CriticHandle, SupervisedRun } from './port.ts';
+import { restoredState, savedState } from './saved.ts';
+
+/** What all watches of one critic share. */
+export interface WatchConfig {
+  readonly escalator: Escalator;
+  readonly idleMs: number;
+  readonly backstopMs: number;
+  readonly askTimeoutMs: number;
+  readonly inspect?: (event: InspectionEvent) => void;
+}
+
+/** How many of the last messages an escalator sees. */
+const TAIL = 32;
+
+const watches = new WeakMap<AnyActorRef, Watch>();
+const machine = criticMachine.provide({
+  actors: {
+    'ask-escalator': fromPromise<CriticAnswer, { question: CriticQuestion; context: CriticContext }>(
+      async ({ input, self, signal }) => {
+        const watch = self._parent && watches.get(self._parent);
+        if (!watch) throw new Error('this actor belongs to no critic');
+        return watch.ask(input.question, input.context, signal);
+      },
+    ),
+  },
+});
+
+/**
+ * One run under watch: gives the machine the time, and does to the run what it decides. Most runs end before their soft
+ * limit; until then there is one timer and a few numbers, and a sign of life costs a look at the clock. The actor (4 KB) is made
+ * when there is something to decide for the first time.
+ */
+export class Watch implements CriticHandle {
+  readonly #runId: string;
+  readonly #run: SupervisedRun;
+  readonly #config: WatchConfig;
+  /** What the machine will begin with; the truth as long as there is no actor. */
+  #begin: CriticContext;
+  #actor: ActorRefFrom<typeof machine> | undefined;
+  #timer: unknown;
+  /** Signs of life that the machine has not been told of. */
+  #seenAt: number | undefined;
+  #hasStepped = false;
+  #lastTool = '';
+  /** The last nudge, and how many steps were finished when it was given: the same is not said twice before it is heard. */
+  #said: { readonly text: string; readonly step: number } | undefined;
+  /** What the machine has decided in the turn it is in. */
+  #decided: CriticEmitted[] = [];
+  #outOfSteps: (() => void)[] = [];
+  #isOver = false;
+
+  constructor(runId: string, run: SupervisedRun, config: WatchConfig) {
+    const { idleMs, backstopMs } = config;
+    const restored = restoredState(run.saved);
+    this.#runId = runId;
+    this.#run = run;
+    this.#config = config;
+    this.#begin = {
+      ...restored,
+      softLimitMs: Math.max(run.softLimitMs, restored.extendedToMs),
+      idleMs,
+      backstopMs,
+      lastActivityMs: run.elapsedMs(),
+      isAlarmGiven: false,
+      isOutOfSteps: false,
+    };
+    this.#plan();
+  }
+
+  onActivity(activity: Activity): void {
+    if (this.#isOver) return;
+    this.#seenAt = this.#run.elapsedMs();
+    if (activity.type === 'tool') this.#lastTool = activity.name;
+    if (activity.type === 'step') {
+      this.#hasStepped = true;
+      this.#lastTool = activity.tools.at(-1) ?? this.#lastTool;
+    }
+    // The timer waits for the backstop now, and must be set anew; otherwise it finds the time when it fires.
+    if (this.#context.isAlarmGiven) this.#tell();
+  }
+
+  onOutOfSteps(): Promise<void> {
+    if (this.#isOver) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#outOfSteps.push(resolve);
+      this.#awake().send({ type: 'steps.exhausted' });
+    });
+  }
+
+  state(): JsonObject {
+    if (!this.#isOver) this.#tell();
+    return savedState(this.#context);
+  }
+
+  stop(): void {
+    if (this.#isOver) return;
+    this.#end();
+    this.#actor?.send({ type: 'run.ended' });
+  }
+
+  /** One question to the host, and what came of it. Never rejects. */
+  async ask(question: CriticQuestion, context: CriticContext, signal: AbortSignal): Promise<CriticAnswer> {
+    const { escalator, askTimeoutMs: ms } = this.#config;
+    const { clock } = this.#run;
+    const state = this.#stateFor(question, context);
+    const judgement = state ? await askEscalator(escalator, state, { ms, clock, signal }) : failedJudgement;
+    return { ...judgement, at: this.#run.elapsedMs(), step: this.#run.tallies().iteration };
+  }
+
+  get #context(): CriticContext {
+    return this.#actor?.getSnapshot().context ?? this.#begin;
+  }
+
+  /** Passes on the signs of life that were only noted. */
+  #tell(): void {
+    if (this.#seenAt === undefined) return;
+    const seen = { at: this.#seenAt, hasStepped: this.#hasStepped };
+    this.#seenAt = undefined;
+    this.#hasStepped = false;
+    if (this.#actor) this.#actor.send({ type: 'activity.seen', ...seen });
+    else this.#begin = afterActivity(this.#begin, seen);
+  }
+
+  #awake(): ActorRefFrom<typeof machine> {
+    this.#tell();
+    if (this.#actor) return this.#actor;
+    const { inspect } = this.#config;
+    const actor = createActor(machine, {
+      id: `critic:${this.#runId}`,
+      input: this.#begin,
+      ...(inspect ? { inspect } : {}),
+    });
+    watches.set(actor, this);
+    actor.on('*', (event) => void this.#decided.push(event));
+    actor.subscribe({ next: () => this.#afterTurn(), error: () => this.#end() });
+    this.#actor = actor.start();
+    return actor;
+  }
+
+  /** What was decided is done once the machine has arrived: whoever asks for our state then gets the new one. */
+  #afterTurn(): void {
+    for (const event of this.#decided.splice(0)) this.#carryOut(event);
+    this.#plan();
+  }
+
+  /** Sets the one timer for the next time at which there may be something to decide. */
+  #plan(): void {
+    this.#clearTimer();
+    if (this.#isOver) return;
+    const isAsking = this.#actor !== undefined && !this.#actor.getSnapshot().matches('watching');
+    const context = this.#context;
+    const at = isAsking ? context.backstopMs : nextLook(context);
+    this.#timer = this.#run.clock.setTimeout(this.#look, Math.max(0, Math.ceil(at - this.#run.elapsedMs())));
+  }
+
+  readonly #look = (): void => {
+    if (this.#isOver) return;
+    this.#tell();
+    const at = this.#run.elapsedMs();
+    if (at < nextLook(this.#context)) this.#plan();
+    else this.#awake().send({ type: 'time.passed', at });
+  };
+
+  #carryOut(event: CriticEmitted): void {
+    if (this.#isOver) return;
+    if (event.type === 'steps.raised') this.#run.raiseSteps(event.by);
+    if (event.type === 'nudge.given') this.#nudge(event.text);
+    if (event.type === 'steps.settled') this.#settleSteps();
+    if (event.type !== 'kill.decided') return;
+    this.#end();
+    this.#run.kill(event.reason);
+  }
+
+  #nudge(text: string): void {
+    const step = this.#run.tallies().iteration;
+    const isUnheard = this.#said?.text === text && this.#said.step === step;
+    this.#said = { text, step };
+    if (!isUnheard) this.#run.nudge(text);
+  }
+
+  #settleSteps(): void {
+    for (const resolve of this.#outOfSteps.splice(0)) resolve();
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#clearTimer();
+    this.#settleSteps();
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== undefined) this.#run.clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #stateFor(reason: CriticQuestion, context: CriticContext): EscalatorState | undefined {
+    try {
+      const { iteration, maxIterations, usage } = this.#run.tallies();
+      const elapsedMs = this.#run.elapsedMs();
+      const idleMs = Math.max(0, elapsedMs - context.lastActivityMs);
+      const { alarms, alarmsInStep, nudges, nudgedAtStep, raisedSteps, failures } = context;
+      return Object.freeze({
+        runId: this.#runId,
+        reason,
+        iterations: iteration,
+        maxIterations,
+        lastActivityAt: this.#run.clock.now() - idleMs,
+        idleMs,
+        elapsedMs,
+        lastTool: this.#lastTool,
+        usage,
+        tail: this.#run.tail(TAIL),
+        alarms,
+        alarmsInStep,
+        nudges,
+        ...(nudgedAtStep === undefined ? {} : { nudgedAtStep }),
+        raisedSteps,
+        failures,
+      });
+    } catch {
+      return undefined;
+    }
+  }
+}

@@ -1,5 +1,10 @@
 // Defining
 export { type Agent, type AgentDefinition, defineAgent } from './agent/agent.ts';
+// Batteries
+export { type CriticOptions, createCritic } from './critic/critic.ts';
+export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
+export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
+export { createEscalator, type EscalatorOptions } from './critic/ready-escalator.ts';
 // Running
 export { createExecutor, type Executor, type ListedRun } from './executor/executor.ts';
 // How a run ends

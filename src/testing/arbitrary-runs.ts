@@ -151,7 +151,7 @@ export function progressesWith(fc: Generators, may: { beOpen: boolean }): Arbitr
       inputs: fc.dictionary(fc.string({ unit: 'binary', maxLength: 4 }), jsonWith(fc, 2), { maxKeys: 2 }),
       hasImage: fc.boolean(),
       attempts: fc.nat(3),
-      elapsedMs: fc.nat(600_000),
+      elapsedMs: fc.nat(60_000),
       waiting: fc.option(textWith(fc), { nil: undefined }),
     })
     .map(({ meta, turns, isOpen, inputs, hasImage, attempts, elapsedMs, waiting }) => {

@@ -12,7 +12,7 @@ export interface CriticOptions {
   readonly idleMs?: number;
   /** Working time, over all processes, after which the run is killed whatever the escalator granted; default 24 h. */
   readonly backstopMs?: number;
-  /** An escalator that takes longer has decided nothing; default 30 s. */
+  /** An escalator that takes longer has decided nothing; default 20 s. Keep it below the executor's `portMs`. */
   readonly askTimeoutMs?: number;
   /** XState's inspection events of the machines at work; they begin when there is something to decide for the first time. */
   readonly inspect?: ((event: InspectionEvent) => void) | { readonly next?: (event: InspectionEvent) => void };
@@ -29,7 +29,7 @@ const DAY_MS = 24 * 60 * 60_000;
  * const critic = createCritic({ escalator: createEscalator({ killAfterAlarms: 2 }), idleMs: 30_000 });
  */
 export function createCritic(options: CriticOptions): Critic {
-  const { escalator, idleMs = 60_000, backstopMs = DAY_MS, askTimeoutMs = 30_000, inspect } = options ?? {};
+  const { escalator, idleMs = 60_000, backstopMs = DAY_MS, askTimeoutMs = 20_000, inspect } = options ?? {};
   if (typeof escalator !== 'function')
     throw new TypeError('createCritic needs an escalator: a function (state) => decision');
   for (const [name, value] of Object.entries({ idleMs, backstopMs, askTimeoutMs })) {

@@ -26,7 +26,7 @@ export interface EscalatorOptions {
   readonly maxRaisedSteps?: number;
   /** Asked where the rules do not end the run. What it says counts, within the limits above; nonsense leaves it to the rules. */
   readonly model?: Model | OlderModel;
-  /** A model that takes longer is not heard; default 20 s. */
+  /** A model that takes longer is not heard; default 15 s. Keep it below the critic's `askTimeoutMs`. */
   readonly modelTimeoutMs?: number;
   /** For the deadline of the model; default the clock of this machine. */
   readonly clock?: Clock;
@@ -45,7 +45,7 @@ const MAX_LOOKS = 60;
  */
 export function createEscalator(options: EscalatorOptions = {}): Escalator {
   const rules = rulesOf(options);
-  const { modelTimeoutMs: timeoutMs = 20_000, clock = systemClock } = options;
+  const { modelTimeoutMs: timeoutMs = 15_000, clock = systemClock } = options;
   checkAbove(0, { modelTimeoutMs: timeoutMs });
   if (options.model === undefined) return (state) => decide(state, rules);
   const model = modelFor({ escalator: options.model }, 'escalator');

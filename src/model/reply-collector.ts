@@ -39,9 +39,9 @@ export class ReplyCollector {
     return this.#finish !== undefined;
   }
 
-  /** What the model reported that the reply cost, once it is complete. */
+  /** What the model reported that the reply cost, once it is complete. What cannot be read counts as nothing. */
   get usage(): Usage | undefined {
-    return this.#finish && tokenUsage(this.#finish.usage);
+    return this.#finish && tokenUsage(readProperty(this.#finish, 'usage'));
   }
 
   /**

@@ -34,6 +34,13 @@ describe('what a failed model call cost', () => {
     expect(spentBy(await failureOf(...parts))).toBeUndefined();
   });
 
+  test('is not known where the report cannot be read: the call is still a failed call and nothing more', async () => {
+    const usage = { get: () => JSON.parse('not JSON') };
+    const error = await failureOf(Object.defineProperty({ ...finish }, 'usage', usage));
+    expect(error).toBeInstanceOf(ModelError);
+    expect(spentBy(error)).toBeUndefined();
+  });
+
   test('is asked of anything without harm', () => {
     for (const value of [undefined, null, 'x', 7, Object.freeze(new Error('x'))])
       expect(spentBy(value)).toBeUndefined();

@@ -1,0 +1,62 @@
+import { isObject, type JsonValue } from '../run/json.ts';
+import { type Message, type ToolCallPart, toolCallsOf } from '../run/message.ts';
+
+/** For a tool's name: the fields of its input that hold secrets; `a.b` names a field of a field, in lists too. */
+export type SecretFields = { readonly [tool: string]: readonly string[] };
+
+export const REDACTED = '[redacted]';
+
+/** A shorter value stands everywhere by chance: taking it out would take the text apart. */
+const MIN_SECRET = 6;
+
+/** A call's input without what is secret in it. An input that has no such fields to look at is secret as a whole. */
+export function redactedInput({ toolName, input }: ToolCallPart, secrets: SecretFields): JsonValue {
+  const paths = fieldsOf(toolName, secrets);
+  if (paths.length === 0) return (input ?? null) as JsonValue;
+  if (!isObject(input)) return REDACTED;
+  return paths.reduce<JsonValue>((value, path) => replaced(value, path.split('.')), input as JsonValue);
+}
+
+/**
+ * Takes the secrets of all calls out of a text, wherever else they turn up: models repeat what they were given, and tools
+ * echo it.
+ */
+export function scrubber(messages: readonly Message[], secrets: SecretFields): (text: string) => string {
+  const found = new Set<string>();
+  for (const message of messages) {
+    for (const { toolName, input } of toolCallsOf(message)) {
+      for (const path of fieldsOf(toolName, secrets)) collect(valuesAt(input, path.split('.')), found);
+    }
+  }
+  // As it stands in a JSON text too; the longer ones first, since one may hold another.
+  const forms = [...found].flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
+  const ordered = [...new Set(forms)].sort((a, b) => b.length - a.length);
+  return (text) => ordered.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);
+}
+
+function fieldsOf(tool: string, secrets: SecretFields): readonly string[] {
+  return Object.hasOwn(secrets, tool) ? (secrets[tool] ?? []) : [];
+}
+
+function replaced(value: JsonValue, path: readonly string[]): JsonValue {
+  const [key, ...rest] = path;
+  if (key === undefined) return REDACTED;
+  if (Array.isArray(value)) return value.map((item: JsonValue) => replaced(item, path));
+  if (!isObject(value) || !Object.hasOwn(value, key)) return value;
+  return { ...value, [key]: replaced(value[key] as JsonValue, rest) } as JsonValue;
+}
+
+function valuesAt(value: unknown, path: readonly string[]): unknown[] {
+  const [key, ...rest] = path;
+  if (key === undefined) return [value];
+  if (Array.isArray(value)) return value.flatMap((item) => valuesAt(item, path));
+  return isObject(value) && Object.hasOwn(value, key) ? valuesAt(value[key], rest) : [];
+}
+
+/** The texts and numbers in a secret value. */
+function collect(value: unknown, found: Set<string>): void {
+  if (Array.isArray(value)) for (const item of value) collect(item, found);
+  else if (isObject(value)) for (const item of Object.values(value)) collect(item, found);
+  else if ((typeof value === 'string' || typeof value === 'number') && String(value).length >= MIN_SECRET)
+    found.add(String(value));
+}

@@ -1,0 +1,44 @@
+import { type Message, toolCallsOf } from '../run/message.ts';
+
+/** A history in three parts; joined they are the history. */
+export interface SplitHistory {
+  readonly first: readonly Message[];
+  /** What a summary can stand for. */
+  readonly middle: readonly Message[];
+  readonly last: readonly Message[];
+}
+
+/**
+ * Takes the middle of a history out. A call and its results stay on one side of each cut: where a cut would part them, more is
+ * kept.
+ *
+ * @param keep messages to keep at both ends: `keepFirst` at least 1, the opening; `keepLast` may be 0
+ * @example
+ * const { first, middle, last } = splitForCompaction(messages, { keepFirst: 1, keepLast: 8 });
+ */
+export function splitForCompaction(
+  messages: readonly Message[],
+  keep: { readonly keepFirst: number; readonly keepLast: number },
+): SplitHistory {
+  const begin = cutAfter(messages, Math.max(1, keep.keepFirst));
+  const end = Math.max(begin, cutBefore(messages, messages.length - keep.keepLast));
+  return { first: messages.slice(0, begin), middle: messages.slice(begin, end), last: messages.slice(end) };
+}
+
+function cutAfter(messages: readonly Message[], from: number): number {
+  let cut = Math.min(from, messages.length);
+  while (cut < messages.length && isWithinStep(messages, cut)) cut++;
+  return cut;
+}
+
+function cutBefore(messages: readonly Message[], from: number): number {
+  let cut = Math.min(Math.max(0, from), messages.length);
+  while (cut > 0 && isWithinStep(messages, cut)) cut--;
+  return cut;
+}
+
+/** Whether a cut before this message would part a call from its result. */
+function isWithinStep(messages: readonly Message[], index: number): boolean {
+  const [before, after] = [messages[index - 1], messages[index]];
+  return after?.role === 'tool' || (before !== undefined && toolCallsOf(before).length > 0);
+}

@@ -1,6 +1,9 @@
 // Defining
 export { type Agent, type AgentDefinition, defineAgent } from './agent/agent.ts';
 // Batteries
+export { type CompactorOptions, createCompactor } from './compaction/compactor.ts';
+export type { CompactionRequest, Compactor } from './compaction/port.ts';
+export { type SplitHistory, splitForCompaction } from './compaction/split.ts';
 export { type CriticOptions, createCritic } from './critic/critic.ts';
 export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
 export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
@@ -71,6 +74,7 @@ export type { Progress } from './run/progress.ts';
 export type { ImageInput, Invocation, RunCheckpointMeta, RunInfo } from './run/request.ts';
 export type { RunOutcome, RunOutput, RunResult } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
+export { estimateTokens } from './run/token-estimate.ts';
 export type { Transcript } from './run/transcript.ts';
 export type { Usage } from './run/usage.ts';
 // Stores

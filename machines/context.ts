@@ -1,26 +1,39 @@
 import type { DoneActorEvent } from 'xstate';
 import type { ErrorData } from '../src/run/error-data.ts';
+import type { JsonValue } from '../src/run/json.ts';
 import type { Limits } from '../src/run/limits.ts';
 import type { Message, ToolOutput } from '../src/run/message.ts';
 import type { OpenCall } from '../src/run/open-step.ts';
+import type { PhaseFacts } from '../src/run/phase.ts';
 import type { Progress, ToolFacts } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
+import type { Spend, Usage } from '../src/run/usage.ts';
 
 /** What a run machine knows: plain data, no port, no clock, no store. */
 export interface RunContext {
   readonly progress: Progress;
   readonly limits: Limits;
   readonly tools: ToolFacts;
+  /** The agent's phases; none = a single loop. */
+  readonly phases: readonly PhaseFacts[];
+  /** Whether the answer has to have a certain shape. */
+  readonly hasOutputSchema: boolean;
+  /** Whether a critic is to be asked before the step limit ends the run. */
+  readonly isWatched: boolean;
   readonly isDurable: boolean;
   /** Boundaries are numbered; nothing past one is acted upon before it has landed in the store. */
   readonly announced: number;
   readonly landed: number;
   /** Calls with effects whose intent is on its way to the store, by the boundary that carries it. */
   readonly intents: readonly { readonly boundary: number; readonly calls: readonly OpenCall[] }[];
+  /** What was said to the run while it was resolving. */
+  readonly held: readonly Steer[];
   /** The model's reply, until it may be acted upon. */
   readonly reply?: ModelReply;
   readonly error?: ErrorData;
+  /** The answer as the agent's output schema gave it. */
+  readonly data?: JsonValue;
   /** Why the run was stopped from outside; the first cause stands. */
   readonly cause?: ErrorData;
   readonly output?: RunOutput;
@@ -30,44 +43,67 @@ export type RunInput = Pick<RunContext, 'progress'>;
 
 /** What `resolving` found. */
 export type Resolution =
-  | ({ readonly kind: 'accepted'; readonly limits: Limits } & Pick<RunContext, 'progress' | 'tools' | 'isDurable'>)
+  | ({ readonly kind: 'accepted' } & Pick<
+      RunContext,
+      'progress' | 'limits' | 'tools' | 'phases' | 'hasOutputSchema' | 'isWatched' | 'isDurable'
+    >)
   /** Somebody already has the answer: it is given again, nothing else happens. */
   | { readonly kind: 'answered'; readonly output: RunOutput }
   | { readonly kind: 'refused'; readonly error: ErrorData; readonly progress: Progress; readonly isDurable: boolean };
 
-export type ModelAnswer = { readonly reply: ModelReply } | { readonly error: ErrorData };
+/** Something to say to the model before its next turn. `receipt` names it in what is emitted. */
+export interface Steer {
+  readonly message: Message;
+  readonly receipt: string;
+}
+
+/** A reply, or why there is none and what the attempts cost. */
+export type ModelAnswer =
+  | { readonly reply: ModelReply }
+  | { readonly error: ErrorData; readonly usage?: Usage; readonly spend?: Spend };
+/** What became of an answer that has to have a certain shape. */
+export type OutputCheck = { readonly data: JsonValue } | { readonly problem: string };
 export type ToolAnswer = { readonly callId: string; readonly result: ToolOutput };
 
 export type RunMachineEvent =
   /** The host cancels the run. */
   | { readonly type: 'run.cancel'; readonly reason?: string }
-  /** Something to say to the model before its next turn. `receipt` names it in what is emitted. */
-  | { readonly type: 'run.steer'; readonly message: Message; readonly receipt: string }
+  | ({ readonly type: 'run.steer' } & Steer)
   /** The run has to stop: shutdown, deadline, the caller's signal, a lost lease, a store that failed for good. */
   | { readonly type: 'run.stop'; readonly cause: ErrorData }
+  /** The critic says something to the model before its next turn. */
+  | { readonly type: 'run.nudge'; readonly message: Message }
+  /** The critic allows so many more steps. */
+  | { readonly type: 'run.raise'; readonly by: number }
   /** Everything up to this boundary is recorded. */
   | { readonly type: 'boundary.landed'; readonly boundary: number }
   | DoneActorEvent<Resolution, 'resolve'>
   | DoneActorEvent<RunOutput, 'settle'>
+  | DoneActorEvent<OutputCheck, 'check-output'>
+  | DoneActorEvent<void, 'ask-critic'>
   | DoneActorEvent<ModelAnswer, `model.${string}`>
   | DoneActorEvent<ToolAnswer, `tool.${string}`>;
 
 export type RunEmitted =
   /** `resolving` is over: a durable run's first record is stored. */
   | { readonly type: 'run.accepted' }
-  /** The work begins. */
-  | { readonly type: 'run.working' }
+  /** The work begins, or a phase of it, in this state. */
+  | { readonly type: 'run.working'; readonly state: string }
   /** The run was stopped from outside: whatever works for it should end. */
   | { readonly type: 'run.stopping'; readonly cause: ErrorData }
   /** A message waits for the next turn; it is stored when `boundary` has landed. */
   | { readonly type: 'steer.queued'; readonly receipt: string; readonly boundary: number }
+  /** Too many messages wait already. */
+  | { readonly type: 'steer.refused'; readonly receipt: string }
   | { readonly type: 'steer.applied'; readonly count: number }
   | { readonly type: 'step.done'; readonly progress: Progress; readonly tools: readonly string[] }
+  | { readonly type: 'phase.started'; readonly index: number; readonly name: string }
+  | { readonly type: 'phase.done'; readonly index: number; readonly name: string; readonly output: string }
   /** Here is something to record. `force`: the throttle must not delay it. */
   | {
       readonly type: 'boundary';
       readonly boundary: number;
-      readonly kind: 'step' | 'intent' | 'result' | 'steer';
+      readonly kind: 'step' | 'phase' | 'intent' | 'result' | 'steer';
       readonly force: boolean;
       readonly progress: Progress;
     };

@@ -14,9 +14,21 @@ export const loop = pieces.createStateConfig({
       always: [
         { guard: 'hasOpenStep', target: 'calling-tools' },
         { guard: 'isToolLoop', target: 'exhausted', actions: 'blameToolLoop' },
+        { guard: 'isOutOfStepsWatched', target: 'asking-critic' },
         { guard: 'isOutOfSteps', target: 'exhausted', actions: 'blameStepLimit' },
         { target: 'calling-model', actions: 'applySteering' },
       ],
+    },
+    'asking-critic': {
+      description: 'The step limit is reached; the critic may raise it.',
+      invoke: {
+        id: 'ask-critic',
+        src: 'ask-critic',
+        onDone: [
+          { guard: 'isOutOfSteps', target: 'exhausted', actions: 'blameStepLimit' },
+          { target: 'calling-model', actions: 'applySteering' },
+        ],
+      },
     },
     'calling-model': {
       description: 'The model is asked for the next turn. The save of the step before may still be under way.',
@@ -37,6 +49,7 @@ export const loop = pieces.createStateConfig({
       description: 'The reply is here; it is not acted upon before the step before it is recorded.',
       always: [
         { guard: 'isLandedWithCalls', target: 'calling-tools', actions: 'openStep' },
+        { guard: 'isLandedToCheck', target: 'checking-output', actions: 'recordAnswer' },
         { guard: 'isLanded', target: 'answered', actions: 'recordAnswer' },
       ],
     },
@@ -68,8 +81,29 @@ export const loop = pieces.createStateConfig({
         },
       },
     },
+    'checking-output': {
+      description: 'The answer is held against the output schema; one that does not fit gets one turn of repair.',
+      invoke: {
+        id: 'check-output',
+        src: 'check-output',
+        input: ({ context }) => ({ progress: context.progress }),
+        onDone: [
+          {
+            guard: { type: 'isFit', params: ({ event }) => event.output },
+            target: 'answered',
+            actions: { type: 'keepData', params: ({ event }) => event.output },
+          },
+          {
+            guard: 'canRepair',
+            target: 'entering',
+            actions: { type: 'askForRepair', params: ({ event }) => event.output },
+          },
+          { target: 'failed', actions: { type: 'blameOutput', params: ({ event }) => event.output } },
+        ],
+      },
+    },
     answered: { type: 'final', description: 'The model answered without asking for tools.' },
     exhausted: { type: 'final', description: 'A limit was reached: steps, failing tools, or one call over and over.' },
-    failed: { type: 'final', description: 'The model call failed for good.' },
+    failed: { type: 'final', description: 'The model call failed for good, or its answer does not fit the schema.' },
   },
 });

@@ -1,5 +1,5 @@
 import { type ErrorData, toErrorData } from '../src/run/error-data.ts';
-import { CancelledError, UnsupportedError } from '../src/run/errors.ts';
+import { CancelledError } from '../src/run/errors.ts';
 import type { CheckpointOutcome } from '../src/run/finalize.ts';
 import { unresolvedLimits } from '../src/run/limits.ts';
 import { loop } from './loop.ts';
@@ -15,23 +15,60 @@ const cancelCause = ({ event }: { event: { readonly reason?: string } }): ErrorD
   toErrorData(new CancelledError(event.reason || 'the run was cancelled'));
 const givenCause = ({ event }: { event: { readonly cause: ErrorData } }): ErrorData => event.cause;
 
-/** The work of a run. One `running` for an agent without phases; an agent's phases become one state each, here. */
-function stagesOf(agent: ChartedAgent) {
-  if (agent.phases && agent.phases.length > 0) {
-    throw new UnsupportedError(`agent ${agent.id} has phases; this version runs agents with a single loop`);
-  }
-  const running = pieces.createStateConfig({
+/** What an agent at work listens to, whichever of its loops it is in. */
+const work = pieces.createStateConfig({
+  description: 'An agent at work.',
+  on: {
+    'run.steer': { actions: { type: 'queueSteering', params: ({ event }) => event } },
+    'run.nudge': { actions: { type: 'queueNudge', params: ({ event }) => event.message } },
+    'run.raise': { actions: { type: 'raiseSteps', params: ({ event }) => event.by } },
+    'run.cancel': { target: 'ending', actions: { type: 'stop', params: cancelCause } },
+    'run.stop': { target: 'ending', actions: { type: 'stop', params: givenCause } },
+  },
+});
+
+/** An agent without phases: one loop. */
+const running = pieces.createStateConfig({
+  ...loop,
+  ...work,
+  description: 'The one loop of an agent without phases: model, tools, model, … until an answer or a limit.',
+  entry: 'announceWork',
+  onDone: { target: 'ending' },
+});
+
+/** One phase of a pipeline: the same loop, with a conversation of its own. */
+function phase(index: number, { name, count }: { readonly name: string; readonly count: number }) {
+  return pieces.createStateConfig({
     ...loop,
-    description: 'The one loop of an agent without phases: model, tools, model, … until an answer or a limit.',
-    entry: 'announceWork',
-    onDone: { target: 'ending' },
-    on: {
-      'run.steer': { actions: { type: 'queueSteering', params: ({ event }) => event } },
-      'run.cancel': { target: 'ending', actions: { type: 'stop', params: cancelCause } },
-      'run.stop': { target: 'ending', actions: { type: 'stop', params: givenCause } },
-    },
+    ...work,
+    description: `Phase ${index + 1} of ${count}: ${name}.`,
+    entry: 'beginPhase',
+    onDone: [{ guard: 'isPhasePassable', target: 'between-phases', actions: 'closePhase' }, { target: 'ending' }],
   });
-  return { running };
+}
+
+/** For the types: which of these states a chart has depends on its agent. */
+type Stages = { readonly running: typeof running } & {
+  readonly [Name in 'between-phases' | 'phase(0)']: typeof work;
+};
+
+/** The work of a run: one `running` for an agent without phases; an agent's phases are one state each. */
+function stagesOf({ phases = [] }: ChartedAgent): Stages {
+  if (phases.length === 0) return { running } as Stages;
+  const count = phases.length;
+  const betweenPhases = pieces.createStateConfig({
+    description: 'Which phase comes next: the first that is not complete; none = the pipeline is done.',
+    meta: { resumesAt: 'here' },
+    always: [
+      ...phases.map((_, index) => ({
+        guard: { type: 'isNextPhase' as const, params: { index } },
+        target: `phase(${index})`,
+      })),
+      { target: 'ending' },
+    ],
+  });
+  const states = phases.map(({ name }, index) => [`phase(${index})`, phase(index, { name, count })]);
+  return { 'between-phases': betweenPhases, ...Object.fromEntries(states) } as Stages;
 }
 
 /** A way out: one effect, then the end. Which of the three it is stands here as a literal, not in the context. */
@@ -41,21 +78,19 @@ function settling(outcome: CheckpointOutcome, description: string) {
     invoke: {
       id: 'settle',
       src: 'settle',
-      input: ({ context: { progress, error, cause } }) => ({
+      input: ({ context: { progress, error, cause, data } }) => ({
         outcome,
         progress,
         ...(error ? { error } : {}),
         ...(cause ? { cause } : {}),
+        ...(data === undefined ? {} : { data }),
       }),
       onDone: { target: 'settled', actions: { type: 'keepOutput', params: ({ event }) => event.output } },
     },
   });
 }
 
-/**
- * The statechart of one run of an agent. It decides; whatever has effects is an actor that the executor provides.
- * @throws {UnsupportedError} for an agent with phases
- */
+/** The statechart of one run of an agent. It decides; whatever has effects is an actor that the executor provides. */
 export function runMachine(agent: ChartedAgent) {
   return pieces.createMachine({
     id: 'run',
@@ -63,10 +98,14 @@ export function runMachine(agent: ChartedAgent) {
       ...input,
       limits: unresolvedLimits,
       tools: {},
+      phases: [],
+      hasOutputSchema: false,
+      isWatched: false,
       isDurable: false,
       announced: 0,
       landed: 0,
       intents: [],
+      held: [],
     }),
     output: ({ context }) => context.output as NonNullable<typeof context.output>,
     on: { 'boundary.landed': { actions: { type: 'markLanded', params: ({ event }) => event.boundary } } },
@@ -83,17 +122,20 @@ export function runMachine(agent: ChartedAgent) {
           onDone: { target: 'resolved', actions: { type: 'adopt', params: ({ event }) => event.output } },
         },
         on: {
+          'run.steer': { actions: { type: 'holdSteering', params: ({ event }) => event } },
           'run.cancel': { actions: { type: 'stop', params: cancelCause } },
           'run.stop': { actions: { type: 'stop', params: givenCause } },
         },
       },
       resolved: {
         description: 'Looks at what was found: an answer, an outcome to deliver, a refusal, or work to do.',
+        entry: 'queueHeld',
         always: [
           { guard: 'hasOutput', target: 'settled' },
           { guard: 'hasOutcome', target: 'ending' },
+          { guard: 'hasAllPhases', target: 'ending', actions: 'forgetError' },
           { guard: 'hasEnded', target: 'ending' },
-          { target: 'running' },
+          { target: agent.phases?.length ? 'between-phases' : 'running' },
         ],
       },
       ...stagesOf(agent),

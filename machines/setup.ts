@@ -1,35 +1,59 @@
 import { assign, emit, enqueueActions, fromPromise, setup, spawnChild, stopChild } from 'xstate';
 import { type ErrorData, toErrorData } from '../src/run/error-data.ts';
-import { StepLimitError } from '../src/run/errors.ts';
-import { type CheckpointOutcome, classifyCheckpointOutcome } from '../src/run/finalize.ts';
+import { OutputInvalidError, StepLimitError } from '../src/run/errors.ts';
+import type { CheckpointOutcome } from '../src/run/finalize.ts';
+import type { JsonValue } from '../src/run/json.ts';
 import { toolLoopOf } from '../src/run/limits.ts';
-import { type Message, toolCallsOf } from '../src/run/message.ts';
-import { callsToStart, isAllAnswered, type OpenCall } from '../src/run/open-step.ts';
+import type { Message } from '../src/run/message.ts';
+import type { OpenCall } from '../src/run/open-step.ts';
+import type { PhaseOutput } from '../src/run/phase.ts';
+import { askForRepair, beginPhase, closePhase, currentPhase } from '../src/run/pipeline.ts';
 import {
   closeStep,
   deliver,
+  MAX_UNDELIVERED,
   openStep,
   type Progress,
   recordAnswer,
   recordResult,
-  startCalls,
+  recordSpent,
   withdrawCalls,
 } from '../src/run/progress.ts';
-import type { ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import type { Transcript } from '../src/run/transcript.ts';
 import type {
   ModelAnswer,
+  OutputCheck,
   Resolution,
   RunContext,
   RunEmitted,
   RunInput,
   RunMachineEvent,
+  Steer,
   ToolAnswer,
 } from './context.ts';
+import { guards } from './guards.ts';
+import { queueSteering } from './steering.ts';
+import { callToolOf, startTools } from './tool-calls.ts';
 
 function notProvided(): never {
   throw new Error('this actor is provided by the executor: use executor.logic(agent), or machine.provide({ actors })');
+}
+
+export interface ModelCallInput {
+  readonly transcript: Transcript;
+  readonly iteration: number;
+  /** Of a pipeline: which phase asks, and what the ones before it left. */
+  readonly phase?: number;
+  readonly completedPhases: readonly PhaseOutput[];
+}
+
+export interface SettleInput {
+  readonly outcome: CheckpointOutcome;
+  readonly progress: Progress;
+  readonly error?: ErrorData;
+  readonly cause?: ErrorData;
+  readonly data?: JsonValue;
 }
 
 /** The named pieces that the charts of `run.ts` and `loop.ts` are made of. */
@@ -44,37 +68,17 @@ export const pieces = setup({
   },
   actors: {
     resolve: fromPromise<Resolution, { progress: Progress }>(notProvided),
-    'call-model': fromPromise<ModelAnswer, { transcript: Transcript; iteration: number }>(notProvided),
+    'call-model': fromPromise<ModelAnswer, ModelCallInput>(notProvided),
     'call-tool': fromPromise<ToolAnswer, { call: OpenCall; progress: Progress }>(notProvided),
-    settle: fromPromise<
-      RunOutput,
-      { outcome: CheckpointOutcome; progress: Progress; error?: ErrorData; cause?: ErrorData }
-    >(notProvided),
+    'check-output': fromPromise<OutputCheck, { progress: Progress }>(notProvided),
+    'ask-critic': fromPromise<void>(notProvided),
+    settle: fromPromise<RunOutput, SettleInput>(notProvided),
   },
-  guards: {
-    hasOpenStep: ({ context }) => context.progress.openStep !== undefined,
-    isStepAnswered: ({ context }) =>
-      context.progress.openStep !== undefined && isAllAnswered(context.progress.openStep),
-    /** Whether this is the result of the only call of the open step that has not answered. */
-    isLastResult: ({ context: { progress } }, { callId }: ToolAnswer) =>
-      progress.openStep?.calls.every(({ state, callId: id }) => state === (id === callId ? 'started' : 'done')) ??
-      false,
-    isToolLoop: ({ context }) => toolLoopOf(context.progress.counters, context.limits) !== undefined,
-    isOutOfSteps: ({ context }) => context.progress.iteration >= context.limits.maxIterations,
-    isLanded: ({ context }) => context.landed >= context.announced,
-    isLandedWithCalls: ({ context: { landed, announced, reply } }) =>
-      landed >= announced && reply !== undefined && toolCallsOf(reply.message).length > 0,
-    isModelError: (_, answer: ModelAnswer) => 'error' in answer,
-    hasOutput: ({ context }) => context.output !== undefined,
-    hasOutcome: ({ context }) => context.progress.outcome !== undefined,
-    hasEnded: ({ context }) => context.error !== undefined,
-    isComplete: ({ context }) => classifyCheckpointOutcome(context.error, context.cause) === 'complete',
-    isLeaveRunning: ({ context }) => classifyCheckpointOutcome(context.error, context.cause) === 'leave-running',
-  },
+  guards,
   actions: {
     adopt: assign((_, resolution: Resolution) => adopted(resolution)),
     announceAccepted: emit({ type: 'run.accepted' }),
-    announceWork: emit({ type: 'run.working' }),
+    announceWork: emit({ type: 'run.working', state: 'running' }),
     /** The first cause stands; the executor aborts the work with it. */
     stop: enqueueActions(({ context, enqueue }, cause: ErrorData) => {
       if (context.cause) return;
@@ -82,49 +86,104 @@ export const pieces = setup({
       enqueue.emit({ type: 'run.stopping', cause });
     }),
     markLanded: assign(({ context }, boundary: number) => ({ landed: Math.max(context.landed, boundary) })),
-    keepReply: assign((_, answer: ModelAnswer) =>
-      'reply' in answer ? { reply: answer.reply } : { error: answer.error },
+    keepReply: assign(({ context }, answer: ModelAnswer) =>
+      'reply' in answer
+        ? { reply: answer.reply }
+        : { error: answer.error, progress: recordSpent(context.progress, answer) },
     ),
-    openStep: assign(({ context }) => (context.reply ? opened(context, context.reply) : {})),
+    openStep: assign(({ context: { progress, reply, tools } }) =>
+      reply ? { progress: openStep(progress, reply, tools), reply: undefined as never } : {},
+    ),
     recordAnswer: enqueueActions(({ context, enqueue }) => {
       if (!context.reply) return;
       const progress = recordAnswer(context.progress, context.reply);
       enqueue.assign({ progress, reply: undefined as never });
       enqueue.emit({ type: 'step.done', progress, tools: [] });
     }),
+    keepData: assign((_, check: OutputCheck) => ('data' in check ? { data: check.data } : {})),
+    /** The answer stays in the conversation; what is wrong with it follows it, and the model has another turn. */
+    askForRepair: enqueueActions(({ context, enqueue }, check: OutputCheck) => {
+      const progress = askForRepair(context.progress, 'problem' in check ? check.problem : '');
+      const boundary = context.announced + 1;
+      enqueue.assign({ progress, announced: context.isDurable ? boundary : context.announced });
+      if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force: false, progress });
+    }),
+    blameOutput: assign((_, check: OutputCheck) => ({
+      error: toErrorData(new OutputInvalidError('problem' in check ? check.problem : '')),
+    })),
     blameToolLoop: assign(({ context }) => {
       const error = toolLoopOf(context.progress.counters, context.limits);
       return error ? { error: toErrorData(error) } : {};
     }),
-    blameStepLimit: assign(({ context }) => ({
-      error: toErrorData(new StepLimitError(`no answer after ${context.limits.maxIterations} steps (maxIterations)`)),
-    })),
+    blameStepLimit: assign(({ context: { limits, progress, phases } }) => {
+      const most = currentPhase(progress, phases)?.maxIterations ?? limits.maxIterations + progress.raisedSteps;
+      return { error: toErrorData(new StepLimitError(`no answer after ${most} steps (maxIterations)`)) };
+    }),
+    forgetError: assign({ error: undefined as never }),
     keepOutput: assign((_, output: RunOutput) => ({ output })),
     forgetChild: stopChild((_, id: string) => id),
+    raiseSteps: assign(({ context: { progress } }, by: number) => ({
+      progress: { ...progress, raisedSteps: progress.raisedSteps + by },
+    })),
+    /** Begins a phase, or goes on with the one that was in progress. */
+    beginPhase: enqueueActions(({ context: { progress, phases }, enqueue }) => {
+      const facts = currentPhase(progress, phases);
+      if (!facts) return;
+      const index = progress.completedPhases.length;
+      enqueue.emit({ type: 'run.working', state: `phase(${index})` });
+      if (progress.openPhase) return;
+      enqueue.assign({ progress: beginPhase(progress, facts) });
+      enqueue.emit({ type: 'phase.started', index, name: facts.name });
+    }),
+    /** Takes the phase's output down. What ended it is forgotten: a pipeline that comes here goes on. */
+    closePhase: enqueueActions(({ context, enqueue }) => {
+      const facts = currentPhase(context.progress, context.phases);
+      if (!facts) return;
+      const hasFailed = context.error !== undefined && context.error.code !== 'STEP_LIMIT';
+      const progress = closePhase(context.progress, facts, hasFailed);
+      const index = progress.completedPhases.length - 1;
+      const boundary = context.announced + 1;
+      enqueue.assign({
+        progress,
+        error: undefined as never,
+        announced: context.isDurable ? boundary : context.announced,
+      });
+      const output = progress.completedPhases[index]?.output ?? '';
+      enqueue.emit({ type: 'phase.done', index, name: facts.name, output });
+      if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'phase', force: true, progress });
+    }),
     /** Moves the answered step into the transcript and announces it, with the last result where one has just come. */
     closeStep: enqueueActions(({ context, enqueue }, last: ToolAnswer | undefined) => {
       const answered = last ? recordResult(context.progress, last.callId, last.result) : context.progress;
       const force = answered.openStep?.calls.some((call) => call.effect !== 'read') ?? false;
       const tools = answered.openStep?.calls.map((call) => call.name) ?? [];
       const progress = closeStep(answered);
+      // Of a phase that begins anew after a crash there is nothing to record yet.
+      const isRecorded = context.isDurable && !progress.openPhase?.start;
       const boundary = context.announced + 1;
-      enqueue.assign({ progress, intents: [], announced: context.isDurable ? boundary : context.announced });
+      enqueue.assign({ progress, intents: [], announced: isRecorded ? boundary : context.announced });
       enqueue.emit({ type: 'step.done', progress, tools });
-      if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
+      if (isRecorded) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
+    }),
+    /** What is said to a run that is still resolving waits until its record is in hand. */
+    holdSteering: assign(({ context }, steer: Steer) => ({ held: [...context.held, steer] })),
+    queueHeld: enqueueActions(({ context, enqueue }) => {
+      if (context.held.length > 0) queueSteering(context, context.held, enqueue);
     }),
     /** A steered message is stored at once, apart from the transcript, until the next turn takes it in. */
-    queueSteering: enqueueActions(
-      ({ context, enqueue }, { message, receipt }: { message: Message; receipt: string }) => {
-        const progress = { ...context.progress, undelivered: [...context.progress.undelivered, message] };
-        const boundary = context.isDurable ? context.announced + 1 : context.announced;
-        enqueue.assign({ progress, announced: boundary });
-        enqueue.emit({ type: 'steer.queued', receipt, boundary });
-        if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'steer', force: true, progress });
-      },
-    ),
+    queueSteering: enqueueActions(({ context, enqueue }, steer: Steer) => queueSteering(context, [steer], enqueue)),
+    /** What the critic says waits as well, and comes after what the host has said. */
+    queueNudge: enqueueActions(({ context, enqueue }, message: Message) => {
+      const { progress, isDurable, announced } = context;
+      if (progress.nudges.length >= MAX_UNDELIVERED) return;
+      const nudged = { ...progress, nudges: [...progress.nudges, message] };
+      const boundary = isDurable ? announced + 1 : announced;
+      enqueue.assign({ progress: nudged, announced: boundary });
+      if (isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'steer', force: true, progress: nudged });
+    }),
     /** Takes the waiting messages into the transcript: both stand in one record, so that none is lost or doubled. */
     applySteering: enqueueActions(({ context, enqueue }) => {
-      const count = context.progress.undelivered.length;
+      const count = context.progress.undelivered.length + context.progress.nudges.length;
       if (count === 0) return;
       enqueue.assign({ progress: deliver(context.progress) });
       enqueue.emit({ type: 'steer.applied', count });
@@ -134,9 +193,8 @@ export const pieces = setup({
     /** A result of a call with effects is recorded as it arrives (its siblings do not wait for it), and others may start. */
     takeResult: enqueueActions(({ context, enqueue }, { callId, result }: ToolAnswer) => {
       const progress = recordResult(context.progress, callId, result);
-      const step = progress.openStep;
-      const call = step?.calls.find((candidate) => candidate.callId === callId);
-      const isAnnounced = context.isDurable && step && !isAllAnswered(step) && call && call.effect !== 'read';
+      const call = progress.openStep?.calls.find((candidate) => candidate.callId === callId);
+      const isAnnounced = context.isDurable && call && call.effect !== 'read';
       const announced = isAnnounced ? context.announced + 1 : context.announced;
       enqueue.assign({ progress, announced });
       if (isAnnounced) enqueue.emit({ type: 'boundary', boundary: announced, kind: 'result', force: true, progress });
@@ -153,7 +211,12 @@ export const pieces = setup({
     }),
     startModelCall: spawnChild('call-model', {
       id: ({ context }) => modelCallId(context.progress.iteration),
-      input: ({ context: { progress } }) => ({ transcript: progress.transcript, iteration: progress.iteration }),
+      input: ({ context: { progress } }) => ({
+        transcript: progress.transcript,
+        iteration: progress.iteration,
+        completedPhases: progress.completedPhases,
+        ...(progress.openPhase ? { phase: progress.openPhase.index } : {}),
+      }),
     }),
     stopModelCall: stopChild(({ context }) => modelCallId(context.progress.iteration)),
     stopTools: enqueueActions(({ context, self, enqueue }) => {
@@ -164,47 +227,8 @@ export const pieces = setup({
   },
 });
 
-type Enqueue = {
-  readonly assign: (change: Partial<RunContext>) => void;
-  readonly emit: (event: RunEmitted) => void;
-  readonly spawnChild: (src: 'call-tool', options: ReturnType<typeof callToolOf>) => void;
-};
-
-function startTools(context: RunContext, progress: Progress, enqueue: Enqueue): void {
-  const { limits, tools } = context;
-  const ofTool = (name: string) => (Object.hasOwn(tools, name) && tools[name]?.concurrency) || limits.toolConcurrency;
-  const calls = progress.openStep ? callsToStart(progress.openStep, { all: limits.toolConcurrency, ofTool }) : [];
-  if (calls.length === 0) return;
-  const started = startCalls(progress, new Set(calls.map((call) => call.callId)));
-  const now = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
-  const isIntent = (call: OpenCall) => context.isDurable && call.effect !== 'read';
-  const intended = now.filter(isIntent);
-  if (intended.length === 0) {
-    enqueue.assign({ progress: started });
-  } else {
-    const boundary = context.announced + 1;
-    enqueue.assign({
-      progress: started,
-      announced: boundary,
-      intents: [...context.intents, { boundary, calls: intended }],
-    });
-    enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
-  }
-  for (const call of now) if (!isIntent(call)) enqueue.spawnChild('call-tool', callToolOf(call, started));
-}
-
 function modelCallId(iteration: number): string {
   return `model.${iteration + 1}`;
-}
-
-/** Actor ids are ours (`tool.<step>.<position>`): what a model calls its calls is not to be trusted with a name. */
-function callToolOf(call: OpenCall, progress: Progress) {
-  const position = progress.openStep?.calls.findIndex((candidate) => candidate.callId === call.callId) ?? 0;
-  return { id: `tool.${progress.iteration + 1}.${position}`, input: { call, progress } };
-}
-
-function opened({ progress, tools }: RunContext, reply: ModelReply): Partial<RunContext> & { reply?: never } {
-  return { progress: openStep(progress, reply, tools), reply: undefined as never };
 }
 
 function adopted(resolution: Resolution): Partial<RunContext> {

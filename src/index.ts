@@ -1,6 +1,12 @@
 // Defining
 export { type Agent, type AgentDefinition, defineAgent } from './agent/agent.ts';
+export type { Phase } from './agent/phase.ts';
+export { defineSkill, type Skill, type SkillDefinition } from './agent/skill.ts';
 // Batteries
+export { type BudgetOptions, type BudgetStanding, createBudget, type RollingBudget } from './budget/budget.ts';
+export type { Budget, CallEstimate, CallUse, Reservation } from './budget/port.ts';
+export type { ModelPrice, PricedCall, Prices } from './budget/prices.ts';
+export type { BudgetStore } from './budget/store.ts';
 export { type CompactorOptions, createCompactor } from './compaction/compactor.ts';
 export type { CompactionRequest, Compactor } from './compaction/port.ts';
 export { type SplitHistory, splitForCompaction } from './compaction/split.ts';
@@ -17,10 +23,10 @@ export { type JsonLoggerOptions, jsonLogger } from './executor/json-logger.ts';
 export type { RunLogic } from './executor/logic.ts';
 // Records
 export { asSnapshot, type PersistedRun } from './executor/persisted.ts';
-export type { Defaults, ExecutorOptions, Logger, RunOptions, StepInfo } from './executor/ports.ts';
+export type { Defaults, ExecutorOptions, Logger, Ports, RunOptions, StepInfo } from './executor/ports.ts';
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/recover.ts';
 export type { RunSummary } from './executor/registry.ts';
-export type { RunActor } from './executor/scope.ts';
+export type { RunActor } from './executor/run-actor.ts';
 export type { Model, Models } from './model/port.ts';
 export { type RunCheckpoint, type RunHead, toCheckpoint, toResumeState } from './record/checkpoint.ts';
 export type { RunDelta } from './record/delta.ts';
@@ -39,12 +45,14 @@ export {
   CheckpointTooNewError,
   CriticKillError,
   DeadlineExceededError,
+  DefinitionChangedError,
   InvalidRunIdError,
   LeaseLostError,
   ModelError,
   ModelStalledError,
   NotDurableError,
   NotJsonError,
+  OutputInvalidError,
   PawlError,
   PortTimeoutError,
   RecordTooLargeError,
@@ -69,14 +77,14 @@ export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } fro
 export type { Limits } from './run/limits.ts';
 export type { Message } from './run/message.ts';
 export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
-export type { PhaseOutput } from './run/phase.ts';
+export type { OpenPhase, PhaseFacts, PhaseOutput } from './run/phase.ts';
 export type { Progress } from './run/progress.ts';
 export type { ImageInput, Invocation, RunCheckpointMeta, RunInfo } from './run/request.ts';
 export type { RunOutcome, RunOutput, RunResult } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
 export { estimateTokens } from './run/token-estimate.ts';
 export type { Transcript } from './run/transcript.ts';
-export type { Usage } from './run/usage.ts';
+export type { Spend, Usage } from './run/usage.ts';
 // Stores
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export { type CheckpointerFactory, createCheckpointerFactory, type FactoryOptions } from './store/factory.ts';

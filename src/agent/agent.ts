@@ -1,13 +1,8 @@
 import { createHash } from 'node:crypto';
-import { UnsupportedError } from '../run/errors.ts';
 import type { Definition } from '../run/progress.ts';
+import { readSchema, type ToolInput } from '../tool/schema.ts';
 import type { ToolEntries } from '../tool/toolbox.ts';
-
-/** One stage of a multi-phase agent. */
-export interface Phase {
-  readonly name: string;
-  readonly instructions: string;
-}
+import { checkPhases, type Phase } from './phase.ts';
 
 /** What a run is a run of. Ids and versions are the host's; `recover` finds agents by id. */
 export interface AgentDefinition {
@@ -18,7 +13,7 @@ export interface AgentDefinition {
   readonly version?: string;
   /** The host's name for a class of models; default: the executor's `defaults.modelTier`. */
   readonly modelTier?: string;
-  /** The system prompt, word for word. */
+  /** The system prompt, word for word. Of an agent with phases: each phase has its own. */
   readonly instructions: string;
   readonly tools?: ToolEntries;
   readonly maxIterations?: number;
@@ -26,18 +21,31 @@ export interface AgentDefinition {
   readonly maxRuntimeMs?: number;
   /** Tool calls of one message that run side by side; default 8. */
   readonly toolConcurrency?: number;
+  /** Stages that follow one another, each a loop of its own; the output of the last is the run's. Absent = one loop. */
   readonly phases?: readonly Phase[];
+  /** Agents of the executor's palette that this one may put to work: tools named `agent__<id>`. */
+  readonly subAgents?: readonly string[];
+  /** Skills of the palette: tools named `skill__<name>`. */
+  readonly skills?: readonly string[];
+  /** What it is good for: what other agents are told of it when they may put it to work. */
+  readonly description?: string;
+  /**
+   * The form of the answer: a schema of the same kinds as a tool's input. The answer is read as JSON and checked; one
+   * that does not fit gets one turn of repair. Of a pipeline it is the last phase's. The result has it as `data`.
+   */
+  readonly output?: unknown;
 }
 
 export interface Agent extends AgentDefinition {
   readonly name: string;
   readonly version: string;
+  /** `output`, read. */
+  readonly outputSchema?: ToolInput;
 }
 
 /**
  * Defines an agent.
  * @throws {TypeError} when the id, the instructions or a limit is not what it should be
- * @throws {UnsupportedError} for phases, which this version does not run yet
  * @example const agent = defineAgent({ id: 'greeter', instructions: 'Greet warmly.', tools: [lookup] })
  */
 export function defineAgent(definition: AgentDefinition): Agent {
@@ -48,10 +56,10 @@ export function defineAgent(definition: AgentDefinition): Agent {
     if (value !== undefined && !(value > 0))
       throw new TypeError(`agent ${id}: ${name} must be a number above 0, not ${value}`);
   }
-  if (phases && phases.length > 0) {
-    throw new UnsupportedError(`agent ${id} has phases; this version runs agents with a single loop`);
-  }
-  return Object.freeze({ ...definition, name: definition.name ?? id, version: definition.version ?? '1' });
+  checkPhases(id, phases ?? []);
+  const named = { ...definition, name: definition.name ?? id, version: definition.version ?? '1' };
+  if (definition.output === undefined) return Object.freeze(named);
+  return Object.freeze({ ...named, outputSchema: readSchema(definition.output, `${id} (output)`) });
 }
 
 const definitions = new WeakMap<Agent, Definition>();

@@ -1,4 +1,6 @@
-import type { Usage } from '../run/usage.ts';
+import type { Spend, Usage } from '../run/usage.ts';
+
+export type { Spend } from '../run/usage.ts';
 
 /** A model call that is about to be made. */
 export interface CallEstimate {
@@ -16,13 +18,6 @@ export interface CallEstimate {
 export interface CallUse {
   readonly usage: Usage;
   /** How long it took, failed attempts included. */
-  readonly seconds: number;
-}
-
-/** Money, tokens and time, as budgets count them. */
-export interface Spend {
-  readonly tokens: number;
-  readonly usd: number;
   readonly seconds: number;
 }
 

@@ -5,16 +5,17 @@ import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { CancelledError, RunPanicError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
-import { outcomeOf, withdrawCalls } from '../run/progress.ts';
+import { outcomeOf } from '../run/outcome.ts';
+import { withdrawCalls } from '../run/progress.ts';
 import type { RunOutput } from '../run/result.ts';
 import { leave } from './actors/settle.ts';
 import { followSignal } from './deadline.ts';
 import { guarded, guardedObserver, type Warn } from './guard.ts';
 import { releaseClaim } from './ownership.ts';
 import type { RunOptions, StepInfo } from './ports.ts';
+import type { RunActor } from './run-actor.ts';
 import { Saving } from './saving.ts';
-import type { Kernel } from './scope.ts';
-import { type RunActor, RunScope, type RunSeed } from './scope.ts';
+import { type Kernel, RunScope, type RunSeed } from './scope.ts';
 import { Steering } from './steering.ts';
 
 /**
@@ -61,10 +62,11 @@ function heed(event: RunEmitted, { scope, saving, steering, onStep }: Listeners)
   if (event.type === 'boundary') saving.announce(event);
   else if (event.type === 'step.done') stepDone(event, scope, onStep);
   else if (event.type === 'run.accepted') accepted(scope);
-  else if (event.type === 'run.working') announceState(scope, 'running');
+  else if (event.type === 'run.working') announceState(scope, event.state);
   else if (event.type === 'run.stopping') scope.abort(errorFrom(event.cause));
   else if (event.type === 'steer.queued') steering.queued(event.receipt, event.boundary);
-  else scope.events.publish(event);
+  else if (event.type === 'steer.refused') steering.refused(event.receipt);
+  else scope.publish(event);
 }
 
 function stepDone(
@@ -73,7 +75,7 @@ function stepDone(
   onStep: Listeners['onStep'],
 ): void {
   const step = { runId: scope.runId, iteration, usage, tools };
-  scope.events.publish({ type: 'step.done', step: iteration, usage, tools });
+  scope.publish({ type: 'step.done', step: iteration, usage, tools });
   scope.kernel.config.onStep?.(step);
   onStep?.(step);
 }
@@ -81,7 +83,9 @@ function stepDone(
 function accepted(scope: RunScope): void {
   const { resolution, resumedFrom } = scope;
   if (resolution === 'accepted') {
-    scope.events.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom } : { type: 'run.started' });
+    scope.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom } : { type: 'run.started' });
+    const { completedPhases } = scope.actor.getSnapshot().context.progress;
+    for (const [index, { name }] of completedPhases.entries()) scope.publish({ type: 'phase.skipped', index, name });
   }
   scope.accepted.resolve();
 }
@@ -94,7 +98,7 @@ function announceState(scope: RunScope, value: unknown): void {
   const state = typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
   if (state === scope.announcedState || state === 'resolving') return;
   scope.announcedState = state;
-  scope.events.publish({ type: 'run.status', state });
+  scope.publish({ type: 'run.status', state });
 }
 
 /** A caller's abort is a cancel, unless its reason says that the host is shutting down. */

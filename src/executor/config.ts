@@ -10,7 +10,7 @@ import type { CheckpointStore } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';
 import { guarded, guardedWarn, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
-import type { Defaults, ExecutorOptions } from './ports.ts';
+import type { Defaults, ExecutorOptions, Ports } from './ports.ts';
 
 const WEEK_MS = 7 * 86_400_000;
 
@@ -42,6 +42,14 @@ export interface Config {
   readonly requireDurable: boolean;
   readonly onSaveError: { readonly maxUnsavedSteps: number; readonly then: 'wait' | 'fail' };
   readonly onUnknownOutcome: 'tell-model' | 'park';
+  readonly onDefinitionChange: NonNullable<ExecutorOptions['onDefinitionChange']>;
+  readonly systemHeader: string;
+  readonly compactor: ExecutorOptions['compactor'];
+  readonly contextTokens: ExecutorOptions['contextTokens'];
+  readonly budget: Ports['budget'];
+  readonly audit: Ports['audit'];
+  readonly critic: Ports['critic'];
+  readonly palette: Ports['palette'];
   readonly keepOutcomesMs: number;
   readonly clock: Clock;
   readonly newId: () => string;
@@ -72,6 +80,11 @@ export function configOf(options: ExecutorOptions): Config {
     // biome-ignore lint/suspicious/noThenProperty: a policy's word, and nobody awaits a policy
     onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...options.onSaveError },
     onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
+    onDefinitionChange: options.onDefinitionChange ?? 'refuse',
+    systemHeader: options.systemHeader ?? '',
+    compactor: options.compactor,
+    contextTokens: options.contextTokens,
+    ...portsOf(options),
     keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
     clock,
     newId: guardedId(options.ids, warn),
@@ -80,6 +93,11 @@ export function configOf(options: ExecutorOptions): Config {
     inspect: guarded('inspect', options.inspect, warn),
     onStep: guarded('onStep', options.onStep, warn),
   };
+}
+
+function portsOf({ ports = {} }: ExecutorOptions): Pick<Config, 'budget' | 'audit' | 'critic' | 'palette'> {
+  const { budget, audit, critic, palette } = ports;
+  return { budget, audit, critic, palette };
 }
 
 /** Run ids from the host's port; a random one when the port throws, or gives something that is none. */

@@ -38,12 +38,14 @@ export class EventHub {
     this.#begin = this.#seq;
   }
 
-  publish(body: RunEventBody): void {
-    if (this.#isOver) return;
+  /** @returns the event as it was numbered; undefined when nothing is published any more */
+  publish(body: RunEventBody): RunEvent | undefined {
+    if (this.#isOver) return undefined;
     this.#seq += 1;
     const event: RunEvent = Object.freeze({ ...body, runId: this.#runId, seq: this.#seq, at: this.#clock.now() });
     this.#history.push(event);
     for (const consumer of this.#consumers ?? []) consumer.push(event);
+    return event;
   }
 
   /** After this nothing is published, and consumers end when they have read what there is. */

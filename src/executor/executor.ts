@@ -57,6 +57,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
     owner: newOwner(),
     scopes: new WeakMap(),
     isShutDown: false,
+    closing: new Set(),
+    start: (agent, call) => startRun(kernel, agent, call),
   };
   const { registry } = kernel;
   const end = ({ drainMs = 10_000 } = {}) => shutdown(kernel, drainMs);

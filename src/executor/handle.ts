@@ -1,6 +1,7 @@
 import type { RunEvent } from '../run/events.ts';
 import type { RunOutput, RunResult } from '../run/result.ts';
-import type { RunActor, RunScope } from './scope.ts';
+import type { RunActor } from './run-actor.ts';
+import type { RunScope } from './scope.ts';
 
 /** A run in the hands of its host. */
 export interface Run {
@@ -19,9 +20,10 @@ export interface Run {
   /**
    * Says something to the model before its next turn. Resolves when the message is stored (`durable`), or kept in memory
    * (`queued`: the run is not durable, or its store fails just now). What the run could not deliver is in its result.
-   * @throws {UndeliveredError} when the run is over
+   * @param options.children says it to the agents as well that this one has put to work and that still are at it
+   * @throws {UndeliveredError} when the run is over, or 1,000 messages wait already
    */
-  steer(text: string): Promise<'durable' | 'queued'>;
+  steer(text: string, options?: { readonly children?: boolean }): Promise<'durable' | 'queued'>;
   /** Ends the run for good; its record goes. @returns the result */
   cancel(reason?: string): Promise<RunResult>;
 }
@@ -40,13 +42,18 @@ export function handleOf(scope: RunScope): Run {
     agentId: scope.agent.id,
     actor: scope.actor,
     result,
-    steer: (text) => scope.steer(text),
+    steer: (text, { children = false } = {}) => steerTree(scope, text, children),
     events: ({ after = 0 } = {}) => scope.events.consume(after),
     cancel(reason) {
       scope.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
       return result;
     },
   };
+}
+
+function steerTree(scope: RunScope, text: string, isForChildren: boolean): Promise<'durable' | 'queued'> {
+  if (isForChildren) for (const child of scope.children) steerTree(child, text, true).catch(() => {});
+  return scope.steer(text);
 }
 
 export function endedHandle(output: RunOutput): EndedRun {

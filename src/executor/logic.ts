@@ -7,8 +7,10 @@ import { unresolvedLimits } from '../run/limits.ts';
 import { beginProgress, type Progress } from '../run/progress.ts';
 import type { Invocation, RunRequest } from '../run/request.ts';
 import type { RunOutput } from '../run/result.ts';
+import { askCriticActor } from './actors/ask-critic.ts';
 import { callModelActor } from './actors/call-model.ts';
 import { callToolActor } from './actors/call-tool.ts';
+import { checkOutputActor } from './actors/check-output.ts';
 import { resolveActor } from './actors/resolve.ts';
 import { settleActor } from './actors/settle.ts';
 import { attach } from './attach.ts';
@@ -16,7 +18,8 @@ import { asError } from './guard.ts';
 import { type PersistedRun, parsePersisted, persistedRun, requestFrom } from './persisted.ts';
 import type { RunOptions } from './ports.ts';
 import { metaFor, requestOf } from './request.ts';
-import type { Kernel, RunActor, RunSeed } from './scope.ts';
+import type { RunActor } from './run-actor.ts';
+import type { Kernel, RunSeed } from './scope.ts';
 
 export type RunSnapshot = SnapshotFrom<RunMachine>;
 
@@ -77,6 +80,8 @@ function machineFor(kernel: Kernel, agent: Agent): RunMachine {
         resolve: resolveActor(kernel),
         'call-model': callModelActor(kernel),
         'call-tool': callToolActor(kernel),
+        'check-output': checkOutputActor(kernel),
+        'ask-critic': askCriticActor(kernel),
         settle: settleActor(kernel),
       },
     });
@@ -124,7 +129,8 @@ function settled(
   { machine, request, output }: { machine: RunMachine; request: RunRequest; output: RunOutput },
 ): RunSnapshot {
   const progress = freshProgress(kernel, agent, request);
-  const idle = { limits: unresolvedLimits, tools: {}, announced: 0, landed: 0, intents: [] };
+  const nothing = { phases: [], intents: [], held: [], hasOutputSchema: false, isWatched: false };
+  const idle = { limits: unresolvedLimits, tools: {}, announced: 0, landed: 0, ...nothing };
   const context: RunContext = { ...idle, progress, output, isDurable: output.durable };
   return machine.resolveState({ value: 'settled', context, status: 'done', output });
 }

@@ -1,3 +1,4 @@
+import { phaseFactsOf } from '../agent/phase.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { headOf } from '../record/delta.ts';
 import { parseOutcome } from '../record/parse.ts';
@@ -6,9 +7,11 @@ import { toErrorData } from '../run/error-data.ts';
 import { CheckpointMissingError, RunIdConflictError, RunOwnedElsewhereError, RunParkedError } from '../run/errors.ts';
 import { enterStored } from '../run/message.ts';
 import { hasUnknownOutcome } from '../run/open-step.ts';
+import { isSamePipeline } from '../run/pipeline.ts';
 import type { Parked } from '../run/progress.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { type CheckpointStore, isAppending, isKeepingOutcomes, isOwning } from '../store/port.ts';
+import type { Config } from './config.ts';
 import type { RunScope } from './scope.ts';
 
 /** What the store knows of a run that is about to start. */
@@ -74,8 +77,9 @@ async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
   const stored = { ...record, messages: record.messages.map(enterStored), attempts };
   await refuseForeign(scope, store, stored);
   await refuseParked(scope, store, stored);
-  scope.record = stored;
-  return { record: stored, attempts };
+  const { parked: _, ...taken } = stored;
+  scope.record = taken;
+  return { record: taken, attempts };
 }
 
 /** This start did not count: nothing of the run was tried. The record goes back as it was, and the claim with it. */
@@ -102,7 +106,9 @@ async function refuseForeign(scope: RunScope, store: CheckpointStore, record: Ru
 
 async function refuseParked(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
   const maxAttempts = scope.seed.maxAttempts ?? DEFAULT_MAX_ATTEMPTS;
-  const parked = record.parked ?? parkingOf(record, maxAttempts, scope.kernel.config.onUnknownOutcome);
+  // What was parked because its agent had changed goes on when the agent is again what it was.
+  const standing = record.parked?.code === 'DEFINITION_CHANGED' ? undefined : record.parked;
+  const parked = standing ?? parkingOf(record, maxAttempts, scope.kernel.config) ?? changeOf(scope, record);
   if (!parked) return;
   await rewrite(scope, store, { ...record, attempts: record.attempts - 1, parked });
   throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
@@ -111,7 +117,7 @@ async function refuseParked(scope: RunScope, store: CheckpointStore, record: Run
 function parkingOf(
   record: RunCheckpoint,
   maxAttempts: number,
-  onUnknownOutcome: 'tell-model' | 'park',
+  { onUnknownOutcome }: Pick<Config, 'onUnknownOutcome'>,
 ): Parked | undefined {
   if (record.attempts > maxAttempts) {
     return {
@@ -123,6 +129,18 @@ function parkingOf(
     return { code: 'OUTCOME_UNKNOWN', reason: 'the process died during a call that must not be repeated' };
   }
   return undefined;
+}
+
+/** Whether the agent's list of phases is still the one that the record was made with. */
+export function isPipelineSame({ agent }: RunScope, record: RunCheckpoint): boolean {
+  return isSamePipeline(record, phaseFactsOf(agent.phases, 1), record.messages.length > 1);
+}
+
+function changeOf(scope: RunScope, record: RunCheckpoint): Parked | undefined {
+  const isRefused = scope.kernel.config.onDefinitionChange === 'refuse' && !record.outcome;
+  if (!isRefused || isPipelineSame(scope, record)) return undefined;
+  const reason = `the phases of agent ${scope.agent.id} are not those that it was begun with (onDefinitionChange)`;
+  return { code: 'DEFINITION_CHANGED', reason };
 }
 
 /** Changes the head of a record that we hold, and nothing else. */

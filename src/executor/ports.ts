@@ -1,6 +1,11 @@
-import type { InspectionEvent } from 'xstate';
+import type { InspectionEvent, Observer } from 'xstate';
 import type { Agent } from '../agent/agent.ts';
+import type { Audit } from '../audit/port.ts';
+import type { Budget } from '../budget/port.ts';
+import type { Compactor } from '../compaction/port.ts';
+import type { Critic } from '../critic/port.ts';
 import type { Models } from '../model/port.ts';
+import type { Palette } from '../palette/port.ts';
 import type { Clock } from '../run/clock.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { ResumeState } from '../run/resume.ts';
@@ -38,6 +43,23 @@ export interface Defaults {
   readonly leaseMs: number;
 }
 
+/** What a host may plug in, each on its own. Whatever a port does, runs end: what it throws is logged, or is their result. */
+export interface Ports {
+  /** Decides run by run whether it is recorded, and how. */
+  readonly checkpointer?: CheckpointerFactory;
+  /** Who may spend how much. */
+  readonly budget?: Budget;
+  /** Remembers runs when their records are gone. */
+  readonly audit?: Audit;
+  /** Watches runs that take long. */
+  readonly critic?: Critic;
+  /** The agents and skills that agents may put to work. */
+  readonly palette?: Palette;
+}
+
+/** Who gets XState's inspection events: a function, or an observer as inspectors give one. */
+export type Inspect = ((event: InspectionEvent) => void) | Observer<InspectionEvent>;
+
 export interface ExecutorOptions {
   /** AI SDK language models by tier (spec v4; v3 and v2 are adapted), or a function that finds one. */
   readonly models: Models;
@@ -47,7 +69,7 @@ export interface ExecutorOptions {
   readonly agents?: readonly Agent[];
   /** Shorthand for `ports.checkpointer = createCheckpointerFactory(store)`. Without either no run is durable. */
   readonly checkpoints?: CheckpointStore;
-  readonly ports?: { readonly checkpointer?: CheckpointerFactory };
+  readonly ports?: Ports;
   readonly defaults?: Partial<Defaults>;
   /** Refuse runs that cannot be recorded, instead of running them without. */
   readonly requireDurable?: boolean;
@@ -55,6 +77,17 @@ export interface ExecutorOptions {
   readonly onSaveError?: { readonly maxUnsavedSteps?: number; readonly then?: 'wait' | 'fail' };
   /** A `once` call was under way when the process died: tell the model so, or set the run aside for a person. */
   readonly onUnknownOutcome?: 'tell-model' | 'park';
+  /**
+   * An agent's list of phases no longer matches a record: set the run aside for a person (`refuse`, the default), begin it
+   * anew (`restart`), or keep the completed phases that still match (`continue-matching`).
+   */
+  readonly onDefinitionChange?: 'refuse' | 'restart' | 'continue-matching';
+  /** Goes before the instructions of every agent. */
+  readonly systemHeader?: string;
+  /** Shortens a history that outgrows the model's context window, for the model's eyes only; see `contextTokens`. */
+  readonly compactor?: Compactor;
+  /** Context windows by tier, in tokens. Without a figure for its tier a history is sent whole. */
+  readonly contextTokens?: { readonly [tier: string]: number } | ((tier: string) => number | undefined);
   /** Told of each run's end, at least once, with a stable `outcomeId`. A rejection keeps the record for another delivery. */
   readonly onOutcome?: (outcome: RunOutcome) => Promise<void> | void;
   /** How long stores keep answers after the record is gone; default 7 days. */
@@ -66,7 +99,7 @@ export interface ExecutorOptions {
   readonly ids?: () => string;
   readonly logger?: Logger;
   /** XState's inspection events of every run. What it throws is logged and changes nothing. */
-  readonly inspect?: (event: InspectionEvent) => void;
+  readonly inspect?: Inspect;
   readonly onStep?: (step: StepInfo) => void;
 }
 
@@ -87,6 +120,6 @@ export interface RunOptions {
   readonly resume?: ResumeState;
   /** An existing checkpointer; the factory is not asked. */
   readonly checkpointer?: Checkpointer;
-  readonly inspect?: (event: InspectionEvent) => void;
+  readonly inspect?: Inspect;
   readonly onStep?: (step: StepInfo) => void;
 }

@@ -12,12 +12,13 @@ import type { RunScope } from './scope.ts';
 export async function checkpointerOf(
   scope: RunScope,
   record: RunCheckpoint | undefined,
-  isResumed: boolean,
+  resumed: { isResumed: boolean; isReplaced: boolean },
 ): Promise<Checkpointer | null> {
   const { kernel, options, claim, info, runId, onFlushError } = scope;
   const { factory, requireDurable, warn } = kernel.config;
   if (options.checkpointer) return options.checkpointer;
-  const landed = record && { revision: record.revision ?? 0, messages: record.messages.length };
+  const { isResumed, isReplaced } = resumed;
+  const landed = record && { revision: record.revision ?? 0, messages: record.messages.length, isReplaced };
   try {
     const begun =
       factory && info

@@ -3,11 +3,13 @@ import type { InterruptedRun } from '../record/interrupted.ts';
 import type { Clock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { type ErrorData, toErrorData } from '../run/error-data.ts';
+import { CancelledError } from '../run/errors.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { CheckpointStore, Cursor } from '../store/port.ts';
 import { DEFAULT_MAX_ATTEMPTS } from './ownership.ts';
 import type { Kernel, RunScope } from './scope.ts';
 import { launch } from './start.ts';
+import { isChild, paletteAgent } from './sub-agents.ts';
 
 export interface RecoverOptions {
   /** How many recovered runs may be live at once; default 64. */
@@ -56,15 +58,30 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
   const isOver = () => signal?.aborted || kernel.isShutDown;
   const taken: Promise<unknown>[] = [];
   const suspects: Listed[] = [];
+  const children: Listed[] = [];
+  const known = new Set<string>();
   for await (const entry of listed(store, { ...listing(kernel), signal })) {
     if (isOver()) break;
+    known.add(entry.runId);
     const run = candidate(entry, work);
     if (!run) continue;
-    if ((run.attempts ?? 0) >= maxAttempts - 1) {
+    if (isChild(run)) {
+      children.push(run);
+    } else if ((run.attempts ?? 0) >= maxAttempts - 1) {
       suspects.push(run);
     } else {
       await work.lane.enter();
       taken.push(takeUp(run, work));
+    }
+  }
+  for (const child of children) {
+    const parent = child.meta.parentRunId;
+    if (isOver()) break;
+    if (known.has(parent) || kernel.registry.live(parent)) {
+      report.skipped.push({ runId: child.runId, reason: 'its parent goes on with it' });
+    } else {
+      await work.lane.enter();
+      taken.push(takeUp(child, work));
     }
   }
   await takeUpSuspects(suspects, work, isOver);
@@ -133,7 +150,7 @@ function candidate(entry: InterruptedRun, { kernel, report }: Work): Listed | un
   if (entry.status === 'quarantined') aside('skipped', entry.reason);
   else if (entry.status === 'parked') aside('parked', entry.reason ?? 'parked');
   else if (kernel.registry.live(runId)) aside('skipped', 'live in this process');
-  else if (!kernel.config.agents.has(entry.meta.agentId)) {
+  else if (!agentFor(kernel, entry.meta.agentId)) {
     aside('skipped', `AGENT_NOT_FOUND: no agent ${entry.meta.agentId} is registered`);
   } else return entry;
   return undefined;
@@ -156,9 +173,12 @@ async function begin(
 ): Promise<RunScope | undefined> {
   const { prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
-  const agent = kernel.config.agents.get(meta.agentId) as Agent;
+  const agent = agentFor(kernel, meta.agentId) as Agent;
   const seed = { request, isNewId: false, maxAttempts, mustExist: true };
-  const run = await launch(kernel, agent, { seed, options: {} });
+  // Whoever wanted its answer is gone: it is ended in good order, without another call of a model.
+  const gone = new CancelledError('the run that began it is over');
+  const options = isChild({ runId, meta }) ? { signal: AbortSignal.abort(gone) } : {};
+  const run = await launch(kernel, agent, { seed, options });
   void run.result.then(() => lane.leave());
   const scope = kernel.scopes.get(run.actor);
   if (scope?.resolution === 'accepted') report.resumed.push({ runId });
@@ -173,6 +193,11 @@ function note(report: Report, runId: string, error: ErrorData | undefined): void
   const { code = 'UNKNOWN', message = 'the run was refused' } = error ?? {};
   const kind = code === 'RUN_PARKED' ? 'parked' : leftAlone.includes(code) ? 'skipped' : 'failed';
   report[kind].push({ runId, reason: `${code}: ${message}` });
+}
+
+/** A registered agent, or one that only the palette knows. */
+function agentFor(kernel: Kernel, agentId: string): Agent | undefined {
+  return kernel.config.agents.get(agentId) ?? paletteAgent(kernel, agentId);
 }
 
 /** A lane for so many at once. */

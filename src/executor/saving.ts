@@ -67,7 +67,7 @@ export class Saving {
     this.#retryMs = FIRST_RETRY_MS;
     this.#steering.landed(boundary);
     if (progress.attempts === 0) this.#scope.progressed.resolve();
-    this.#scope.events.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
+    this.#scope.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
     this.#scope.send({ type: 'boundary.landed', boundary });
   }
 
@@ -110,7 +110,7 @@ export class Saving {
   #count(error: unknown): void {
     const { saveErrors, runId, kernel } = this.#scope;
     this.#scope.saveErrors += 1;
-    this.#scope.events.publish({ type: 'checkpoint.failed', error: toErrorData(error) });
+    this.#scope.publish({ type: 'checkpoint.failed', error: toErrorData(error) });
     if (saveErrors === 0) kernel.config.warn('run: checkpoint save failed', { runId, error: toErrorData(error) });
   }
 }

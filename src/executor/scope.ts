@@ -1,27 +1,27 @@
-import type { ActorRefFrom, AnyActorRef } from 'xstate';
+import type { AnyActorRef } from 'xstate';
 import type { Resolution } from '../../machines/context.ts';
-import type { runMachine } from '../../machines/run.ts';
 import type { Agent } from '../agent/agent.ts';
-import type { Model } from '../model/port.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { LeaseLostError, ShutdownError } from '../run/errors.ts';
+import type { RunEventBody } from '../run/events.ts';
 import { isShutdown } from '../run/finalize.ts';
-import type { Progress } from '../run/progress.ts';
-import type { RunInfo, RunRequest } from '../run/request.ts';
+import type { JsonObject } from '../run/json.ts';
+import type { Progress, ToolFacts } from '../run/progress.ts';
+import type { Invocation, RunInfo, RunRequest } from '../run/request.ts';
 import type { RunOutput, RunResult } from '../run/result.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
 import type { Claim } from '../store/port.ts';
-import type { Toolbox } from '../tool/toolbox.ts';
+import type { Auditing } from './auditing.ts';
 import type { Config } from './config.ts';
 import { EventHub } from './event-hub.ts';
 import type { Leaseholder, LeaseKeeper } from './lease-keeper.ts';
 import type { PersistedRun } from './persisted.ts';
 import type { RunOptions } from './ports.ts';
 import type { LiveRun, Registry, RunSummary } from './registry.ts';
-
-/** A run's actor: a real XState actor of the run machine. */
-export type RunActor = ActorRefFrom<ReturnType<typeof runMachine>>;
+import type { RunActor } from './run-actor.ts';
+import type { Stage } from './stage.ts';
+import type { Supervision } from './supervision.ts';
 
 /** What all runs of one executor share. */
 export interface Kernel {
@@ -33,6 +33,13 @@ export interface Kernel {
   /** The scope behind a run's actor. */
   readonly scopes: WeakMap<AnyActorRef, RunScope>;
   isShutDown: boolean;
+  /** Audit recorders that are being closed: a shutdown waits for them. */
+  readonly closing: Set<Promise<void>>;
+  /** Starts a run of an agent that another agent puts to work. */
+  start(
+    agent: Agent,
+    call: { invocation: Invocation; options: RunOptions; depth: number },
+  ): Promise<{ readonly actor: RunActor; readonly result: Promise<RunResult> }>;
 }
 
 /** How a run came to be, before anything of it is looked up. */
@@ -48,6 +55,8 @@ export interface RunSeed {
   readonly maxAttempts?: number;
   /** Recovery: without a record there is nothing to do; never begin such a run anew. */
   readonly mustExist?: boolean;
+  /** How many agents are above this one; absent = none. */
+  readonly depth?: number;
 }
 
 /**
@@ -65,8 +74,14 @@ export class RunScope implements LiveRun, Leaseholder {
   /** When this process began to work on the run, monotonic ms. */
   readonly startedAt: number;
   info: RunInfo | undefined;
-  model: Model | undefined;
-  toolbox: Toolbox | undefined;
+  /** What each of its loops works with; one of a single loop. */
+  stages: readonly Stage[] = [];
+  /** What the run's ledger has to know of all its tools. */
+  facts: ToolFacts = {};
+  /** The runs of the agents that it has put to work just now. */
+  readonly children: Set<RunScope> = new Set();
+  audit: Auditing | undefined;
+  supervision: Supervision | undefined;
   checkpointer: Checkpointer | null = null;
   claim: Claim | undefined;
   /** Told when the late write of a throttled state failed. */
@@ -119,9 +134,17 @@ export class RunScope implements LiveRun, Leaseholder {
   }
 
   /** What a save must know besides the run's progress: its working time over all processes, and its last event. */
-  nowOf(progress: Progress): { elapsedMs: number; seq: number } {
+  nowOf(progress: Progress): { elapsedMs: number; seq: number; critic?: JsonObject | undefined } {
     const elapsedMs = progress.elapsedMs + this.kernel.config.clock.monotonic() - this.startedAt;
-    return { elapsedMs, seq: this.events.reserved };
+    return { elapsedMs, seq: this.events.reserved, critic: this.supervision?.state };
+  }
+
+  /** Tells everybody who listens. */
+  publish(body: RunEventBody): void {
+    const event = this.events.publish(body);
+    if (!event) return;
+    this.audit?.take(event);
+    this.supervision?.take(event);
   }
 
   get summary(): RunSummary {
@@ -181,6 +204,15 @@ export class RunScope implements LiveRun, Leaseholder {
     }
   }
 
+  #closeAudit(output: RunOutput): void {
+    const { progress } = this.actor.getSnapshot().context;
+    const closing = this.audit?.close(output, this.nowOf(progress).elapsedMs);
+    if (!closing) return;
+    const { closing: all } = this.kernel;
+    all.add(closing);
+    void closing.then(() => all.delete(closing));
+  }
+
   /** The end, however it came about; only the first call counts. */
   finish(output: RunOutput): void {
     if (this.isFinished) return;
@@ -189,8 +221,9 @@ export class RunScope implements LiveRun, Leaseholder {
     this.abort(new Error('the run is over'));
     for (const cleanup of this.#cleanups.splice(0)) this.#attempt(cleanup);
     const { status, error } = output;
-    this.events.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
+    this.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
     this.events.close();
+    this.#closeAudit(output);
     this.accepted.resolve();
     this.progressed.resolve();
     this.ended.resolve({ ...output, messages: this.resolution === 'answered' ? [] : transcript.slice() });

@@ -10,7 +10,7 @@ export async function shutdown(kernel: Kernel, drainMs: number): Promise<void> {
   kernel.isShutDown = true;
   const scopes = kernel.registry.all();
   for (const scope of scopes) scope.stop(new ShutdownError('the host is shutting down'));
-  const allEnded = Promise.all(scopes.map((scope) => scope.ended.promise));
+  const allEnded = Promise.all(scopes.map((scope) => scope.ended.promise)).then(() => Promise.all(kernel.closing));
   try {
     await withDeadline(allEnded, { ms: drainMs, clock: kernel.config.clock, what: 'draining' });
   } catch {

@@ -16,11 +16,11 @@ import type { Kernel, RunScope, RunSeed } from './scope.ts';
 export async function startRun(
   kernel: Kernel,
   agent: Agent,
-  call: { invocation: Invocation; options: RunOptions },
+  call: { invocation: Invocation; options: RunOptions; depth?: number },
 ): Promise<Run> {
   checkAgent(agent);
-  const { invocation, options } = call;
-  const seed = seedFor(kernel, invocation);
+  const { invocation, options, depth = 0 } = call;
+  const seed = { ...seedFor(kernel, invocation), depth };
   const { runId } = seed.request;
   // A run whose actor was stopped is about to let go of its id. Nothing else is waited for here: of two starts in one
   // turn of the event loop the second must meet the first.

@@ -1,5 +1,6 @@
 import { UndeliveredError } from '../run/errors.ts';
 import { enterMessage } from '../run/message.ts';
+import { MAX_UNDELIVERED } from '../run/progress.ts';
 import type { RunScope } from './scope.ts';
 
 /** What became of a steered message: stored, or (without a store, or while it fails) kept in memory. */
@@ -41,10 +42,18 @@ export class Steering {
   /** The run's machine has taken the message. */
   queued(receipt: string, boundary: number): void {
     const waiting = this.#waiting?.get(receipt);
-    this.#scope.events.publish({ type: 'steer.queued' });
+    this.#scope.publish({ type: 'steer.queued' });
     if (!waiting) return;
     waiting.boundary = boundary;
     if (!this.#scope.isDurable) this.#settle(receipt, waiting, 'queued');
+  }
+
+  /** So many messages wait already that this one was not taken. */
+  refused(receipt: string): void {
+    const waiting = this.#waiting?.get(receipt);
+    this.#waiting?.delete(receipt);
+    const why = `run ${this.#scope.runId} has ${MAX_UNDELIVERED} messages waiting: this one was not taken`;
+    waiting?.settle.reject(new UndeliveredError(why));
   }
 
   landed(boundary: number): void {

@@ -7,6 +7,7 @@ import type {
 import type { Clock } from '../run/clock.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { ModelError } from '../run/errors.ts';
+import type { JsonObject } from '../run/json.ts';
 import type { Message } from '../run/message.ts';
 import type { ModelReply } from '../run/reply.ts';
 import { letGo } from '../run/thenable.ts';
@@ -34,6 +35,8 @@ export interface ModelRequest {
   /** Told of each piece of text as it arrives. What it throws is swallowed. */
   readonly onDelta?: (delta: { type: 'text' | 'reasoning'; text: string }) => void;
   readonly maxOutputTokens?: number;
+  /** The JSON Schema that the answer has to fit. */
+  readonly outputSchema?: JsonObject;
 }
 
 type Reader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
@@ -146,11 +149,14 @@ class ModelCall {
   }
 
   #options(): LanguageModelV4CallOptions {
-    const { system, messages, hasUrls, tools, maxOutputTokens } = this.#request;
+    const { system, messages, hasUrls, tools, maxOutputTokens, outputSchema } = this.#request;
     return {
       prompt: promptOf(system, messages, hasUrls),
       abortSignal: this.#controller.signal,
       ...(tools.length > 0 ? { tools: [...tools] } : {}),
+      ...(outputSchema === undefined
+        ? {}
+        : { responseFormat: { type: 'json' as const, schema: outputSchema as never } }),
       ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     };
   }

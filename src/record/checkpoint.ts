@@ -2,24 +2,16 @@ import type { JsonObject } from '../run/json.ts';
 import type { GuardCounters } from '../run/limits.ts';
 import type { Message } from '../run/message.ts';
 import type { OpenStep } from '../run/open-step.ts';
-import type { PhaseOutput } from '../run/phase.ts';
+import type { OpenPhase, PhaseOutput } from '../run/phase.ts';
+import { recordable } from '../run/pipeline.ts';
 import type { Definition, Parked, Progress } from '../run/progress.ts';
 import type { ImagePart, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { ResumeState } from '../run/resume.ts';
-import type { Usage } from '../run/usage.ts';
+import type { Spend, Usage } from '../run/usage.ts';
 
 /** The version this code writes. Older records are upcast, newer ones refused. */
 export const RECORD_VERSION = 1;
-
-/** The phase in progress of a multi-phase agent. */
-export interface OpenPhase {
-  readonly index: number;
-  readonly hash: string;
-  readonly iteration: number;
-  readonly messages: readonly Message[];
-  readonly openStep?: OpenStep;
-}
 
 /** What changes from save to save: the record without messages, inputs and images. */
 export interface RunHead {
@@ -32,15 +24,22 @@ export interface RunHead {
   /** Counts the saves of the run. */
   readonly revision: number;
   readonly usage: Usage;
+  readonly spend?: Spend;
+  readonly raisedSteps?: number;
+  /** What the critic wants to know after a crash. */
+  readonly critic?: JsonObject;
   readonly attempts: number;
   readonly counters?: GuardCounters;
   readonly openStep?: OpenStep;
+  /** The phase in progress of a multi-phase agent; `messages` is its conversation. */
   readonly openPhase?: OpenPhase;
   readonly elapsedMs?: number;
   /** Above this number the events of the next process begin. */
   readonly seq?: number;
   readonly definition?: Definition;
   readonly undelivered?: readonly Message[];
+  /** What the critic wants to say to the model. */
+  readonly nudges?: readonly Message[];
   readonly outcome?: RunOutcome;
   readonly parked?: Parked;
 }
@@ -53,7 +52,8 @@ export interface RunCheckpoint extends RunHead {
 }
 
 /** A run's record at this moment. @param now wall clock, ms @param revision the number of this save */
-export function toCheckpoint(progress: Progress, now: number, revision = 0): RunCheckpoint {
+export function toCheckpoint(run: Progress, now: number, revision = 0): RunCheckpoint {
+  const progress = recordable(run);
   return {
     version: RECORD_VERSION,
     meta: progress.meta,
@@ -66,9 +66,9 @@ export function toCheckpoint(progress: Progress, now: number, revision = 0): Run
   };
 }
 
-/** The fields of a progress that are written anew with each save; small, whatever the length of the run. */
+/** The fields of a recordable progress that are written anew with each save; small, whatever the length of the run. */
 export function variablePart(progress: Progress): Omit<RunHead, 'version' | 'meta' | 'updatedAt' | 'revision'> {
-  const { openStep, outcome, parked } = progress;
+  const { openStep, openPhase, outcome, parked, spend, raisedSteps } = progress;
   return {
     iteration: progress.iteration,
     completedPhases: progress.completedPhases,
@@ -78,7 +78,11 @@ export function variablePart(progress: Progress): Omit<RunHead, 'version' | 'met
     elapsedMs: progress.elapsedMs,
     definition: progress.definition,
     ...(progress.undelivered.length > 0 ? { undelivered: progress.undelivered } : {}),
+    ...(progress.nudges.length > 0 ? { nudges: progress.nudges } : {}),
     ...(openStep ? { openStep } : {}),
+    ...(openPhase ? { openPhase } : {}),
+    ...(spend ? { spend } : {}),
+    ...(raisedSteps > 0 ? { raisedSteps } : {}),
     ...(outcome ? { outcome } : {}),
     ...(parked ? { parked } : {}),
   };
@@ -86,6 +90,6 @@ export function variablePart(progress: Progress): Omit<RunHead, 'version' | 'met
 
 /** Where a record's run goes on. */
 export function toResumeState(record: RunCheckpoint): ResumeState {
-  const { version: _, meta: __, updatedAt: ___, revision: ____, messages, openPhase: _____, ...rest } = record;
+  const { version: _, meta: __, updatedAt: ___, revision: ____, messages, ...rest } = record;
   return { ...rest, history: messages };
 }

@@ -69,7 +69,12 @@ const optionalFields: readonly (readonly [field: string, isFine: (value: unknown
   ['outcome', isOutcome],
   ['parked', (value) => isObject(value) && typeof value.code === 'string' && typeof value.reason === 'string'],
   ['undelivered', isMessages],
+  ['nudges', isMessages],
   ['openStep', isOpenStep],
+  ['openPhase', isOpenPhase],
+  ['spend', (value) => isObject(value) && ['tokens', 'usd', 'seconds'].every((field) => isAmount(value[field]))],
+  ['raisedSteps', isCount],
+  ['critic', isObject],
   ['inputs', isObject],
   ['images', (value) => Array.isArray(value) && value.every(isObject)],
 ];
@@ -132,6 +137,10 @@ function isMessage(value: unknown): boolean {
 
 function isPhaseOutput(value: unknown): boolean {
   return isObject(value) && typeof value.name === 'string' && typeof value.output === 'string';
+}
+
+function isOpenPhase(value: unknown): boolean {
+  return isObject(value) && isCount(value.index) && typeof value.hash === 'string' && isCount(value.iteration);
 }
 
 function isOpenStep(value: unknown): boolean {

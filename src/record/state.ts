@@ -1,5 +1,6 @@
 import type { JsonObject } from '../run/json.ts';
 import { enterMessage, type Message } from '../run/message.ts';
+import { recordable } from '../run/pipeline.ts';
 import type { Progress } from '../run/progress.ts';
 import type { ImagePart } from '../run/request.ts';
 import { Transcript } from '../run/transcript.ts';
@@ -21,13 +22,15 @@ const transcripts = new WeakMap<object, Transcript>();
 
 /** The state of a run at this moment. @param now its working time so far, ms, and above which number its events go on */
 export function stateOf(
-  progress: Progress,
-  now: { readonly elapsedMs: number; readonly seq: number },
+  run: Progress,
+  now: { readonly elapsedMs: number; readonly seq: number; readonly critic?: JsonObject | undefined },
 ): RunCheckpointState {
+  const progress = recordable(run);
   const state = {
     ...variablePart(progress),
     elapsedMs: Math.round(now.elapsedMs),
     seq: now.seq,
+    ...(now.critic ? { critic: now.critic } : {}),
     ...(Object.keys(progress.inputs).length > 0 ? { inputs: progress.inputs } : {}),
     ...(progress.images.length > 0 ? { images: progress.images } : {}),
     get messages() {

@@ -39,6 +39,14 @@ export class ToolLoopError extends PawlError {
 export class StepLimitError extends PawlError {
   readonly code = 'STEP_LIMIT';
 }
+/** The agent's list of phases is not the one that the run was begun with. */
+export class DefinitionChangedError extends PawlError {
+  readonly code = 'DEFINITION_CHANGED';
+}
+/** The answer does not fit the agent's output schema, also after a turn of repair. */
+export class OutputInvalidError extends PawlError {
+  readonly code = 'OUTPUT_INVALID';
+}
 /** The budget refused the run. */
 export class BudgetExceededError extends PawlError {
   readonly code = 'BUDGET_EXCEEDED';

@@ -42,6 +42,11 @@ export type RunEventBody =
       readonly output: ToolOutput;
       readonly isLate?: true;
     }
+  /** A phase of a pipeline begins; `index` counts from 0. */
+  | { readonly type: 'phase.started'; readonly index: number; readonly name: string }
+  | { readonly type: 'phase.done'; readonly index: number; readonly name: string; readonly output: string }
+  /** It was complete when this process took the run over. */
+  | { readonly type: 'phase.skipped'; readonly index: number; readonly name: string }
   /** A steered message was accepted, and waits for the next turn. */
   | { readonly type: 'steer.queued' }
   /** The messages that waited are in the transcript; the model reads them in the turn that begins. */

@@ -31,6 +31,8 @@ export interface GuardCounters {
   readonly failedSteps: number;
   /** For each call of the last step (hash of name and canonical input): in how many steps in a row it was made. */
   readonly repeats: { readonly [callHash: string]: number };
+  /** How often an answer was sent back because it did not fit the output schema. */
+  readonly repairs?: number;
 }
 
 export const noCounters: GuardCounters = Object.freeze({ failedSteps: 0, repeats: Object.freeze({}) });
@@ -44,7 +46,8 @@ export function countStep(counters: GuardCounters, step: OpenStep): GuardCounter
   const allFailed = step.calls.every((call) => call.result !== undefined && isToolError(call.result));
   const repeats: Record<string, number> = {};
   for (const hash of new Set(step.calls.map(hashOf))) repeats[hash] = (counters.repeats[hash] ?? 0) + 1;
-  return { failedSteps: allFailed ? counters.failedSteps + 1 : 0, repeats };
+  const { repairs } = counters;
+  return { failedSteps: allFailed ? counters.failedSteps + 1 : 0, repeats, ...(repairs ? { repairs } : {}) };
 }
 
 /** The error that ends a run which turns in circles, or undefined. */

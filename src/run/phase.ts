@@ -1,3 +1,6 @@
+import type { GuardCounters } from './limits.ts';
+import type { Spend, Usage } from './usage.ts';
+
 /** What a finished phase of a multi-phase agent left behind. */
 export interface PhaseOutput {
   readonly name: string;
@@ -5,4 +8,40 @@ export interface PhaseOutput {
   readonly index?: number;
   /** Hash of the phase's definition, to see on resume whether it is still the same. */
   readonly hash?: string;
+}
+
+/** What a run has to know of a phase: plain data. The phase's model, tools and prompt stay with the executor. */
+export interface PhaseFacts {
+  readonly name: string;
+  readonly hash: string;
+  /** Model turns that this phase may take. */
+  readonly maxIterations: number;
+  /** One plain model call: what it asks of tools is not run. */
+  readonly isBare: boolean;
+  /** A failure is replaced by `fallback`, and the pipeline goes on. */
+  readonly isOptional: boolean;
+  readonly fallback: string;
+  /** Where a process that takes the run over goes on: at the phase's last step, or at its beginning. */
+  readonly recovery: 'step' | 'boundary';
+}
+
+/** The figures of a run at the beginning of a phase. */
+export interface PhaseStart {
+  readonly iteration: number;
+  readonly usage: Usage;
+  readonly counters: GuardCounters;
+  readonly spend?: Spend;
+}
+
+/** The phase in progress. Its conversation is the run's transcript: each phase begins a new one. */
+export interface OpenPhase {
+  readonly index: number;
+  readonly hash: string;
+  /** Completed model turns of this phase. */
+  readonly iteration: number;
+  /**
+   * Where the run stood when the phase began. Present as long as nothing of the phase is to be recorded: a phase that
+   * begins anew after a crash must leave no trace of its first try.
+   */
+  readonly start?: PhaseStart;
 }

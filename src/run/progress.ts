@@ -1,7 +1,6 @@
-import type { ErrorData } from './error-data.ts';
 import type { JsonObject } from './json.ts';
 import { countStep, type GuardCounters, noCounters } from './limits.ts';
-import { enterMessage, type Message, type ToolCallPart, type ToolOutput, textOf, toolCallsOf } from './message.ts';
+import { enterMessage, type Message, type ToolCallPart, type ToolOutput, toolCallsOf } from './message.ts';
 import {
   isAllAnswered,
   type OpenCall,
@@ -12,12 +11,12 @@ import {
   type ToolEffect,
   withdrawCalls as withdrawInStep,
 } from './open-step.ts';
-import type { PhaseOutput } from './phase.ts';
+import type { OpenPhase, PhaseOutput } from './phase.ts';
 import type { ModelReply } from './reply.ts';
 import type { ImagePart, RunCheckpointMeta } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
-import { addUsage, noUsage, type Usage } from './usage.ts';
+import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from './usage.ts';
 
 /** Which definition of its agent a run was begun with. */
 export interface Definition {
@@ -43,7 +42,13 @@ export interface Progress {
   /** Completed model turns over the whole life of the run. */
   readonly iteration: number;
   readonly completedPhases: readonly PhaseOutput[];
+  /** Of a multi-phase agent; the transcript is that of this phase. */
+  readonly openPhase?: OpenPhase;
   readonly usage: Usage;
+  /** Where a budget counts it. */
+  readonly spend?: Spend;
+  /** Steps that the critic has allowed beyond the agent's limit. */
+  readonly raisedSteps: number;
   readonly counters: GuardCounters;
   readonly openStep?: OpenStep;
   /** Starts in a row that recorded nothing new. */
@@ -52,9 +57,14 @@ export interface Progress {
   readonly elapsedMs: number;
   readonly definition: Definition;
   readonly undelivered: readonly Message[];
+  /** What the critic wants to say; it comes after what the host has said. */
+  readonly nudges: readonly Message[];
   readonly outcome?: RunOutcome;
   readonly parked?: Parked;
 }
+
+/** So many steered messages may wait for the next turn. */
+export const MAX_UNDELIVERED = 1_000;
 
 /** The progress of a run that has done nothing: its opening turn is the prompt and the images. */
 export function beginProgress(
@@ -63,21 +73,27 @@ export function beginProgress(
   extra: { inputs?: JsonObject; images?: readonly ImagePart[] } = {},
 ): Progress {
   const images = extra.images ?? [];
-  const opening = enterMessage({ role: 'user', content: [{ type: 'text', text: meta.prompt }, ...images] });
   return {
     meta,
     definition,
     inputs: extra.inputs ?? {},
     images,
-    transcript: Transcript.of([opening]),
+    transcript: Transcript.of([openingOf({ meta, images })]),
     iteration: 0,
     completedPhases: [],
     usage: noUsage,
+    raisedSteps: 0,
     counters: noCounters,
     attempts: 1,
     elapsedMs: 0,
     undelivered: [],
+    nudges: [],
   };
+}
+
+/** The opening turn of a conversation: the prompt and the images. */
+export function openingOf({ meta, images }: Pick<Progress, 'meta' | 'images'>): Message {
+  return enterMessage({ role: 'user', content: [{ type: 'text', text: meta.prompt }, ...images] });
 }
 
 /** What a run must know of its tools to keep its ledger: plain data, by tool name. */
@@ -93,7 +109,21 @@ export type ToolFacts = {
 export function openStep(progress: Progress, reply: ModelReply, tools: ToolFacts): Progress {
   const message = enterMessage(withUniqueCallIds(progress, reply.message)) as OpenStep['message'];
   const calls = toolCallsOf(message).map((call) => plannedCall(call, tools));
-  return { ...progress, usage: addUsage(progress.usage, reply.usage), openStep: { message, calls } };
+  return { ...progress, ...spent(progress, reply), openStep: { message, calls } };
+}
+
+/** A turn that came to nothing was paid for all the same. */
+export function recordSpent(progress: Progress, cost: Cost): Progress {
+  return cost.usage || cost.spend ? { ...progress, ...spent(progress, cost) } : progress;
+}
+
+type Cost = { readonly usage?: Usage; readonly spend?: Spend };
+
+function spent(progress: Progress, { usage = noUsage, spend }: Cost): Pick<Progress, 'usage' | 'spend'> {
+  return {
+    usage: addUsage(progress.usage, usage),
+    ...(spend ? { spend: addSpend(progress.spend ?? noSpend, spend) } : {}),
+  };
 }
 
 function plannedCall(call: ToolCallPart, tools: ToolFacts): OpenCall {
@@ -104,16 +134,18 @@ function plannedCall(call: ToolCallPart, tools: ToolFacts): OpenCall {
 
 /**
  * Some models count their calls anew in each turn (`call_0`, `call_0`, …). Ids name ledger lines and make the
- * idempotency keys, so that one that was used before gets the step and position appended.
+ * idempotency keys, so that one that was used before gets the step and position appended. What earlier phases called
+ * theirs is not known any more: in a later phase each gets the phase appended.
  */
 function withUniqueCallIds(progress: Progress, message: ModelReply['message']): ModelReply['message'] {
   const seen = new Set<string>();
+  const phase = progress.openPhase?.index ?? 0;
   const isFreeId = (id: string) => id !== '' && !seen.has(id) && !progress.transcript.hasCallId(id);
   let hasChanged = false;
   let position = 0;
   const content = message.content.map((part) => {
     if (part.type !== 'tool-call' || part.providerExecuted === true) return part;
-    let toolCallId = part.toolCallId;
+    let toolCallId = phase === 0 ? part.toolCallId : `${part.toolCallId}-p${phase + 1}`;
     while (!isFreeId(toolCallId)) toolCallId = `${toolCallId}-${progress.iteration + 1}-${position}`;
     position += 1;
     seen.add(toolCallId);
@@ -145,7 +177,7 @@ export function closeStep(progress: Progress): Progress {
   return {
     ...rest,
     transcript: progress.transcript.append(step.message, enterMessage(resultsMessage(step))),
-    iteration: progress.iteration + 1,
+    ...countedTurn(rest),
     counters: countStep(progress.counters, step),
     attempts: 0,
   };
@@ -153,7 +185,13 @@ export function closeStep(progress: Progress): Progress {
 
 /** Takes the messages that wait into the transcript, in order. */
 export function deliver(progress: Progress): Progress {
-  return { ...progress, transcript: progress.transcript.append(...progress.undelivered), undelivered: [] };
+  const { openPhase, undelivered, nudges } = progress;
+  const transcript = progress.transcript.append(...undelivered, ...nudges);
+  const delivered = { ...progress, transcript, undelivered: [], nudges: [] };
+  if (!openPhase?.start) return delivered;
+  // A phase that took a message in must not begin anew without it: from now on its steps are recorded.
+  const { start: _, ...kept } = openPhase;
+  return { ...delivered, openPhase: kept };
 }
 
 /** A reply without tool calls is the answer: the last step. */
@@ -161,41 +199,13 @@ export function recordAnswer(progress: Progress, reply: ModelReply): Progress {
   return {
     ...progress,
     transcript: progress.transcript.append(enterMessage(reply.message)),
-    iteration: progress.iteration + 1,
-    usage: addUsage(progress.usage, reply.usage),
+    ...countedTurn(progress),
+    ...spent(progress, reply),
     attempts: 0,
   };
 }
 
-/** The last text the model wrote: the answer, or what there is of one. */
-function lastTextOf(progress: Progress): string {
-  const open = progress.openStep ? textOf(progress.openStep.message) : '';
-  if (open !== '') return open;
-  for (let i = progress.transcript.length - 1; i >= 0; i--) {
-    const message = progress.transcript.at(i);
-    if (message?.role !== 'assistant') continue;
-    const text = textOf(message);
-    if (text !== '') return text;
-  }
-  return '';
-}
-
-/** How the run ends, from what it has done. */
-export function outcomeOf(
-  progress: Progress,
-  end: { status: RunOutcome['status']; error?: ErrorData; durable: boolean; saveErrors: number; outcomeId: string },
-): RunOutcome {
-  return {
-    runId: progress.meta.runId,
-    status: end.status,
-    output: lastTextOf(progress),
-    ...(end.error && end.status !== 'ok' ? { error: end.error } : {}),
-    usage: progress.usage,
-    iterations: progress.iteration,
-    phases: progress.completedPhases,
-    undelivered: progress.undelivered,
-    durable: end.durable,
-    saveErrors: end.saveErrors,
-    outcomeId: end.outcomeId,
-  };
+function countedTurn({ iteration, openPhase }: Progress): Pick<Progress, 'iteration' | 'openPhase'> {
+  if (!openPhase) return { iteration: iteration + 1 };
+  return { iteration: iteration + 1, openPhase: { ...openPhase, iteration: openPhase.iteration + 1 } };
 }

@@ -1,8 +1,9 @@
 import type { ErrorData } from './error-data.ts';
 import type { RunStatus } from './finalize.ts';
+import type { JsonValue } from './json.ts';
 import type { Message } from './message.ts';
 import type { PhaseOutput } from './phase.ts';
-import type { Usage } from './usage.ts';
+import type { Spend, Usage } from './usage.ts';
 
 /** How a run ended, without its transcript: what is stored, kept, and handed to a host machine as `output`. */
 export interface RunOutput {
@@ -10,8 +11,12 @@ export interface RunOutput {
   readonly status: RunStatus;
   /** The answer; of a run that did not succeed, the last text it had. */
   readonly output: string;
+  /** The answer as the agent's `output` schema gave it; absent without one. */
+  readonly data?: JsonValue;
   readonly error?: ErrorData;
   readonly usage: Usage;
+  /** What a budget counted; absent without one. */
+  readonly spend?: Spend;
   readonly iterations: number;
   readonly phases: readonly PhaseOutput[];
   /** Steered messages that could not be delivered before the end. */

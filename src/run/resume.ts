@@ -3,20 +3,26 @@ import { isObject, type JsonObject } from './json.ts';
 import { type GuardCounters, noCounters } from './limits.ts';
 import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from './message.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
-import type { PhaseOutput } from './phase.ts';
+import type { OpenPhase, PhaseOutput } from './phase.ts';
 import type { Definition, Parked, Progress, ToolFacts } from './progress.ts';
 import type { ImagePart } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
-import { noUsage, type Usage } from './usage.ts';
+import { noUsage, type Spend, type Usage } from './usage.ts';
 
 /** Where a run goes on: a stored record's content, or a history of the host's own. Only `history` is needed. */
 export interface ResumeState {
   /** The transcript so far. Empty = a fresh start. Calls at its end without results become the open step. */
   readonly history: readonly Message[];
   readonly completedPhases?: readonly PhaseOutput[];
+  /** The phase in progress; `history` is its conversation. */
+  readonly openPhase?: OpenPhase;
   readonly iteration?: number;
   readonly usage?: Usage;
+  readonly spend?: Spend;
+  readonly raisedSteps?: number;
+  /** What the critic left. */
+  readonly critic?: JsonObject;
   readonly counters?: GuardCounters;
   readonly openStep?: OpenStep;
   readonly attempts?: number;
@@ -27,6 +33,7 @@ export interface ResumeState {
   readonly inputs?: JsonObject;
   readonly images?: readonly ImagePart[];
   readonly undelivered?: readonly Message[];
+  readonly nudges?: readonly Message[];
   readonly outcome?: RunOutcome;
   readonly parked?: Parked;
 }
@@ -38,21 +45,24 @@ export interface ResumeState {
  */
 export function resumeProgress(fresh: Progress, resume: ResumeState, tools: ToolFacts = {}): Progress {
   const history = resume.history.map((message, i) => enterMessage(message, `history[${i}]`));
-  const isFresh = history.length === 0 && !resume.openStep && !resume.completedPhases?.length;
   const { settled, open } = splitHistory(history, tools);
   const openStep = resume.openStep ?? open;
   return {
     ...fresh,
-    transcript: isFresh ? fresh.transcript : Transcript.of(settled),
+    transcript: history.length === 0 && !openStep ? fresh.transcript : Transcript.of(settled),
     inputs: resume.inputs ?? fresh.inputs,
     images: resume.images ?? fresh.images,
     iteration: resume.iteration ?? 0,
     completedPhases: resume.completedPhases ?? [],
     usage: resume.usage ?? noUsage,
+    raisedSteps: resume.raisedSteps ?? 0,
+    ...(resume.spend ? { spend: resume.spend } : {}),
+    ...(resume.openPhase ? { openPhase: resume.openPhase } : {}),
     counters: resume.counters ?? noCounters,
     attempts: resume.attempts ?? fresh.attempts,
     elapsedMs: resume.elapsedMs ?? 0,
     undelivered: resume.undelivered ?? [],
+    nudges: resume.nudges ?? [],
     ...(openStep ? { openStep } : {}),
     ...(resume.outcome ? { outcome: resume.outcome } : {}),
     ...(resume.parked ? { parked: resume.parked } : {}),

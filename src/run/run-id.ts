@@ -1,6 +1,6 @@
 import { InvalidRunIdError } from './errors.ts';
 
-const MAX_RUN_ID_BYTES = 512;
+export const MAX_RUN_ID_BYTES = 512;
 
 /**
  * The one check of run ids, for all stores and the executor: any string of 1 to 512 bytes (UTF-8) is an id.

@@ -28,6 +28,11 @@ export class Transcript {
     return new Transcript({ messages: [], sizes: [], callIds: new Set(), hasUrls: false }, 0).#extend(messages);
   }
 
+  /** Whether this is an earlier view with messages added, or that view itself. */
+  continues(earlier: Transcript): boolean {
+    return this.#buffer === earlier.#buffer && this.length >= earlier.length;
+  }
+
   append(...messages: readonly Message[]): Transcript {
     return this.#extend(messages);
   }
@@ -87,3 +92,6 @@ export class Transcript {
     return `Transcript(${this.length} messages, ${this.size} bytes)`;
   }
 }
+
+/** No messages: what a record has of a pipeline between two phases. */
+export const emptyTranscript: Transcript = Transcript.of([]);

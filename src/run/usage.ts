@@ -24,3 +24,18 @@ export function addUsage(a: Usage, b: Usage): Usage {
     cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
   };
 }
+
+/** What a run has cost, as its budget counts it. */
+export interface Spend {
+  readonly tokens: number;
+  /** US dollars, by the prices that the budget was given. */
+  readonly usd: number;
+  /** How long model calls took. */
+  readonly seconds: number;
+}
+
+export const noSpend: Spend = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
+
+export function addSpend(a: Spend, b: Spend): Spend {
+  return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd, seconds: a.seconds + b.seconds };
+}

@@ -16,6 +16,8 @@ import { type CheckpointStore, type Claim, isAppending, type WriteOptions } from
 export interface Landed {
   readonly revision: number;
   readonly messages: number;
+  /** The run goes on with other messages than these: its first write is a whole record. */
+  readonly isReplaced?: boolean;
 }
 
 export interface WriterOptions {
@@ -44,6 +46,8 @@ export class RecordWriter {
   #landed: Landed | undefined;
   /** Whether the store surely has the state of `#landed`: only then does a delta say all. */
   #canAppend: boolean;
+  /** What was stored last is a view of this transcript. A pipeline begins a new one with each phase. */
+  #origin: Transcript | undefined;
   #unclear: RunDelta | undefined;
   #extrasSize: number | undefined;
 
@@ -52,7 +56,7 @@ export class RecordWriter {
     this.#meta = meta;
     this.#options = options;
     this.#landed = options.landed;
-    this.#canAppend = options.landed !== undefined && isAppending(store);
+    this.#canAppend = options.landed !== undefined && !options.landed.isReplaced && isAppending(store);
   }
 
   async write(state: RunCheckpointState): Promise<void> {
@@ -61,7 +65,9 @@ export class RecordWriter {
     const revision = (this.#landed?.revision ?? 0) + 1;
     const head = this.#headOf(state, revision);
     this.#checkSize(head, transcript, state);
-    if (!isOurs || !this.#canAppend) return this.#saveWhole(state, head, transcript);
+    const isMore = isOurs && (!this.#origin || transcript.continues(this.#origin));
+    if (!isMore || !this.#canAppend) return this.#saveWhole(state, head, transcript);
+    this.#origin = transcript;
     const from = this.#landed?.messages ?? 0;
     const delta: RunDelta = { runId: this.#meta.runId, revision, from, messages: transcript.slice(from), head };
     try {
@@ -110,6 +116,7 @@ export class RecordWriter {
     this.#canAppend = false;
     await this.#bounded('store.save', this.#store.save(record, this.#writeOptions()));
     this.#canAppend = isAppending(this.#store);
+    this.#origin = transcript;
     this.#unclear = undefined;
     this.#landed = { revision: head.revision, messages: transcript.length };
   }
@@ -154,11 +161,12 @@ export class RecordWriter {
 }
 
 /** No head has more bytes than this (a UTF-16 unit takes up to 3): cheaper than to measure, and nearly always enough. */
-function boundOf({ openStep, outcome, undelivered, completedPhases }: RunHead): number {
+function boundOf({ openStep, outcome, undelivered = [], nudges = [], critic, completedPhases }: RunHead): number {
   if (outcome || openStep?.calls.some((call) => call.result)) return Number.POSITIVE_INFINITY;
   // Of what has no fixed size: the calls' inputs stand in the message and in the ledger.
   let units = openStep ? 2 * encodeMessage(openStep.message).length : 0;
-  for (const message of undelivered ?? []) units += encodeMessage(message).length;
+  for (const message of [...undelivered, ...nudges]) units += encodeMessage(message).length;
+  if (critic) units += JSON.stringify(critic).length;
   for (const { output } of completedPhases) units += 2 * output.length;
   return SMALL_HEAD + 3 * units;
 }

@@ -2,12 +2,12 @@ import { type RunCheckpoint, toCheckpoint } from '../record/checkpoint.ts';
 import type { JsonObject } from '../run/json.ts';
 import { enterMessage, type ToolOutput } from '../run/message.ts';
 import type { ToolEffect } from '../run/open-step.ts';
+import { outcomeOf } from '../run/outcome.ts';
 import {
   beginProgress,
   closeStep,
   deliver,
   openStep,
-  outcomeOf,
   type Progress,
   recordAnswer,
   recordResult,

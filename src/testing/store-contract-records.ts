@@ -99,10 +99,10 @@ export function openStepRecord(runId: string): RunCheckpoint {
 /** A pipeline in its second phase. */
 export function pipelineRecord(runId: string): RunCheckpoint {
   return sampleRecord(runId, {
-    messages: [],
+    messages: [userMessage('polish it')],
     iteration: 3,
     completedPhases: [{ name: 'draft', output: 'a first line', index: 0, hash: 'abc' }],
-    openPhase: { index: 1, hash: 'def', iteration: 1, messages: [userMessage('polish it')] },
+    openPhase: { index: 1, hash: 'def', iteration: 1 },
   });
 }
 

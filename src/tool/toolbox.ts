@@ -33,6 +33,25 @@ export function toolboxOf(entries: ToolEntries, registry: readonly Tool[]): Tool
   return { tools, definitions: list.map(definitionOf), facts };
 }
 
+/**
+ * A toolbox with further tools.
+ * @throws {TypeError} for two tools of one name
+ */
+export function joined(toolbox: Toolbox, more: readonly Tool[]): Toolbox {
+  return more.length === 0 ? toolbox : toolboxOf([...toolbox.tools.values(), ...more], []);
+}
+
+/**
+ * A toolbox with some of the tools only.
+ * @throws {UnknownToolError} for a name that is not in it
+ */
+export function restrict(toolbox: Toolbox, names: readonly string[]): Toolbox {
+  const tools = new Map(names.map((name) => [name, find(name, [...toolbox.tools.values()])]));
+  const definitions = toolbox.definitions.filter(({ name }) => tools.has(name));
+  const facts = Object.fromEntries(Object.entries(toolbox.facts).filter(([name]) => tools.has(name)));
+  return { tools, definitions, facts };
+}
+
 function factsOf({ effect, concurrency }: Tool): ToolFacts[string] {
   return concurrency === undefined ? { effect } : { effect, concurrency };
 }

@@ -73,6 +73,10 @@ describe('a host’s own checkpointer that never answers', () => {
   });
 });
 
+function refuse(): never {
+  throw new Error('no phases today');
+}
+
 test('a run that cannot even be made is reported as failed by recover, and the others go on (recovery 1)', async () => {
   const store = memoryStore();
   const first = hostOf({ script: [hang(), hang()], checkpoints: store });
@@ -80,10 +84,12 @@ test('a run that cannot even be made is reported as failed by recover, and the o
   await first.start({ runId: 'b' });
   await first.executor.shutdown();
   const second = hostOf({ checkpoints: store });
-  const broken = { ...second.agent, phases: [{ name: 'x', instructions: 'x' }] };
+  const broken = new Proxy(second.agent, {
+    get: (agent, key) => (key === 'phases' ? refuse() : Reflect.get(agent, key)),
+  });
   const { executor } = hostOf({ checkpoints: store, agents: [broken] });
   const report = await executor.recover();
   expect(report.failed.map(({ runId }) => runId).toSorted()).toEqual(['a', 'b']);
-  expect(report.failed[0]?.reason).toContain('UNSUPPORTED');
+  expect(report.failed[0]?.reason).toContain('no phases today');
   expect((await store.listInterrupted()).map(({ runId }) => runId)).toEqual(['a', 'b']);
 });

@@ -149,13 +149,14 @@ test("a host's own state with a plain array of messages is taken in message by m
   expect(() => transcriptOf({ iteration: 1, messages: bad })).toThrow(/messages\[1\]\.content\[0\]\.text/);
 });
 
-test('a resume state has neither version, meta, time nor revision, and openPhase is left to pipelines', () => {
+test('a resume state has neither version, meta, time nor revision, and the messages are its history', () => {
   const record = {
     ...toCheckpoint(beginProgress(metaOf(), definition), 7, 3),
-    openPhase: { index: 0, hash: 'h', iteration: 1, messages: [] },
+    openPhase: { index: 0, hash: 'h', iteration: 1 },
   };
   const state = toResumeState(record);
-  for (const key of ['version', 'meta', 'updatedAt', 'revision', 'openPhase', 'messages'])
+  for (const key of ['version', 'meta', 'updatedAt', 'revision', 'messages'])
     expect(state).not.toHaveProperty(key);
   expect(state.history).toEqual(record.messages);
+  expect(state.openPhase).toEqual(record.openPhase);
 });

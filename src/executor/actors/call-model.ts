@@ -1,39 +1,98 @@
 import { fromPromise } from 'xstate';
 import type { ModelAnswer } from '../../../machines/context.ts';
+import type { ModelCallInput } from '../../../machines/setup.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { type Retry, withRetries } from '../../model/retry.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { ModelError } from '../../run/errors.ts';
-import type { Transcript } from '../../run/transcript.ts';
-import { type Kernel, scopeOf } from '../scope.ts';
+import type { ModelReply } from '../../run/reply.ts';
+import { addUsage, noUsage, type Usage } from '../../run/usage.ts';
+import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
+import { Spending } from '../spending.ts';
+import type { Stage } from '../stage.ts';
 
 /** One model call, with its retries: the transcript goes out, one reply or one error comes back. It never rejects. */
 export function callModelActor(kernel: Kernel) {
-  return fromPromise<ModelAnswer, { transcript: Transcript; iteration: number }>(async ({ input, self }) => {
+  return fromPromise<ModelAnswer, ModelCallInput>(async ({ input, self }) => {
     try {
-      const { model, toolbox, agent, signal, events } = scopeOf(kernel, self);
-      if (!model || !toolbox) throw new ModelError('this run has no model');
-      const { clock, defaults, random } = kernel.config;
-      const attempts = defaults.modelAttempts;
-      const step = input.iteration + 1;
-      events.publish({ type: 'step.started', step });
-      const request: ModelRequest = {
-        system: agent.instructions,
-        messages: input.transcript.slice(),
-        hasUrls: input.transcript.hasUrls,
-        tools: toolbox.definitions,
-        signal,
-        clock,
-        firstChunkMs: defaults.firstChunkMs,
-        chunkGapMs: defaults.chunkGapMs,
-        onDelta: ({ type: kind, text }) => events.publish({ type: 'model.delta', step, kind, text }),
-      };
-      const onRetry = (retry: Retry) => events.publish({ type: 'model.retry', step, ...retry });
-      return {
-        reply: await withRetries(() => callModel(model, request), { signal, clock, attempts, random, onRetry }),
-      };
+      const scope = scopeOf(kernel, self);
+      const stage = scope.stages[input.phase ?? 0];
+      if (!stage) throw new ModelError('this run has no model');
+      return await new Turn(scope, stage, input).answer();
     } catch (error) {
       return { error: toErrorData(error, 'MODEL') };
     }
   });
+}
+
+/** One turn of the model: reserved with the budget, asked for with retries, and paid for however it ends. */
+class Turn {
+  readonly #scope: RunScope;
+  readonly #stage: Stage;
+  readonly #input: ModelCallInput;
+  /** What failed attempts have cost. */
+  #lost: Usage = noUsage;
+
+  constructor(scope: RunScope, stage: Stage, input: ModelCallInput) {
+    this.#scope = scope;
+    this.#stage = stage;
+    this.#input = input;
+  }
+
+  async answer(): Promise<ModelAnswer> {
+    const { tier, model } = this.#stage;
+    const step = this.#input.iteration + 1;
+    const inputTokens = Math.ceil(this.#input.transcript.size / 4);
+    const call = { turn: step, modelTier: tier, model: `${model.provider}/${model.modelId}`, inputTokens };
+    const spending = await Spending.reserve(this.#scope, call);
+    this.#scope.publish({ type: 'step.started', step });
+    try {
+      const reply = await this.#ask(step);
+      const usage = addUsage(reply.usage, this.#lost);
+      const spend = await spending.commit(usage);
+      return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
+    } catch (error) {
+      if (this.#lost === noUsage) {
+        await spending.refund();
+        return { error: toErrorData(error, 'MODEL') };
+      }
+      const spend = await spending.commit(this.#lost);
+      return { error: toErrorData(error, 'MODEL'), usage: this.#lost, ...(spend ? { spend } : {}) };
+    }
+  }
+
+  async #ask(step: number): Promise<ModelReply> {
+    const [scope, { model }, request] = [this.#scope, this.#stage, await this.#request(step)];
+    const { clock, defaults, random } = scope.kernel.config;
+    return withRetries(() => callModel(model, request), {
+      signal: scope.signal,
+      clock,
+      attempts: defaults.modelAttempts,
+      random,
+      onRetry: (retry: Retry) => scope.publish({ type: 'model.retry', step, ...retry }),
+      onSpent: (usage) => {
+        this.#lost = addUsage(this.#lost, usage);
+      },
+    });
+  }
+
+  async #request(step: number): Promise<ModelRequest> {
+    const { signal, agent, kernel } = this.#scope;
+    const { clock, defaults } = kernel.config;
+    const { transcript, completedPhases, phase = 0 } = this.#input;
+    const isLast = phase + 1 >= this.#scope.stages.length;
+    const schema = isLast ? agent.outputSchema?.jsonSchema : undefined;
+    return {
+      system: this.#stage.system(completedPhases),
+      messages: transcript.slice(),
+      hasUrls: transcript.hasUrls,
+      tools: this.#stage.toolbox.definitions,
+      ...(schema ? { outputSchema: schema } : {}),
+      signal,
+      clock,
+      firstChunkMs: defaults.firstChunkMs,
+      chunkGapMs: defaults.chunkGapMs,
+      onDelta: ({ type: kind, text }) => this.#scope.publish({ type: 'model.delta', step, kind, text }),
+    };
+  }
 }

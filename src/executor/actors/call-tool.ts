@@ -12,19 +12,19 @@ export function callToolActor(kernel: Kernel) {
     const { callId, name, attempt, input: args } = input.call;
     try {
       const scope = scopeOf(kernel, self);
-      const { events, toolbox } = scope;
+      const toolbox = scope.stages[input.progress.openPhase?.index ?? 0]?.toolbox;
       // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
       while (input.call.effect !== 'read' && !kernel.leases.isFresh(scope)) {
         if (scope.signal.aborted || !(await kernel.leases.confirm(scope))) return notBegun(callId);
       }
-      events.publish({ type: 'tool.started', step: input.progress.iteration + 1, callId, name, input: args, attempt });
+      scope.publish({ type: 'tool.started', step: input.progress.iteration + 1, callId, name, input: args, attempt });
       const environment = environmentOf(scope, input.progress);
       const result = await runTool(toolbox?.tools.get(name), input.call, {
         ...environment,
-        onProgress: (progress) => events.publish({ type: 'tool.progress', callId, name, progress }),
-        onLate: (output) => events.publish({ type: 'tool.done', callId, name, output, isLate: true }),
+        onProgress: (progress) => scope.publish({ type: 'tool.progress', callId, name, progress }),
+        onLate: (output) => scope.publish({ type: 'tool.done', callId, name, output, isLate: true }),
       });
-      events.publish({ type: 'tool.done', callId, name, output: result });
+      scope.publish({ type: 'tool.done', callId, name, output: result });
       return { callId, result };
     } catch (error) {
       return { callId, result: { type: 'error-text', value: toErrorData(error).message } };

@@ -1,20 +1,28 @@
 import { fromPromise } from 'xstate';
 import type { Resolution } from '../../../machines/context.ts';
-import { modelFor } from '../../model/port.ts';
+import { phaseFactsOf } from '../../agent/phase.ts';
 import { type RunCheckpoint, toResumeState } from '../../record/checkpoint.ts';
 import { toErrorData } from '../../run/error-data.ts';
+import { DefinitionChangedError } from '../../run/errors.ts';
+import type { JsonObject } from '../../run/json.ts';
 import type { Limits } from '../../run/limits.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
+import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunCheckpointMeta, RunInfo } from '../../run/request.ts';
 import { type RunOutput, withoutMessages } from '../../run/result.ts';
 import { type ResumeState, resumeProgress } from '../../run/resume.ts';
-import { toolboxOf } from '../../tool/toolbox.ts';
+import { joined, toolboxOf } from '../../tool/toolbox.ts';
+import { Auditing } from '../auditing.ts';
 import { startDeadline } from '../deadline.ts';
 import { asError } from '../guard.ts';
 import { carriedRecord, giveBack, releaseClaim, takeOwnership } from '../ownership.ts';
 import { checkpointerOf, firstSave } from '../recording.ts';
 import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
+import { refusedByBudget, restoreSpend } from '../spending.ts';
+import { stagesFor } from '../stage.ts';
+import { childTools } from '../sub-agents.ts';
+import { Supervision, WATCHED_RUNTIME_MS } from '../supervision.ts';
 
 /**
  * How a run gets its things, in this order: its place in the table of live runs, the claim and the record, model and
@@ -53,25 +61,57 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   const limits = limitsOf(scope);
   const begun = found.record ? { ...fresh, meta: metaOf(fresh, found.record) } : fresh;
   scope.info = infoOf(scope, begun, limits);
-  const early = equip(scope, found.record !== undefined);
+  const isStored = found.record !== undefined;
+  const refusal = await refusedEarly(scope, isStored);
+  scope.audit = auditOf(scope, scope.info);
+  const early = refusal ?? equip(scope, isStored);
 
   const record = found.record ?? carriedRecord(scope);
   const resume = options.resume ?? (record && toResumeState(record));
   scope.events.continueFrom(resume?.seq ?? 0);
-  const progress = { ...progressOf(scope, begun, resume), attempts: found.attempts };
+  const { progress, isReplaced } = progressOf(scope, begun, { resume, attempts: found.attempts });
   if (resume) scope.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
-  scope.checkpointer = await checkpointerOf(scope, found.record, resume !== undefined);
+  const resumed = { isResumed: resume !== undefined, isReplaced };
+  scope.checkpointer = await checkpointerOf(scope, found.record, resumed);
   await firstSave(scope, progress, found.record);
   scope.isOurs = true;
   if (early) return { kind: 'refused', error: toErrorData(early), progress, isDurable: scope.isDurable };
-  startDeadline(scope, limits.maxRuntimeMs - progress.elapsedMs);
+  await restoreSpend(scope, progress.spend);
+  supervise(scope, limits, { progress, saved: resume?.critic });
   return {
     kind: 'accepted',
     progress,
     limits,
-    tools: scope.toolbox?.facts ?? {},
+    tools: scope.facts,
+    phases: phaseFactsOf(scope.agent.phases, limits.maxIterations),
+    hasOutputSchema: scope.agent.outputSchema !== undefined,
+    isWatched: scope.supervision?.canRaiseSteps ?? false,
     isDurable: scope.checkpointer !== null,
   };
+}
+
+/** A budget that refuses a run that is resumed ends it, like any other early error; a new one leaves no trace. */
+async function refusedEarly(scope: RunScope, isResumed: boolean): Promise<Error | undefined> {
+  const refusal = await refusedByBudget(scope);
+  if (refusal && !isResumed) throw refusal;
+  return refusal;
+}
+
+function auditOf(scope: RunScope, info: RunInfo): Auditing | undefined {
+  const { audit, clock, warn, defaults } = scope.kernel.config;
+  return Auditing.start(audit, info, { facts: () => scope.facts, clock, warn, ms: defaults.finalizeMs });
+}
+
+/** The critic, and the time that is left: without a critic `maxRuntimeMs` is a hard limit. */
+function supervise(
+  scope: RunScope,
+  { maxRuntimeMs }: Limits,
+  { progress, saved }: { progress: Progress; saved: JsonObject | undefined },
+): void {
+  const past = { softLimitMs: maxRuntimeMs, elapsedMs: progress.elapsedMs, saved };
+  scope.supervision = Supervision.start(scope, scope.info as RunInfo, past);
+  const limitMs = scope.supervision ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
+  startDeadline(scope, limitMs - progress.elapsedMs);
 }
 
 /**
@@ -92,10 +132,12 @@ async function takePlace(scope: RunScope): Promise<RunOutput | undefined> {
  * failed and not retried for ever; but a tool that a deploy removed is no error of the run: its record stays.
  */
 function equip(scope: RunScope, isResumed: boolean): Error | undefined {
-  const { agent, kernel } = scope;
+  const { agent, kernel, runId } = scope;
+  const { config } = kernel;
   try {
-    scope.model = modelFor(kernel.config.models, agent.modelTier ?? kernel.config.defaults.modelTier);
-    scope.toolbox = toolboxOf(agent.tools, kernel.config.tools);
+    const toolbox = joined(toolboxOf(agent.tools, config.tools), childTools(scope));
+    scope.facts = toolbox.facts;
+    scope.stages = stagesFor({ runId, agent, config, prompt: scope.info?.prompt ?? '' }, toolbox);
     return undefined;
   } catch (thrown) {
     const error = asError(thrown);
@@ -104,9 +146,33 @@ function equip(scope: RunScope, isResumed: boolean): Error | undefined {
   }
 }
 
-function progressOf(scope: RunScope, fresh: Progress, resume: ResumeState | undefined): Progress {
-  const progress = resume ? resumeProgress(fresh, resume, scope.toolbox?.facts) : fresh;
-  return progress.openStep ? { ...progress, openStep: recoverOpenStep(progress.openStep) } : progress;
+/** Where the run is; and whether that is something else than its record says, because its agent has changed. */
+function progressOf(
+  scope: RunScope,
+  fresh: Progress,
+  from: { resume: ResumeState | undefined; attempts: number },
+): { progress: Progress; isReplaced: boolean } {
+  const { onDefinitionChange: policy } = scope.kernel.config;
+  const resumed = from.resume ? resumeProgress(fresh, from.resume, scope.facts) : fresh;
+  const phases = phaseFactsOf(scope.agent.phases, 1);
+  const isSame = isSamePipeline(resumed, phases, resumed.transcript.length > 1 || resumed.openStep !== undefined);
+  const isReplaced = !isSame && !resumed.outcome;
+  if (isReplaced && policy === 'refuse') {
+    throw new DefinitionChangedError(`run ${scope.runId}: its phases are not those of agent ${scope.agent.id}`);
+  }
+  const fitting = isReplaced && policy !== 'refuse' ? restartPipeline(resumed, phases, policy) : resumed;
+  const { openStep } = fitting;
+  const recovered = openStep ? { ...fitting, openStep: recoverOpenStep(openStep) } : fitting;
+  warnOfStep(scope, recovered);
+  return { progress: { ...recovered, attempts: from.attempts }, isReplaced };
+}
+
+/** A phase that was to begin anew does not: it has done something that must not be done twice. */
+function warnOfStep({ agent, runId, kernel }: RunScope, { openPhase }: Progress): void {
+  const phase = openPhase && agent.phases?.[openPhase.index];
+  if (phase?.recovery !== 'boundary') return;
+  const fields = { runId, phase: phase.name };
+  kernel.config.warn('run: a phase goes on at its step: it has started a tool with effects', fields);
 }
 
 /** Who asked for a stored run, where and what for is in its record; what it is run with is today's. */

@@ -1,9 +1,11 @@
 import { fromPromise } from 'xstate';
+import type { SettleInput } from '../../../machines/setup.ts';
 import { stateOf } from '../../record/state.ts';
 import { withDeadline } from '../../run/deadline.ts';
-import { type ErrorData, hasCode, toErrorData } from '../../run/error-data.ts';
-import { type CheckpointOutcome, statusOf } from '../../run/finalize.ts';
-import { outcomeOf, type Progress } from '../../run/progress.ts';
+import { hasCode, toErrorData } from '../../run/error-data.ts';
+import { statusOf } from '../../run/finalize.ts';
+import { outcomeOf } from '../../run/outcome.ts';
+import type { Progress } from '../../run/progress.ts';
 import type { RunOutcome, RunOutput } from '../../run/result.ts';
 import { isKeepingOutcomes } from '../../store/port.ts';
 import type { Config } from '../config.ts';
@@ -11,13 +13,6 @@ import { finalizeCheckpoint } from '../finalize-checkpoint.ts';
 import { forgetClaim, releaseClaim } from '../ownership.ts';
 import type { RunScope } from '../scope.ts';
 import { type Kernel, scopeOf } from '../scope.ts';
-
-interface SettleInput {
-  readonly outcome: CheckpointOutcome;
-  readonly progress: Progress;
-  readonly error?: ErrorData;
-  readonly cause?: ErrorData;
-}
 
 /** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
 export function settleActor(kernel: Kernel) {
@@ -49,7 +44,7 @@ async function settle(scope: RunScope, input: SettleInput, outcome: RunOutcome):
 }
 
 /** A record that already has its outcome is only delivered: the same outcome, with the same id. */
-function outcomeFor(scope: RunScope, { outcome, progress, error, cause }: SettleInput): RunOutcome {
+function outcomeFor(scope: RunScope, { outcome, progress, error, cause, data }: SettleInput): RunOutcome {
   if (progress.outcome) return progress.outcome;
   return outcomeOf(progress, {
     status: statusOf(outcome, error, cause),
@@ -57,6 +52,7 @@ function outcomeFor(scope: RunScope, { outcome, progress, error, cause }: Settle
     durable: scope.isDurable,
     saveErrors: scope.saveErrors,
     outcomeId: `${scope.runId}:${scope.claim?.epoch ?? 1}`,
+    ...(data === undefined ? {} : { data }),
   });
 }
 

@@ -1,0 +1,68 @@
+import { classifyCheckpointOutcome } from '../src/run/finalize.ts';
+import { toolLoopOf } from '../src/run/limits.ts';
+import { toolCallsOf } from '../src/run/message.ts';
+import { isAllAnswered } from '../src/run/open-step.ts';
+import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
+import type { ModelAnswer, OutputCheck, RunContext, ToolAnswer } from './context.ts';
+
+/** An answer that does not fit its schema is asked for once more. */
+const MAX_REPAIRS = 1;
+
+type Context = { readonly context: RunContext };
+
+/** The questions that the charts ask. */
+export const guards = {
+  hasOpenStep: ({ context }: Context) => context.progress.openStep !== undefined,
+  isStepAnswered: ({ context: { progress } }: Context) =>
+    progress.openStep !== undefined && isAllAnswered(progress.openStep),
+  /** Whether this is the result of the only call of the open step that has not answered. */
+  isLastResult: ({ context: { progress } }: Context, { callId }: ToolAnswer) =>
+    progress.openStep?.calls.every(({ state, callId: id }) => state === (id === callId ? 'started' : 'done')) ?? false,
+  isToolLoop: ({ context }: Context) => toolLoopOf(context.progress.counters, context.limits) !== undefined,
+  isOutOfSteps: ({ context }: Context) => isOutOfSteps(context),
+  /** A raised limit is for the whole of a run: the phases of a pipeline keep their own caps. */
+  isOutOfStepsWatched: ({ context }: Context) =>
+    context.isWatched && context.phases.length === 0 && isOutOfSteps(context),
+  isLanded: ({ context }: Context) => isLanded(context),
+  isLandedWithCalls: ({ context }: Context) =>
+    isLanded(context) && !phaseOf(context)?.isBare && toolCallsOf(replyOf(context)).length > 0,
+  isLandedToCheck: ({ context }: Context) => isLanded(context) && context.hasOutputSchema && isLastPhase(context),
+  isModelError: (_: Context, answer: ModelAnswer) => 'error' in answer,
+  isFit: (_: Context, check: OutputCheck) => 'data' in check,
+  canRepair: ({ context }: Context) => (context.progress.counters.repairs ?? 0) < MAX_REPAIRS,
+  isNextPhase: ({ context: { progress } }: Context, { index }: { readonly index: number }) =>
+    progress.completedPhases.length === index,
+  isPhasePassable: ({ context }: Context) => isPhasePassable(context.error, phaseOf(context)),
+  hasAllPhases: ({ context: { phases, progress } }: Context) =>
+    phases.length > 0 && progress.completedPhases.length >= phases.length,
+  hasOutput: ({ context }: Context) => context.output !== undefined,
+  hasOutcome: ({ context }: Context) => context.progress.outcome !== undefined,
+  hasEnded: ({ context }: Context) => context.error !== undefined,
+  isComplete: ({ context }: Context) => classifyCheckpointOutcome(context.error, context.cause) === 'complete',
+  isLeaveRunning: ({ context }: Context) => classifyCheckpointOutcome(context.error, context.cause) === 'leave-running',
+};
+
+function isOutOfSteps(context: RunContext): boolean {
+  const { progress, limits } = context;
+  const phase = phaseOf(context);
+  if (phase) return (progress.openPhase?.iteration ?? 0) >= phase.maxIterations;
+  return progress.iteration >= limits.maxIterations + progress.raisedSteps;
+}
+
+function isLanded({ landed, announced }: RunContext): boolean {
+  return landed >= announced;
+}
+
+function phaseOf({ progress, phases }: RunContext) {
+  return currentPhase(progress, phases);
+}
+
+function isLastPhase({ progress, phases }: RunContext): boolean {
+  return progress.completedPhases.length + 1 >= phases.length;
+}
+
+const noMessage = { role: 'assistant' as const, content: [] };
+
+function replyOf({ reply }: RunContext) {
+  return reply?.message ?? noMessage;
+}

@@ -1,0 +1,42 @@
+import { callsToStart, type OpenCall } from '../src/run/open-step.ts';
+import { keepPhase } from '../src/run/pipeline.ts';
+import { type Progress, startCalls } from '../src/run/progress.ts';
+import type { RunContext, RunEmitted } from './context.ts';
+
+/** What starting calls does to the machine, as XState's `enqueue` offers it. */
+export interface Enqueue {
+  readonly assign: (change: Partial<RunContext>) => void;
+  readonly emit: (event: RunEmitted) => void;
+  readonly spawnChild: (src: 'call-tool', options: ReturnType<typeof callToolOf>) => void;
+}
+
+/** Starts what may start now: `read` calls at once, those with effects when the intent to run them is recorded. */
+export function startTools(context: RunContext, progress: Progress, enqueue: Enqueue): void {
+  const { limits, tools } = context;
+  const ofTool = (name: string) => (Object.hasOwn(tools, name) && tools[name]?.concurrency) || limits.toolConcurrency;
+  const calls = progress.openStep ? callsToStart(progress.openStep, { all: limits.toolConcurrency, ofTool }) : [];
+  if (calls.length === 0) return;
+  const now = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
+  const isIntent = (call: OpenCall) => context.isDurable && call.effect !== 'read';
+  const intended = now.filter(isIntent);
+  const begun = startCalls(progress, new Set(calls.map((call) => call.callId)));
+  const started = now.some((call) => call.effect !== 'read') ? keepPhase(begun) : begun;
+  if (intended.length === 0) {
+    enqueue.assign({ progress: started });
+  } else {
+    const boundary = context.announced + 1;
+    enqueue.assign({
+      progress: started,
+      announced: boundary,
+      intents: [...context.intents, { boundary, calls: intended }],
+    });
+    enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
+  }
+  for (const call of now) if (!isIntent(call)) enqueue.spawnChild('call-tool', callToolOf(call, started));
+}
+
+/** Actor ids are ours (`tool.<step>.<position>`): what a model calls its calls is not to be trusted with a name. */
+export function callToolOf(call: OpenCall, progress: Progress) {
+  const position = progress.openStep?.calls.findIndex((candidate) => candidate.callId === call.callId) ?? 0;
+  return { id: `tool.${progress.iteration + 1}.${position}`, input: { call, progress } };
+}

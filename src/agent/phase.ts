@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto';
+import type { PhaseFacts } from '../run/phase.ts';
+
+/** One stage of a multi-phase agent: a loop of its own, with a conversation of its own. */
+export interface Phase {
+  /** Names its output for later instructions, and itself in events and results. Two phases may share a name. */
+  readonly name: string;
+  /**
+   * The system prompt, a template: `{{.Query}}` is the run's prompt, `{{.name}}` the output of the phase of that name
+   * (the latest of several). Unknown names are empty; there is no code and no path in it.
+   */
+  readonly instructions: string;
+  /** Default: the agent's. A tier that no model serves is replaced by the agent's, with a warning. */
+  readonly modelTier?: string;
+  /** Names of those of the agent's tools that this phase may use; absent = all. */
+  readonly tools?: readonly string[];
+  /** Model turns; default: the agent's. A phase that runs out of them hands its last text on. */
+  readonly maxIterations?: number;
+  /** When it fails, `fallback` (default '') takes the place of its output, and the pipeline goes on. */
+  readonly optional?: boolean;
+  readonly fallback?: string;
+  /** One plain model call, without tools. */
+  readonly bare?: boolean;
+  /**
+   * Where another process goes on after a crash: `step` (the default) at the last step; `boundary` at the beginning of
+   * the phase, whose steps are then not even stored, as long as it has started nothing but `read` tools.
+   */
+  readonly recovery?: 'step' | 'boundary';
+}
+
+/** @throws {TypeError} naming the agent, the phase and what is wrong with it */
+export function checkPhases(agentId: string, phases: readonly Phase[]): void {
+  for (const [i, phase] of phases.entries()) {
+    const { name, instructions, maxIterations, recovery = 'step' } = phase ?? {};
+    const where = `agent ${agentId}: phases[${i}]`;
+    if (typeof name !== 'string' || name === '')
+      throw new TypeError(`${where} needs a name: a string that is not empty`);
+    if (name === 'Query')
+      throw new TypeError(`${where} must not be named Query: that is the run's prompt in templates`);
+    if (typeof instructions !== 'string') throw new TypeError(`${where} (${name}) needs instructions: a string`);
+    if (maxIterations !== undefined && !(maxIterations > 0))
+      throw new TypeError(`${where} (${name}): maxIterations must be a number above 0, not ${maxIterations}`);
+    if (recovery !== 'step' && recovery !== 'boundary')
+      throw new TypeError(`${where} (${name}): recovery must be 'step' or 'boundary'`);
+  }
+}
+
+/** What runs must know of an agent's phases. @param maxIterations for phases without a cap of their own */
+export function phaseFactsOf(phases: readonly Phase[] | undefined, maxIterations: number): readonly PhaseFacts[] {
+  return (phases ?? []).map((phase) => ({
+    name: phase.name,
+    hash: hashOf(phase),
+    maxIterations: phase.bare ? 1 : (phase.maxIterations ?? maxIterations),
+    isBare: phase.bare ?? false,
+    isOptional: phase.optional ?? false,
+    fallback: phase.fallback ?? '',
+    recovery: phase.recovery ?? 'step',
+  }));
+}
+
+/** Of what a phase does and with what; not of how long it may take, nor of how it is recovered. */
+function hashOf({ name, instructions, modelTier, tools, optional, fallback, bare }: Phase): string {
+  const text = JSON.stringify([name, instructions, modelTier ?? '', tools ?? null, !!optional, fallback ?? '', !!bare]);
+  return createHash('sha256').update(text).digest('base64url').slice(0, 16);
+}

@@ -1,0 +1,64 @@
+import type { JsonObject } from '../run/json.ts';
+import type { InputOf } from '../tool/define.ts';
+import { readSchema, type ToolInput } from '../tool/schema.ts';
+
+/** What `defineSkill` takes. */
+export interface SkillDefinition<Schema> {
+  /** 1 to 57 of the characters A-Z, a-z, 0-9, `_` and `-`: the model sees it as `skill__<name>`. */
+  readonly name: string;
+  /** For the model: what the skill does and when to use it. */
+  readonly description: string;
+  /** What it takes; the same kinds of schema as a tool's input. */
+  readonly input: Schema;
+  /** The system prompt, a template: `{{.field}}` is a field of the input, as text. */
+  readonly instructions: string;
+  /** Default: that of the agent that uses it. */
+  readonly modelTier?: string;
+  /** One plain model call (the default), or a loop of its own with the tools that it names. */
+  readonly bare?: boolean;
+  /** Names of registered tools, for a skill that is not bare. */
+  readonly tools?: readonly string[];
+  readonly maxIterations?: number;
+}
+
+/** A prompt with inputs, which an agent can use like a tool. */
+export interface Skill<Input = unknown> {
+  readonly name: string;
+  readonly description: string;
+  readonly input: ToolInput;
+  readonly instructions: string;
+  readonly modelTier?: string;
+  readonly bare: boolean;
+  readonly tools: readonly string[];
+  readonly maxIterations?: number;
+  /** For the types only. */
+  readonly _input?: Input;
+}
+
+/**
+ * Defines a skill.
+ * @throws {TypeError} for a bad name, or a schema that no JSON Schema can be had from
+ * @example
+ * const summarise = defineSkill({
+ *   name: 'summarise',
+ *   description: 'Summarises a text.',
+ *   input: z.object({ text: z.string(), words: z.number() }),
+ *   instructions: 'Summarise in at most {{.words}} words:\n{{.text}}',
+ * })
+ */
+export function defineSkill<const Schema>(definition: SkillDefinition<Schema>): Skill<InputOf<Schema>> {
+  const { name, description, input, instructions, bare = true, tools = [], ...rest } = definition;
+  if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,57}$/.test(name))
+    throw new TypeError(`a skill's name is 1 to 57 of the characters A-Z a-z 0-9 _ -, not ${JSON.stringify(name)}`);
+  if (typeof description !== 'string') throw new TypeError(`skill "${name}": description must be a string`);
+  if (typeof instructions !== 'string') throw new TypeError(`skill "${name}": instructions must be a string`);
+  if (bare && tools.length > 0) throw new TypeError(`skill "${name}" is bare: it has no tools; set bare: false`);
+  return Object.freeze({ ...rest, name, description, instructions, bare, tools, input: readSchema(input, name) });
+}
+
+/** The values of a skill's input, as its template takes them. */
+export function textsOf(input: JsonObject): { readonly [name: string]: string } {
+  return Object.fromEntries(
+    Object.entries(input).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
+  );
+}

@@ -1,0 +1,9 @@
+import { fromPromise } from 'xstate';
+import { type Kernel, scopeOf } from '../scope.ts';
+
+/** Gives the critic time to raise the step limit; whether it did is in the run's progress. It never rejects. */
+export function askCriticActor(kernel: Kernel) {
+  return fromPromise<void>(async ({ self }) => {
+    await scopeOf(kernel, self).supervision?.outOfSteps();
+  });
+}

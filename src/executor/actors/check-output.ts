@@ -1,0 +1,43 @@
+import { fromPromise } from 'xstate';
+import type { OutputCheck } from '../../../machines/context.ts';
+import { withDeadline } from '../../run/deadline.ts';
+import { toErrorData } from '../../run/error-data.ts';
+import { frozenJson } from '../../run/json.ts';
+import { lastTextOf } from '../../run/outcome.ts';
+import type { Progress } from '../../run/progress.ts';
+import type { ToolInput } from '../../tool/schema.ts';
+import { type Kernel, scopeOf } from '../scope.ts';
+
+/** Models like to wrap what they were asked for. */
+const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
+
+/** Holds an answer against the agent's output schema. It never rejects: a schema that throws has found a problem. */
+export function checkOutputActor(kernel: Kernel) {
+  return fromPromise<OutputCheck, { progress: Progress }>(async ({ input, self }) => {
+    try {
+      const { agent } = scopeOf(kernel, self);
+      const { clock, defaults } = kernel.config;
+      const checked = check(lastTextOf(input.progress), agent.outputSchema);
+      return await withDeadline(checked, { ms: defaults.portMs, clock, what: 'the output schema' });
+    } catch (error) {
+      return { problem: toErrorData(error).message };
+    }
+  });
+}
+
+async function check(answer: string, schema: ToolInput | undefined): Promise<OutputCheck> {
+  const text = fenced.exec(answer.trim())?.[1] ?? answer;
+  const validation = await schema?.validate(parsed(text, schema));
+  if (!validation) return { data: text };
+  return validation.ok ? { data: frozenJson(validation.value, 'output') } : { problem: validation.message };
+}
+
+/** A schema of a text takes the answer as it is. */
+function parsed(text: string, { jsonSchema }: ToolInput): unknown {
+  if (jsonSchema.type === 'string') return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new TypeError('it is not JSON');
+  }
+}

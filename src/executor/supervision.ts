@@ -1,0 +1,130 @@
+import type { Activity, CriticHandle, SupervisedRun } from '../critic/port.ts';
+import { withDeadline } from '../run/deadline.ts';
+import { readProperty, toErrorData } from '../run/error-data.ts';
+import { CriticKillError } from '../run/errors.ts';
+import type { RunEvent } from '../run/events.ts';
+import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
+import { enterMessage } from '../run/message.ts';
+import type { RunInfo } from '../run/request.ts';
+import { isThenable } from '../run/thenable.ts';
+import type { Config } from './config.ts';
+import { guarded } from './guard.ts';
+import type { RunActor } from './run-actor.ts';
+
+/** A run that a critic watches may take this long at most, over all processes; its `maxRuntimeMs` is only a hint then. */
+export const WATCHED_RUNTIME_MS = 24 * 3_600_000;
+
+/** More than this in one nudge is no nudge. */
+const MAX_NUDGE = 10_000;
+const TAIL = 6;
+
+/** What a critic's run has to offer. */
+export interface Watched {
+  readonly runId: string;
+  readonly kernel: { readonly config: Config };
+  readonly actor: RunActor;
+  /** When this process began to work on the run, monotonic ms. */
+  readonly startedAt: number;
+  send(event: Parameters<RunActor['send']>[0]): void;
+  stop(cause: unknown): void;
+  onEnd(cleanup: () => void): void;
+}
+
+/** What earlier processes left. */
+interface Past {
+  readonly softLimitMs: number;
+  /** Working time, ms. */
+  readonly elapsedMs: number;
+  readonly saved: JsonObject | undefined;
+}
+
+/** A run's critic, as the executor sees it: whatever the critic does, the run goes on. */
+export class Supervision {
+  readonly #scope: Watched;
+  readonly #handle: CriticHandle;
+  readonly #onActivity: ((activity: Activity) => void) | undefined;
+
+  private constructor(scope: Watched, handle: CriticHandle) {
+    this.#scope = scope;
+    this.#handle = handle;
+    const { warn } = scope.kernel.config;
+    this.#onActivity = guarded('the critic', (activity: Activity) => handle.onActivity(activity), warn);
+    scope.onEnd(() => handle.stop());
+  }
+
+  /** @returns undefined when nobody watches this run */
+  static start(scope: Watched, info: RunInfo, past: Past) {
+    const { critic, warn } = scope.kernel.config;
+    if (!critic) return undefined;
+    try {
+      const handle = critic.monitor(info, supervised(scope, past));
+      return isObject(handle) && !isThenable(handle) ? new Supervision(scope, handle as CriticHandle) : undefined;
+    } catch (error) {
+      warn('run: the critic threw; the run is not watched', { runId: scope.runId, error: toErrorData(error) });
+      return undefined;
+    }
+  }
+
+  take(event: RunEvent): void {
+    if (event.type === 'step.done') this.#onActivity?.({ type: 'step', step: event.step, tools: event.tools });
+    else if (event.type === 'tool.started') this.#onActivity?.({ type: 'tool', name: event.name });
+    else if (event.type === 'model.delta') this.#onActivity?.({ type: 'delta' });
+  }
+
+  get canRaiseSteps(): boolean {
+    return typeof readProperty(this.#handle, 'onOutOfSteps') === 'function';
+  }
+
+  /** Resolves when the critic has thought about the step limit, or its time is up. */
+  async outOfSteps(): Promise<void> {
+    const { clock, defaults, warn } = this.#scope.kernel.config;
+    try {
+      const asked = Promise.resolve(this.#handle.onOutOfSteps?.());
+      await withDeadline(asked, { ms: defaults.portMs, clock, what: 'the critic' });
+    } catch (error) {
+      warn('run: the critic did not say whether the run may go on', {
+        runId: this.#scope.runId,
+        error: toErrorData(error),
+      });
+    }
+  }
+
+  /** What the critic wants to have after a crash. */
+  get state(): JsonObject | undefined {
+    try {
+      const state = this.#handle.state?.();
+      return isObject(state) ? (frozenJson(state, 'critic') as JsonObject) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+function supervised(scope: Watched, { softLimitMs, saved, elapsedMs }: Past): SupervisedRun {
+  const contextNow = () => scope.actor.getSnapshot().context;
+  const { clock } = scope.kernel.config;
+  return {
+    clock,
+    softLimitMs,
+    ...(saved ? { saved } : {}),
+    elapsedMs: () => elapsedMs + clock.monotonic() - scope.startedAt,
+    tallies: () => {
+      const { progress, limits } = contextNow();
+      const { iteration, usage, raisedSteps } = progress;
+      return { iteration, usage, maxIterations: limits.maxIterations + raisedSteps };
+    },
+    tail: (count = TAIL) => {
+      const { transcript } = contextNow().progress;
+      return transcript.slice(Math.max(0, transcript.length - count));
+    },
+    nudge: (text) => {
+      if (typeof text !== 'string' || text.trim() === '') return;
+      const content = [{ type: 'text', text: text.slice(0, MAX_NUDGE) }];
+      scope.send({ type: 'run.nudge', message: enterMessage({ role: 'user', content }) });
+    },
+    raiseSteps: (by) => {
+      if (Number.isInteger(by) && by > 0) scope.send({ type: 'run.raise', by });
+    },
+    kill: (reason) => scope.stop(new CriticKillError(String(reason || 'the critic ended the run'))),
+  };
+}

@@ -1,0 +1,45 @@
+import { textOf } from './message.ts';
+import type { Progress } from './progress.ts';
+import type { RunOutcome } from './result.ts';
+
+/** The last text the model wrote in this conversation: the answer, or what there is of one. */
+export function lastTextOf(progress: Progress): string {
+  const open = progress.openStep ? textOf(progress.openStep.message) : '';
+  if (open !== '') return open;
+  for (let i = progress.transcript.length - 1; i >= 0; i--) {
+    const message = progress.transcript.at(i);
+    if (message?.role !== 'assistant') continue;
+    const text = textOf(message);
+    if (text !== '') return text;
+  }
+  return '';
+}
+
+/** A pipeline's output is that of its last phase; of one that broke off, what there is of the phase in progress. */
+function outputOf(progress: Progress): string {
+  const last = progress.completedPhases.at(-1)?.output;
+  if (!progress.openPhase && last !== undefined) return last;
+  return lastTextOf(progress) || (last ?? '');
+}
+
+/** How the run ends, from what it has done. */
+export function outcomeOf(
+  progress: Progress,
+  end: Pick<RunOutcome, 'status' | 'error' | 'durable' | 'saveErrors' | 'outcomeId' | 'data'>,
+): RunOutcome {
+  return {
+    runId: progress.meta.runId,
+    status: end.status,
+    output: outputOf(progress),
+    ...(end.error && end.status !== 'ok' ? { error: end.error } : {}),
+    usage: progress.usage,
+    ...(progress.spend ? { spend: progress.spend } : {}),
+    iterations: progress.iteration,
+    phases: progress.completedPhases,
+    undelivered: progress.undelivered,
+    durable: end.durable,
+    saveErrors: end.saveErrors,
+    outcomeId: end.outcomeId,
+    ...(end.data !== undefined && end.status === 'ok' ? { data: end.data } : {}),
+  };
+}

@@ -1,0 +1,117 @@
+import type { ErrorData } from './error-data.ts';
+import { noCounters } from './limits.ts';
+import { enterMessage } from './message.ts';
+import { lastTextOf } from './outcome.ts';
+import type { OpenPhase, PhaseFacts, PhaseOutput } from './phase.ts';
+import { openingOf, type Progress } from './progress.ts';
+import { emptyTranscript, Transcript } from './transcript.ts';
+
+/** The phase that is in progress, or the one that comes next; undefined when all are done, or there are none. */
+export function currentPhase(progress: Progress, phases: readonly PhaseFacts[]): PhaseFacts | undefined {
+  return phases[progress.openPhase?.index ?? progress.completedPhases.length];
+}
+
+/** Begins a phase with a conversation of its own; of one that was in progress when the process died nothing changes. */
+export function beginPhase(progress: Progress, facts: PhaseFacts): Progress {
+  if (progress.openPhase) return progress;
+  const { iteration, usage, counters, spend } = progress;
+  const start = { iteration, usage, counters, ...(spend ? { spend } : {}) };
+  return {
+    ...progress,
+    // Of a run that has said nothing yet, the opening is there, and stored.
+    transcript: progress.transcript.length === 1 ? progress.transcript : Transcript.of([openingOf(progress)]),
+    counters: noCounters,
+    openPhase: {
+      index: progress.completedPhases.length,
+      hash: facts.hash,
+      iteration: 0,
+      ...(facts.recovery === 'boundary' ? { start } : {}),
+    },
+  };
+}
+
+/** From now on the steps of the phase are recorded: it did something that must not be done twice. */
+export function keepPhase(progress: Progress): Progress {
+  if (!progress.openPhase?.start) return progress;
+  const { start: _, ...openPhase } = progress.openPhase;
+  return { ...progress, openPhase };
+}
+
+/** Ends the phase in progress. Its output is its last text, or the fallback when it failed. */
+export function closePhase(progress: Progress, facts: PhaseFacts, hasFailed: boolean): Progress {
+  const { openPhase, openStep: _, ...rest } = progress;
+  if (!openPhase) return progress;
+  const { index, hash } = openPhase;
+  const output = hasFailed ? facts.fallback : lastTextOf(progress);
+  return { ...rest, completedPhases: [...progress.completedPhases, { name: facts.name, output, index, hash }] };
+}
+
+/** An answer that does not fit the output schema: the model is told why, and has another turn. */
+export function askForRepair(progress: Progress, problem: string): Progress {
+  const text = `That answer does not have the form that was asked for: ${problem}. Answer again, in that form only.`;
+  return {
+    ...progress,
+    transcript: progress.transcript.append(enterMessage({ role: 'user', content: [{ type: 'text', text }] })),
+    counters: { ...progress.counters, repairs: (progress.counters.repairs ?? 0) + 1 },
+  };
+}
+
+/** Whether the pipeline goes on although its phase ended with this error. */
+export function isPhasePassable(error: ErrorData | undefined, facts: PhaseFacts | undefined): boolean {
+  return error === undefined || error.code === 'STEP_LIMIT' || facts?.isOptional === true;
+}
+
+/**
+ * What a record says of a run at this moment. Of a phase that is not recorded yet, it says nothing; of a pipeline
+ * between two phases, it holds no conversation.
+ */
+export function recordable(progress: Progress): Progress {
+  const { openPhase, completedPhases } = progress;
+  if (openPhase?.start) {
+    const { openPhase: _, openStep: __, ...rest } = progress;
+    return { ...rest, ...openPhase.start, transcript: emptyTranscript };
+  }
+  return !openPhase && completedPhases.length > 0 ? { ...progress, transcript: emptyTranscript } : progress;
+}
+
+/** What a resumed pipeline says was done before, and what it was doing. */
+export interface PipelinePast {
+  readonly completedPhases: readonly PhaseOutput[];
+  readonly openPhase?: OpenPhase;
+}
+
+/**
+ * How many of the completed phases are still what the agent says today: same place, same name, same definition.
+ * A host's own list may lack places and hashes.
+ */
+function matching(past: PipelinePast, phases: readonly PhaseFacts[]): number {
+  const isSame = ({ name, index, hash }: PhaseOutput, i: number) =>
+    phases[i]?.name === name && (index ?? i) === i && (hash ?? phases[i]?.hash) === phases[i]?.hash;
+  const first = past.completedPhases.findIndex((phase, i) => !isSame(phase, i));
+  return first === -1 ? past.completedPhases.length : first;
+}
+
+/** Whether the agent's list of phases still matches what a record says of a run. */
+export function isSamePipeline(past: PipelinePast, phases: readonly PhaseFacts[], hasMessages: boolean): boolean {
+  const { completedPhases, openPhase } = past;
+  if (matching(past, phases) < completedPhases.length) return false;
+  if (openPhase) return openPhase.index === completedPhases.length && phases[openPhase.index]?.hash === openPhase.hash;
+  // A conversation without a phase is that of a single loop, and the other way round.
+  return phases.length === 0 ? completedPhases.length === 0 : !hasMessages;
+}
+
+/** The progress of a pipeline whose agent has changed: what still matches stays, the rest begins anew. */
+export function restartPipeline(
+  progress: Progress,
+  phases: readonly PhaseFacts[],
+  policy: 'restart' | 'continue-matching',
+): Progress {
+  const { openPhase: _, openStep: __, ...rest } = progress;
+  const kept = policy === 'restart' ? 0 : matching(progress, phases);
+  return {
+    ...rest,
+    completedPhases: progress.completedPhases.slice(0, kept),
+    counters: noCounters,
+    transcript: Transcript.of([openingOf(progress)]),
+  };
+}

@@ -1,0 +1,105 @@
+import { resolve } from 'node:path';
+import { type Clock, systemClock } from '../run/clock.ts';
+import { dropEncoding } from '../run/message.ts';
+import { checkRunId } from '../run/run-id.ts';
+import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';
+import type { AppendingStore, OutcomeStore, OwningStore } from './port.ts';
+import { Database } from './sqlite-connection.ts';
+import { leaseClock } from './sqlite-lease-clock.ts';
+import { WriteQueue } from './sqlite-queue.ts';
+import { Reader } from './sqlite-reader.ts';
+import * as writes from './sqlite-writes.ts';
+
+export interface SqliteStoreOptions {
+  /** The file; made, with its folder, at the first use. */
+  readonly path: string;
+  /**
+   * What a save that has resolved survives: `power` (the default) the loss of power, by one disk sync per commit;
+   * `process` the death of the process.
+   */
+  readonly durability?: 'power' | 'process' | undefined;
+  /** How long a call waits while another process holds the lock, ms; default 10,000. The event loop goes on meanwhile. */
+  readonly busyTimeoutMs?: number | undefined;
+  /** For tests. All stores of one file must then share it, because leases are measured by it. */
+  readonly clock?: Clock | undefined;
+}
+
+/** Appends, owns, and keeps outcomes. */
+export interface SqliteStore extends AppendingStore, OwningStore, OutcomeStore {
+  /** Waits for the writes that were asked for, and closes the file. Every later call is refused. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Records in one SQLite file, for all processes of one machine. It is opened at the first use, so that an error of
+ * opening it (StoreUnavailableError, or CheckpointTooNewError for a newer layout) comes from the call that needed it.
+ *
+ * Writes that are asked for in one turn of the event loop share a commit. Do not put the file on a network file system.
+ *
+ * @example const store = sqliteStore({ path: 'runs.db' })
+ */
+export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
+  const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
+  const path = options.path === ':memory:' ? options.path : resolve(options.path);
+  const database = new Database({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now() });
+  const queue = new WriteQueue(database, { path, busyTimeoutMs });
+  const close = async () => {
+    await queue.idle();
+    database.close();
+  };
+  // Own functions rather than methods: hosts and tests wrap a store by spreading it.
+  return {
+    ...recordWrites(queue),
+    ...ownership(queue),
+    ...reading(new Reader(database, queue, { path, busyTimeoutMs })),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function recordWrites(queue: WriteQueue): Pick<SqliteStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
+  return {
+    save: async (record, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      const encoded = encodeRecord(record);
+      await queue.add((tables) => writes.saveRecord(tables, encoded, claim), signal);
+      record.messages.forEach(dropEncoding);
+    },
+    append: async (delta, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      const encoded = encodeDelta(delta);
+      await queue.add((tables) => writes.appendDelta(tables, encoded, claim), signal);
+      delta.messages.forEach(dropEncoding);
+    },
+    delete: async (runId, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      checkRunId(runId);
+      await queue.add((tables) => writes.deleteRun(tables, runId, claim), signal);
+    },
+    keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      const kept = { runId: checkRunId(runId), text: encodeOutcome(outcome), untilMs };
+      await queue.add((tables) => writes.keepOutcome(tables, kept, claim), signal);
+    },
+  };
+}
+
+function ownership(queue: WriteQueue): Pick<SqliteStore, 'claim' | 'renew' | 'release'> {
+  return {
+    claim: async (runId, owner, ttlMs) => {
+      const wish = { runId: checkRunId(runId), owner, ttlMs };
+      return queue.add((tables) => writes.claimRun(tables, wish));
+    },
+    renew: async (claim, ttlMs) => queue.add((tables) => writes.renewClaim(tables, claim, ttlMs)),
+    release: async (claim) => queue.add((tables) => writes.releaseClaim(tables, claim)),
+  };
+}
+
+function reading(reader: Reader): Pick<SqliteStore, 'load' | 'listInterrupted' | 'outcome'> {
+  return {
+    load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
+    listInterrupted: async (options = {}) => reader.list(options),
+    outcome: async (runId) => reader.outcome(checkRunId(runId)),
+  };
+}

@@ -5,7 +5,6 @@ import type { CheckpointOutcome } from '../src/run/finalize.ts';
 import type { JsonValue } from '../src/run/json.ts';
 import { toolLoopOf } from '../src/run/limits.ts';
 import type { Message } from '../src/run/message.ts';
-import type { OpenCall } from '../src/run/open-step.ts';
 import type { PhaseOutput } from '../src/run/phase.ts';
 import { askForRepair, beginPhase, closePhase, currentPhase } from '../src/run/pipeline.ts';
 import {
@@ -34,7 +33,7 @@ import type {
 } from './context.ts';
 import { guards } from './guards.ts';
 import { queueSteering } from './steering.ts';
-import { callToolOf, startTools } from './tool-calls.ts';
+import { callToolOf, phaseOf, startTools, type ToolCallInput } from './tool-calls.ts';
 
 function notProvided(): never {
   throw new Error('this actor is provided by the executor: use executor.logic(agent), or machine.provide({ actors })');
@@ -69,7 +68,7 @@ export const pieces = setup({
   actors: {
     resolve: fromPromise<Resolution, { progress: Progress }>(notProvided),
     'call-model': fromPromise<ModelAnswer, ModelCallInput>(notProvided),
-    'call-tool': fromPromise<ToolAnswer, { call: OpenCall; progress: Progress }>(notProvided),
+    'call-tool': fromPromise<ToolAnswer, ToolCallInput>(notProvided),
     'check-output': fromPromise<OutputCheck, { progress: Progress }>(notProvided),
     'ask-critic': fromPromise<void>(notProvided),
     settle: fromPromise<RunOutput, SettleInput>(notProvided),
@@ -215,7 +214,7 @@ export const pieces = setup({
         transcript: progress.transcript,
         iteration: progress.iteration,
         completedPhases: progress.completedPhases,
-        ...(progress.openPhase ? { phase: progress.openPhase.index } : {}),
+        ...phaseOf(progress.openPhase),
       }),
     }),
     stopModelCall: stopChild(({ context }) => modelCallId(context.progress.iteration)),

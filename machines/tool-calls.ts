@@ -38,5 +38,18 @@ export function startTools(context: RunContext, progress: Progress, enqueue: Enq
 /** Actor ids are ours (`tool.<step>.<position>`): what a model calls its calls is not to be trusted with a name. */
 export function callToolOf(call: OpenCall, progress: Progress) {
   const position = progress.openStep?.calls.findIndex((candidate) => candidate.callId === call.callId) ?? 0;
-  return { id: `tool.${progress.iteration + 1}.${position}`, input: { call, progress } };
+  const { iteration, transcript, meta, inputs, openPhase } = progress;
+  const input: ToolCallInput = { call, iteration, transcript, meta, inputs, ...phaseOf(openPhase) };
+  return { id: `tool.${iteration + 1}.${position}`, input };
+}
+
+/** A call of a tool, and what it may know of its run. */
+export interface ToolCallInput extends Pick<Progress, 'iteration' | 'transcript' | 'meta' | 'inputs'> {
+  readonly call: OpenCall;
+  /** Of a pipeline: which phase calls. */
+  readonly phase?: number;
+}
+
+export function phaseOf(openPhase: Progress['openPhase']): { readonly phase?: number } {
+  return openPhase ? { phase: openPhase.index } : {};
 }

@@ -5,6 +5,7 @@ import { toErrorData } from '../run/error-data.ts';
 import type { PhaseOutput } from '../run/phase.ts';
 import { fillTemplate } from '../run/template.ts';
 import { restrict, type Toolbox } from '../tool/toolbox.ts';
+import { CompactedView } from './compacted-view.ts';
 import type { Config } from './config.ts';
 
 /** What one loop of a run works with: a single loop has one stage, a pipeline one for each phase. */
@@ -12,6 +13,10 @@ export interface Stage {
   readonly tier: string;
   readonly model: Model;
   readonly toolbox: Toolbox;
+  /** What the model sees of a conversation that outgrows its window; absent without a compactor. */
+  readonly view?: CompactedView;
+  /** What the provider counted for the last request. */
+  lastInputTokens?: number;
   /** The system prompt. @param completed what the phases before it left */
   system(completed: readonly PhaseOutput[]): string;
 }
@@ -35,13 +40,15 @@ export function stagesFor(run: StagedRun, toolbox: Toolbox): readonly Stage[] {
   const tier = agent.modelTier ?? defaults.modelTier;
   const model = modelFor(models, tier);
   const headed = (text: string) => (systemHeader === '' ? text : `${systemHeader}\n\n${text}`);
-  if (!agent.phases?.length) return [{ tier, model, toolbox, system: () => headed(agent.instructions) }];
+  if (!agent.phases?.length)
+    return [{ tier, model, toolbox, ...viewOf(config), system: () => headed(agent.instructions) }];
   return agent.phases.map((phase): Stage => {
     const served = servedBy(run, phase, { tier, model });
     const isWhole = !phase.bare && phase.tools === undefined;
     let system: string | undefined;
     return {
       ...served,
+      ...viewOf(config),
       toolbox: isWhole ? toolbox : restrict(toolbox, phase.bare ? [] : (phase.tools ?? [])),
       system: (completed) => {
         system ??= headed(instructionsOf(run, phase, completed));
@@ -49,6 +56,11 @@ export function stagesFor(run: StagedRun, toolbox: Toolbox): readonly Stage[] {
       },
     };
   });
+}
+
+function viewOf({ compactor, contextTokens, defaults, clock, warn }: Config): { view?: CompactedView } {
+  if (!compactor) return {};
+  return { view: new CompactedView({ compactor, contextTokens, portMs: defaults.portMs, clock, warn }) };
 }
 
 function servedBy(

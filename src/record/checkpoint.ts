@@ -61,8 +61,8 @@ export function toCheckpoint(run: Progress, now: number, revision = 0): RunCheck
     ...variablePart(progress),
     updatedAt: now,
     revision,
-    ...(Object.keys(progress.inputs).length > 0 ? { inputs: progress.inputs } : {}),
-    ...(progress.images.length > 0 ? { images: progress.images } : {}),
+    ...(Object.keys(progress.inputs.value).length > 0 ? { inputs: progress.inputs.value } : {}),
+    ...(progress.images.value.length > 0 ? { images: progress.images.value } : {}),
   };
 }
 

@@ -31,8 +31,8 @@ export function stateOf(
     elapsedMs: Math.round(now.elapsedMs),
     seq: now.seq,
     ...(now.critic ? { critic: now.critic } : {}),
-    ...(Object.keys(progress.inputs).length > 0 ? { inputs: progress.inputs } : {}),
-    ...(progress.images.length > 0 ? { images: progress.images } : {}),
+    ...(Object.keys(progress.inputs.value).length > 0 ? { inputs: progress.inputs.value } : {}),
+    ...(progress.images.value.length > 0 ? { images: progress.images.value } : {}),
     get messages() {
       return progress.transcript.slice();
     },

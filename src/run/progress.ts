@@ -1,3 +1,4 @@
+import { Hidden } from './hidden.ts';
 import type { JsonObject } from './json.ts';
 import { countStep, type GuardCounters, noCounters } from './limits.ts';
 import { enterMessage, type Message, type ToolCallPart, type ToolOutput, toolCallsOf } from './message.ts';
@@ -36,8 +37,9 @@ export interface Parked {
  */
 export interface Progress {
   readonly meta: RunCheckpointMeta;
-  readonly inputs: JsonObject;
-  readonly images: readonly ImagePart[];
+  /** What the host gave the run for its tools. Neither these nor the images are in what an inspector sees. */
+  readonly inputs: Hidden<JsonObject>;
+  readonly images: Hidden<readonly ImagePart[]>;
   readonly transcript: Transcript;
   /** Completed model turns over the whole life of the run. */
   readonly iteration: number;
@@ -72,11 +74,11 @@ export function beginProgress(
   definition: Definition,
   extra: { inputs?: JsonObject; images?: readonly ImagePart[] } = {},
 ): Progress {
-  const images = extra.images ?? [];
+  const images = new Hidden(extra.images ?? []);
   return {
     meta,
     definition,
-    inputs: extra.inputs ?? {},
+    inputs: new Hidden(extra.inputs ?? {}),
     images,
     transcript: Transcript.of([openingOf({ meta, images })]),
     iteration: 0,
@@ -93,7 +95,7 @@ export function beginProgress(
 
 /** The opening turn of a conversation: the prompt and the images. */
 export function openingOf({ meta, images }: Pick<Progress, 'meta' | 'images'>): Message {
-  return enterMessage({ role: 'user', content: [{ type: 'text', text: meta.prompt }, ...images] });
+  return enterMessage({ role: 'user', content: [{ type: 'text', text: meta.prompt }, ...images.value] });
 }
 
 /** What a run must know of its tools to keep its ledger: plain data, by tool name. */

@@ -1,4 +1,5 @@
 import { TranscriptInvalidError } from './errors.ts';
+import { Hidden } from './hidden.ts';
 import { isObject, type JsonObject } from './json.ts';
 import { type GuardCounters, noCounters } from './limits.ts';
 import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from './message.ts';
@@ -50,8 +51,8 @@ export function resumeProgress(fresh: Progress, resume: ResumeState, tools: Tool
   return {
     ...fresh,
     transcript: history.length === 0 && !openStep ? fresh.transcript : Transcript.of(settled),
-    inputs: resume.inputs ?? fresh.inputs,
-    images: resume.images ?? fresh.images,
+    inputs: resume.inputs ? new Hidden(resume.inputs) : fresh.inputs,
+    images: resume.images ? new Hidden(resume.images) : fresh.images,
     iteration: resume.iteration ?? 0,
     completedPhases: resume.completedPhases ?? [],
     usage: resume.usage ?? noUsage,

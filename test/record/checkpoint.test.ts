@@ -121,8 +121,8 @@ describe('any run, as a record', () => {
         const { messages, inputs, images, ...rest } = record;
         expect(headOf(record)).toEqual(rest);
         expect(messages.length).toBe(progress.transcript.length);
-        expect(inputs ?? {}).toEqual(progress.inputs);
-        expect(images ?? []).toEqual(progress.images);
+        expect(inputs ?? {}).toEqual(progress.inputs.value);
+        expect(images ?? []).toEqual(progress.images.value);
       }),
       { numRuns: 100 },
     );
@@ -155,8 +155,7 @@ test('a resume state has neither version, meta, time nor revision, and the messa
     openPhase: { index: 0, hash: 'h', iteration: 1 },
   };
   const state = toResumeState(record);
-  for (const key of ['version', 'meta', 'updatedAt', 'revision', 'messages'])
-    expect(state).not.toHaveProperty(key);
+  for (const key of ['version', 'meta', 'updatedAt', 'revision', 'messages']) expect(state).not.toHaveProperty(key);
   expect(state.history).toEqual(record.messages);
   expect(state.openPhase).toEqual(record.openPhase);
 });

@@ -5,6 +5,7 @@ import { callModel, type ModelRequest } from '../../model/call.ts';
 import { type Retry, withRetries } from '../../model/retry.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { ModelError } from '../../run/errors.ts';
+import type { Message } from '../../run/message.ts';
 import type { ModelReply } from '../../run/reply.ts';
 import { addUsage, noUsage, type Usage } from '../../run/usage.ts';
 import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
@@ -48,6 +49,7 @@ class Turn {
     this.#scope.publish({ type: 'step.started', step });
     try {
       const reply = await this.#ask(step);
+      this.#stage.lastInputTokens = reply.usage.inputTokens;
       const usage = addUsage(reply.usage, this.#lost);
       const spend = await spending.commit(usage);
       return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
@@ -76,6 +78,13 @@ class Turn {
     });
   }
 
+  /** What is stored stays whole; what the model sees of it may be shorter. */
+  async #history(): Promise<readonly Message[]> {
+    const { view, tier, model, lastInputTokens } = this.#stage;
+    const messages = this.#input.transcript.slice();
+    return view ? view.messagesFor(messages, { tier, model, signal: this.#scope.signal, lastInputTokens }) : messages;
+  }
+
   async #request(step: number): Promise<ModelRequest> {
     const { signal, agent, kernel } = this.#scope;
     const { clock, defaults } = kernel.config;
@@ -84,7 +93,7 @@ class Turn {
     const schema = isLast ? agent.outputSchema?.jsonSchema : undefined;
     return {
       system: this.#stage.system(completedPhases),
-      messages: transcript.slice(),
+      messages: await this.#history(),
       hasUrls: transcript.hasUrls,
       tools: this.#stage.toolbox.definitions,
       ...(schema ? { outputSchema: schema } : {}),

@@ -1,24 +1,23 @@
 import { fromPromise } from 'xstate';
 import type { ToolAnswer } from '../../../machines/context.ts';
+import type { ToolCallInput } from '../../../machines/tool-calls.ts';
 import { toErrorData } from '../../run/error-data.ts';
-import type { OpenCall } from '../../run/open-step.ts';
-import type { Progress } from '../../run/progress.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run.ts';
 import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
 
 /** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
 export function callToolActor(kernel: Kernel) {
-  return fromPromise<ToolAnswer, { call: OpenCall; progress: Progress }>(async ({ input, self }) => {
+  return fromPromise<ToolAnswer, ToolCallInput>(async ({ input, self }) => {
     const { callId, name, attempt, input: args } = input.call;
     try {
       const scope = scopeOf(kernel, self);
-      const toolbox = scope.stages[input.progress.openPhase?.index ?? 0]?.toolbox;
+      const toolbox = scope.stages[input.phase ?? 0]?.toolbox;
       // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
       while (input.call.effect !== 'read' && !kernel.leases.isFresh(scope)) {
         if (scope.signal.aborted || !(await kernel.leases.confirm(scope))) return notBegun(callId);
       }
-      scope.publish({ type: 'tool.started', step: input.progress.iteration + 1, callId, name, input: args, attempt });
-      const environment = environmentOf(scope, input.progress);
+      scope.publish({ type: 'tool.started', step: input.iteration + 1, callId, name, input: args, attempt });
+      const environment = environmentOf(scope, input);
       const result = await runTool(toolbox?.tools.get(name), input.call, {
         ...environment,
         onProgress: (progress) => scope.publish({ type: 'tool.progress', callId, name, progress }),
@@ -38,13 +37,13 @@ function notBegun(callId: string): ToolAnswer {
 }
 
 /** What the run lends a call. The tallies are live: they are read when the tool reads them. */
-function environmentOf(scope: RunScope, { meta, inputs, transcript }: Progress): ToolEnvironment {
+function environmentOf(scope: RunScope, { meta, inputs, transcript }: ToolCallInput): ToolEnvironment {
   const { callerId, channelId, guildId, parentRunId, prompt } = meta;
   const { clock, defaults } = scope.kernel.config;
   return {
     context: {
       runId: scope.runId,
-      invocation: { callerId, channelId, guildId, parentRunId, prompt, inputs },
+      invocation: { callerId, channelId, guildId, parentRunId, prompt, inputs: inputs.value },
       get runState() {
         const { iteration, usage, transcript: messages } = scope.actor.getSnapshot().context.progress;
         return { iteration, usage, messages: messages.length };

@@ -11,13 +11,15 @@ const importTable: rules.ImportTable = {
   'src/files': [],
   'src/store/port': ['src/run', 'src/record'],
   'src/store': ['src/run', 'src/record', 'src/files'],
+  'src/store/sqlite': ['src/store/sqlite-store', 'src/budget/sqlite'],
+  'src/sqlite': ['src/run', 'src/store/sqlite-errors'],
   'src/model': ['src/run'],
   'src/tool': ['src/run'],
   'src/agent': ['src/run', 'src/tool'],
   'src/budget/port': ['src/run'],
-  'src/budget': ['src/run'],
+  'src/budget': ['src/run', 'src/sqlite'],
   'src/audit/port': ['src/run', 'src/budget/port'],
-  'src/audit': ['src/run', 'src/budget/port'],
+  'src/audit': ['src/run', 'src/budget/port', 'src/sqlite'],
   'src/critic/port': ['src/run'],
   'src/critic': ['src/run', 'src/model', 'machines/critic'],
   'src/compaction/port': ['src/run', 'src/model/port'],
@@ -44,7 +46,15 @@ const importTable: rules.ImportTable = {
   ],
   'src/testing': ['src/run', 'src/record', 'src/store', 'src/model', 'src/tool', 'src/agent', 'src/executor'],
   'src/cli': ['src/index', 'src/store/sqlite*', 'src/run'],
-  'src/index': ['src', '!src/testing', '!src/cli', '!src/store/sqlite*'],
+  'src/index': [
+    'src',
+    '!src/testing',
+    '!src/cli',
+    '!src/sqlite',
+    '!src/store/sqlite*',
+    '!src/budget/sqlite*',
+    '!src/audit/sqlite*',
+  ],
 };
 
 /** Which area may import which package. What is not listed may not be imported at all. */
@@ -55,7 +65,8 @@ const packageTable: rules.PackageTable = {
   '@ai-sdk/provider': { from: ['src'], typeOnly: true },
   '@cfworker/json-schema': { from: ['src/tool'] },
   'node:*': { from: ['src'] },
-  'node:sqlite': { from: ['src/store/sqlite*', 'src/budget/sqlite*', 'src/audit/sqlite*'] },
+  'node:sqlite': { from: ['src/store/sqlite*', 'src/sqlite', 'src/budget/sqlite*', 'src/audit/sqlite*'] },
+  '@pydantic/genai-prices': { from: ['src/budget/genai-prices'] },
 };
 
 /** Functions that may take four parameters, because the contract names them all. */
@@ -118,6 +129,8 @@ describe('the tables', () => {
     ['src/executor/a.ts', '../compaction/compactor.ts', '../compaction/port.ts'],
     ['src/executor/a.ts', '../palette/palette.ts', '../palette/port.ts'],
     ['src/budget/a.ts', '../executor/x.ts', '../run/x.ts'],
+    ['src/sqlite/a.ts', '../store/sqlite.ts', '../store/sqlite-errors.ts'],
+    ['src/store/sqlite-store.ts', '../budget/sqlite.ts', './sqlite-errors.ts'],
     ['src/audit/a.ts', '../executor/x.ts', '../budget/port.ts'],
     ['src/critic/a.ts', '../executor/x.ts', '../../machines/critic.ts'],
     ['src/compaction/a.ts', '../executor/x.ts', '../model/x.ts'],

@@ -6,11 +6,12 @@ const fromRoot = (path: string) => fileURLToPath(new URL(`../${path}`, import.me
 export default defineConfig({
   root: fromRoot(''),
   resolve: {
-    // Tests run against the sources. The same four doors stand in test/tsconfig.json and in package.json's exports.
+    // Tests run against the sources. The same doors stand in test/tsconfig.json and in package.json's exports.
     alias: [
       { find: /^pawl$/, replacement: fromRoot('src/index.ts') },
       { find: /^pawl\/testing$/, replacement: fromRoot('src/testing/index.ts') },
       { find: /^pawl\/machines$/, replacement: fromRoot('machines/index.ts') },
+      { find: /^pawl\/prices$/, replacement: fromRoot('src/budget/genai-prices.ts') },
       { find: /^pawl\/stores\/sqlite$/, replacement: fromRoot('src/store/sqlite.ts') },
     ],
   },

@@ -6,6 +6,7 @@ import { parseSync } from 'rolldown/utils';
 const doors = [
   ['pawl', 'src/index.ts'],
   ['pawl/stores/sqlite', 'src/store/sqlite.ts'],
+  ['pawl/prices', 'src/budget/genai-prices.ts'],
   ['pawl/machines', 'machines/index.ts'],
   ['pawl/testing', 'src/testing/index.ts'],
 ] as const;

@@ -1,0 +1,61 @@
+import type { Spend } from './port.ts';
+
+/** What a budget limits. */
+export const kinds = ['tokens', 'usd', 'seconds'] as const;
+export type Kind = (typeof kinds)[number];
+
+/**
+ * What budgets add up: tokens, billionths of a US dollar, millionths of a second. They are whole numbers, so that what is
+ * added and later taken away again leaves exactly nothing.
+ */
+export type Amounts = { readonly [K in Kind]: number };
+
+const unitsPerOne: Amounts = { tokens: 1, usd: 1e9, seconds: 1e6 };
+
+/** No single call costs more, and sums of such stay far from where numbers lose their digits, or become infinite. */
+const MAX_UNITS = 1e14;
+
+export const nothing: Amounts = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
+
+export function add(a: Amounts, b: Amounts): Amounts {
+  return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd, seconds: a.seconds + b.seconds };
+}
+
+export function subtract(a: Amounts, b: Amounts): Amounts {
+  return { tokens: a.tokens - b.tokens, usd: a.usd - b.usd, seconds: a.seconds - b.seconds };
+}
+
+/** What `a` has and `b` lacks; never negative. */
+export function beyond(a: Amounts, b: Amounts): Amounts {
+  const { tokens, usd, seconds } = subtract(a, b);
+  return { tokens: Math.max(0, tokens), usd: Math.max(0, usd), seconds: Math.max(0, seconds) };
+}
+
+export function isNothing({ tokens, usd, seconds }: Amounts): boolean {
+  return tokens === 0 && usd === 0 && seconds === 0;
+}
+
+/** @param spend finite and not negative */
+export function amountsOf(spend: Spend): Amounts {
+  const units = (kind: Kind) => Math.min(MAX_UNITS, Math.round(spend[kind] * unitsPerOne[kind]));
+  return { tokens: units('tokens'), usd: units('usd'), seconds: units('seconds') };
+}
+
+/** A limit in the units that are added up. One that is not 0 does not become 0. */
+export function limitOf(kind: Kind, limit: number): number {
+  return limit === 0 ? 0 : Math.max(1, Math.round(limit * unitsPerOne[kind]));
+}
+
+export function toSpend({ tokens, usd, seconds }: Amounts): Spend {
+  return { tokens, usd: usd / unitsPerOne.usd, seconds: seconds / unitsPerOne.seconds };
+}
+
+/** One of them as people read it: '1,200 tokens', '$0.25', '90 s'. */
+export function described(kind: Kind, units: number): string {
+  const amount = units / unitsPerOne[kind];
+  if (kind === 'tokens') return `${grouped.format(amount)} tokens`;
+  return kind === 'usd' ? `$${precise.format(amount)}` : `${grouped.format(amount)} s`;
+}
+
+const grouped = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 });
+const precise = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 });

@@ -1,0 +1,33 @@
+import { randomUUID } from 'node:crypto';
+import type { Ledger } from './ledger.ts';
+import type { BudgetStore, Terms } from './store.ts';
+
+/** Where ledgers are kept. */
+export interface Books {
+  /** Opens the ledger of a caller and does some work on it: all of it is kept, or nothing. Nobody works on it meanwhile. */
+  with<T>(callerId: string, terms: Terms, work: (ledger: Ledger) => T): Promise<T>;
+}
+
+/** What a budget asks of its store, done on ledgers. */
+export function storeOf(books: Books): BudgetStore {
+  return {
+    standing: (callerId, terms) => books.with(callerId, terms, (ledger) => ledger.standing()),
+    leaving: (callerId, terms) => books.with(callerId, terms, (ledger) => ledger.leaving()),
+    reserve: ({ callerId, key }, { estimate, isAllowed }, terms) =>
+      books.with(callerId, terms, (ledger) => {
+        const standing = ledger.standing(key);
+        if (!isAllowed(standing)) return standing;
+        ledger.open(key, estimate);
+        return undefined;
+      }),
+    commit: (call, amountsFor, terms) =>
+      books.with(call.callerId, terms, (ledger) => {
+        const amounts = amountsFor(ledger.close(call.key));
+        ledger.count(call, amounts);
+        return amounts;
+      }),
+    refund: ({ callerId, key }, terms) => books.with(callerId, terms, (ledger) => void ledger.close(key)),
+    restore: ({ callerId, runId, spent }, terms) =>
+      books.with(callerId, terms, (ledger) => ledger.restore(runId, spent, `restored ${randomUUID()}`)),
+  };
+}

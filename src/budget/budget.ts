@@ -1,0 +1,169 @@
+import { type Clock, systemClock } from '../run/clock.ts';
+import { BudgetExceededError } from '../run/errors.ts';
+import { type Amounts, amountsOf, toSpend } from './amounts.ts';
+import { checkAmount, checkedSpend, checkedUse, checkText } from './check-use.ts';
+import { Estimator, type Expected } from './estimate.ts';
+import { type Limits, limitsOf, messageOf, type Refusal, refusalOf } from './limits.ts';
+import { memoryBudget } from './memory.ts';
+import type { Budget, CallEstimate, CallUse, Reservation, Spend } from './port.ts';
+import { type PriceOf, type Prices, priceOfCalls } from './prices.ts';
+import type { BudgetStore, Call, Standing, Terms } from './store.ts';
+
+export interface BudgetOptions {
+  /** Most tokens (input and output) that a caller may use within the window. */
+  readonly tokens?: number | undefined;
+  /** Most US dollars; needs `prices`. */
+  readonly usd?: number | undefined;
+  /** Longest time that the model calls of a caller may take, added up. */
+  readonly seconds?: number | undefined;
+  /** How far back spending counts, ms; default 7 days. */
+  readonly windowMs?: number | undefined;
+  /** What models cost. Without it, and without a limit in USD, every call counts 0 USD. */
+  readonly prices?: Prices | undefined;
+  /**
+   * What a call is likely to take besides its input. It is held while the call is under way, so that many calls at once
+   * cannot go far over a limit. Default: 1,000 output tokens and 10 seconds, but of each limit at most a twentieth.
+   */
+  readonly expected?: Expected | undefined;
+  /** What a call under way holds is free again after this time, ms, when its process died; default 15 minutes. */
+  readonly reservationMs?: number | undefined;
+  /** Where the books are kept; default: in this process. `sqliteBudget({ path })` is shared, and outlives it. */
+  readonly store?: BudgetStore | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+/** How a caller stands. */
+export interface BudgetStanding {
+  /** Within the window. */
+  readonly spent: Spend;
+  /** Held by calls that are under way. */
+  readonly reserved: Spend;
+}
+
+/** A budget that can be asked how a caller stands. */
+export interface RollingBudget extends Required<Budget> {
+  standing(callerId: string): Promise<BudgetStanding>;
+}
+
+const WEEK_MS = 7 * 86_400_000;
+const RESERVATION_MS = 15 * 60_000;
+
+/**
+ * Limits what each caller may spend within a rolling window, in tokens, US dollars and seconds of model time. Runs without
+ * a `callerId` share one budget.
+ *
+ * `check` refuses a caller whose window is used up. `reserve` refuses a call that would go over a limit, by the size of its
+ * input and what is `expected` of it, with what other calls under way hold; a call that turns out larger than that counts
+ * as what it was. `commit` counts a call once, whatever crashed between: by its key it takes the place of an earlier count.
+ *
+ * A use that is not finite, or negative, is refused with a TypeError, and the call counts as what it had reserved. With a
+ * limit in USD a model without a price is refused by `reserve`: such a limit could not be kept.
+ *
+ * @throws {TypeError} without any limit, for limits that are negative, infinite or NaN, and for `usd` without `prices`
+ * @example createExecutor({ models, ports: { budget: createBudget({ tokens: 1_000_000, seconds: 3_600 }) } })
+ */
+export function createBudget(options: BudgetOptions): RollingBudget {
+  const budget = new StoreBudget(options);
+  // Own functions rather than methods: hosts wrap a budget by spreading it.
+  return {
+    check: async (callerId) => budget.check(callerId),
+    reserve: async (callerId, estimate) => budget.reserve(callerId, estimate),
+    commit: async (reservation, used) => budget.commit(reservation, used),
+    refund: async (reservation) => budget.refund(reservation),
+    restore: async (callerId, run) => budget.restore(callerId, run),
+    standing: async (callerId) => budget.standing(callerId),
+  };
+}
+
+class StoreBudget {
+  readonly #limits: Limits;
+  readonly #priceOf: PriceOf;
+  readonly #estimator: Estimator;
+  readonly #store: BudgetStore;
+  readonly #terms: Terms;
+
+  constructor(options: BudgetOptions) {
+    const { windowMs = WEEK_MS, reservationMs = RESERVATION_MS, clock = systemClock } = options;
+    this.#limits = limitsOf(options);
+    if (options.usd !== undefined && options.prices === undefined) {
+      throw new TypeError('createBudget: a limit in usd needs prices; give a table, or a function');
+    }
+    checkAmount('createBudget: windowMs', windowMs);
+    checkAmount('createBudget: reservationMs', reservationMs);
+    this.#terms = { windowMs, reservationMs, clock };
+    this.#priceOf = priceOfCalls(options.prices);
+    this.#estimator = new Estimator(this.#limits, this.#priceOf, options.expected);
+    this.#store = options.store ?? memoryBudget();
+  }
+
+  async check(callerId: string): Promise<void> {
+    const standing = await this.#store.standing(checkText('callerId', callerId), this.#terms);
+    const refusal = refusalOf(this.#limits, standing);
+    if (refusal) throw await this.#refused(callerId, refusal);
+  }
+
+  async reserve(callerId: string, wish: CallEstimate): Promise<Reservation> {
+    const { key, runId, modelTier, model } = wish;
+    const call = { callerId: checkText('callerId', callerId), key: checkText('estimate.key', key), runId };
+    const estimate = this.#estimator.estimate(wish);
+    const isAllowed = (standing: Standing) => refusalOf(this.#limits, standing, estimate) === undefined;
+    const standing = await this.#store.reserve(call, { estimate, isAllowed }, this.#terms);
+    const refusal = standing && refusalOf(this.#limits, standing, estimate);
+    if (refusal) throw await this.#refused(callerId, refusal);
+    return { key, callerId, modelTier, model };
+  }
+
+  async commit(reservation: Reservation, used: CallUse): Promise<Spend> {
+    const call = callOf(reservation);
+    const use = attempt(() => checkedUse(used));
+    const amountsFor = (reserved: Amounts) =>
+      'value' in use ? this.#amountsOf(reservation, use.value, reserved) : reserved;
+    const counted = await this.#store.commit(call, amountsFor, this.#terms);
+    if ('error' in use) throw use.error;
+    return toSpend(counted);
+  }
+
+  async refund(reservation: Reservation): Promise<void> {
+    await this.#store.refund(callOf(reservation), this.#terms);
+  }
+
+  async restore(callerId: string, run: { readonly runId: string; readonly spend: Spend }): Promise<void> {
+    const spent = amountsOf(checkedSpend(run.spend));
+    const runId = checkText('runId', run.runId);
+    await this.#store.restore({ callerId: checkText('callerId', callerId), runId, spent }, this.#terms);
+  }
+
+  async standing(callerId: string): Promise<BudgetStanding> {
+    const { spent, reserved } = await this.#store.standing(checkText('callerId', callerId), this.#terms);
+    return { spent: toSpend(spent), reserved: toSpend(reserved) };
+  }
+
+  /** A price that is not known any more counts as what was reserved for it. */
+  #amountsOf({ model, modelTier }: Reservation, { usage, seconds }: CallUse, reserved: Amounts): Amounts {
+    const price = attempt(() => this.#priceOf({ model, modelTier, usage }));
+    const usd = 'value' in price ? price.value : undefined;
+    const amounts = amountsOf({ tokens: usage.inputTokens + usage.outputTokens, usd: usd ?? 0, seconds });
+    return usd === undefined ? { ...amounts, usd: reserved.usd } : amounts;
+  }
+
+  async #refused(callerId: string, refusal: Refusal): Promise<BudgetExceededError> {
+    const leaving = await this.#store.leaving(callerId, this.#terms);
+    const { windowMs, clock } = this.#terms;
+    return new BudgetExceededError(messageOf(refusal, { callerId, windowMs, now: clock.now(), leaving }));
+  }
+}
+
+/** A reservation may come from a record, or from a process that is gone: what is needed of it stands in it. */
+function callOf({ callerId, key }: Reservation): Call {
+  checkText('reservation.key', key);
+  const runId = key.includes(':') ? key.slice(0, key.lastIndexOf(':')) : key;
+  return { callerId: checkText('reservation.callerId', callerId), key, runId };
+}
+
+function attempt<T>(work: () => T): { readonly value: T } | { readonly error: unknown } {
+  try {
+    return { value: work() };
+  } catch (error) {
+    return { error };
+  }
+}

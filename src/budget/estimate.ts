@@ -1,0 +1,78 @@
+import { BudgetExceededError } from '../run/errors.ts';
+import { noUsage } from '../run/usage.ts';
+import { type Amounts, amountsOf, nothing, toSpend } from './amounts.ts';
+import { checkAmount } from './check-use.ts';
+import type { Limits } from './limits.ts';
+import type { CallEstimate, Spend } from './port.ts';
+import { type PriceOf, reasonOf } from './prices.ts';
+
+/** What a call is likely to take besides its input. */
+export interface Expected {
+  readonly outputTokens?: number | undefined;
+  readonly seconds?: number | undefined;
+}
+
+const usual = { outputTokens: 1_000, seconds: 10 };
+
+/** Where nobody said what to expect, a call is expected to take at most this part of a limit beyond its input. */
+const MOST = 1 / 20;
+
+/** How much calls are to hold while they are under way. */
+export class Estimator {
+  readonly #limits: Limits;
+  readonly #priceOf: PriceOf;
+  readonly #outputTokens: number;
+  readonly #seconds: number;
+  /** The most that is expected beyond the input. */
+  readonly #most: Spend;
+
+  /** @throws {TypeError} when an expectation is no number from 0 */
+  constructor(limits: Limits, priceOf: PriceOf, expected: Expected = {}) {
+    this.#limits = limits;
+    this.#priceOf = priceOf;
+    this.#outputTokens = checkAmount(
+      'createBudget: expected.outputTokens',
+      expected.outputTokens ?? usual.outputTokens,
+    );
+    this.#seconds = checkAmount('createBudget: expected.seconds', expected.seconds ?? usual.seconds);
+    const { tokens, usd, seconds } = toSpend({ ...nothing, ...limits });
+    const most = (limit: number, isSaid: boolean) => (isSaid || limit === 0 ? Number.POSITIVE_INFINITY : limit * MOST);
+    this.#most = {
+      tokens: most(tokens, expected.outputTokens !== undefined),
+      usd: most(usd, expected.outputTokens !== undefined),
+      seconds: most(seconds, expected.seconds !== undefined),
+    };
+  }
+
+  /** @throws {BudgetExceededError} when there is a limit in USD and no price */
+  estimate(call: CallEstimate): Amounts {
+    const inputTokens = checkAmount('estimate.inputTokens', call.inputTokens);
+    return amountsOf({
+      tokens: inputTokens + Math.floor(Math.min(this.#outputTokens, this.#most.tokens)),
+      usd: this.#limits.usd === undefined ? 0 : this.#usd(call),
+      seconds: Math.min(this.#seconds, this.#most.seconds),
+    });
+  }
+
+  #usd(call: CallEstimate): number {
+    const input = this.#price(call, 0);
+    const both = this.#price(call, this.#outputTokens);
+    return input + Math.min(Math.max(0, both - input), this.#most.usd);
+  }
+
+  #price({ model, modelTier, inputTokens }: CallEstimate, outputTokens: number): number {
+    const because = (reason: string, cause?: unknown) =>
+      new BudgetExceededError(
+        `the limit in USD cannot be kept for ${model}: ${reason}; give createBudget its price`,
+        cause === undefined ? {} : { cause },
+      );
+    let usd: number | undefined;
+    try {
+      usd = this.#priceOf({ model, modelTier, usage: { ...noUsage, inputTokens, outputTokens } });
+    } catch (error) {
+      throw because(reasonOf(error), error);
+    }
+    if (usd === undefined) throw because('its price is not known');
+    return usd;
+  }
+}

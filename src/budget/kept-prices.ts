@@ -1,0 +1,45 @@
+import { readProperty } from '../run/error-data.ts';
+import { UnsupportedError } from '../run/errors.ts';
+import type { PricedCall } from './prices.ts';
+
+/** What is used of the package. */
+interface GenaiPrices {
+  calcPrice(
+    usage: { readonly [kind: string]: number },
+    modelId: string,
+    options: { readonly providerId: string },
+  ): { readonly total_price: number } | null;
+}
+
+/** The prices of a package that is loaded here. @throws {UnsupportedError} when it is not installed */
+export async function pricesOf(load: () => Promise<GenaiPrices>): Promise<(call: PricedCall) => number | undefined> {
+  const { calcPrice } = await load().catch((error: unknown) => {
+    if (readProperty(error, 'code') !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new UnsupportedError(
+      'pawl/prices needs a package that is not installed: npm install @pydantic/genai-prices',
+      {
+        cause: error,
+      },
+    );
+  });
+  return ({ model, usage }) => {
+    const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage;
+    const counts = {
+      // It refuses a cache that is larger than the input; some providers report their input without the cache.
+      input_tokens: Math.max(inputTokens, cacheReadTokens + cacheWriteTokens),
+      output_tokens: outputTokens,
+      cache_read_tokens: cacheReadTokens,
+      cache_write_tokens: cacheWriteTokens,
+    };
+    const slash = model.indexOf('/');
+    if (slash === -1) return undefined;
+    const [provider, modelId] = [model.slice(0, slash), model.slice(slash + 1)];
+    // Some providers are only known by their name alone: `azure` of `azure.chat`.
+    const names = [provider, provider.split('.', 1).join()];
+    for (const providerId of names) {
+      const price = calcPrice(counts, modelId, { providerId });
+      if (price) return price.total_price;
+    }
+    return undefined;
+  };
+}

@@ -1,0 +1,103 @@
+import { type Amounts, add, described, type Kind, kinds, limitOf, nothing, subtract } from './amounts.ts';
+import type { Leaving, Standing } from './store.ts';
+
+/** Limits in the units that are added up; what is absent is not limited. */
+export type Limits = { readonly [K in Kind]?: number };
+
+/** @throws {TypeError} when one is no number from 0, or there is none at all */
+export function limitsOf(given: { readonly [K in Kind]?: number | undefined }): Limits {
+  const limits: { [K in Kind]?: number } = {};
+  for (const kind of kinds) {
+    const limit = given[kind];
+    if (limit === undefined) continue;
+    if (typeof limit !== 'number' || !Number.isFinite(limit) || limit < 0) {
+      throw new TypeError(`createBudget: ${kind} must be a number from 0, not ${shown(limit)}`);
+    }
+    limits[kind] = limitOf(kind, limit);
+  }
+  if (Object.keys(limits).length === 0) {
+    throw new TypeError('createBudget needs at least one limit: tokens, usd or seconds');
+  }
+  return limits;
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'number' ? String(value) : typeof value;
+}
+
+/** What a caller may not do, and why. */
+export interface Refusal {
+  readonly kind: Kind;
+  readonly limit: number;
+  readonly standing: Standing;
+  /** Of the call that was refused; undefined when the caller may make none at all. */
+  readonly estimate: Amounts | undefined;
+}
+
+/** @param estimate of a call that is to be made; undefined asks whether there is anything left */
+export function refusalOf(limits: Limits, standing: Standing, estimate?: Amounts): Refusal | undefined {
+  const used = add(standing.spent, standing.reserved);
+  for (const kind of kinds) {
+    const limit = limits[kind];
+    if (limit === undefined) continue;
+    const isUsedUp = used[kind] >= limit;
+    if (isUsedUp || used[kind] + (estimate ?? nothing)[kind] > limit) {
+      return { kind, limit, standing, estimate: isUsedUp ? undefined : estimate };
+    }
+  }
+  return undefined;
+}
+
+/** Where a refusal is told of. */
+export interface Circumstances {
+  readonly callerId: string;
+  readonly windowMs: number;
+  /** Wall clock, ms. */
+  readonly now: number;
+  readonly leaving: readonly Leaving[];
+}
+
+/** Says which limit it was, how much of it is used, and when it frees up. */
+export function messageOf(refusal: Refusal, circumstances: Circumstances): string {
+  const { kind, limit, standing, estimate } = refusal;
+  const { callerId, windowMs } = circumstances;
+  const whose = callerId === '' ? 'the budget of runs without a caller' : `the budget of caller ${quoted(callerId)}`;
+  const need = estimate ? described(kind, estimate[kind]) : '';
+  const what = estimate ? `a model call of about ${need} does not fit ${whose}` : `${whose} is used up`;
+  const reserved = standing.reserved[kind];
+  const held = reserved === 0 ? '' : ` and ${described(kind, reserved)} held by calls under way`;
+  const sum = `${described(kind, standing.spent[kind])} spent in ${time(windowMs)}${held}`;
+  return `${what}: ${sum}, the limit is ${described(kind, limit)}; ${frees(refusal, circumstances)}`;
+}
+
+function frees({ kind, limit, standing, estimate }: Refusal, { leaving, now }: Circumstances): string {
+  const need = estimate?.[kind] ?? 1;
+  if (need > limit) return 'raise the limit, or send less';
+  let { spent } = standing;
+  for (const { inMs, amounts } of leaving) {
+    spent = subtract(spent, amounts);
+    if (spent[kind] + standing.reserved[kind] + need > limit) continue;
+    return `it frees up in ${time(inMs)}${moment(now + inMs)}`;
+  }
+  return 'it frees up when calls that are under way have ended';
+}
+
+function moment(at: number): string {
+  return Math.abs(at) <= 8.64e15 ? `, at ${new Date(at).toISOString()}` : '';
+}
+
+function quoted(callerId: string): string {
+  return JSON.stringify(callerId.length > 100 ? `${callerId.slice(0, 100)}…` : callerId);
+}
+
+const units = [
+  ['days', 86_400_000],
+  ['hours', 3_600_000],
+  ['minutes', 60_000],
+] as const;
+
+/** @example time(604_800_000) // '7 days' */
+function time(ms: number): string {
+  const [name, length] = units.find(([, each]) => ms >= 2 * each) ?? ['seconds', 1_000];
+  return `${Number((ms / length).toFixed(1))} ${name}`;
+}

@@ -1,0 +1,89 @@
+import { toErrorData } from '../run/error-data.ts';
+import { isObject } from '../run/json.ts';
+import { letGo } from '../run/thenable.ts';
+import type { Usage } from '../run/usage.ts';
+
+/** What a model costs, in US dollars per million tokens. */
+export interface ModelPrice {
+  readonly inputPerMillion: number;
+  /** Reasoning tokens are output tokens: providers count them so. */
+  readonly outputPerMillion: number;
+  /** Input that the provider had in its cache; default: as other input. */
+  readonly cachedInputPerMillion?: number;
+  /** Input that the provider wrote to its cache; default: as other input. */
+  readonly cacheWritePerMillion?: number;
+}
+
+/** A call whose price is asked for. */
+export interface PricedCall {
+  /** `provider/modelId`, for example `openai.chat/gpt-5`. */
+  readonly model: string;
+  readonly modelTier: string;
+  readonly usage: Usage;
+}
+
+/**
+ * A table by `provider/modelId`, or a function that gives the price of a call in US dollars (`undefined` = not known).
+ * A provider that names its API too (`openai.chat/gpt-5`) is also found as `openai/gpt-5`.
+ * @example { 'openai/gpt-5': { inputPerMillion: 1.25, outputPerMillion: 10, cachedInputPerMillion: 0.125 } }
+ */
+export type Prices = { readonly [model: string]: ModelPrice } | ((call: PricedCall) => number | undefined);
+
+/** Gives a call's price in US dollars; undefined when it is not known. @throws {TypeError} for what is no price */
+export type PriceOf = (call: PricedCall) => number | undefined;
+
+/** @throws {TypeError} when a price in the table is none */
+export function priceOfCalls(prices: Prices | undefined): PriceOf {
+  if (prices === undefined) return () => undefined;
+  if (typeof prices === 'function') return (call) => asked(prices, call);
+  if (!isObject(prices)) throw new TypeError('prices must be a table by provider/modelId, or a function');
+  const table = new Map(Object.entries(prices).map(([model, price]) => [model, checked(model, price)]));
+  return ({ model, usage }) => {
+    const price = table.get(model) ?? table.get(withoutApi(model));
+    return price && costOf(usage, price);
+  };
+}
+
+/** `openai.chat/gpt-5` as `openai/gpt-5`. */
+export function withoutApi(model: string): string {
+  return model.replace(/^([^./]+)\.[^/]*/, '$1');
+}
+
+function costOf(usage: Usage, price: ModelPrice): number {
+  const { inputPerMillion, cachedInputPerMillion, cacheWritePerMillion, outputPerMillion } = price;
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage;
+  const plain = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens);
+  const millionths =
+    plain * inputPerMillion +
+    cacheReadTokens * (cachedInputPerMillion ?? inputPerMillion) +
+    cacheWriteTokens * (cacheWritePerMillion ?? inputPerMillion) +
+    outputTokens * outputPerMillion;
+  return millionths / 1e6;
+}
+
+function asked(prices: (call: PricedCall) => number | undefined, call: PricedCall): number | undefined {
+  const usd: unknown = prices(call);
+  if (usd === undefined || usd === null) return undefined;
+  letGo(usd);
+  if (typeof usd === 'number' && usd >= 0 && Number.isFinite(usd)) return usd;
+  const given = typeof usd === 'number' ? String(usd) : typeof usd;
+  throw new TypeError(`prices gave ${given} for ${call.model}; it must give US dollars, or undefined`);
+}
+
+const fields = ['inputPerMillion', 'outputPerMillion', 'cachedInputPerMillion', 'cacheWritePerMillion'] as const;
+
+function checked(model: string, price: unknown): ModelPrice {
+  if (!isObject(price)) throw new TypeError(`prices[${JSON.stringify(model)}] must be an object`);
+  for (const field of fields) {
+    const amount = price[field];
+    const isMissing = amount === undefined && field.startsWith('cache');
+    if (isMissing || (typeof amount === 'number' && amount >= 0 && Number.isFinite(amount))) continue;
+    throw new TypeError(`prices[${JSON.stringify(model)}].${field} must be US dollars, 0 or more`);
+  }
+  return { ...price } as unknown as ModelPrice;
+}
+
+/** The message of what a `prices` function threw. */
+export function reasonOf(error: unknown): string {
+  return toErrorData(error).message;
+}

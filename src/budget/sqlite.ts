@@ -1,0 +1,56 @@
+import { SqliteFile } from '../sqlite/file.ts';
+import { type Books, storeOf } from './books.ts';
+import { Ledger } from './ledger.ts';
+import { layout, SqliteAccount, type Statements } from './sqlite-account.ts';
+import type { BudgetStore, Terms } from './store.ts';
+
+export interface SqliteBudgetOptions {
+  /** The file; made, with its folder, at the first use. It must not be the one of a `sqliteStore`. */
+  readonly path: string;
+  /** How long a call waits while another process holds the lock, ms; default 10,000. The event loop goes on meanwhile. */
+  readonly busyTimeoutMs?: number | undefined;
+}
+
+/** The books of a budget in a file. */
+export interface SqliteBudget extends BudgetStore {
+  /** Every later call is refused. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * The `store` of a budget that all processes of one machine share, and that outlives them. Time is the machine's wall clock.
+ * What was counted survives the death of a process; a loss of power may undo what the last seconds counted, and a run that
+ * goes on from its record then counts it again, once. Do not put the file on a network file system.
+ *
+ * A file that cannot be opened, is locked for too long or is full gives StoreUnavailableError or StoreFullError.
+ *
+ * @example createBudget({ usd: 5, prices, store: sqliteBudget({ path: 'budget.db' }) })
+ */
+export function sqliteBudget({ path, busyTimeoutMs = 10_000 }: SqliteBudgetOptions): SqliteBudget {
+  const file = new SqliteFile(layout, { path, busyTimeoutMs });
+  const close = async () => file.close();
+  return { ...storeOf(new SqliteBooks(file)), close, [Symbol.asyncDispose]: close };
+}
+
+/** A run that goes on after its spending has left the window must not have it counted anew, so runs are known for longer. */
+const RUNS_WINDOWS = 12;
+
+class SqliteBooks implements Books {
+  readonly #file: SqliteFile<Statements>;
+
+  constructor(file: SqliteFile<Statements>) {
+    this.#file = file;
+  }
+
+  async with<T>(callerId: string, terms: Terms, work: (ledger: Ledger) => T): Promise<T> {
+    return this.#file.transaction('write', (statements) => {
+      const moment = { ...terms, now: terms.clock.now(), runsMs: RUNS_WINDOWS * terms.windowMs };
+      statements.forgetIdle(moment);
+      const account = new SqliteAccount(statements, callerId, moment.now);
+      const result = work(new Ledger(account, moment));
+      account.save(moment.now);
+      return result;
+    });
+  }
+}

@@ -1,0 +1,213 @@
+import { createBudget } from 'pawl';
+import { testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { call, stores, use } from './stores.ts';
+
+const exceeded = { code: 'BUDGET_EXCEEDED' };
+const exactly = { outputTokens: 0, seconds: 0 };
+
+describe.each(stores)('a budget with its books %s', (_, store) => {
+  const budgetOf = (options: Omit<Parameters<typeof createBudget>[0], 'store'>) =>
+    createBudget({ expected: exactly, ...options, store: store() });
+
+  test('supervision 4: refuses a caller whose window is used up, and no other caller', async () => {
+    const budget = budgetOf({ tokens: 100, clock: testClock() });
+    await budget.check('ada');
+    await budget.commit(await budget.reserve('ada', call('run', 1)), use(60, 40));
+    await expect(budget.check('ada')).rejects.toMatchObject(exceeded);
+    await expect(budget.reserve('ada', call('run', 2, { inputTokens: 0 }))).rejects.toMatchObject(exceeded);
+    await budget.check('grace');
+    await budget.reserve('grace', call('other', 1));
+  });
+
+  test('supervision 4: a limit of 0 lets nothing through', async () => {
+    await expect(budgetOf({ seconds: 0 }).check('')).rejects.toMatchObject(exceeded);
+  });
+
+  test('supervision 4: counts input and output tokens, seconds, and dollars by the price table', async () => {
+    const prices = { 'acme/small': { inputPerMillion: 2, outputPerMillion: 10 } };
+    const budget = budgetOf({ usd: 1, prices });
+    const spend = await budget.commit(await budget.reserve('ada', call('run', 1)), use(1_000, 500, 1.5));
+    expect(spend).toEqual({ tokens: 1_500, usd: 0.007, seconds: 1.5 });
+    expect(await budget.standing('ada')).toEqual({ spent: spend, reserved: { tokens: 0, usd: 0, seconds: 0 } });
+  });
+
+  test('supervision 4: the window rolls: what is older than it counts no more', async () => {
+    const clock = testClock(1_000_000);
+    const budget = budgetOf({ tokens: 100, windowMs: 60_000, clock });
+    await budget.commit(await budget.reserve('ada', call('run', 1)), use(60));
+    await clock.advance(30_000);
+    await budget.commit(await budget.reserve('ada', call('run', 2)), use(40));
+    await clock.advance(29_999);
+    await expect(budget.check('ada')).rejects.toMatchObject(exceeded);
+    await clock.advance(1);
+    await budget.check('ada');
+    expect((await budget.standing('ada')).spent.tokens).toBe(40);
+    await clock.advance(30_000);
+    expect((await budget.standing('ada')).spent.tokens).toBe(0);
+  });
+
+  test('supervision 4: the window is 7 days where nothing is said', async () => {
+    const clock = testClock(1_000_000);
+    const budget = budgetOf({ tokens: 100, clock });
+    await budget.commit(await budget.reserve('ada', call('run', 1)), use(100));
+    await clock.advance(7 * 86_400_000 - 1);
+    await expect(budget.check('ada')).rejects.toMatchObject(exceeded);
+    await clock.advance(1);
+    await budget.check('ada');
+  });
+
+  test('supervision 4: of a hundred calls at once, only those get through whose estimates fit together', async () => {
+    const budget = budgetOf({ tokens: 1_000 });
+    const calls = Array.from({ length: 100 }, (_, i) =>
+      budget.reserve('ada', call(`run-${i}`, 1, { inputTokens: 100 })),
+    );
+    const settled = await Promise.allSettled(calls);
+    expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(10);
+    await expect(budget.check('ada')).rejects.toMatchObject(exceeded);
+  });
+
+  test('supervision 4: many calls cannot go far over a limit of which their input says nothing', async () => {
+    const budget = createBudget({ tokens: 100, seconds: 60, store: store() });
+    const calls = Array.from({ length: 100 }, (_, i) => budget.reserve('ada', call(`run-${i}`, 1, { inputTokens: 0 })));
+    const settled = await Promise.allSettled(calls);
+    expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
+  });
+
+  test('supervision 4: a refund gives back what a call held, and leaves nothing of it', async () => {
+    const budget = budgetOf({ tokens: 100 });
+    const reservation = await budget.reserve('ada', call('run', 1, { inputTokens: 100 }));
+    await expect(budget.check('ada')).rejects.toMatchObject(exceeded);
+    await budget.refund(reservation);
+    expect(await budget.standing('ada')).toEqual({
+      spent: { tokens: 0, usd: 0, seconds: 0 },
+      reserved: { tokens: 0, usd: 0, seconds: 0 },
+    });
+  });
+
+  test('supervision 4: a turn that is made again after a crash takes the place of the first one', async () => {
+    const budget = budgetOf({ tokens: 100 });
+    await budget.commit(await budget.reserve('ada', call('run', 1)), use(60));
+    // The limit leaves no room for a second turn of this size, but this is the first one again.
+    const again = await budget.reserve('ada', call('run', 1, { inputTokens: 60 }));
+    await budget.commit(again, use(50));
+    expect((await budget.standing('ada')).spent.tokens).toBe(50);
+  });
+
+  test('supervision 4: a reservation of the same key takes the place of the earlier one', async () => {
+    const budget = budgetOf({ tokens: 100 });
+    await budget.reserve('ada', call('run', 1, { inputTokens: 80 }));
+    await budget.reserve('ada', call('run', 1, { inputTokens: 90 }));
+    expect((await budget.standing('ada')).reserved.tokens).toBe(90);
+  });
+
+  test('supervision 4: a turn that was counted and is refunded when made again stays counted', async () => {
+    const budget = budgetOf({ tokens: 100 });
+    await budget.commit(await budget.reserve('ada', call('run', 1)), use(60));
+    await budget.refund(await budget.reserve('ada', call('run', 1)));
+    expect((await budget.standing('ada')).spent.tokens).toBe(60);
+  });
+
+  test('supervision 4: reservations that are unknown, foreign or settled twice do no harm', async () => {
+    const budget = budgetOf({ tokens: 100 });
+    const reservation = await budget.reserve('ada', call('run', 1));
+    await budget.refund({ ...reservation, key: 'nobody:1' });
+    await budget.refund({ ...reservation, callerId: 'grace' });
+    await budget.commit(reservation, use(30));
+    await budget.commit(reservation, use(30));
+    await budget.refund(reservation);
+    expect(await budget.standing('ada')).toMatchObject({ spent: { tokens: 30 }, reserved: { tokens: 0 } });
+    // What was used was used, whether it had been reserved here or not.
+    await budget.commit({ ...reservation, key: 'elsewhere:1' }, use(5));
+    expect((await budget.standing('ada')).spent.tokens).toBe(35);
+  });
+
+  test('supervision 4: what a dead process had reserved is free again after 15 minutes', async () => {
+    const clock = testClock(1_000_000);
+    const budget = budgetOf({ tokens: 100, clock });
+    const reservation = await budget.reserve('ada', call('run', 1, { inputTokens: 100 }));
+    await clock.advance(899_999);
+    await expect(budget.check('ada')).rejects.toMatchObject(exceeded);
+    await clock.advance(1);
+    await budget.check('ada');
+    await budget.commit(reservation, use(70));
+    expect(await budget.standing('ada')).toMatchObject({ spent: { tokens: 70 }, reserved: { tokens: 0 } });
+  });
+
+  test.for([Number.NaN, Number.POSITIVE_INFINITY, -1, '5' as never, null as never])(
+    'supervision 4: a use of %s is refused, and the call counts as what it had reserved',
+    async (bad) => {
+      const budget = budgetOf({ tokens: 1_000, expected: { outputTokens: 20, seconds: 2 } });
+      const wrong = [use(bad), use(1, bad), use(1, 1, bad)];
+      for (const [i, used] of wrong.entries()) {
+        const reservation = await budget.reserve('ada', call('run', i));
+        await expect(budget.commit(reservation, used)).rejects.toThrow(TypeError);
+      }
+      const spent = { tokens: 90, usd: 0, seconds: 6 };
+      expect(await budget.standing('ada')).toEqual({ spent, reserved: { tokens: 0, usd: 0, seconds: 0 } });
+    },
+  );
+
+  test('supervision 4: an estimate that is no number reserves nothing', async () => {
+    const budget = budgetOf({ tokens: 100 });
+    for (const inputTokens of [Number.NaN, -1, Number.POSITIVE_INFINITY]) {
+      await expect(budget.reserve('ada', call('run', 1, { inputTokens }))).rejects.toThrow(TypeError);
+    }
+    expect((await budget.standing('ada')).reserved.tokens).toBe(0);
+  });
+
+  test('supervision 4: a use beyond all measure leaves the sums finite', async () => {
+    const budget = budgetOf({ tokens: 100, windowMs: 1_000, clock: testClock() });
+    for (let turn = 1; turn <= 50; turn++) {
+      await budget.commit(
+        { ...call('run', turn), callerId: 'ada' },
+        use(Number.MAX_VALUE, Number.MAX_VALUE / 2, 1e300),
+      );
+    }
+    const { tokens, seconds } = (await budget.standing('ada')).spent;
+    expect(Number.isFinite(tokens) && Number.isFinite(seconds)).toBe(true);
+    await expect(budget.check('ada')).rejects.toMatchObject(exceeded);
+  });
+
+  test('supervision 4: cents that are added up and leave the window leave exactly nothing', async () => {
+    const clock = testClock(1_000_000);
+    const budget = budgetOf({ usd: 1, prices: () => 0.1, windowMs: 1_000, clock });
+    for (let turn = 1; turn <= 9; turn++) {
+      await budget.commit({ ...call('run', turn), callerId: 'ada' }, use(1, 1, 0.1));
+      await clock.advance(10);
+    }
+    expect((await budget.standing('ada')).spent).toEqual({ tokens: 18, usd: 0.9, seconds: 0.9 });
+    await clock.advance(1_000);
+    expect((await budget.standing('ada')).spent).toEqual({ tokens: 0, usd: 0, seconds: 0 });
+  });
+
+  describe('restore', () => {
+    test('supervision 4: what the record says a run has spent counts, once', async () => {
+      const budget = budgetOf({ tokens: 100 });
+      const run = { runId: 'run', spend: { tokens: 60, usd: 0.5, seconds: 2 } };
+      await budget.restore('ada', run);
+      await budget.restore('ada', run);
+      expect((await budget.standing('ada')).spent).toEqual(run.spend);
+    });
+
+    test('supervision 4: what is known of the run is not counted a second time', async () => {
+      const budget = budgetOf({ tokens: 1_000 });
+      await budget.commit(await budget.reserve('ada', call('run', 1)), use(30));
+      await budget.commit(await budget.reserve('ada', call('run', 2)), use(30));
+      await budget.commit(await budget.reserve('ada', call('other', 1)), use(7));
+      await budget.restore('ada', { runId: 'run', spend: { tokens: 50, usd: 0, seconds: 0 } });
+      expect((await budget.standing('ada')).spent.tokens).toBe(67);
+      await budget.restore('ada', { runId: 'run', spend: { tokens: 80, usd: 0, seconds: 0 } });
+      expect((await budget.standing('ada')).spent.tokens).toBe(87);
+      await budget.commit(await budget.reserve('ada', call('run', 2)), use(10));
+      expect((await budget.standing('ada')).spent.tokens).toBe(67);
+    });
+
+    test('supervision 4: a spend that is no amount is refused', async () => {
+      const budget = budgetOf({ tokens: 100 });
+      const spend = { tokens: 1, usd: Number.NaN, seconds: 0 };
+      await expect(budget.restore('ada', { runId: 'run', spend })).rejects.toThrow(TypeError);
+      expect((await budget.standing('ada')).spent.tokens).toBe(0);
+    });
+  });
+});

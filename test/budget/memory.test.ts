@@ -1,0 +1,37 @@
+import { createBudget } from 'pawl';
+import { testClock } from 'pawl/testing';
+import { expect, test } from 'vitest';
+import { storeOf } from '../../src/budget/books.ts';
+import { MemoryBooks } from '../../src/budget/memory.ts';
+import { call, use } from './stores.ts';
+
+test('supervision 4: 100,000 calls of one caller are kept as a few thousand sums, and all of them count', async () => {
+  const clock = testClock(1_000_000);
+  const store = storeOf(new MemoryBooks());
+  const budget = createBudget({ tokens: 1e9, windowMs: 1_000_000, clock, store });
+  for (let turn = 1; turn <= 100_000; turn++) {
+    await budget.commit({ ...call(`run-${turn % 20_000}`, turn), callerId: 'ada' }, use(1));
+    if (turn % 500 === 0) await clock.advance(1_000);
+  }
+  expect((await budget.standing('ada')).spent.tokens).toBe(100_000);
+  const terms = { windowMs: 1_000_000, reservationMs: 1_000, clock };
+  expect((await store.leaving('ada', terms)).length).toBeLessThan(4_096 + 1_024 + 2);
+  // Half of the window later half of them count, give or take a slice of it.
+  await clock.advance(899_500);
+  const { tokens } = (await budget.standing('ada')).spent;
+  expect(tokens).toBeGreaterThanOrEqual(50_000);
+  expect(tokens).toBeLessThan(51_000);
+});
+
+test('supervision 4: callers that have nothing left in the window are forgotten', async () => {
+  const clock = testClock(1_000_000);
+  const books = new MemoryBooks();
+  const budget = createBudget({ tokens: 1e9, windowMs: 60_000, clock, store: storeOf(books) });
+  for (let i = 0; i < 1_000; i++) {
+    await budget.commit(await budget.reserve(`caller-${i}`, call('run', 1)), use(1));
+  }
+  expect(books.callers).toBe(1_000);
+  await clock.advance(60_000);
+  for (let turn = 0; turn < 600; turn++) await budget.check('ada');
+  expect(books.callers).toBe(0);
+});

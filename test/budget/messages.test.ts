@@ -1,0 +1,89 @@
+import { createBudget } from 'pawl';
+import { testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { call, use } from './stores.ts';
+
+const exactly = { outputTokens: 0, seconds: 0 };
+const noon = Date.UTC(2026, 10, 22, 12);
+
+const messageOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => '',
+    ({ message }: Error) => message,
+  );
+
+describe('a refusal', () => {
+  test('supervision 4: says whose budget it was, which limit, how much of it is used, and when it frees up', async () => {
+    const clock = testClock(noon);
+    const budget = createBudget({ tokens: 1_000, clock, expected: exactly });
+    await budget.commit(await budget.reserve('ada', call('run', 1)), use(400));
+    await clock.advance(86_400_000);
+    await budget.commit(await budget.reserve('ada', call('run', 2)), use(600));
+    expect(await messageOf(budget.check('ada'))).toBe(
+      'the budget of caller "ada" is used up: 1,000 tokens spent in 7 days, the limit is 1,000 tokens; ' +
+        'it frees up in 6 days, at 2026-11-29T12:00:00.000Z',
+    );
+    expect(await messageOf(budget.reserve('ada', call('run', 3, { inputTokens: 500 })))).toContain(
+      'frees up in 6 days',
+    );
+  });
+
+  test('supervision 4: of a call that is too large for what is left says when there is enough', async () => {
+    const clock = testClock(noon);
+    const budget = createBudget({ tokens: 1_000, windowMs: 3_600_000, clock, expected: exactly });
+    await budget.commit(await budget.reserve('', call('run', 1)), use(100));
+    await clock.advance(60_000);
+    await budget.commit(await budget.reserve('', call('run', 2)), use(700));
+    expect(await messageOf(budget.reserve('', call('run', 3, { inputTokens: 500 })))).toBe(
+      'a model call of about 500 tokens does not fit the budget of runs without a caller: 800 tokens spent in ' +
+        '60 minutes, the limit is 1,000 tokens; it frees up in 60 minutes, at 2026-11-22T13:01:00.000Z',
+    );
+  });
+
+  test('supervision 4: of a call that can never fit says so', async () => {
+    const budget = createBudget({ tokens: 1_000, expected: exactly });
+    expect(await messageOf(budget.reserve('ada', call('run', 1, { inputTokens: 5_000 })))).toMatch(
+      /about 5,000 tokens does not fit .*; raise the limit, or send less$/,
+    );
+  });
+
+  test('supervision 4: for the sake of calls under way says that these hold it', async () => {
+    const budget = createBudget({ seconds: 60, expected: { seconds: 30 } });
+    await budget.reserve('ada', call('run', 1));
+    await budget.reserve('ada', call('run', 2));
+    expect(await messageOf(budget.check('ada'))).toMatch(
+      /: 0 s spent in 7 days and 60 s held by calls under way, the limit is 60 s; it frees up when calls .* have ended$/,
+    );
+  });
+
+  test('supervision 4: speaks of dollars as such, and does not repeat an endless caller', async () => {
+    const budget = createBudget({ usd: 0.25, prices: () => 0.125, expected: exactly });
+    const caller = 'x'.repeat(10_000);
+    for (const turn of [1, 2]) await budget.commit(await budget.reserve(caller, call('run', turn)), use(1));
+    const message = await messageOf(budget.check(caller));
+    expect(message).toContain('$0.25 spent in 7 days, the limit is $0.25');
+    expect(message.length).toBeLessThan(400);
+  });
+});
+
+describe('createBudget', () => {
+  test.for([
+    ['no limit', {}, 'at least one limit'],
+    ['a limit that is NaN', { tokens: Number.NaN }, 'tokens must be a number from 0, not NaN'],
+    ['a negative limit', { seconds: -1 }, 'seconds must be a number from 0, not -1'],
+    ['an infinite limit', { tokens: Number.POSITIVE_INFINITY }, 'tokens must be a number from 0, not Infinity'],
+    ['a limit that is no number', { tokens: '5' }, 'tokens must be a number from 0, not string'],
+    ['dollars without prices', { usd: 1 }, 'a limit in usd needs prices'],
+    ['a window that is no time', { tokens: 1, windowMs: Number.NaN }, 'windowMs must be a finite number from 0'],
+    ['an expectation that is none', { tokens: 1, expected: { seconds: -1 } }, 'expected.seconds must be'],
+    ['prices that are none', { usd: 1, prices: 'cheap' }, 'prices must be a table'],
+    [
+      'a price that is none',
+      { usd: 1, prices: { 'a/b': { inputPerMillion: 1 } } },
+      'outputPerMillion must be US dollars',
+    ],
+  ] as const)('supervision 4: %s is refused with a TypeError', ([_, options, message]) => {
+    expect(() => createBudget(options as never)).toThrow(TypeError);
+    expect(() => createBudget(options as never)).toThrow(message);
+  });
+});

@@ -14,11 +14,6 @@ export { type CriticOptions, createCritic } from './critic/critic.ts';
 export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
 export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
 export { createEscalator, type EscalatorOptions } from './critic/ready-escalator.ts';
-// Batteries
-export { type BudgetOptions, type BudgetStanding, createBudget, type RollingBudget } from './budget/budget.ts';
-export type { Budget, CallEstimate, CallUse, Reservation, Spend } from './budget/port.ts';
-export type { ModelPrice, PricedCall, Prices } from './budget/prices.ts';
-export type { BudgetStore } from './budget/store.ts';
 // Running
 export { createExecutor, type Executor, type ListedRun } from './executor/executor.ts';
 // How a run ends

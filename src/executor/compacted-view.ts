@@ -115,7 +115,7 @@ export class CompactedView {
     const view = this.#view(messages);
     try {
       const shorter = await this.#ask(view, call);
-      if (shorter === undefined || shorter === view) return;
+      if (shorter === view) return;
       const prefix = compactedHistory(shorter, view.length);
       const estimate = estimateTokens(prefix);
       if (estimate >= this.#estimate) throw new TranscriptInvalidError('the compacted history is not shorter');
@@ -129,14 +129,14 @@ export class CompactedView {
     }
   }
 
-  /** @returns undefined when the run is stopped meanwhile: nobody needs the answer */
+  /** @returns what it was asked about when the run is stopped meanwhile: nobody needs an answer then */
   async #ask(view: readonly Message[], call: ViewedCall & { tokens: number; limit: number }): Promise<unknown> {
     const { compactor, portMs: ms, clock } = this.#options;
     const { tier, model, signal, tokens, limit } = call;
-    if (signal.aborted) return undefined;
+    if (signal.aborted) return view;
     const controller = new AbortController();
-    const stopped = Promise.withResolvers<undefined>();
-    const stop = (): void => stopped.resolve(undefined);
+    const stopped = Promise.withResolvers<unknown>();
+    const stop = (): void => stopped.resolve(view);
     signal.addEventListener('abort', stop);
     try {
       const asked = Promise.resolve().then(() =>

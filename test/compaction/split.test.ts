@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { splitForCompaction } from 'pawl';
+import { arbitraries } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { faultOf, history, said, step } from './histories.ts';
+
+describe('splitForCompaction', () => {
+  test('executor 19: takes the middle out, and keeps both ends', () => {
+    const messages = history(10);
+    const { first, middle, last } = splitForCompaction(messages, { keepFirst: 1, keepLast: 4 });
+    expect([first.length, middle.length, last.length]).toEqual([1, 16, 4]);
+    expect([...first, ...middle, ...last]).toEqual(messages);
+  });
+
+  test('executor 17: keeps more where a cut would part a call from its result', () => {
+    const messages = history(5);
+    const lengths = (keepFirst: number, keepLast: number) =>
+      Object.values(splitForCompaction(messages, { keepFirst, keepLast })).map(({ length }) => length);
+    expect(lengths(2, 3)).toEqual([3, 4, 4]);
+    expect(lengths(3, 4)).toEqual([3, 4, 4]);
+    expect(lengths(1, 0)).toEqual([1, 10, 0]);
+  });
+
+  test('executor 19: the opening message always stays', () => {
+    expect(splitForCompaction(history(3), { keepFirst: 0, keepLast: 0 }).first).toHaveLength(1);
+  });
+
+  test('executor 19: leaves nothing in the middle of a short history', () => {
+    const messages = [said('Hi.'), ...step('look', {}, 'a')];
+    expect(splitForCompaction(messages, { keepFirst: 1, keepLast: 8 })).toEqual({
+      first: messages.slice(0, 1),
+      middle: [],
+      last: messages.slice(1),
+    });
+    expect(splitForCompaction([], { keepFirst: 1, keepLast: 8 })).toEqual({ first: [], middle: [], last: [] });
+  });
+
+  test('executor 17: calls that the provider ran itself need no result of ours', () => {
+    const call = { type: 'tool-call', toolCallId: 'p', toolName: 'search', input: {}, providerExecuted: true } as const;
+    const messages = [said('Hi.'), { role: 'assistant' as const, content: [call] }, said('And?'), said('Well?')];
+    expect(splitForCompaction(messages, { keepFirst: 2, keepLast: 1 }).middle).toEqual([said('And?')]);
+  });
+
+  test('executor 17: in no history, cut wherever, a call is parted from its results', () => {
+    let taken = 0;
+    const cuts = { keepFirst: fc.nat(6), keepLast: fc.nat(12) };
+    const property = fc.property(arbitraries(fc).transcript, fc.record(cuts), (messages, keep) => {
+      const { first, middle, last } = splitForCompaction(messages, keep);
+      expect([...first, ...middle, ...last]).toEqual(messages);
+      for (const part of [first, middle, last, [...first, ...last]]) expect(faultOf(part)).toBeUndefined();
+      expect(first.length).toBeGreaterThanOrEqual(Math.min(messages.length, Math.max(1, keep.keepFirst)));
+      if (middle.length > 0) expect(last.length).toBeGreaterThanOrEqual(keep.keepLast);
+      taken += middle.length;
+    });
+    fc.assert(property, { numRuns: 500 });
+    expect(taken).toBeGreaterThan(200);
+  });
+});

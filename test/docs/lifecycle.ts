@@ -40,6 +40,16 @@ export function lifecyclePage(): string {
     '',
     'States marked ↺ are where a restarted process goes on: everything before them is in the record.',
     '',
+    '## The life of a pipeline',
+    '',
+    'An agent with phases has a state for each instead of `running`: the same loop, with a conversation of its own. Here for',
+    'an agent with the phases `survey` and `report`:',
+    '',
+    '```mermaid',
+    'stateDiagram-v2',
+    ...pipelineDiagram(),
+    '```',
+    '',
     '## What stops a run',
     '',
     '`run.cancel` (from `run.cancel()` or a host machine) and `run.stop` (shutdown, deadline, the caller’s signal, a lost lease, a',
@@ -55,7 +65,24 @@ export function lifecyclePage(): string {
   ].join('\n');
 }
 
-const nameOf = (node: ChartNode) => node.path.join('_').replaceAll('-', '_');
+/** The phases of a pipeline and how they follow one another, without the loop inside each. */
+function pipelineDiagram(): string[] {
+  const phases = [{ name: 'survey' }, { name: 'report' }];
+  const { states } = runMachine({ id: 'any', phases }).root as unknown as ChartNode;
+  const shown = ['resolved', 'between-phases', 'phase(0)', 'phase(1)', 'ending'];
+  return shown.flatMap((key) => {
+    const node = states[key] as ChartNode;
+    const to = [...arrows(node)].filter(([target]) => shown.map(idOf).includes(target));
+    const label = key.startsWith('phase(') ? `${key} ${node.description}` : key;
+    return [
+      `  state "${label}" as ${idOf(key)}`,
+      ...to.map(([target, labels]) => `  ${idOf(key)} --> ${target}: ${labels.join(', ')}`),
+    ];
+  });
+}
+
+const idOf = (key: string) => key.replaceAll(/[^A-Za-z0-9]/g, '_');
+const nameOf = (node: ChartNode) => idOf(node.path.join('_'));
 
 function diagram(parent: ChartNode, indent: string): string[] {
   const lines = [`${indent}[*] --> ${parent.initial.target.map(nameOf)[0]}`];

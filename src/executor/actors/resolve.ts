@@ -62,9 +62,9 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   const begun = found.record ? { ...fresh, meta: metaOf(fresh, found.record) } : fresh;
   scope.info = infoOf(scope, begun, limits);
   const isStored = found.record !== undefined;
-  const refusal = await refusedEarly(scope, isStored);
+  await checkBudget(scope, isStored);
   scope.audit = auditOf(scope, scope.info);
-  const early = refusal ?? equip(scope, isStored);
+  const early = equip(scope, isStored);
 
   const record = found.record ?? carriedRecord(scope);
   const resume = options.resume ?? (record && toResumeState(record));
@@ -90,11 +90,13 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   };
 }
 
-/** A budget that refuses a run that is resumed ends it, like any other early error; a new one leaves no trace. */
-async function refusedEarly(scope: RunScope, isResumed: boolean): Promise<Error | undefined> {
-  const refusal = await refusedByBudget(scope);
-  if (refusal && !isResumed) throw refusal;
-  return refusal;
+/**
+ * A new run that the budget refuses leaves no trace. A stored one is not asked for again: what it used up itself, in the
+ * turn that was not recorded any more, must not end it. Each of its model calls is still reserved.
+ */
+async function checkBudget(scope: RunScope, isStored: boolean): Promise<void> {
+  const refusal = isStored ? undefined : await refusedByBudget(scope);
+  if (refusal) throw refusal;
 }
 
 function auditOf(scope: RunScope, info: RunInfo): Auditing | undefined {

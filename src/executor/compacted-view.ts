@@ -32,6 +32,8 @@ export interface ViewedCall {
 
 /** A compactor that failed, or did not help enough, is asked again when the history is longer by this. */
 const GROWTH = 1.1;
+/** An estimate is no further off than this. */
+const MOST_ERROR = 3;
 
 /**
  * What a model is shown of a run's transcript: all of it, until it fills too much of the model's window; then what the
@@ -90,10 +92,14 @@ export class CompactedView {
     this.#last = messages.at(-1);
   }
 
-  /** What the provider counted last, and our estimate of what came since; without its figure the estimate alone. */
-  #tokens(lastInputTokens: number | undefined): number {
-    const isKnown = this.#sent !== undefined && Number.isFinite(lastInputTokens) && Number(lastInputTokens) > 0;
-    return isKnown ? Number(lastInputTokens) + this.#estimate - Number(this.#sent) : this.#estimate;
+  /**
+   * What the provider counted last, and our estimate of what came since. Without its figure, or with one that cannot be
+   * (some leave out what they had in a cache), the estimate alone.
+   */
+  #tokens(lastInputTokens: unknown): number {
+    if (this.#sent === undefined || typeof lastInputTokens !== 'number') return this.#estimate;
+    const isLikely = lastInputTokens * MOST_ERROR > this.#sent && Number.isFinite(lastInputTokens);
+    return isLikely ? lastInputTokens + this.#estimate - this.#sent : this.#estimate;
   }
 
   #windowOf(tier: string): number | undefined {

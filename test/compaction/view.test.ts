@@ -112,8 +112,15 @@ describe('how full the window is', () => {
   test('executor 19: may be less than the estimate says, when the provider says so', async () => {
     const { show, asked } = viewOf(dropMiddle);
     await show(short);
-    await show([...short, ...history(2).slice(1)], { lastInputTokens: 50 });
+    await show([...short, ...history(2).slice(1)], { lastInputTokens: 300 });
     expect(asked).toEqual([]);
+  });
+
+  test('executor 19: is the estimate where the provider counted what cannot be, as without its cache', async () => {
+    const { show, asked } = viewOf(dropMiddle);
+    await show(short);
+    await show([...short, ...history(2).slice(1)], { lastInputTokens: 50 });
+    expect(asked).toHaveLength(1);
   });
 
   test.for([Number.NaN, 0, -5, Number.POSITIVE_INFINITY, undefined, 'many'])(

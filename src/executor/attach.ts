@@ -15,7 +15,8 @@ import { releaseClaim } from './ownership.ts';
 import type { RunOptions, StepInfo } from './ports.ts';
 import type { RunActor } from './run-actor.ts';
 import { Saving } from './saving.ts';
-import { type Kernel, RunScope, type RunSeed } from './scope.ts';
+import { type Kernel, RunScope } from './scope.ts';
+import type { RunSeed } from './seed.ts';
 import { Steering } from './steering.ts';
 
 /**

@@ -19,7 +19,8 @@ import { type PersistedRun, parsePersisted, persistedRun, requestFrom } from './
 import type { RunOptions } from './ports.ts';
 import { metaFor, requestOf } from './request.ts';
 import type { RunActor } from './run-actor.ts';
-import type { Kernel, RunSeed } from './scope.ts';
+import type { Kernel } from './scope.ts';
+import type { RunSeed } from './seed.ts';
 
 export type RunSnapshot = SnapshotFrom<RunMachine>;
 

@@ -1,5 +1,21 @@
 import type { ActorRefFrom } from 'xstate';
 import type { runMachine } from '../../machines/run.ts';
+import type { Agent } from '../agent/agent.ts';
+import type { RunSummary } from './registry.ts';
 
 /** A run's actor: a real XState actor of the run machine. */
 export type RunActor = ActorRefFrom<ReturnType<typeof runMachine>>;
+
+/** What is shown of a live run. */
+export function summaryOf(actor: RunActor, agent: Agent): RunSummary {
+  const { value, context } = actor.getSnapshot();
+  const { meta, iteration, usage } = context.progress;
+  return { runId: meta.runId, agentId: agent.id, agentName: agent.name, state: pathOf(value), iteration, usage };
+}
+
+/** `running.calling-tools` of `{ running: 'calling-tools' }`. */
+function pathOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const [[name, inner]] = Object.entries(value as Record<string, unknown>) as [[string, unknown]];
+  return `${name}.${pathOf(inner)}`;
+}

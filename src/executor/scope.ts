@@ -8,7 +8,7 @@ import type { RunEventBody } from '../run/events.ts';
 import { isShutdown } from '../run/finalize.ts';
 import type { JsonObject } from '../run/json.ts';
 import type { Progress, ToolFacts } from '../run/progress.ts';
-import type { Invocation, RunInfo, RunRequest } from '../run/request.ts';
+import type { Invocation, RunInfo } from '../run/request.ts';
 import type { RunOutput, RunResult } from '../run/result.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
 import type { Claim } from '../store/port.ts';
@@ -16,10 +16,10 @@ import type { Auditing } from './auditing.ts';
 import type { Config } from './config.ts';
 import { EventHub } from './event-hub.ts';
 import type { Leaseholder, LeaseKeeper } from './lease-keeper.ts';
-import type { PersistedRun } from './persisted.ts';
 import type { RunOptions } from './ports.ts';
 import type { LiveRun, Registry, RunSummary } from './registry.ts';
-import type { RunActor } from './run-actor.ts';
+import { type RunActor, summaryOf } from './run-actor.ts';
+import type { RunSeed } from './seed.ts';
 import type { Stage } from './stage.ts';
 import type { Supervision } from './supervision.ts';
 
@@ -40,23 +40,6 @@ export interface Kernel {
     agent: Agent,
     call: { invocation: Invocation; options: RunOptions; depth: number },
   ): Promise<{ readonly actor: RunActor; readonly result: Promise<RunResult> }>;
-}
-
-/** How a run came to be, before anything of it is looked up. */
-export interface RunSeed {
-  readonly request: RunRequest;
-  /** The id was made here a moment ago: no store can know it. */
-  readonly isNewId: boolean;
-  /** The snapshot of a host machine that is being restored. */
-  readonly persisted?: PersistedRun;
-  /** Bad input or an unreadable snapshot: the run ends with it and touches nothing. */
-  readonly refusal?: Error;
-  /** Recovery: how many starts without progress a run gets. */
-  readonly maxAttempts?: number;
-  /** Recovery: without a record there is nothing to do; never begin such a run anew. */
-  readonly mustExist?: boolean;
-  /** How many agents are above this one; absent = none. */
-  readonly depth?: number;
 }
 
 /**
@@ -148,16 +131,7 @@ export class RunScope implements LiveRun, Leaseholder {
   }
 
   get summary(): RunSummary {
-    const { value, context } = this.actor.getSnapshot();
-    const { iteration, usage } = context.progress;
-    return {
-      runId: this.runId,
-      agentId: this.agent.id,
-      agentName: this.agent.name,
-      state: pathOf(value),
-      iteration,
-      usage,
-    };
+    return summaryOf(this.actor, this.agent);
   }
 
   abort(reason: unknown): void {
@@ -236,11 +210,4 @@ export function scopeOf(kernel: Kernel, child: AnyActorRef): RunScope {
   const scope = child._parent && kernel.scopes.get(child._parent);
   if (!scope) throw new Error('this actor belongs to no run of this executor');
   return scope;
-}
-
-/** `running.calling-tools` of `{ running: 'calling-tools' }`. */
-function pathOf(value: unknown): string {
-  if (typeof value === 'string') return value;
-  const [[name, inner]] = Object.entries(value as Record<string, unknown>) as [[string, unknown]];
-  return `${name}.${pathOf(inner)}`;
 }

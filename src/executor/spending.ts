@@ -43,19 +43,19 @@ export async function restoreSpend(scope: RunScope, spend: Spend | undefined): P
 /** The reservation of one model call, until it is committed or given back. */
 export class Spending {
   readonly #scope: RunScope;
-  readonly #reservation: Reservation | undefined;
+  readonly #reservation: Reservation;
   readonly #startedAt: number;
 
-  private constructor(scope: RunScope, reservation: Reservation | undefined) {
+  private constructor(scope: RunScope, reservation: Reservation) {
     this.#scope = scope;
     this.#reservation = reservation;
     this.#startedAt = scope.kernel.config.clock.monotonic();
   }
 
   /** @throws {BudgetExceededError} or whatever else stands in the way: then the call must not be made */
-  static async reserve(scope: RunScope, { turn, ...call }: BudgetedCall): Promise<Spending> {
+  static async reserve(scope: RunScope, { turn, ...call }: BudgetedCall): Promise<Spending | undefined> {
     const { budget } = scope.kernel.config;
-    if (!budget) return new Spending(scope, undefined);
+    if (!budget) return undefined;
     const { runId } = scope;
     const estimate = { key: `${runId}:${turn}`, runId, ...call };
     const reservation = await bounded(scope, 'budget.reserve', () => budget.reserve(callerOf(scope), estimate));
@@ -66,7 +66,7 @@ export class Spending {
   async commit(usage: Usage): Promise<Spend | undefined> {
     const { clock, budget, warn } = this.#scope.kernel.config;
     const reservation = this.#reservation;
-    if (!budget || !reservation) return undefined;
+    if (!budget) return undefined;
     const seconds = (clock.monotonic() - this.#startedAt) / 1_000;
     try {
       return spendOf(await bounded(this.#scope, 'budget.commit', () => budget.commit(reservation, { usage, seconds })));
@@ -79,7 +79,7 @@ export class Spending {
   async refund(): Promise<void> {
     const { budget, warn } = this.#scope.kernel.config;
     const reservation = this.#reservation;
-    if (!budget || !reservation) return;
+    if (!budget) return;
     try {
       await bounded(this.#scope, 'budget.refund', () => budget.refund(reservation));
     } catch (error) {

@@ -7,7 +7,8 @@ import { handleOf, type Run } from './handle.ts';
 import { runLogic } from './logic.ts';
 import type { RunOptions } from './ports.ts';
 import { requestOf } from './request.ts';
-import type { Kernel, RunScope, RunSeed } from './scope.ts';
+import type { Kernel, RunScope } from './scope.ts';
+import type { RunSeed } from './seed.ts';
 
 /**
  * Starts a run, or meets the one of this id that is live here.

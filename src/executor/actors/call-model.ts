@@ -7,9 +7,10 @@ import { toErrorData } from '../../run/error-data.ts';
 import { ModelError } from '../../run/errors.ts';
 import type { Message } from '../../run/message.ts';
 import type { ModelReply } from '../../run/reply.ts';
-import { addUsage, noUsage, type Usage } from '../../run/usage.ts';
+import { addUsage, type Spend, type Usage } from '../../run/usage.ts';
+import type { CompactedView } from '../compacted-view.ts';
 import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
-import { Spending } from '../spending.ts';
+import { type BudgetedCall, Spending } from '../spending.ts';
 import type { Stage } from '../stage.ts';
 
 /** One model call, with its retries: the transcript goes out, one reply or one error comes back. It never rejects. */
@@ -32,7 +33,7 @@ class Turn {
   readonly #stage: Stage;
   readonly #input: ModelCallInput;
   /** What failed attempts have cost. */
-  #lost: Usage = noUsage;
+  #lost: Usage | undefined;
 
   constructor(scope: RunScope, stage: Stage, input: ModelCallInput) {
     this.#scope = scope;
@@ -40,31 +41,44 @@ class Turn {
     this.#input = input;
   }
 
+  /** Without a budget nothing stands between the turn and its call: not even a promise, a thousand runs a second feel it. */
   async answer(): Promise<ModelAnswer> {
-    const { tier, model } = this.#stage;
+    const { budget } = this.#scope.kernel.config;
+    const spending = budget ? await Spending.reserve(this.#scope, this.#estimate()) : undefined;
     const step = this.#input.iteration + 1;
-    const inputTokens = Math.ceil(this.#input.transcript.size / 4);
-    const call = { turn: step, modelTier: tier, model: `${model.provider}/${model.modelId}`, inputTokens };
-    const spending = await Spending.reserve(this.#scope, call);
     this.#scope.publish({ type: 'step.started', step });
     try {
-      const reply = await this.#ask(step);
+      const { view } = this.#stage;
+      const reply = await this.#ask(step, view ? await this.#shortened(view) : this.#input.transcript.slice());
       this.#stage.lastInputTokens = reply.usage.inputTokens;
-      const usage = addUsage(reply.usage, this.#lost);
-      const spend = await spending.commit(usage);
+      const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
+      const spend = spending && (await spending.commit(usage));
       return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
     } catch (error) {
-      if (this.#lost === noUsage) {
-        await spending.refund();
-        return { error: toErrorData(error, 'MODEL') };
-      }
-      const spend = await spending.commit(this.#lost);
-      return { error: toErrorData(error, 'MODEL'), usage: this.#lost, ...(spend ? { spend } : {}) };
+      return { error: toErrorData(error, 'MODEL'), ...(await this.#costOf(spending)) };
     }
   }
 
-  async #ask(step: number): Promise<ModelReply> {
-    const [scope, { model }, request] = [this.#scope, this.#stage, await this.#request(step)];
+  /** A turn that came to nothing is paid for as far as it was used. */
+  async #costOf(spending: Spending | undefined): Promise<{ usage?: Usage; spend?: Spend }> {
+    const usage = this.#lost;
+    if (!usage) {
+      await spending?.refund();
+      return {};
+    }
+    const spend = await spending?.commit(usage);
+    return { usage, ...(spend ? { spend } : {}) };
+  }
+
+  #estimate(): BudgetedCall {
+    const { tier, model } = this.#stage;
+    const { transcript, iteration } = this.#input;
+    const inputTokens = Math.ceil(transcript.size / 4);
+    return { turn: iteration + 1, modelTier: tier, model: `${model.provider}/${model.modelId}`, inputTokens };
+  }
+
+  #ask(step: number, messages: readonly Message[]): Promise<ModelReply> {
+    const [scope, { model }, request] = [this.#scope, this.#stage, this.#request(step, messages)];
     const { clock, defaults, random } = scope.kernel.config;
     return withRetries(() => callModel(model, request), {
       signal: scope.signal,
@@ -73,27 +87,26 @@ class Turn {
       random,
       onRetry: (retry: Retry) => scope.publish({ type: 'model.retry', step, ...retry }),
       onSpent: (usage) => {
-        this.#lost = addUsage(this.#lost, usage);
+        this.#lost = this.#lost ? addUsage(this.#lost, usage) : usage;
       },
     });
   }
 
   /** What is stored stays whole; what the model sees of it may be shorter. */
-  async #history(): Promise<readonly Message[]> {
-    const { view, tier, model, lastInputTokens } = this.#stage;
+  #shortened(view: CompactedView): Promise<readonly Message[]> {
+    const { tier, model, lastInputTokens } = this.#stage;
     const messages = this.#input.transcript.slice();
-    return view ? view.messagesFor(messages, { tier, model, signal: this.#scope.signal, lastInputTokens }) : messages;
+    return view.messagesFor(messages, { tier, model, signal: this.#scope.signal, lastInputTokens });
   }
 
-  async #request(step: number): Promise<ModelRequest> {
-    const { signal, agent, kernel } = this.#scope;
+  #request(step: number, messages: readonly Message[]): ModelRequest {
+    const { signal, agent, kernel, stages } = this.#scope;
     const { clock, defaults } = kernel.config;
     const { transcript, completedPhases, phase = 0 } = this.#input;
-    const isLast = phase + 1 >= this.#scope.stages.length;
-    const schema = isLast ? agent.outputSchema?.jsonSchema : undefined;
+    const schema = phase + 1 >= stages.length ? agent.outputSchema?.jsonSchema : undefined;
     return {
       system: this.#stage.system(completedPhases),
-      messages: await this.#history(),
+      messages,
       hasUrls: transcript.hasUrls,
       tools: this.#stage.toolbox.definitions,
       ...(schema ? { outputSchema: schema } : {}),

@@ -30,19 +30,26 @@ export interface Phase {
 
 /** @throws {TypeError} naming the agent, the phase and what is wrong with it */
 export function checkPhases(agentId: string, phases: readonly Phase[]): void {
+  if (!Array.isArray(phases)) throw new TypeError(`agent ${agentId}: phases must be a list`);
   for (const [i, phase] of phases.entries()) {
-    const { name, instructions, maxIterations, recovery = 'step' } = phase ?? {};
-    const where = `agent ${agentId}: phases[${i}]`;
-    if (typeof name !== 'string' || name === '')
-      throw new TypeError(`${where} needs a name: a string that is not empty`);
-    if (name === 'Query')
-      throw new TypeError(`${where} must not be named Query: that is the run's prompt in templates`);
-    if (typeof instructions !== 'string') throw new TypeError(`${where} (${name}) needs instructions: a string`);
-    if (maxIterations !== undefined && !(maxIterations > 0))
-      throw new TypeError(`${where} (${name}): maxIterations must be a number above 0, not ${maxIterations}`);
-    if (recovery !== 'step' && recovery !== 'boundary')
-      throw new TypeError(`${where} (${name}): recovery must be 'step' or 'boundary'`);
+    const problem = problemOf(phase ?? {});
+    if (problem !== undefined) throw new TypeError(`agent ${agentId}: phases[${i}]${problem}`);
   }
+}
+
+/** Checked here and not when a run begins: by then a stored run may depend on it. */
+function problemOf(phase: Partial<Phase>): string | undefined {
+  const { name, instructions, maxIterations, recovery = 'step', tools = [] } = phase;
+  if (typeof name !== 'string' || name === '') return ' needs a name: a string that is not empty';
+  if (name === 'Query') return " must not be named Query: that is the run's prompt in templates";
+  if (typeof instructions !== 'string') return ` (${name}) needs instructions: a string`;
+  if (maxIterations !== undefined && !(maxIterations > 0))
+    return ` (${name}): maxIterations must be a number above 0, not ${maxIterations}`;
+  if (recovery !== 'step' && recovery !== 'boundary') return ` (${name}): recovery must be 'step' or 'boundary'`;
+  if (!Array.isArray(tools) || tools.some((tool) => typeof tool !== 'string'))
+    return ` (${name}): tools must be a list of names`;
+  const text = (['modelTier', 'fallback'] as const).find((field) => typeof (phase[field] ?? '') !== 'string');
+  return text && ` (${name}): ${text} must be a string`;
 }
 
 /** What runs must know of an agent's phases. @param maxIterations for phases without a cap of their own */

@@ -68,7 +68,7 @@ export function isPhasePassable(error: ErrorData | undefined, facts: PhaseFacts 
 export function recordable(progress: Progress): Progress {
   const { openPhase, completedPhases } = progress;
   if (openPhase?.start) {
-    const { openPhase: _, openStep: __, ...rest } = progress;
+    const { openPhase: _, openStep: __, spend: ___, ...rest } = progress;
     return { ...rest, ...openPhase.start, transcript: emptyTranscript };
   }
   return !openPhase && completedPhases.length > 0 ? { ...progress, transcript: emptyTranscript } : progress;

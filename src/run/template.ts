@@ -22,6 +22,8 @@ export function fillTemplate(
     return '';
   });
   for (const name of unknown) warn(`{{${name}}} is no known name; it is left empty`);
-  if (template.replace(placeholder, '').includes('{{')) warn('{{ without }} is taken as text');
+  // Split, not cut out: a brace before a placeholder and one behind it are no pair.
+  if (template.split(placeholder).some((text, i) => i % 2 === 0 && text.includes('{{')))
+    warn('{{ without }} is taken as text');
   return filled;
 }

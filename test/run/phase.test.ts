@@ -1,0 +1,80 @@
+import { defineAgent, type Phase } from 'pawl';
+import { describe, expect, test } from 'vitest';
+import { checkPhases, phaseFactsOf } from '../../src/agent/phase.ts';
+
+const phase: Phase = { name: 'a', instructions: 'Look.' };
+const define = (phases: unknown) => () => defineAgent({ id: 'worker', instructions: '', phases: phases as Phase[] });
+
+describe('phases that are not what they should be are refused when the agent is defined', () => {
+  test.for([
+    ['that are no list', { a: phase }, /agent worker: phases must be a list/],
+    ['one of which is nothing', [phase, null], /agent worker: phases\[1\] needs a name/],
+    ['without a name', [{ instructions: '' }], /phases\[0\] needs a name: a string that is not empty/],
+    ['with an empty name', [{ ...phase, name: '' }], /phases\[0\] needs a name/],
+    ['named like the prompt', [{ ...phase, name: 'Query' }], /phases\[0\] must not be named Query/],
+    ['without instructions', [{ name: 'a' }], /phases\[0\] \(a\) needs instructions: a string/],
+    ['with no turns', [{ ...phase, maxIterations: 0 }], /maxIterations must be a number above 0, not 0/],
+    ['with turns that are no number', [{ ...phase, maxIterations: Number.NaN }], /maxIterations must be .*not NaN/],
+    ['with an unknown recovery', [{ ...phase, recovery: 'never' }], /recovery must be 'step' or 'boundary'/],
+    ['with a tool instead of a list of names', [{ ...phase, tools: 'look' }], /tools must be a list of names/],
+    ['with tools that are no names', [{ ...phase, tools: [{ name: 'look' }] }], /tools must be a list of names/],
+    ['with a tier that is no name', [{ ...phase, modelTier: 7 }], /modelTier must be a string/],
+    ['with a fallback that is no text', [{ ...phase, optional: true, fallback: {} }], /fallback must be a string/],
+  ] as const)('%s', ([, phases, message]) => {
+    expect(define(phases)).toThrow(TypeError);
+    expect(define(phases)).toThrow(message);
+  });
+
+  test.for([
+    ['none', []],
+    ['two of one name', [phase, phase]],
+    ['one with everything', [{ ...phase, modelTier: 'deep', tools: [], maxIterations: 2, optional: true, bare: true }]],
+  ] as const)('and others are not: %s', ([, phases]) => {
+    expect(define(phases)).not.toThrow();
+    expect(() => checkPhases('worker', phases)).not.toThrow();
+  });
+});
+
+describe('what runs know of a phase', () => {
+  const factsOf = (rest: Partial<Phase>) => phaseFactsOf([{ ...phase, ...rest }], 20)[0];
+
+  test('has its defaults (pipeline 1, 4, 8)', () => {
+    expect(factsOf({})).toMatchObject({
+      name: 'a',
+      maxIterations: 20,
+      isBare: false,
+      isOptional: false,
+      fallback: '',
+      recovery: 'step',
+    });
+    expect(phaseFactsOf(undefined, 20)).toEqual([]);
+  });
+
+  test('has one turn when it is bare, whatever else was said (pipeline 3)', () => {
+    expect(factsOf({ bare: true, maxIterations: 9 })?.maxIterations).toBe(1);
+  });
+
+  const hash = factsOf({})?.hash;
+  test.for([
+    { name: 'b' },
+    { instructions: 'Look!' },
+    { modelTier: 'deep' },
+    { tools: [] },
+    { tools: ['look'] },
+    { optional: true },
+    { fallback: 'x' },
+    { bare: true },
+  ] as const)('has another hash when %j is said: another definition (pipeline 9)', (change) => {
+    expect(factsOf(change)?.hash).not.toBe(hash);
+  });
+
+  test.for([
+    { maxIterations: 3 },
+    { recovery: 'boundary' },
+    { optional: false },
+    { fallback: '' },
+    { bare: false },
+  ] as const)('has the same hash when %j is said: what it does is the same (pipeline 9)', (change) => {
+    expect(factsOf(change)?.hash).toBe(hash);
+  });
+});

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Agent, Models, Tool } from '../index.ts';
+import type { Agent, ExecutorOptions, Models, Ports, Tool } from '../index.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { Failure } from './failure.ts';
 import { modelFromEnvironment } from './model-from-environment.ts';
@@ -15,6 +15,12 @@ export interface AgentModule {
   readonly tools: readonly Tool[];
   /** What it asks its agent when the user asks nothing. */
   readonly prompt: string | undefined;
+  readonly options: ModuleOptions;
+}
+
+/** What an agent module may say of the executor that runs it; the rest is the command's. */
+interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextTokens'> {
+  readonly ports: Omit<Ports, 'checkpointer'>;
 }
 
 /** Loads an agent module. @throws {Failure} that says what is wrong with it */
@@ -28,7 +34,8 @@ export async function loadAgentModule(file: string): Promise<AgentModule> {
     throw new Failure(`the export \`prompt\` of ${path} must be a string, not ${typeof prompt}`);
   }
   if (!Array.isArray(tools)) throw new Failure(`the export \`tools\` of ${path} must be an array of tools`);
-  return { path, agent, models: await modelsOf(exported, path), tools, prompt };
+  const options = optionsOf(exported, path);
+  return { path, agent, models: await modelsOf(exported, path), tools, prompt, options };
 }
 
 function checkFile(path: string): void {
@@ -86,4 +93,49 @@ async function modelsOf(exported: Record<string, unknown>, path: string): Promis
   throw new Failure(
     `no model: ${path} exports no \`models\`; set PAWL_MODEL=provider/model (for example anthropic/claude-sonnet-4-5), or export models: { fast: … }`,
   );
+}
+
+/** What each port is known by. */
+const portMethods: Readonly<Record<keyof ModuleOptions['ports'], readonly string[]>> = {
+  audit: ['startRun'],
+  budget: ['check', 'reserve', 'commit', 'refund'],
+  critic: ['monitor'],
+  palette: ['resolve'],
+};
+
+function optionsOf({ ports = {}, compactor, contextTokens }: Record<string, unknown>, path: string): ModuleOptions {
+  const mustBe = (name: string, what: string) => new Failure(`the export \`${name}\` of ${path} must be ${what}`);
+  if (!isRecord(ports)) throw mustBe('ports', `an object with some of: ${Object.keys(portMethods).join(', ')}`);
+  if (compactor !== undefined && typeof compactor !== 'function') {
+    throw mustBe('compactor', 'a function (messages, request) => messages, for example createCompactor()');
+  }
+  if (contextTokens !== undefined && typeof contextTokens !== 'function' && !isRecord(contextTokens)) {
+    throw mustBe('contextTokens', 'an object { tier: tokens }, or a function (tier) => tokens');
+  }
+  const checked = Object.keys(ports).map((name) => [name, portOf(ports, name, path)] as const);
+  const options = {
+    ports: Object.fromEntries(checked),
+    ...(compactor === undefined ? {} : { compactor }),
+    ...(contextTokens === undefined ? {} : { contextTokens }),
+  };
+  return options as ModuleOptions;
+}
+
+function portOf(ports: object, name: string, path: string): unknown {
+  const where = `the export \`ports\` of ${path}`;
+  if (name === 'checkpointer') {
+    throw new Failure(`${where} has a checkpointer, but \`pawl\` records the run itself; name its store with --store`);
+  }
+  const methods = Object.hasOwn(portMethods, name) ? portMethods[name as keyof typeof portMethods] : undefined;
+  if (!methods) {
+    const known = Object.keys(portMethods).join(', ');
+    throw new Failure(`${where} has ${JSON.stringify(name)}, which is no port; the ports are: ${known}`);
+  }
+  const port = readProperty(ports, name);
+  if (methods.every((method) => typeof readProperty(port, method) === 'function')) return port;
+  throw new Failure(`${where} has a ${name} that is none; it needs the methods ${methods.join(', ')}`);
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -37,9 +37,10 @@ const run = `Usage: pawl run <agent module> [prompt] [options]
 Runs an agent to its answer, which goes to stdout; progress goes to stderr.
 
 The agent module is a JavaScript or TypeScript file. Its default export is the agent (made with defineAgent). It may also
-export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), and \`prompt\` (used when
-none is given). It is remembered with the run, so that \`pawl resume\` finds it. Tools find the module and the folder in
-which the run began in context.invocation.inputs, as 'pawl.module' and 'pawl.cwd'.
+export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (used when none
+is given), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\` and \`contextTokens\`.
+It is remembered with the run, so that \`pawl resume\` finds it. Tools find the module and the folder in which the run
+began in context.invocation.inputs, as 'pawl.module' and 'pawl.cwd'.
 
 PAWL_MODEL=provider/model takes the place of the module's models; the provider's key comes from its usual variable, for
 example OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_GENERATIVE_AI_API_KEY.

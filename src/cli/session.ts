@@ -51,10 +51,11 @@ export class Session {
   }
 
   /** Runs of one module share an executor: its models and tools are its own. */
-  #executorFor({ agent, models, tools }: AgentModule): Executor {
+  #executorFor({ agent, models, tools, options }: AgentModule): Executor {
     const known = this.#executors.get(agent);
     if (known) return known;
     const executor = createExecutor({
+      ...options,
       models,
       tools,
       agents: [agent],

@@ -3,6 +3,25 @@ export { type Agent, type AgentDefinition, defineAgent } from './agent/agent.ts'
 export type { Phase } from './agent/phase.ts';
 export { defineSkill, type Skill, type SkillDefinition } from './agent/skill.ts';
 // Batteries
+export { type AuditOptions, createAudit, type SqliteAudit } from './audit/audit.ts';
+export type {
+  Audit,
+  AuditedPhase,
+  AuditedStep,
+  AuditedTool,
+  AuditRecorder,
+  AuditTotals,
+} from './audit/port.ts';
+export type {
+  AuditedRun,
+  AuditedRunDetail,
+  AuditedTree,
+  AuditQueries,
+  AuditTotal,
+  RunFilter,
+  TotalsFilter,
+} from './audit/queries.ts';
+export type { AuditField, Redact } from './audit/recorder.ts';
 export { type BudgetOptions, type BudgetStanding, createBudget, type RollingBudget } from './budget/budget.ts';
 export type { Budget, CallEstimate, CallUse, Reservation } from './budget/port.ts';
 export type { ModelPrice, PricedCall, Prices } from './budget/prices.ts';

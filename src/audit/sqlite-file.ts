@@ -1,0 +1,107 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { SqliteFile } from '../sqlite/file.ts';
+import { detailOf } from './detail.ts';
+import type { QueuedEntry } from './entries.ts';
+import type { AuditedRun, AuditedRunDetail, AuditedTree, AuditTotal, RunFilter, TotalsFilter } from './queries.ts';
+import type { EntryFile } from './queue.ts';
+import { layout, type Statements } from './sqlite-layout.ts';
+import { childrenOf, type EntryRow, findRun, listRuns, readEntries, sumUp } from './sqlite-reads.ts';
+import { removeEnded } from './sqlite-retention.ts';
+import { BatchWriter } from './sqlite-writes.ts';
+
+/** So many rows are read in one turn of the event loop. */
+const ROWS_PER_TURN = 1_000;
+
+/** The file of an audit. It is loaded when it is first needed: it brings SQLite along. */
+export class AuditFile implements EntryFile {
+  readonly #file: SqliteFile<Statements>;
+
+  constructor(options: { readonly path: string; readonly busyTimeoutMs: number }) {
+    this.#file = new SqliteFile(layout, options);
+  }
+
+  async write(batch: readonly QueuedEntry[]): Promise<void> {
+    const writer = await this.#file.transaction('write', (statements) => {
+      const each = new BatchWriter(statements);
+      each.write(batch);
+      return each;
+    });
+    writer.tellPlaces();
+  }
+
+  async removeOld(before: number): Promise<boolean> {
+    return this.#file.transaction('write', (statements) => removeEnded(statements, before));
+  }
+
+  async runs(filter: RunFilter, limit: number): Promise<AuditedRun[]> {
+    const found: AuditedRun[] = [];
+    for (let { after } = filter; found.length < limit; after = found.at(-1)) {
+      const most = Math.min(ROWS_PER_TURN, limit - found.length);
+      const page = await this.#file.transaction('read', (open) => listRuns(open, { ...filter, after }, most));
+      found.push(...page);
+      if (page.length < most) break;
+      await nextTurn();
+    }
+    return found;
+  }
+
+  async run(runId: string, limit: number): Promise<AuditedRunDetail | null> {
+    const found = await this.#file.transaction('read', (statements) => findRun(statements, runId));
+    if (!found) return null;
+    const entries: EntryRow[] = [];
+    while (entries.length <= limit) {
+      const page = { after: entries.at(-1)?.id ?? 0, limit: Math.min(ROWS_PER_TURN, limit + 1 - entries.length) };
+      const more = await this.#file.transaction('read', (statements) => readEntries(statements, found.no, page));
+      entries.push(...more);
+      if (more.length < page.limit) break;
+      await nextTurn();
+    }
+    return detailOf(found, entries.slice(0, limit), entries.length > limit);
+  }
+
+  /** Level by level, so that a limit cuts off what is farthest away. */
+  async tree(runId: string, { depth, limit }: { depth: number; limit: number }): Promise<AuditedTree | null> {
+    const found = await this.#file.transaction('read', (statements) => findRun(statements, runId));
+    if (!found) return null;
+    const root = leaf(found.run);
+    const seen = new Set([runId]);
+    let level = [root];
+    for (let below = 0; below < depth && level.length > 0; below++) {
+      const next: Branch[] = [];
+      for (const branch of level) {
+        const children = await this.#children(branch.run.runId, limit - seen.size);
+        // Hosts name parents as they like: whoever is there already is not there again.
+        for (const child of children.filter((each) => !seen.has(each.runId))) {
+          seen.add(child.runId);
+          branch.children.push(leaf(child));
+        }
+        next.push(...branch.children);
+      }
+      level = next;
+    }
+    return root;
+  }
+
+  async totals(filter: TotalsFilter, limit: number): Promise<AuditTotal[]> {
+    return this.#file.transaction('read', (statements) => sumUp(statements, filter, limit));
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+
+  async #children(runId: string, limit: number): Promise<AuditedRun[]> {
+    if (limit <= 0) return [];
+    const children = await this.#file.transaction('read', (statements) => childrenOf(statements, runId, limit));
+    await nextTurn();
+    return children;
+  }
+}
+
+interface Branch extends AuditedTree {
+  readonly children: Branch[];
+}
+
+function leaf(run: AuditedRun): Branch {
+  return { run, children: [] };
+}

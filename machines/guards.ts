@@ -23,13 +23,16 @@ export const guards = {
   /** A raised limit is for the whole of a run: the phases of a pipeline keep their own caps. */
   isOutOfStepsWatched: ({ context }: Context) =>
     context.isWatched && context.phases.length === 0 && isOutOfSteps(context),
+  /** A last phase that is out of steps hands its last text on: that is the run's answer, and is held to the schema. */
+  isOutOfStepsToCheck: ({ context }: Context) =>
+    context.hasOutputSchema && context.phases.length > 0 && isLastPhase(context) && isOutOfSteps(context),
   isLanded: ({ context }: Context) => isLanded(context),
   isLandedWithCalls: ({ context }: Context) =>
     isLanded(context) && !phaseOf(context)?.isBare && toolCallsOf(replyOf(context)).length > 0,
   isLandedToCheck: ({ context }: Context) => isLanded(context) && context.hasOutputSchema && isLastPhase(context),
   isModelError: (_: Context, answer: ModelAnswer) => 'error' in answer,
   isFit: (_: Context, check: OutputCheck) => 'data' in check,
-  canRepair: ({ context }: Context) => (context.progress.counters.repairs ?? 0) < MAX_REPAIRS,
+  canRepair: ({ context }: Context) => (context.progress.counters.repairs ?? 0) < MAX_REPAIRS && !isOutOfSteps(context),
   isNextPhase: ({ context: { progress } }: Context, { index }: { readonly index: number }) =>
     progress.completedPhases.length === index,
   isPhasePassable: ({ context }: Context) => isPhasePassable(context.error, phaseOf(context)),

@@ -15,6 +15,7 @@ export const loop = pieces.createStateConfig({
         { guard: 'hasOpenStep', target: 'calling-tools' },
         { guard: 'isToolLoop', target: 'exhausted', actions: 'blameToolLoop' },
         { guard: 'isOutOfStepsWatched', target: 'asking-critic' },
+        { guard: 'isOutOfStepsToCheck', target: 'checking-output' },
         { guard: 'isOutOfSteps', target: 'exhausted', actions: 'blameStepLimit' },
         { target: 'calling-model', actions: 'applySteering' },
       ],

@@ -139,7 +139,7 @@ export const pieces = setup({
       const facts = currentPhase(context.progress, context.phases);
       if (!facts) return;
       const hasFailed = context.error !== undefined && context.error.code !== 'STEP_LIMIT';
-      const progress = closePhase(context.progress, facts, hasFailed);
+      const progress = closePhase(context.progress, facts, { hasFailed, data: context.data });
       const index = progress.completedPhases.length - 1;
       const boundary = context.announced + 1;
       enqueue.assign({

@@ -4,7 +4,7 @@ export type { Spend } from '../run/usage.ts';
 
 /** A model call that is about to be made. */
 export interface CallEstimate {
-  /** Names the turn (`runId:turn`): the same in every process, so that a turn made again after a crash counts once. */
+  /** Names the turn (`runId:turn`, in a pipeline `runId:phase.turn`): the same in every process, so that a turn made again after a crash counts once. */
   readonly key: string;
   readonly runId: string;
   readonly modelTier: string;

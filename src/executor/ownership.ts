@@ -133,7 +133,8 @@ function parkingOf(
 
 /** Whether the agent's list of phases is still the one that the record was made with. */
 export function isPipelineSame({ agent }: RunScope, record: RunCheckpoint): boolean {
-  return isSamePipeline(record, phaseFactsOf(agent.phases, 1), record.messages.length > 1);
+  const hasBegun = record.messages.length > 1 || record.openStep !== undefined;
+  return isSamePipeline(record, phaseFactsOf(agent.phases, 1), hasBegun);
 }
 
 function changeOf(scope: RunScope, record: RunCheckpoint): Parked | undefined {
@@ -175,5 +176,5 @@ export async function releaseClaim(scope: RunScope): Promise<void> {
 /** The whole record that a host's snapshot carries, when it is not just a reference. */
 export function carriedRecord(scope: RunScope): RunCheckpoint | undefined {
   const { persisted } = scope.seed;
-  return persisted && !persisted.stored && persisted.messages.length > 0 ? persisted : undefined;
+  return persisted && !persisted.stored ? persisted : undefined;
 }

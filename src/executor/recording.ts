@@ -3,7 +3,9 @@ import { stateOf } from '../record/state.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';
 import { NotDurableError } from '../run/errors.ts';
 import type { Progress } from '../run/progress.ts';
+import type { Transcript } from '../run/transcript.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
+import type { BeginOptions } from '../store/factory.ts';
 import { isOwning } from '../store/port.ts';
 import { askStore, releaseClaim } from './ownership.ts';
 import type { RunScope } from './scope.ts';
@@ -12,13 +14,13 @@ import type { RunScope } from './scope.ts';
 export async function checkpointerOf(
   scope: RunScope,
   record: RunCheckpoint | undefined,
-  resumed: { isResumed: boolean; isReplaced: boolean },
+  resumed: { isResumed: boolean; isReplaced: boolean; transcript: Transcript },
 ): Promise<Checkpointer | null> {
   const { kernel, options, claim, info, runId, onFlushError } = scope;
   const { factory, requireDurable, warn } = kernel.config;
   if (options.checkpointer) return options.checkpointer;
-  const { isResumed, isReplaced } = resumed;
-  const landed = record && { revision: record.revision ?? 0, messages: record.messages.length, isReplaced };
+  const { isResumed } = resumed;
+  const landed = record && landedOf(record, resumed);
   try {
     const begun =
       factory && info
@@ -46,6 +48,16 @@ async function refuseOrGoOn(
   await releaseClaim(scope);
   policy.warn('run: checkpointer begin failed; running non-durable', { runId: scope.runId, error: toErrorData(error) });
   return null;
+}
+
+/** What the store holds, and whether the run that goes on continues it. Between two phases it holds no messages. */
+function landedOf(
+  { revision = 0, messages }: RunCheckpoint,
+  { isReplaced, transcript }: { isReplaced: boolean; transcript: Transcript },
+): BeginOptions['landed'] {
+  const isSame = !isReplaced && transcript.length === messages.length;
+  const origin = isSame ? transcript : undefined;
+  return { revision, messages: messages.length, origin, isReplaced: !isSame && messages.length > 0 };
 }
 
 /** The first record of a new run; of a resumed one only where nothing else has counted this start. */

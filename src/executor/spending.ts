@@ -10,6 +10,8 @@ import type { RunScope } from './scope.ts';
 export interface BudgetedCall {
   /** Counts from 1 over the whole life of the run. */
   readonly turn: number;
+  /** Of a pipeline. A turn that failed is not counted, and the next phase may have the same number. */
+  readonly phase?: number | undefined;
   readonly modelTier: string;
   readonly model: string;
   readonly inputTokens: number;
@@ -53,11 +55,11 @@ export class Spending {
   }
 
   /** @throws {BudgetExceededError} or whatever else stands in the way: then the call must not be made */
-  static async reserve(scope: RunScope, { turn, ...call }: BudgetedCall): Promise<Spending | undefined> {
+  static async reserve(scope: RunScope, { turn, phase, ...call }: BudgetedCall): Promise<Spending | undefined> {
     const { budget } = scope.kernel.config;
     if (!budget) return undefined;
     const { runId } = scope;
-    const estimate = { key: `${runId}:${turn}`, runId, ...call };
+    const estimate = { key: `${runId}:${phase === undefined ? '' : `${phase}.`}${turn}`, runId, ...call };
     const reservation = await bounded(scope, 'budget.reserve', () => budget.reserve(callerOf(scope), estimate));
     return new Spending(scope, reservation);
   }

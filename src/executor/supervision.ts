@@ -6,7 +6,7 @@ import type { RunEvent } from '../run/events.ts';
 import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
 import { enterMessage } from '../run/message.ts';
 import type { RunInfo } from '../run/request.ts';
-import { isThenable } from '../run/thenable.ts';
+import { isThenable, letGo } from '../run/thenable.ts';
 import type { Config } from './config.ts';
 import { guarded } from './guard.ts';
 import type { RunActor } from './run-actor.ts';
@@ -43,13 +43,21 @@ export class Supervision {
   readonly #scope: Watched;
   readonly #handle: CriticHandle;
   readonly #onActivity: ((activity: Activity) => void) | undefined;
+  /** Signs of life that the critic has not been told of. */
+  #signs: Activity[] = [];
+  /** What the critic wanted to have when it last said it. */
+  #state: JsonObject | undefined;
 
-  private constructor(scope: Watched, handle: CriticHandle) {
+  private constructor(scope: Watched, handle: CriticHandle, saved: JsonObject | undefined) {
     this.#scope = scope;
     this.#handle = handle;
+    this.#state = saved;
     const { warn } = scope.kernel.config;
     this.#onActivity = guarded('the critic', (activity: Activity) => handle.onActivity(activity), warn);
-    scope.onEnd(() => handle.stop());
+    scope.onEnd(() => {
+      this.#signs = [];
+      guarded('the critic', () => handle.stop(), warn)?.();
+    });
   }
 
   /** @returns undefined when nobody watches this run */
@@ -58,17 +66,27 @@ export class Supervision {
     if (!critic) return undefined;
     try {
       const handle = critic.monitor(info, supervised(scope, past));
-      return isObject(handle) && !isThenable(handle) ? new Supervision(scope, handle as CriticHandle) : undefined;
+      letGo(handle);
+      const isHandle = isObject(handle) && !isThenable(handle);
+      return isHandle ? new Supervision(scope, handle as unknown as CriticHandle, past.saved) : undefined;
     } catch (error) {
       warn('run: the critic threw; the run is not watched', { runId: scope.runId, error: toErrorData(error) });
       return undefined;
     }
   }
 
+  /**
+   * The critic is told when whatever is being stored with this event is on its way, so that what it does in answer, and what
+   * it remembers of that, stand in one record: in the next one.
+   */
   take(event: RunEvent): void {
-    if (event.type === 'step.done') this.#onActivity?.({ type: 'step', step: event.step, tools: event.tools });
-    else if (event.type === 'tool.started') this.#onActivity?.({ type: 'tool', name: event.name });
-    else if (event.type === 'model.delta') this.#onActivity?.({ type: 'delta' });
+    const sign = signOf(event);
+    if (!sign) return;
+    if (this.#signs.push(sign) === 1) queueMicrotask(() => this.#tell());
+  }
+
+  #tell(): void {
+    for (const sign of this.#signs.splice(0)) this.#onActivity?.(sign);
   }
 
   get canRaiseSteps(): boolean {
@@ -78,6 +96,7 @@ export class Supervision {
   /** Resolves when the critic has thought about the step limit, or its time is up. */
   async outOfSteps(): Promise<void> {
     const { clock, defaults, warn } = this.#scope.kernel.config;
+    this.#tell();
     try {
       const asked = Promise.resolve(this.#handle.onOutOfSteps?.());
       await withDeadline(asked, { ms: defaults.portMs, clock, what: 'the critic' });
@@ -89,15 +108,23 @@ export class Supervision {
     }
   }
 
-  /** What the critic wants to have after a crash. */
+  /** What the critic wants to have after a crash; where it cannot say it now, what it said before. */
   get state(): JsonObject | undefined {
     try {
       const state = this.#handle.state?.();
-      return isObject(state) ? (frozenJson(state, 'critic') as JsonObject) : undefined;
+      letGo(state);
+      if (isObject(state) && !isThenable(state)) this.#state = frozenJson(state, 'critic') as JsonObject;
     } catch {
-      return undefined;
+      // What it said before stands.
     }
+    return this.#state;
   }
+}
+
+function signOf(event: RunEvent): Activity | undefined {
+  if (event.type === 'step.done') return { type: 'step', step: event.step, tools: event.tools };
+  if (event.type === 'tool.started') return { type: 'tool', name: event.name };
+  return event.type === 'model.delta' ? { type: 'delta' } : undefined;
 }
 
 function supervised(scope: Watched, { softLimitMs, saved, elapsedMs }: Past): SupervisedRun {
@@ -123,8 +150,11 @@ function supervised(scope: Watched, { softLimitMs, saved, elapsedMs }: Past): Su
       scope.send({ type: 'run.nudge', message: enterMessage({ role: 'user', content }) });
     },
     raiseSteps: (by) => {
-      if (Number.isInteger(by) && by > 0) scope.send({ type: 'run.raise', by });
+      if (Number.isSafeInteger(by) && by > 0) scope.send({ type: 'run.raise', by });
     },
-    kill: (reason) => scope.stop(new CriticKillError(String(reason || 'the critic ended the run'))),
+    kill: (reason) => {
+      const isSaid = typeof reason === 'string' && reason !== '';
+      scope.stop(new CriticKillError(isSaid ? reason : 'the critic ended the run'));
+    },
   };
 }

@@ -14,7 +14,8 @@ export type InterruptedRun =
       readonly updatedAt: number;
       readonly attempts?: number;
       readonly owner?: string;
-      /** Why it is parked. */
+      /** Why it is parked: an error code, and words. */
+      readonly code?: string;
       readonly reason?: string;
     }
   | {
@@ -38,7 +39,7 @@ export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
     updatedAt: head.updatedAt,
     attempts: head.attempts ?? 0,
     ...(owner === undefined ? {} : { owner }),
-    ...(head.parked ? { reason: head.parked.reason } : {}),
+    ...(head.parked ? { code: head.parked.code, reason: head.parked.reason } : {}),
   };
 }
 

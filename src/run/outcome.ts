@@ -1,3 +1,4 @@
+import type { JsonValue } from './json.ts';
 import { textOf } from './message.ts';
 import type { Progress } from './progress.ts';
 import type { RunOutcome } from './result.ts';
@@ -22,6 +23,12 @@ function outputOf(progress: Progress): string {
   return lastTextOf(progress) || (last ?? '');
 }
 
+/** The answer in the form of the output schema: just given, or recorded with the last phase before a crash. */
+function dataOf(progress: Progress, data: JsonValue | undefined): { data?: JsonValue } {
+  const found = data ?? (progress.openPhase ? undefined : progress.completedPhases.at(-1)?.data);
+  return found === undefined ? {} : { data: found };
+}
+
 /** How the run ends, from what it has done. */
 export function outcomeOf(
   progress: Progress,
@@ -40,6 +47,6 @@ export function outcomeOf(
     durable: end.durable,
     saveErrors: end.saveErrors,
     outcomeId: end.outcomeId,
-    ...(end.data !== undefined && end.status === 'ok' ? { data: end.data } : {}),
+    ...(end.status === 'ok' ? dataOf(progress, end.data) : {}),
   };
 }

@@ -1,3 +1,4 @@
+import type { JsonValue } from './json.ts';
 import type { GuardCounters } from './limits.ts';
 import type { Spend, Usage } from './usage.ts';
 
@@ -8,6 +9,8 @@ export interface PhaseOutput {
   readonly index?: number;
   /** Hash of the phase's definition, to see on resume whether it is still the same. */
   readonly hash?: string;
+  /** Of the last phase of an agent with an output schema: the answer as the schema gave it. */
+  readonly data?: JsonValue;
 }
 
 /** What a run has to know of a phase: plain data. The phase's model, tools and prompt stay with the executor. */

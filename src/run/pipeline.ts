@@ -1,4 +1,5 @@
 import type { ErrorData } from './error-data.ts';
+import type { JsonValue } from './json.ts';
 import { noCounters } from './limits.ts';
 import { enterMessage } from './message.ts';
 import { lastTextOf } from './outcome.ts';
@@ -38,12 +39,17 @@ export function keepPhase(progress: Progress): Progress {
 }
 
 /** Ends the phase in progress. Its output is its last text, or the fallback when it failed. */
-export function closePhase(progress: Progress, facts: PhaseFacts, hasFailed: boolean): Progress {
+export function closePhase(
+  progress: Progress,
+  facts: PhaseFacts,
+  { hasFailed, data }: { readonly hasFailed: boolean; readonly data?: JsonValue | undefined },
+): Progress {
   const { openPhase, openStep: _, ...rest } = progress;
   if (!openPhase) return progress;
   const { index, hash } = openPhase;
   const output = hasFailed ? facts.fallback : lastTextOf(progress);
-  return { ...rest, completedPhases: [...progress.completedPhases, { name: facts.name, output, index, hash }] };
+  const phase = { name: facts.name, output, index, hash, ...(data === undefined ? {} : { data }) };
+  return { ...rest, completedPhases: [...progress.completedPhases, phase] };
 }
 
 /** An answer that does not fit the output schema: the model is told why, and has another turn. */

@@ -16,7 +16,9 @@ import { type CheckpointStore, type Claim, isAppending, type WriteOptions } from
 export interface Landed {
   readonly revision: number;
   readonly messages: number;
-  /** The run goes on with other messages than these: its first write is a whole record. */
+  /** Those messages, as the run that goes on has them; absent = what is written first begins with them, if it is as long. */
+  readonly origin?: Transcript | undefined;
+  /** The run goes on with other messages: its first write is a whole record. */
   readonly isReplaced?: boolean;
 }
 
@@ -46,7 +48,7 @@ export class RecordWriter {
   #landed: Landed | undefined;
   /** Whether the store surely has the state of `#landed`: only then does a delta say all. */
   #canAppend: boolean;
-  /** What was stored last is a view of this transcript. A pipeline begins a new one with each phase. */
+  /** What was stored last is a view of this transcript. */
   #origin: Transcript | undefined;
   #unclear: RunDelta | undefined;
   #extrasSize: number | undefined;
@@ -56,6 +58,7 @@ export class RecordWriter {
     this.#meta = meta;
     this.#options = options;
     this.#landed = options.landed;
+    this.#origin = options.landed?.origin;
     this.#canAppend = options.landed !== undefined && !options.landed.isReplaced && isAppending(store);
   }
 
@@ -65,8 +68,7 @@ export class RecordWriter {
     const revision = (this.#landed?.revision ?? 0) + 1;
     const head = this.#headOf(state, revision);
     this.#checkSize(head, transcript, state);
-    const isMore = isOurs && (!this.#origin || transcript.continues(this.#origin));
-    if (!isMore || !this.#canAppend) return this.#saveWhole(state, head, transcript);
+    if (!isOurs || !this.#canAppend || !this.#isContinued(transcript)) return this.#saveWhole(state, head, transcript);
     this.#origin = transcript;
     const from = this.#landed?.messages ?? 0;
     const delta: RunDelta = { runId: this.#meta.runId, revision, from, messages: transcript.slice(from), head };
@@ -76,6 +78,12 @@ export class RecordWriter {
       if (!hasCode(error, 'REVISION_GAP')) throw error;
       await this.#saveWhole(state, head, transcript);
     }
+  }
+
+  /** Whether the store has the beginning of this transcript. A pipeline begins a new one with each phase. */
+  #isContinued(transcript: Transcript): boolean {
+    if (this.#origin) return transcript.continues(this.#origin);
+    return transcript.length >= (this.#landed?.messages ?? 0);
   }
 
   async delete(): Promise<void> {

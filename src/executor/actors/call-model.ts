@@ -72,9 +72,9 @@ class Turn {
 
   #estimate(): BudgetedCall {
     const { tier, model } = this.#stage;
-    const { transcript, iteration } = this.#input;
+    const { transcript, iteration, phase } = this.#input;
     const inputTokens = Math.ceil(transcript.size / 4);
-    return { turn: iteration + 1, modelTier: tier, model: `${model.provider}/${model.modelId}`, inputTokens };
+    return { turn: iteration + 1, phase, modelTier: tier, model: `${model.provider}/${model.modelId}`, inputTokens };
   }
 
   #ask(step: number, messages: readonly Message[]): Promise<ModelReply> {

@@ -14,15 +14,23 @@ const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
 /** Holds an answer against the agent's output schema. It never rejects: a schema that throws has found a problem. */
 export function checkOutputActor(kernel: Kernel) {
   return fromPromise<OutputCheck, { progress: Progress }>(async ({ input, self }) => {
-    try {
-      const { agent } = scopeOf(kernel, self);
-      const { clock, defaults } = kernel.config;
-      const checked = check(lastTextOf(input.progress), agent.outputSchema);
-      return await withDeadline(checked, { ms: defaults.portMs, clock, what: 'the output schema' });
-    } catch (error) {
-      return { problem: toErrorData(error).message };
-    }
+    const { agent } = scopeOf(kernel, self);
+    return checkedOutput(kernel, lastTextOf(input.progress), agent.outputSchema);
   });
+}
+
+/** Holds an answer against a schema. It never rejects. */
+export async function checkedOutput(
+  { config }: Kernel,
+  answer: string,
+  schema: ToolInput | undefined,
+): Promise<OutputCheck> {
+  const { clock, defaults } = config;
+  try {
+    return await withDeadline(check(answer, schema), { ms: defaults.portMs, clock, what: 'the output schema' });
+  } catch (error) {
+    return { problem: toErrorData(error).message };
+  }
 }
 
 async function check(answer: string, schema: ToolInput | undefined): Promise<OutputCheck> {

@@ -23,6 +23,7 @@ import { refusedByBudget, restoreSpend } from '../spending.ts';
 import { stagesFor } from '../stage.ts';
 import { childTools } from '../sub-agents.ts';
 import { Supervision, WATCHED_RUNTIME_MS } from '../supervision.ts';
+import { checkedOutput } from './check-output.ts';
 
 /**
  * How a run gets its things, in this order: its place in the table of live runs, the claim and the record, model and
@@ -69,9 +70,10 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   const record = found.record ?? carriedRecord(scope);
   const resume = options.resume ?? (record && toResumeState(record));
   scope.events.continueFrom(resume?.seq ?? 0);
-  const { progress, isReplaced } = progressOf(scope, begun, { resume, attempts: found.attempts });
+  const { progress: fitting, isReplaced } = progressOf(scope, begun, { resume, attempts: found.attempts });
+  const progress = await withData(scope, fitting);
   if (resume) scope.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
-  const resumed = { isResumed: resume !== undefined, isReplaced };
+  const resumed = { isResumed: resume !== undefined, isReplaced, transcript: progress.transcript };
   scope.checkpointer = await checkpointerOf(scope, found.record, resumed);
   await firstSave(scope, progress, found.record);
   scope.isOurs = true;
@@ -167,6 +169,17 @@ function progressOf(
   const recovered = openStep ? { ...fitting, openStep: recoverOpenStep(openStep) } : fitting;
   warnOfStep(scope, recovered);
   return { progress: { ...recovered, attempts: from.attempts }, isReplaced };
+}
+
+/** The last phase's answer in the form of the output schema, where a host's own list of phases came without it. */
+async function withData(scope: RunScope, progress: Progress): Promise<Progress> {
+  const { agent, kernel } = scope;
+  const last = progress.completedPhases.at(-1);
+  const isComplete = last && progress.completedPhases.length === agent.phases?.length;
+  if (!isComplete || !agent.outputSchema || last.data !== undefined) return progress;
+  const check = await checkedOutput(kernel, last.output, agent.outputSchema);
+  if (!('data' in check)) return progress;
+  return { ...progress, completedPhases: [...progress.completedPhases.slice(0, -1), { ...last, data: check.data }] };
 }
 
 /** A phase that was to begin anew does not: it has done something that must not be done twice. */

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../run/clock.ts';
 import { StoreUnavailableError } from '../run/errors.ts';
 import { letGo } from '../run/thenable.ts';
 import type { Audit } from './port.ts';
-import type { AuditQueries, TotalsFilter } from './queries.ts';
+import type { AuditQueries, AuditTotalsFilter } from './queries.ts';
 import { EntryQueue } from './queue.ts';
 import { Recorder, type Redact } from './recorder.ts';
 import type { AuditFile } from './sqlite-file.ts';
@@ -137,7 +137,7 @@ function atLeast(least: number, given: { readonly [name: string]: number }): num
   return least;
 }
 
-function checkedBy(filter: TotalsFilter): TotalsFilter {
+function checkedBy(filter: AuditTotalsFilter): AuditTotalsFilter {
   if (['day', 'agent', 'caller'].includes(filter.by)) return filter;
   throw new TypeError(`totals are by 'day', 'agent' or 'caller', not by ${JSON.stringify(filter.by)}`);
 }

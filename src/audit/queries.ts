@@ -65,7 +65,7 @@ export interface AuditedTree {
 }
 
 /** Which runs to list. */
-export interface RunFilter {
+export interface AuditedRunFilter {
   readonly callerId?: string | undefined;
   readonly agentId?: string | undefined;
   readonly parentRunId?: string | undefined;
@@ -80,7 +80,7 @@ export interface RunFilter {
   readonly after?: Pick<AuditedRun, 'startedAt' | 'runId'> | undefined;
 }
 
-export interface TotalsFilter {
+export interface AuditTotalsFilter {
   /** `day`: of the beginning of each run, in UTC. */
   readonly by: 'day' | 'agent' | 'caller';
   readonly since?: number | undefined;
@@ -105,11 +105,11 @@ export interface AuditTotal {
 /** What can be asked of an audit. All of it is read after what was recorded before. */
 export interface AuditQueries {
   /** Runs, the latest first. */
-  runs(filter?: RunFilter): Promise<AuditedRun[]>;
+  runs(filter?: AuditedRunFilter): Promise<AuditedRun[]>;
   /** One run; null when nothing is known of it. @param options `limit`: how many entries, default 10,000 */
   run(runId: string, options?: { readonly limit?: number }): Promise<AuditedRunDetail | null>;
   /** A run with its children, theirs, and so on. @param options `depth`: default 8; `limit`: of runs, default 1,000 */
   tree(runId: string, options?: { readonly depth?: number; readonly limit?: number }): Promise<AuditedTree | null>;
   /** Sums. Days come in their order, agents and callers by the tokens they used. */
-  totals(filter: TotalsFilter): Promise<AuditTotal[]>;
+  totals(filter: AuditTotalsFilter): Promise<AuditTotal[]>;
 }

@@ -2,7 +2,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SqliteFile } from '../sqlite/file.ts';
 import { detailOf } from './detail.ts';
 import type { QueuedEntry } from './entries.ts';
-import type { AuditedRun, AuditedRunDetail, AuditedTree, AuditTotal, RunFilter, TotalsFilter } from './queries.ts';
+import type {
+  AuditedRun,
+  AuditedRunDetail,
+  AuditedRunFilter,
+  AuditedTree,
+  AuditTotal,
+  AuditTotalsFilter,
+} from './queries.ts';
 import type { EntryFile } from './queue.ts';
 import { layout, type Statements } from './sqlite-layout.ts';
 import { childrenOf, type EntryRow, findRun, listRuns, readEntries, sumUp } from './sqlite-reads.ts';
@@ -33,7 +40,7 @@ export class AuditFile implements EntryFile {
     return this.#file.transaction('write', (statements) => removeEnded(statements, before));
   }
 
-  async runs(filter: RunFilter, limit: number): Promise<AuditedRun[]> {
+  async runs(filter: AuditedRunFilter, limit: number): Promise<AuditedRun[]> {
     const found: AuditedRun[] = [];
     for (let { after } = filter; found.length < limit; after = found.at(-1)) {
       const most = Math.min(ROWS_PER_TURN, limit - found.length);
@@ -82,7 +89,7 @@ export class AuditFile implements EntryFile {
     return root;
   }
 
-  async totals(filter: TotalsFilter, limit: number): Promise<AuditTotal[]> {
+  async totals(filter: AuditTotalsFilter, limit: number): Promise<AuditTotal[]> {
     return this.#file.transaction('read', (statements) => sumUp(statements, filter, limit));
   }
 

@@ -1,6 +1,6 @@
 import type { SQLInputValue } from 'node:sqlite';
 import type { Usage } from '../run/usage.ts';
-import type { AuditedRun, AuditTotal, RunFilter, TotalsFilter } from './queries.ts';
+import type { AuditedRun, AuditedRunFilter, AuditTotal, AuditTotalsFilter } from './queries.ts';
 import { ENTRIES_PER_RUN, type Statements } from './sqlite-layout.ts';
 
 /** A row of `runs` with its row of `heads`. */
@@ -67,7 +67,7 @@ class Conditions {
   }
 }
 
-export function listRuns({ db }: Statements, filter: RunFilter, limit: number): AuditedRun[] {
+export function listRuns({ db }: Statements, filter: AuditedRunFilter, limit: number): AuditedRun[] {
   const conditions = new Conditions();
   conditions.add('caller_id = ?', filter.callerId);
   conditions.add('agent_id = ?', filter.agentId);
@@ -130,7 +130,7 @@ interface TotalRow {
   readonly spent_seconds: number;
 }
 
-export function sumUp({ db }: Statements, { by, since, until }: TotalsFilter, limit: number): AuditTotal[] {
+export function sumUp({ db }: Statements, { by, since, until }: AuditTotalsFilter, limit: number): AuditTotal[] {
   const conditions = new Conditions();
   conditions.add('started_at >= ?', since);
   conditions.add('started_at < ?', until);

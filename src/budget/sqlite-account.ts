@@ -7,7 +7,7 @@ import type { Standing } from './store.ts';
 const lists = ['calls', 'reservations', 'runs'] as const;
 type List = (typeof lists)[number];
 
-/** The amounts of one list of all callers. The second index is what leaves the window first. */
+/** The amounts of one list of all callers. */
 const tableOf = (list: List) => `
   CREATE TABLE ${list} (
     caller INTEGER NOT NULL,
@@ -18,10 +18,13 @@ const tableOf = (list: List) => `
     seconds REAL NOT NULL,
     PRIMARY KEY (caller, key)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX ${list}_by_time ON ${list} (caller, at);
 `;
 
-/** Amounts are whole numbers, in columns for real ones because those cannot overflow. Times are of the wall clock, ms. */
+/**
+ * Amounts are whole numbers, in columns for real ones because those cannot overflow. Times are of the wall clock, ms. Only
+ * calls have an index by time: of what leaves the window there, none may be late, and the other lists are short, or are
+ * looked through now and then. Each index more is a page more that each call writes.
+ */
 export const layout: Layout<Statements> = {
   applicationId: 0x50774264,
   version: 1,
@@ -39,12 +42,14 @@ export const layout: Layout<Statements> = {
     ) STRICT;
     CREATE INDEX callers_touched ON callers (touched);
     ${lists.map(tableOf).join('')}
+    CREATE INDEX calls_by_time ON calls (caller, at);
   `,
   prepare: (db) => new Statements(db),
 };
 
 interface CallerRow extends Amounts {
   readonly no: number;
+  readonly touched: number;
   readonly held_tokens: number;
   readonly held_usd: number;
   readonly held_seconds: number;
@@ -56,8 +61,8 @@ const ROWS_AT_ONCE = 1_000;
 /** More rows are not looked through to say when a budget frees up. */
 const MOST_LEAVING = 10_000;
 
-/** A row that is later than now by more than this was written before the wall clock was set back. */
-const CLOCK_SKEW_MS = 60_000;
+/** That a caller was heard of is written down once in this part of the window. */
+const TOUCHED_PART = 1 / 128;
 
 /** The prepared statements of an open database. */
 export class Statements {
@@ -65,6 +70,7 @@ export class Statements {
   readonly find: StatementSync;
   readonly add: StatementSync;
   readonly put: StatementSync;
+  readonly touch: StatementSync;
   readonly #idle: StatementSync;
   readonly #forget: StatementSync;
 
@@ -77,9 +83,10 @@ export class Statements {
     this.find = db.prepare('SELECT * FROM callers WHERE caller = ?');
     this.add = db.prepare('INSERT INTO callers VALUES (NULL, ?, ?, 0, 0, 0, 0, 0, 0)');
     this.put = db.prepare(
-      `UPDATE callers SET touched = ?, tokens = ?, usd = ?, seconds = ?,
-       held_tokens = ?, held_usd = ?, held_seconds = ? WHERE no = ?`,
+      `UPDATE callers SET tokens = ?, usd = ?, seconds = ?, held_tokens = ?, held_usd = ?, held_seconds = ?
+       WHERE no = ?`,
     );
+    this.touch = db.prepare('UPDATE callers SET touched = ? WHERE no = ?');
     this.#idle = db.prepare('SELECT no FROM callers WHERE touched <= ? LIMIT 1');
     this.#forget = db.prepare('DELETE FROM callers WHERE no = ?');
   }
@@ -132,12 +139,15 @@ export class SqliteAccount implements Account {
   readonly #loaded: Standing;
   #no: number | undefined;
 
-  constructor(statements: Statements, callerId: string, now: number) {
+  constructor(statements: Statements, callerId: string, moment: Moment) {
+    const { now } = moment;
     const row = statements.find.get(callerId) as unknown as CallerRow | undefined;
     this.#statements = statements;
     this.#no = row?.no;
     this.sums = row ? standingOf(row) : { spent: nothing, reserved: nothing };
     this.#loaded = this.sums;
+    const isDue = row !== undefined && Math.abs(now - row.touched) > TOUCHED_PART * moment.windowMs;
+    if (isDue) this.#touch(row, now);
     const place: Place = {
       no: () => this.#no,
       made: () => {
@@ -146,15 +156,22 @@ export class SqliteAccount implements Account {
       },
     };
     const { calls, reservations, runs } = statements.lists;
-    this.calls = new SqliteList(calls, place, now);
-    this.reservations = new SqliteList(reservations, place, now);
-    this.runs = new SqliteList(runs, place, now);
+    this.calls = new SqliteList(calls, place);
+    this.reservations = new SqliteList(reservations, place);
+    this.runs = new SqliteList(runs, place, { mayStay: !isDue });
   }
 
-  save(now: number): void {
+  save(): void {
     if (this.#no === undefined || this.sums === this.#loaded) return;
     const { spent, reserved } = this.sums;
-    this.#statements.put.run(now, ...valuesOf(spent), ...valuesOf(reserved), this.#no);
+    this.#statements.put.run(...valuesOf(spent), ...valuesOf(reserved), this.#no);
+  }
+
+  #touch({ no, touched }: CallerRow, now: number): void {
+    this.#statements.touch.run(now, no);
+    if (touched < now) return;
+    // The wall clock was set back: what was written before that must not count for longer than the window.
+    for (const list of lists) this.#statements.lists[list].clampFuture.run(now, no, now);
   }
 }
 
@@ -168,12 +185,13 @@ interface Place {
 class SqliteList implements TimedAmounts {
   readonly #list: ListStatements;
   readonly #place: Place;
+  readonly #mayStay: boolean;
 
-  constructor(list: ListStatements, place: Place, now: number) {
+  /** @param options `mayStay`: what is too old may be removed another time */
+  constructor(list: ListStatements, place: Place, options: { readonly mayStay?: boolean } = {}) {
     this.#list = list;
     this.#place = place;
-    const no = place.no();
-    if (no !== undefined) list.clampFuture.run(now, no, now + CLOCK_SKEW_MS);
+    this.#mayStay = options.mayStay ?? false;
   }
 
   get(key: string): Amounts | undefined {
@@ -192,7 +210,7 @@ class SqliteList implements TimedAmounts {
 
   removeUntil(at: number): Amounts {
     const no = this.#place.no();
-    if (no === undefined) return nothing;
+    if (no === undefined || this.#mayStay) return nothing;
     const { rows, ...sum } = this.#list.sum.get(no, at) as unknown as Amounts & { readonly rows: number };
     if (rows > 0) this.#list.removeUntil.run(no, at);
     return sum;

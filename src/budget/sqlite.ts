@@ -47,9 +47,9 @@ class SqliteBooks implements Books {
     return this.#file.transaction('write', (statements) => {
       const moment = { ...terms, now: terms.clock.now(), runsMs: RUNS_WINDOWS * terms.windowMs };
       statements.forgetIdle(moment);
-      const account = new SqliteAccount(statements, callerId, moment.now);
+      const account = new SqliteAccount(statements, callerId, moment);
       const result = work(new Ledger(account, moment));
-      account.save(moment.now);
+      account.save();
       return result;
     });
   }

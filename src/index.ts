@@ -15,11 +15,11 @@ export type {
 export type {
   AuditedRun,
   AuditedRunDetail,
+  AuditedRunFilter,
   AuditedTree,
   AuditQueries,
   AuditTotal,
-  RunFilter,
-  TotalsFilter,
+  AuditTotalsFilter,
 } from './audit/queries.ts';
 export type { AuditField, Redact } from './audit/recorder.ts';
 export { type BudgetOptions, type BudgetStanding, createBudget, type RollingBudget } from './budget/budget.ts';

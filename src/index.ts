@@ -47,6 +47,8 @@ export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/r
 export type { RunSummary } from './executor/registry.ts';
 export type { RunActor } from './executor/run-actor.ts';
 export type { Model, Models } from './model/port.ts';
+export { createPalette } from './palette/palette.ts';
+export type { Palette } from './palette/port.ts';
 export { type RunCheckpoint, type RunHead, toCheckpoint, toResumeState } from './record/checkpoint.ts';
 export type { RunDelta } from './record/delta.ts';
 export type { InterruptedRun } from './record/interrupted.ts';

@@ -1,74 +1,188 @@
-import { memoryStore, type RunResult } from 'pawl';
-import { callTool, fail, hang, recordingFactory, reply } from 'pawl/testing';
+import { callTool, callTools, fail, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf } from '../fixtures/host.ts';
+import { look, outputsOf, systemsOf, tell, two } from '../fixtures/phases.ts';
 
-const two = [
-  { name: 'a', instructions: 'Look at {{.Query}}' },
-  { name: 'b', instructions: 'B saw {{.a}}' },
-];
-const outputs = ({ phases }: RunResult) => phases.map(({ name, output }) => `${name}: ${output}`);
+const broken = toolOf('break', 'read', () => Promise.reject(new Error('broken')));
 
 describe('the phases of an agent', () => {
-  test('run one after the other, each a loop of its own; the last output is the run’s, usage adds up (pipeline 1)', async () => {
+  test('run one after the other, each a fresh loop of its own; the last output is the run’s (pipeline 1)', async () => {
     const { run, model } = hostOf({
-      agent: { phases: two, tools: [toolOf('look')] },
-      script: [callTool('look', {}), reply('seen'), reply('told')],
+      agent: { phases: two },
+      tools: [toolOf('look')],
+      script: [callTool('look'), reply('seen'), reply('told')],
     });
     const result = await run({ prompt: 'the sea' });
     expect(result).toMatchObject({ status: 'ok', output: 'told', iterations: 3 });
-    expect(outputs(result)).toEqual(['a: seen', 'b: told']);
-    expect(model.calls.map(({ system }) => system)).toEqual(['Look at the sea', 'Look at the sea', 'B saw seen']);
-    expect(model.calls[2]?.messages).toHaveLength(1);
+    expect(outputsOf(result)).toEqual(['a: seen', 'b: told']);
+    expect(systemsOf(model)).toEqual(['Look at the sea', 'Look at the sea', 'B saw seen']);
+    expect(model.calls[2]?.messages).toEqual(model.calls[0]?.messages);
+    expect(result.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
   });
 
-  test('that are complete are skipped on resume, and their outputs reach later instructions (pipeline 8)', async () => {
-    const { run, model } = hostOf({ agent: { phases: two }, script: [reply('b is done')] });
-    const completedPhases = [{ name: 'a', output: 'saved-a' }];
-    const result = await run({}, { resume: { history: [], completedPhases } });
-    expect(model.calls.map(({ system }) => system)).toEqual(['B saw saved-a']);
-    expect(result).toMatchObject({ status: 'ok', output: 'b is done' });
-    expect(outputs(result)).toEqual(['a: saved-a', 'b: b is done']);
+  test('are none: a single loop with the agent’s instructions (pipeline 1)', async () => {
+    for (const phases of [undefined, []]) {
+      const { run, model } = hostOf(phases ? { agent: { phases } } : {});
+      expect(await run()).toMatchObject({ status: 'ok', output: 'done', phases: [] });
+      expect(systemsOf(model)).toEqual(['Work.']);
+    }
   });
 
-  test('when all are complete on resume give the saved output without a model call (pipeline 8)', async () => {
-    const { run, model } = hostOf({ agent: { phases: two }, script: [] });
-    const completedPhases = two.map(({ name }) => ({ name, output: `saved-${name}` }));
-    const result = await run({}, { resume: { history: [], completedPhases } });
-    expect(result).toMatchObject({ status: 'ok', output: 'saved-b' });
+  test('add their usage up, also when one of them fails for good (pipeline 1)', async () => {
+    const script = [callTool('look'), reply('seen'), callTool('look'), fail(new Error('down'))];
+    const { run } = hostOf({ agent: { phases: two }, tools: [toolOf('look')], script });
+    const result = await run();
+    expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' }, iterations: 3 });
+    expect(result.usage).toMatchObject({ inputTokens: 30, outputTokens: 15 });
+  });
+
+  test('each get the images of the invocation with the prompt (pipeline 1)', async () => {
+    const { run, model } = hostOf({ agent: { phases: two }, script: [reply('seen'), reply('told')] });
+    await run({ images: [{ mediaType: 'image/png', data: 'AQ==' }] });
+    expect(model.calls[1]?.messages).toEqual(model.calls[0]?.messages);
+    expect(model.calls[1]?.messages[0]?.content).toHaveLength(2);
+  });
+
+  test('have tools of their own: a subset by name, all when none are named, none when the list is empty (pipeline 1)', async () => {
+    const tools = [toolOf('look'), toolOf('dig'), toolOf('send', 'once')];
+    const phases = [{ ...look, tools: ['dig', 'look'] }, tell, { ...tell, tools: [] }];
+    const { run, model } = hostOf({ agent: { phases }, tools, script: [reply('1'), reply('2'), reply('3')] });
+    await run();
+    const named = model.calls.map((call) => call.tools.map(({ name }) => name));
+    expect(named).toEqual([['look', 'dig'], ['look', 'dig', 'send'], []]);
+  });
+
+  test('cannot call a tool that the agent has and they have not (pipeline 1)', async () => {
+    let sent = 0;
+    const send = toolOf('send', 'once', () => (sent += 1));
+    const { run, model } = hostOf({
+      agent: { phases: [{ ...look, tools: ['look'] }] },
+      tools: [toolOf('look'), send],
+      script: [callTool('send'), reply('well')],
+    });
+    expect(await run()).toMatchObject({ status: 'ok', output: 'well' });
+    expect(sent).toBe(0);
+    expect(JSON.stringify(model.calls[1]?.messages.at(-1))).toContain('there is no tool named');
+  });
+
+  test('that name a tool which the agent does not have are refused before any model call', async () => {
+    const { run, model } = hostOf({ agent: { phases: [look, { ...tell, tools: ['gone'] }] }, tools: [toolOf('look')] });
+    expect(await run()).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TOOL' } });
     expect(model.calls).toHaveLength(0);
   });
 
-  test('are saved by force at each boundary, with all that are complete in order (pipeline 7)', async () => {
-    const factory = recordingFactory();
-    const script = [reply('one'), reply('two')];
-    const { run } = hostOf({ agent: { phases: two }, script, ports: { checkpointer: factory } });
-    await run();
-    const saved = factory.checkpointers[0]?.states ?? [];
-    const names = saved.map(({ completedPhases }) => completedPhases?.map(({ name }) => name).join());
-    expect([...new Set(names)]).toEqual(['', 'a', 'a,b']);
+  test('have a step cap of their own, by default the agent’s (pipeline 1)', async () => {
+    const steps = (n: number): ScriptedEntry[] => Array.from({ length: n }, (_, i) => callTool('look', { i }));
+    const phases = [{ ...look, maxIterations: 2 }, tell];
+    const { run, model } = hostOf({
+      agent: { phases, maxIterations: 3 },
+      tools: [toolOf('look')],
+      script: steps(5),
+    });
+    expect(await run()).toMatchObject({ status: 'ok', iterations: 5 });
+    expect(systemsOf(model)).toEqual(['Look at Go.', 'Look at Go.', 'B saw ', 'B saw ', 'B saw ']);
   });
 
-  test('go on in the interrupted phase at its last step (pipeline 8)', async () => {
-    const store = memoryStore();
-    const agent = { phases: two, tools: [toolOf('look')] };
-    const first = hostOf({ agent, checkpoints: store, script: [reply('seen'), callTool('look', { n: 1 }), hang()] });
-    await first.start({ runId: 'r' });
-    await expect.poll(() => first.model.calls.length).toBe(3);
-    await first.executor.shutdown();
-    const record = await store.load('r');
-    expect(record?.openPhase).toMatchObject({ index: 1, iteration: 1 });
-    const second = hostOf({ agent, checkpoints: store, script: [reply('told')] });
-    const result = await second.run({ runId: 'r' });
-    expect(result).toMatchObject({ status: 'ok', output: 'told', iterations: 3 });
-    expect(second.model.calls[0]?.messages).toEqual(record?.messages);
-    expect(second.model.calls[0]?.system).toBe('B saw seen');
-  });
-
-  test('that are optional are replaced by their fallback when they fail, and the pipeline goes on (pipeline 4)', async () => {
-    const phases = [{ ...two[0], optional: true, fallback: 'nothing' }, two[1]] as never;
-    const { run, model } = hostOf({ agent: { phases }, script: [fail(new Error('down')), reply('told')] });
+  test('do not count the failing and repeated calls of the one before (pipeline 1)', async () => {
+    const same: ScriptedEntry[] = [callTool('break'), callTool('break')];
+    const script = [...same, reply('seen'), ...same, reply('told')];
+    const { run } = hostOf({ agent: { phases: two }, tools: [broken], script });
     expect(await run()).toMatchObject({ status: 'ok', output: 'told' });
-    expect(model.calls[1]?.system).toBe('B saw nothing');
+  });
+
+  test('never give two calls one id, although their models count anew (pipeline 1)', async () => {
+    const keys: string[] = [];
+    const send = toolOf('send', 'idempotent', (_, { idempotencyKey }) => keys.push(idempotencyKey));
+    const calls = callTools([
+      { name: 'send', input: {}, callId: 'call_0' },
+      { name: 'send', input: {}, callId: 'call_1' },
+    ]);
+    const script = [calls, reply('x'), calls, reply('y'), calls, calls, reply('z')];
+    const { run } = hostOf({ agent: { phases: [look, tell, tell] }, tools: [send], script });
+    expect(await run()).toMatchObject({ status: 'ok' });
+    expect(new Set(keys).size).toBe(8);
+  });
+
+  test('come behind the executor’s header', async () => {
+    const script = [reply('seen'), reply('told')];
+    const { run, model } = hostOf({ agent: { phases: two }, systemHeader: 'Be kind.', script });
+    await run();
+    expect(systemsOf(model)).toEqual(['Be kind.\n\nLook at Go.', 'Be kind.\n\nB saw seen']);
+  });
+});
+
+describe('a bare phase (pipeline 3)', () => {
+  const bare = [{ ...look, bare: true }, tell];
+
+  test('is one plain model call without tools', async () => {
+    const script = [reply('seen'), reply('told')];
+    const { run, model } = hostOf({ agent: { phases: bare }, tools: [toolOf('look')], script });
+    expect(outputsOf(await run())).toEqual(['a: seen', 'b: told']);
+    expect(model.calls.map(({ tools }) => tools.length)).toEqual([0, 1]);
+  });
+
+  test('runs no tool that its model asks for all the same', async () => {
+    let looked = 0;
+    const tools = [toolOf('look', 'read', () => (looked += 1))];
+    const { run, model } = hostOf({ agent: { phases: bare }, tools, script: [callTool('look'), reply('told')] });
+    expect(outputsOf(await run())).toEqual(['a: ', 'b: told']);
+    expect([looked, model.calls.length]).toEqual([0, 2]);
+  });
+
+  test('is seen by those who watch, like any other', async () => {
+    const steps: number[] = [];
+    const options = { onStep: ({ iteration }: { iteration: number }) => steps.push(iteration) };
+    const { start } = hostOf({ agent: { phases: bare }, script: [reply('seen'), reply('told')], ...options });
+    const types: string[] = [];
+    for await (const { type } of (await start()).events()) types.push(type);
+    const own = types.slice(types.indexOf('phase.started'), types.indexOf('phase.done'));
+    expect(own).toEqual(['phase.started', 'step.started', 'model.delta', 'step.done']);
+    expect(steps).toEqual([1, 2]);
+  });
+});
+
+describe('the tier of a phase', () => {
+  test('is served by its model (pipeline 1)', async () => {
+    const deep = scriptedModel([reply('told')]);
+    const fast = scriptedModel([reply('seen')]);
+    const { run, warnings } = hostOf({
+      agent: { phases: [look, { ...tell, modelTier: 'deep' }] },
+      models: { fast, deep },
+    });
+    expect(await run()).toMatchObject({ status: 'ok', output: 'told' });
+    expect([systemsOf(fast), systemsOf(deep)]).toEqual([['Look at Go.'], ['B saw seen']]);
+    expect(warnings).toEqual([]);
+  });
+
+  test.for([
+    ['is not among the models', (model: never) => ({ fast: model })],
+    ['is refused by the function', (model: never) => (tier: string) => (tier === 'fast' ? model : undefined)],
+    [
+      'makes the function throw',
+      (model: never) => (tier: string) => {
+        if (tier === 'fast') return model;
+        throw new Error(`no ${tier}`);
+      },
+    ],
+  ] as const)('that %s is replaced by the agent’s, with one warning (pipeline 6)', async ([, modelsOf]) => {
+    const model = scriptedModel([reply('seen'), callTool('look'), callTool('look', { n: 2 }), reply('told')]);
+    const host = hostOf({
+      agent: { phases: [look, { ...tell, modelTier: 'deep' }] },
+      tools: [toolOf('look')],
+      models: modelsOf(model as never) as never,
+    });
+    expect(await host.run()).toMatchObject({ status: 'ok', output: 'told' });
+    expect(model.calls).toHaveLength(4);
+    expect(host.warned).toEqual([
+      { message: expect.stringContaining('tier of a phase'), fields: expect.objectContaining({ phase: 'b' }) },
+    ]);
+  });
+
+  test('of the agent itself must be served, also when each phase has another (pipeline 6)', async () => {
+    const model = scriptedModel([reply('seen')]);
+    const phases = [{ ...look, modelTier: 'deep' }];
+    const { run } = hostOf({ agent: { phases, modelTier: 'gone' }, models: { deep: model } });
+    expect(await run()).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TIER' } });
+    expect(model.calls).toHaveLength(0);
   });
 });

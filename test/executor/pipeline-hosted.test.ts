@@ -1,0 +1,100 @@
+import { memoryStore, type Phase } from 'pawl';
+import { callTool, hang, reply, type ScriptedEntry } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { childOf, hostMachine, outputOf, restoreHost, roundTrip, startHost } from '../fixtures/host-machine.ts';
+import { look, outputsOf, systemsOf, tell } from '../fixtures/phases.ts';
+import { afterCrash, onlyRecord } from '../fixtures/watched-store.ts';
+
+const tools = [toolOf('look')];
+const phases: Phase[] = [look, tell, { name: 'c', instructions: 'C saw {{.b}}' }];
+const script: ScriptedEntry[] = [
+  callTool('look', {}, 'c1'),
+  reply('one'),
+  callTool('look', {}, 'c2'),
+  reply('two'),
+  reply('three'),
+];
+
+/** A host machine whose pipeline is in its model call of this number. */
+async function hostedAt(call: number, checkpoints?: ReturnType<typeof memoryStore>, given = phases) {
+  const parts = hostOf({
+    agent: { phases: given },
+    tools,
+    script: [...script.slice(0, call), hang()],
+    ...(checkpoints ? { checkpoints } : {}),
+  });
+  const host = startHost(hostMachine(parts.executor, parts.agent));
+  await until(() => parts.model.calls.length === call + 1);
+  await settle();
+  return { ...parts, host, snapshot: roundTrip(host.getPersistedSnapshot()) };
+}
+
+function restoredFrom(
+  snapshot: unknown,
+  entries: readonly ScriptedEntry[],
+  checkpoints?: ReturnType<typeof memoryStore>,
+) {
+  const options = { agent: { phases }, tools, script: entries, ...(checkpoints ? { checkpoints } : {}) };
+  const parts = hostOf(options);
+  return { ...parts, host: restoreHost(hostMachine(parts.executor, parts.agent), snapshot) };
+}
+
+describe('a pipeline inside a host’s machine', () => {
+  test('gives its result as output, with its phases and without messages', async () => {
+    const { executor, agent } = hostOf({ agent: { phases }, tools, script });
+    const output = await outputOf(startHost(hostMachine(executor, agent)));
+    expect(output).toMatchObject({ status: 'ok', output: 'three', iterations: 5 });
+    expect(outputsOf(output)).toEqual(['a: one', 'b: two', 'c: three']);
+    expect(output).not.toHaveProperty('messages');
+  });
+
+  describe.for([true, false])('durable: %s', (isDurable) => {
+    // Call 2 is the first of its phase: in the record nothing of it is there yet.
+    test.for([0, 1, 2, 3])(
+      'goes on when the host is persisted in model call %i and restored (pipeline 8)',
+      async (call) => {
+        const store = isDurable ? memoryStore() : undefined;
+        const { snapshot } = await hostedAt(call, store);
+        const left = store && (await afterCrash(store));
+        const next = restoredFrom(snapshot, script.slice(call), left);
+        const output = await outputOf(next.host);
+        expect(output).toMatchObject({ status: 'ok', output: 'three', iterations: 5, durable: isDurable });
+        expect(outputsOf(output)).toEqual(['a: one', 'b: two', 'c: three']);
+        const all = ['Look at Go.', 'Look at Go.', 'B saw one', 'B saw one', 'C saw two'];
+        expect(systemsOf(next.model)).toEqual(all.slice(call));
+      },
+    );
+  });
+
+  test('stands in the host’s snapshot as a reference when it is durable, and with its open phase when it is not', async () => {
+    const durable = childOf((await hostedAt(3, memoryStore())).snapshot);
+    expect(durable).toMatchObject({ stored: true, messages: [], completedPhases: [{ name: 'a', output: 'one' }] });
+    const whole = childOf((await hostedAt(3)).snapshot);
+    expect(whole).toMatchObject({ openPhase: { index: 1, iteration: 1 }, completedPhases: [{ name: 'a' }] });
+    expect(whole.messages).toHaveLength(3);
+    expect(whole).not.toHaveProperty('stored');
+  });
+
+  test('is left at its phase when the host leaves, and another host goes on', async () => {
+    const store = memoryStore();
+    const { host, model } = await hostedAt(3, store);
+    host.send({ type: 'leave' });
+    await until(async () => (await store.load('r'))?.attempts === 0 && model.calls.length === 4);
+    await settle();
+    expect(await onlyRecord(store)).toMatchObject({ openPhase: { index: 1, iteration: 1 } });
+    const next = hostOf({ agent: { phases }, tools, checkpoints: store, script: script.slice(3) });
+    const output = await outputOf(startHost(hostMachine(next.executor, next.agent)));
+    expect(output).toMatchObject({ status: 'ok', output: 'three', iterations: 5 });
+  });
+
+  test('whose phases have changed ends with RUN_PARKED, and the record is kept (pipeline 9)', async () => {
+    const store = memoryStore();
+    const { snapshot } = await hostedAt(3, store);
+    const left = await afterCrash(store);
+    const parts = hostOf({ agent: { phases: phases.toReversed() }, tools, checkpoints: left, script: [] });
+    const host = restoreHost(hostMachine(parts.executor, parts.agent), snapshot);
+    expect(await outputOf(host)).toMatchObject({ status: 'error', error: { code: 'RUN_PARKED' } });
+    expect(await onlyRecord(left)).toMatchObject({ parked: { code: 'DEFINITION_CHANGED' } });
+  });
+});

@@ -1,0 +1,104 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type AuditedTree, createAudit, createBudget, type RunResult } from 'pawl';
+import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
+import type { CallLine } from '../../docs/examples/review/run-folder.ts';
+import { emptyFolder, jsonLines, Pawl } from '../cli/pawl.ts';
+
+export const agent = fileURLToPath(new URL('../../docs/examples/review/agent.ts', import.meta.url));
+
+/** A folder with four parts, in each of them something to find; one is too large for the steps of a reviewer. */
+export function texts(): string {
+  const cwd = emptyFolder();
+  const write = (file: string, content: string | Buffer) => writeFileSync(join(cwd, 'texts', file), content);
+  for (const part of ['birds', 'stars', 'trees']) mkdirSync(join(cwd, 'texts', part), { recursive: true });
+  write('notes.txt', 'Three folders of texts. \n');
+  write('birds/README.md', '# Birds\n\nSwallows fly south | far. They return.\n\nFIX-ME: when?\n');
+  write('birds/nests.md', '# Nests\n\nThey build nests.\n');
+  write('trees/elm.ts', '// Tells of elms.\nexport const elm = 1; \n// FIX-ME: and oaks?\n');
+  write('trees/empty.txt', '');
+  write('trees/picture.bin', Buffer.from([1, 0, 2, 0]));
+  for (let i = 10; i < 24; i++) write(`stars/${i}.txt`, `The star ${i} shines.\n`);
+  write('stars/23.txt', `The star 23 shines.${' It shines on.'.repeat(10)}\n`);
+  return cwd;
+}
+
+const settings = (cwd: string, hold = '') => ({ cwd, env: { REVIEW_OUT: 'out', REVIEW_HOLD: hold } });
+
+/** The command at work on the review `r` of the folder. */
+export function begin(cwd: string, hold?: string): Pawl {
+  return new Pawl(['run', agent, 'texts', '--run-id', 'r', '--json'], settings(cwd, hold));
+}
+
+export function resume(cwd: string, hold?: string): Pawl {
+  return new Pawl(['resume', 'r', '--json'], settings(cwd, hold));
+}
+
+/** The tool calls of the review, of all its processes. */
+export function callLines(cwd: string): CallLine[] {
+  try {
+    return jsonLines(readFileSync(join(cwd, 'out/r/calls.jsonl'), 'utf8')) as unknown as CallLine[];
+  } catch {
+    return [];
+  }
+}
+
+/** Calls that have begun and not finished. */
+export function underWay(cwd: string): CallLine[] {
+  const lines = callLines(cwd);
+  const isFinished = ({ pid, runId, callId }: CallLine) =>
+    lines.some((end) => end.event === 'finished' && end.pid === pid && end.runId === runId && end.callId === callId);
+  return lines.filter((line) => line.event === 'begun' && !isFinished(line));
+}
+
+/** The runs among these that have ended, for whoever asks the store. */
+export async function endedRuns(cwd: string, runIds: readonly string[]): Promise<string[]> {
+  const store = sqliteStore({ path: join(cwd, '.pawl/runs.db') });
+  try {
+    const outcomes = await Promise.all(runIds.map((runId) => store.outcome(runId)));
+    return runIds.filter((_, i) => outcomes[i]);
+  } finally {
+    await store.close();
+  }
+}
+
+/** The run of the reviewer of a part, by the place of that part among the others. */
+export const reviewers = [1, 2, 3, 4].map((place) => `r~call-1-${place}-p2`);
+
+/** What a review left behind, without what depends on the clock. */
+export interface Remains {
+  readonly report: string;
+  readonly findings: Readonly<Record<string, unknown>>;
+  readonly spent: { readonly tokens: number; readonly usd: number };
+  readonly tree: AuditedTree | null;
+}
+
+export async function remainsOf(cwd: string): Promise<Remains> {
+  const findings = readdirSync(join(cwd, 'out/r/findings')).map((name) => {
+    return [name, JSON.parse(readFileSync(join(cwd, 'out/r/findings', name), 'utf8'))] as const;
+  });
+  await using books = sqliteBudget({ path: join(cwd, 'out/budget.db') });
+  const { spent, reserved } = await createBudget({ tokens: 1, store: books }).standing('');
+  if (reserved.tokens > 0) throw new Error(`${reserved.tokens} tokens are still held`);
+  await using audit = createAudit({ path: join(cwd, '.pawl/audit.db') });
+  return {
+    report: readFileSync(join(cwd, 'out/r/report.md'), 'utf8'),
+    findings: Object.fromEntries(findings),
+    spent: { tokens: spent.tokens, usd: spent.usd },
+    tree: await audit.tree('r'),
+  };
+}
+
+/** The result that the command printed. */
+export function resultIn(stdout: string): RunResult & { readonly type: string } {
+  return jsonLines(stdout).at(-1) as unknown as RunResult & { type: string };
+}
+
+/** Waits until it is so. @throws when the process ends before */
+export async function until(isSo: () => boolean | Promise<boolean>, { child, stderr }: Pawl): Promise<void> {
+  while (!(await isSo())) {
+    if (child.exitCode !== null) throw new Error(`it ended too early: ${stderr}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

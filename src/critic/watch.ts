@@ -59,8 +59,6 @@ export class Watch implements CriticHandle {
   #lastTool = '';
   /** The last nudge, and how many steps were finished when it was given: the same is not said twice before it is heard. */
   #said: { readonly text: string; readonly step: number } | undefined;
-  /** What the machine has decided in the turn it is in. */
-  #decided: CriticEmitted[] = [];
   #outOfSteps: (() => void)[] = [];
   #isOver = false;
 
@@ -86,10 +84,7 @@ export class Watch implements CriticHandle {
     if (this.#isOver) return;
     this.#seenAt = this.#run.elapsedMs();
     if (activity.type === 'tool') this.#lastTool = activity.name;
-    if (activity.type === 'step') {
-      this.#hasStepped = true;
-      this.#lastTool = activity.tools.at(-1) ?? this.#lastTool;
-    }
+    if (activity.type === 'step') this.#hasStepped = true;
     // The timer waits for the backstop now, and must be set anew; otherwise it finds the time when it fires.
     if (this.#context.isAlarmGiven) this.#tell();
   }
@@ -146,16 +141,10 @@ export class Watch implements CriticHandle {
       ...(inspect ? { inspect } : {}),
     });
     watches.set(actor, this);
-    actor.on('*', (event) => void this.#decided.push(event));
-    actor.subscribe({ next: () => this.#afterTurn(), error: () => this.#end() });
+    actor.on('*', (event) => this.#carryOut(event));
+    actor.subscribe({ next: () => this.#plan(), error: () => this.#end() });
     this.#actor = actor.start();
     return actor;
-  }
-
-  /** What was decided is done once the machine has arrived: whoever asks for our state then gets the new one. */
-  #afterTurn(): void {
-    for (const event of this.#decided.splice(0)) this.#carryOut(event);
-    this.#plan();
   }
 
   /** Sets the one timer for the next time at which there may be something to decide. */

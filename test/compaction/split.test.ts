@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { splitForCompaction } from 'pawl';
+import { type Message, splitForCompaction } from 'pawl';
 import { arbitraries } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { faultOf, history, said, step } from './histories.ts';
@@ -33,6 +33,19 @@ describe('splitForCompaction', () => {
       last: messages.slice(1),
     });
     expect(splitForCompaction([], { keepFirst: 1, keepLast: 8 })).toEqual({ first: [], middle: [], last: [] });
+  });
+
+  test('executor 17: keeps a step together whose results came in two messages', () => {
+    const [turn, results] = [...step('look', {}, 'a')] as [Message, Message];
+    const messages = [said('Hi.'), turn, results, { role: 'tool' as const, content: [] }, said('And?')];
+    const { middle, last } = splitForCompaction(messages, { keepFirst: 1, keepLast: 2 });
+    expect([middle.length, last.length]).toEqual([0, 4]);
+  });
+
+  test('executor 17: a call that waits for its result at the end is kept with it', () => {
+    const messages = [said('Hi.'), said('Well?'), ...step('look', {}, 'a').slice(0, 1)];
+    const { middle, last } = splitForCompaction(messages, { keepFirst: 1, keepLast: 0 });
+    expect([middle.length, last.length]).toEqual([1, 1]);
   });
 
   test('executor 17: calls that the provider ran itself need no result of ours', () => {

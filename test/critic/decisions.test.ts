@@ -58,6 +58,23 @@ describe('what an escalator decides', () => {
     expect([isSettled, run.done]).toEqual([true, ['nudge: Hello?', 'raise: 1']]);
   });
 
+  test('supervision 1: is waited for without looking at the clock all the time, also in a silence', async () => {
+    const { run, handle } = watched(() => new Promise(() => {}), { options: { askTimeoutMs: 5_000 } });
+    let timers = 0;
+    const { setTimeout } = run.clock;
+    run.clock.setTimeout = (callback, ms) => {
+      timers += 1;
+      if (timers > 20) throw new Error('a loop of timers');
+      return setTimeout(callback, ms);
+    };
+    await run.clock.advance(90);
+    void handle.onOutOfSteps();
+    await run.clock.advance(1_000);
+    handle.onActivity({ type: 'delta' });
+    await run.clock.advance(1_000);
+    expect(run.clock.pending).toBe(2);
+  });
+
   test('supervision 2: is not waited for by a run that is over', async () => {
     const { run, handle } = watched(() => new Promise(() => {}));
     const waiting = handle.onOutOfSteps();

@@ -106,6 +106,31 @@ describe('the model of the ready escalator', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('supervision 3: one that goes on and on is not heard either', async () => {
+    const clock = testClock();
+    const dripping = scriptedModel([]);
+    dripping.doStream = async () => ({
+      stream: new ReadableStream({
+        start: (stream) => stream.enqueue({ type: 'text-start', id: '0' }),
+        async pull(stream) {
+          const drop = Promise.withResolvers<void>();
+          clock.setTimeout(drop.resolve, 300);
+          await drop.promise;
+          stream.enqueue({ type: 'text-delta', id: '0', delta: ' ' });
+        },
+      }),
+    });
+    const escalator = createEscalator({ model: dripping, clock, modelTimeoutMs: 1_000 });
+    let answer: unknown;
+    void Promise.resolve(escalator(state, new AbortController().signal)).then((decision) => {
+      answer = decision;
+    });
+    await clock.advance(999);
+    expect(answer).toBeUndefined();
+    await clock.advance(1);
+    expect(answer).toEqual(byRule);
+  });
+
   test('supervision 1: cannot grant more than the host allows', async () => {
     const greedy = '{"extendByMs":1e15,"raiseStepsBy":1000}';
     expect((await asked(greedy)).decision).toEqual({ extendByMs: 3_600_000 });

@@ -38,6 +38,14 @@ describe('the state of a critic', () => {
     expect(second.run.done).toEqual([]);
   });
 
+  test('supervision 3: a resume is a sign of life: a run past its limit is not alarmed before it could do anything', async () => {
+    const { run, shown } = watched(() => null, { before: 5_000 });
+    await run.clock.advance(19);
+    expect(shown).toEqual([]);
+    await run.clock.advance(1);
+    expect(shown).toMatchObject([{ idleMs: 20, elapsedMs: 5_020 }]);
+  });
+
   test('supervision 3: a soft limit that a deploy has put behind what was granted counts', async () => {
     const { run, shown } = watched(() => null, { softLimitMs: 900, saved: { extendedToMs: 600 } });
     await run.clock.advance(899);

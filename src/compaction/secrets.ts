@@ -4,7 +4,7 @@ import { type Message, type ToolCallPart, toolCallsOf } from '../run/message.ts'
 /** For a tool's name: the fields of its input that hold secrets; `a.b` names a field of a field, in lists too. */
 export type SecretFields = { readonly [tool: string]: readonly string[] };
 
-export const REDACTED = '[redacted]';
+const REDACTED = '[redacted]';
 
 /** A shorter value stands everywhere by chance: taking it out would take the text apart. */
 const MIN_SECRET = 6;

@@ -10,7 +10,7 @@ export interface SkillDefinition<Schema> {
   readonly description: string;
   /** What it takes; the same kinds of schema as a tool's input. */
   readonly input: Schema;
-  /** The system prompt, a template: `{{.field}}` is a field of the input, as text. */
+  /** The prompt, a template: `{{.field}}` is a field of the input; what is no text is put in as JSON. */
   readonly instructions: string;
   /** Default: that of the agent that uses it. */
   readonly modelTier?: string;
@@ -18,6 +18,7 @@ export interface SkillDefinition<Schema> {
   readonly bare?: boolean;
   /** Names of registered tools, for a skill that is not bare. */
   readonly tools?: readonly string[];
+  /** Model turns of a skill that is not bare; default: the executor's `defaults.maxIterations`. */
   readonly maxIterations?: number;
 }
 
@@ -37,7 +38,7 @@ export interface Skill<Input = unknown> {
 
 /**
  * Defines a skill.
- * @throws {TypeError} for a bad name, or a schema that no JSON Schema can be had from
+ * @throws {TypeError} for a bad name, tools of a skill that is bare, or a schema that no JSON Schema can be had from
  * @example
  * const summarise = defineSkill({
  *   name: 'summarise',
@@ -52,6 +53,9 @@ export function defineSkill<const Schema>(definition: SkillDefinition<Schema>): 
     throw new TypeError(`a skill's name is 1 to 57 of the characters A-Z a-z 0-9 _ -, not ${JSON.stringify(name)}`);
   if (typeof description !== 'string') throw new TypeError(`skill "${name}": description must be a string`);
   if (typeof instructions !== 'string') throw new TypeError(`skill "${name}": instructions must be a string`);
+  const { maxIterations } = definition;
+  if (maxIterations !== undefined && !(maxIterations > 0))
+    throw new TypeError(`skill "${name}": maxIterations must be a number above 0, not ${String(maxIterations)}`);
   if (bare && tools.length > 0) throw new TypeError(`skill "${name}" is bare: it has no tools; set bare: false`);
   return Object.freeze({ ...rest, name, description, instructions, bare, tools, input: readSchema(input, name) });
 }

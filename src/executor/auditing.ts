@@ -3,10 +3,11 @@ import type { Clock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
 import type { RunEvent } from '../run/events.ts';
-import type { JsonObject } from '../run/json.ts';
+import { isObject, type JsonObject } from '../run/json.ts';
 import type { ToolFacts } from '../run/progress.ts';
 import type { RunInfo } from '../run/request.ts';
 import type { RunOutput } from '../run/result.ts';
+import { isThenable, letGo } from '../run/thenable.ts';
 import { guarded, type Warn } from './guard.ts';
 
 /** Events that go to `logEvent` as they are. */
@@ -19,6 +20,9 @@ const logged: readonly RunEvent['type'][] = [
   'steer.queued',
   'steer.applied',
 ];
+
+/** So many calls that were answered are remembered, in case they come back late. */
+const MAX_ANSWERED = 100;
 
 interface Surroundings {
   facts(): ToolFacts;
@@ -40,6 +44,8 @@ export class Auditing {
   readonly #recorder: AuditRecorder;
   readonly #around: Surroundings;
   readonly #calls = new Map<string, StartedCall>();
+  /** A call that timed out is done once for the run, and perhaps once more when it comes back. */
+  readonly #answered = new Map<string, StartedCall>();
   readonly #take: ((event: RunEvent) => void) | undefined;
 
   private constructor(recorder: AuditRecorder, around: Surroundings) {
@@ -52,8 +58,10 @@ export class Auditing {
   static start(audit: Audit | undefined, info: RunInfo, around: Surroundings): Auditing | undefined {
     if (!audit) return undefined;
     try {
-      const recorder = audit.startRun(info);
-      return recorder && new Auditing(recorder, around);
+      const recorder: unknown = audit.startRun(info);
+      letGo(recorder);
+      const isRecorder = isObject(recorder) && !isThenable(recorder);
+      return isRecorder ? new Auditing(recorder as unknown as AuditRecorder, around) : undefined;
     } catch (error) {
       around.warn('run: the audit threw; the run is not recorded in it', { error: toErrorData(error) });
       return undefined;
@@ -101,10 +109,10 @@ export class Auditing {
   }
 
   #end({ callId, name, output, isLate }: Extract<RunEvent, { type: 'tool.done' }>): unknown {
-    const call = this.#calls.get(callId);
+    const call = isLate ? this.#answered.get(callId) : this.#calls.get(callId);
     if (!call) return undefined;
-    // A call that timed out is done once for the run, and perhaps once more when it comes back.
-    if (isLate) this.#calls.delete(callId);
+    if (isLate) this.#answered.delete(callId);
+    else this.#hasAnswered(callId, call);
     const { clock } = this.#around;
     const facts = this.#around.facts();
     return this.#recorder.onTool?.({
@@ -118,5 +126,12 @@ export class Auditing {
       ms: clock.monotonic() - call.at,
       ...(isLate ? { isLate } : {}),
     });
+  }
+
+  #hasAnswered(callId: string, call: StartedCall): void {
+    this.#calls.delete(callId);
+    this.#answered.set(callId, call);
+    const [oldest] = this.#answered.keys();
+    if (this.#answered.size > MAX_ANSWERED && oldest !== undefined) this.#answered.delete(oldest);
   }
 }

@@ -32,7 +32,7 @@ export async function refusedByBudget(scope: RunScope): Promise<Error | undefine
 /** Tells a budget without a memory of its own what the run has spent before. */
 export async function restoreSpend(scope: RunScope, spend: Spend | undefined): Promise<void> {
   const { budget, warn } = scope.kernel.config;
-  if (!budget?.restore || !spend) return;
+  if (!budget || !spend) return;
   try {
     await bounded(scope, 'budget.restore', async () =>
       budget.restore?.(callerOf(scope), { runId: scope.runId, spend }),

@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto';
 import { type Agent, defineAgent } from '../agent/agent.ts';
 import { type Skill, textsOf } from '../agent/skill.ts';
-import { hasCode, toErrorData } from '../run/error-data.ts';
+import type { Palette } from '../palette/port.ts';
+import { hasCode, readProperty, toErrorData } from '../run/error-data.ts';
 import { ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
 import type { JsonObject } from '../run/json.ts';
 import type { RunResult } from '../run/result.ts';
 import { MAX_RUN_ID_BYTES } from '../run/run-id.ts';
 import { fillTemplate } from '../run/template.ts';
+import { letGo } from '../run/thenable.ts';
 import { defineTool, type Tool, type ToolContext } from '../tool/define.ts';
+import { askStore } from './ownership.ts';
 import type { Kernel, RunScope } from './scope.ts';
 
 /** Agents that put agents to work may be nested so deep. */
@@ -29,7 +32,8 @@ export function childTools(scope: RunScope): readonly Tool[] {
   const { subAgents = [], skills = [] } = scope.agent;
   const agents = subAgents.map((name) => find(scope, 'agent', name)).filter((agent) => agent !== null);
   const known = skills.map((name) => find(scope, 'skill', name)).filter((skill) => skill !== null);
-  return [...agents.map((agent) => agentTool(scope, agent)), ...known.map((skill) => skillTool(scope, skill))];
+  const tools = [...agents.map((agent) => agentTool(scope, agent)), ...known.map((skill) => skillTool(scope, skill))];
+  return tools.map((tool) => Object.freeze({ ...tool, isRun: true }));
 }
 
 /** What the palette does not have, or cannot be asked for, is left out. */
@@ -44,11 +48,23 @@ function find(scope: RunScope, kind: 'agent' | 'skill', name: string): Agent | S
   };
   if (!palette) return null;
   try {
-    const found = kind === 'agent' ? palette.resolve(kind, name) : palette.resolve(kind, name);
-    return typeof found?.instructions === 'string' ? found : left();
+    return (kind === 'agent' ? lookUp(palette, kind, name) : lookUp(palette, kind, name)) ?? left();
   } catch (error) {
     return left(error);
   }
+}
+
+/** Parts without which an entry cannot be put to work; a host's palette may answer anything. */
+const parts = { agent: ['id', 'name', 'instructions'], skill: ['name', 'description', 'instructions'] } as const;
+
+function lookUp(palette: Palette, kind: 'agent', name: string): Agent | undefined;
+function lookUp(palette: Palette, kind: 'skill', name: string): Skill | undefined;
+function lookUp(palette: Palette, kind: 'agent' | 'skill', name: string): Agent | Skill | undefined {
+  const found = kind === 'agent' ? palette.resolve(kind, name) : palette.resolve(kind, name);
+  letGo(found);
+  const isWhole = parts[kind].every((part) => typeof readProperty(found, part) === 'string');
+  const takesInput = kind === 'agent' || typeof readProperty(readProperty(found, 'input'), 'validate') === 'function';
+  return found && isWhole && takesInput ? found : undefined;
 }
 
 function agentTool(scope: RunScope, agent: Agent): Tool {
@@ -69,12 +85,26 @@ function skillTool(scope: RunScope, skill: Skill): Tool {
     input: skill.input,
     effect: 'idempotent' as const,
     timeoutMs: Number.POSITIVE_INFINITY,
-    execute: (input: unknown, context: ToolContext) => {
+    execute: async (input: unknown, context: ToolContext) => {
       const agent = agentOf(skill, skill.modelTier ?? scope.agent.modelTier);
-      const prompt = fillTemplate(skill.instructions, textsOf(input as JsonObject));
+      const asked = context.attempt > 1 ? await askedBefore(scope, context) : undefined;
+      const prompt = asked ?? fillTemplate(skill.instructions, textsOf(input as JsonObject));
       return answerOf(scope, { agent, prompt, context });
     },
   });
+}
+
+/** What an interrupted child was asked. A deploy may have changed the text of its skill; it goes on with what it began. */
+async function askedBefore(scope: RunScope, { callId }: ToolContext): Promise<string | undefined> {
+  const { store } = scope.kernel.config;
+  if (!store) return undefined;
+  try {
+    const record = await askStore(scope, 'store.load', store.load(childId(scope.runId, callId)));
+    return record?.meta.prompt;
+  } catch {
+    // Starting the child will meet the same trouble, and say so.
+    return undefined;
+  }
 }
 
 /** Models take names of up to 64 letters, digits, `_` and `-`. */
@@ -106,10 +136,11 @@ const SKILL = 'skill:';
 
 /** The agent behind a stored child run, as the palette has it today. */
 export function paletteAgent({ config: { palette } }: Kernel, agentId: string): Agent | undefined {
+  if (!palette) return undefined;
   try {
-    if (!agentId.startsWith(SKILL)) return palette?.resolve('agent', agentId) ?? undefined;
-    const skill = palette?.resolve('skill', agentId.slice(SKILL.length));
-    return skill ? agentOf(skill, skill.modelTier) : undefined;
+    if (!agentId.startsWith(SKILL)) return lookUp(palette, 'agent', agentId);
+    const skill = lookUp(palette, 'skill', agentId.slice(SKILL.length));
+    return skill && agentOf(skill, skill.modelTier);
   } catch {
     return undefined;
   }
@@ -137,21 +168,38 @@ async function answerOf(scope: RunScope, task: Task): Promise<unknown> {
   throw new Error(`${task.agent.id} ended with status ${result.status}${why}${rest}`);
 }
 
-/** A child that another process holds on to is waited for: that process is dead, or about to let it go. */
+/**
+ * A child that another process holds on to is waited for: that process is dead, or about to let it go. One that was
+ * interrupted here goes on, unless the executor shuts down: then there is no answer, and the parent is left as well.
+ */
 async function resultOf(scope: RunScope, task: Task, depth: number): Promise<RunResult> {
-  const { clock, defaults } = scope.kernel.config;
+  const { kernel, signal } = scope;
   for (;;) {
     const result = await runOnce(scope, task, depth);
-    if (result.error?.code !== 'RUN_OWNED_ELSEWHERE' || scope.signal.aborted) return result;
-    await new Promise<void>((resolve) => {
-      const timer = clock.setTimeout(resolve, defaults.leaseMs / 3);
-      const stop = () => {
-        clock.clearTimeout(timer);
-        resolve();
-      };
-      scope.signal.addEventListener('abort', stop, { once: true });
-    });
+    if (signal.aborted || !isUnfinished(result)) return result;
+    if (kernel.isShutDown) await pause(scope, Number.POSITIVE_INFINITY);
+    else if (result.status !== 'interrupted') await pause(scope, kernel.config.defaults.leaseMs / 3);
   }
+}
+
+function isUnfinished({ status, durable, error }: RunResult): boolean {
+  const isElsewhere = error?.code === 'RUN_OWNED_ELSEWHERE' || error?.code === 'LEASE_LOST';
+  return isElsewhere || (error?.code === 'ERR_SHUTDOWN' && (durable || status !== 'interrupted'));
+}
+
+/** Waits so many ms, or until the parent is stopped. */
+function pause({ signal, kernel }: RunScope, ms: number): Promise<void> {
+  const { clock } = kernel.config;
+  return new Promise((resolve) => {
+    const end = () => {
+      clock.clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = ms === Number.POSITIVE_INFINITY ? undefined : clock.setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
 }
 
 async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth: number): Promise<RunResult> {
@@ -159,9 +207,10 @@ async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth:
   const { callerId, channelId, guildId, inputs } = context.invocation;
   const runId = childId(scope.runId, context.callId);
   const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: scope.runId };
+  // Nobody would read its answer.
+  signal.throwIfAborted();
   const controller = new AbortController();
   const follow = () => controller.abort(forChild(signal.reason));
-  if (signal.aborted) follow();
   signal.addEventListener('abort', follow);
   try {
     const run = await kernel.start(agent, { invocation, options: { signal: controller.signal }, depth });

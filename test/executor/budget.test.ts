@@ -146,4 +146,16 @@ describe('what failed attempts of a turn used', () => {
     expect(result.spend?.tokens).toBe(30);
     expect(budget.log).toEqual(['check ', 'reserve r:1', 'commit r:1']);
   });
+
+  test('by an optional phase that failed is paid beside what the next phase uses: the books say what the result says (supervision 4)', async () => {
+    const budget = notingBudget();
+    const phases = [
+      { name: 'a', instructions: 'A', optional: true, fallback: 'nothing' },
+      { name: 'b', instructions: 'B' },
+    ];
+    const host = hostOf({ agent: { phases }, models: { fast: brokenOff(3) }, ...quick, ports: { budget } });
+    const result = await host.run({ runId: 'r' });
+    expect(result).toMatchObject({ status: 'ok', phases: [{ output: 'nothing' }, { output: 'end' }] });
+    expect([result.spend?.tokens, budget.total().tokens]).toEqual([40, 40]);
+  });
 });

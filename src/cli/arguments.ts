@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { Failure } from './failure.ts';
 
-const commandNames = ['run', 'list', 'show', 'resume', 'demo'] as const;
+const commandNames = ['run', 'list', 'show', 'resume', 'demo', 'stats'] as const;
 export type CommandName = (typeof commandNames)[number];
 
 /** What the user asked for. */
@@ -12,6 +12,11 @@ export interface Arguments {
   readonly store: string | undefined;
   readonly runId: string | undefined;
   readonly agent: string | undefined;
+  readonly audit: string | undefined;
+  readonly all: boolean;
+  readonly by: string | undefined;
+  readonly since: string | undefined;
+  readonly limit: string | undefined;
   readonly json: boolean;
   readonly help: boolean;
   readonly version: boolean;
@@ -21,6 +26,11 @@ const options = {
   store: { type: 'string' },
   'run-id': { type: 'string' },
   agent: { type: 'string' },
+  audit: { type: 'string' },
+  all: { type: 'boolean' },
+  by: { type: 'string' },
+  since: { type: 'string' },
+  limit: { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
@@ -28,10 +38,11 @@ const options = {
 
 const always = ['help', 'version', 'json'];
 const accepted: Readonly<Record<CommandName, { readonly options: readonly string[]; readonly words: number }>> = {
-  run: { options: ['store', 'run-id'], words: 2 },
-  list: { options: ['store'], words: 0 },
-  show: { options: ['store'], words: 1 },
-  resume: { options: ['store', 'agent'], words: 1 },
+  run: { options: ['store', 'audit', 'run-id'], words: 2 },
+  list: { options: ['store', 'audit', 'all', 'since', 'limit'], words: 0 },
+  show: { options: ['store', 'audit'], words: 1 },
+  resume: { options: ['store', 'audit', 'agent'], words: 1 },
+  stats: { options: ['store', 'audit', 'by', 'since'], words: 0 },
   demo: { options: [], words: 0 },
 };
 
@@ -49,6 +60,11 @@ export function readArguments(argv: readonly string[]): Arguments {
     store: values.store,
     runId: values['run-id'],
     agent: values.agent,
+    audit: values.audit,
+    all: values.all ?? false,
+    by: values.by,
+    since: values.since,
+    limit: values.limit,
     json: values.json ?? false,
     help: isHelp || (values.help ?? false),
     version: values.version ?? false,

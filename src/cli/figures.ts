@@ -34,3 +34,10 @@ export function tally(names: readonly string[]): string {
 export function shortened(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
+
+const precise = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 4 });
+
+/** @example dollars(1.5) // '$1.50' */
+export function dollars(usd: number): string {
+  return `$${precise.format(usd)}`;
+}

@@ -7,19 +7,22 @@ its last one.
 
 Commands:
   run <agent module> [prompt]   run an agent to its answer
-  list                          the runs that are waiting or live in other processes
+  list                          the runs that are waiting or live in other processes; --all: the ended ones too
   show <run id>                 one run: how far it is, or how it ended
   resume [run id]               go on with one interrupted run, or with all of them
+  stats                         what the runs of an audit came to, by day, agent or caller
   demo                          kill a run with SIGKILL, resume it, and show what ran where
 
 Options:
   --store <file>   where runs are recorded; else $PAWL_STORE, else .pawl/runs.db
+  --audit <file>   where ended runs are remembered; else $PAWL_AUDIT, else audit.db beside the store when it is there
   --json           for machines: JSON on stdout (\`pawl <command> --help\` says of which shape)
   -h, --help       help; also \`pawl help <command>\`
   -v, --version    the version
 
 Environment:
   PAWL_STORE       the store, when --store is not given
+  PAWL_AUDIT       the audit, when --audit is not given
   PAWL_MODEL       provider/model: use this model for every tier, with the package @ai-sdk/<provider>
   PAWL_DEBUG=1     print the stack of an error
   NO_COLOR         no colours
@@ -50,6 +53,9 @@ Ctrl-C once stops after saving and says how to go on; twice exits now. Nothing r
 Options:
   --run-id <id>    a name of your own for the run; the same id again resumes it, or gives its result
   --store <file>   where the run is recorded; else $PAWL_STORE, else .pawl/runs.db
+  --audit <file>   where it is remembered when its record is gone, made when it is not there; else $PAWL_AUDIT, else
+                   audit.db beside the store when it is there. Not used for a module with an audit in its \`ports\`.
+                   \`pawl\` never removes anything from it
   --json           JSON lines on stdout: { type: 'run.started', runId, agentId, store, resumed }, for each step
                    { type: 'step.done', runId, iteration, tools, usage }, and at the end
                    { type: 'run.ended', runId, status, output, error?, usage, iterations, … }
@@ -57,6 +63,7 @@ Options:
 Examples:
   pawl run agent.ts "Summarise the open tickets"
   pawl run agent.ts --run-id nightly-2026-11-21 --store /var/lib/pawl/runs.db
+  pawl run agent.ts --audit .pawl/audit.db
   PAWL_MODEL=anthropic/claude-sonnet-4-5 pawl run agent.ts "Summarise the open tickets"
 `;
 
@@ -65,27 +72,40 @@ const list = `Usage: pawl list [options]
 Lists the runs of a store that have not ended: interrupted ones, those that are live in some process, parked ones, and
 records that cannot be read. Results of ended runs are kept for a week: \`pawl show <run id>\`.
 
+With --all the runs that an audit remembers come after them, the latest first. One that has not ended there and has no
+record either (its process died, and it was not durable or its record is elsewhere) is marked "no record".
+
 Options:
   --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
-  --json           { store, runs: [{ runId, status: 'live' | 'interrupted' | 'parked' | 'quarantined', … }] }
+  --all            also what the audit remembers
+  --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store
+  --since <time>   of the audit, runs that began since then: a date, or how long ago (30m, 12h, 7d)
+  --limit <n>      of the audit, so many runs; default 50
+  --json           { store, runs: [{ runId, status: 'live' | 'interrupted' | 'parked' | 'quarantined', … }] }, and with
+                   --all { …, audit, audited: [{ runId, status, agentId, callerId, usage, spend?, … }] }
 
 Examples:
   pawl list
+  pawl list --all --since 7d
   pawl list --json | jq -r '.runs[] | select(.status == "interrupted").runId'
 `;
 
 const show = `Usage: pawl show <run id> [options]
 
-Shows a run: its steps and the calls that were under way when it is waiting or live, its result when it has ended.
+Shows a run: its steps and the calls that were under way when it is waiting or live, its result when it has ended; and
+what an audit knows of it: its phases, steps and calls when its record is gone, the runs it began, what it cost.
 
 Options:
   --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
-  --json           { runId, status: 'live' | 'interrupted' | 'parked', pid?, record } or
-                   { runId, status: 'ended', outcome }
+  --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store when it is there
+  --json           { runId, status: 'live' | 'interrupted' | 'parked', pid?, record, audit? } or
+                   { runId, status: 'ended', outcome, audit? }, outcome null when only the audit knows of it; 'lost': it
+                   has not ended there, and there is no record. audit: { run, children: [{ run, children }] }
 
 Examples:
   pawl show nightly-2026-11-21
   pawl show nightly-2026-11-21 --json | jq .outcome.output
+  pawl show nightly-2026-11-21 --audit /var/lib/pawl/audit.db
 `;
 
 const resume = `Usage: pawl resume [run id] [options]
@@ -98,6 +118,7 @@ The agent module is the one that the run was begun with, unless --agent names an
 Options:
   --agent <file>   the agent module, when it was moved, or when a program other than pawl began the run
   --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
+  --audit <file>   where the run is remembered when its record is gone, as of \`pawl run\`
   --json           JSON lines on stdout, as of \`pawl run\`; one that could not be resumed gives
                    { type: 'run.skipped', runId, reason }
 
@@ -105,6 +126,24 @@ Examples:
   pawl resume nightly-2026-11-21
   pawl resume --store /var/lib/pawl/runs.db
   pawl resume nightly-2026-11-21 --agent ./moved/agent.ts
+`;
+
+const stats = `Usage: pawl stats [options]
+
+Sums up the runs of an audit: how many there were and how they ended, steps, tokens, dollars (where a budget counted them),
+and working time. Days are those on which runs began, in UTC.
+
+Options:
+  --by <what>      day (the default), agent or caller
+  --since <time>   runs that began since then: a date, or how long ago (30m, 12h, 7d)
+  --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store
+  --store <file>   the store beside which the audit lies; else $PAWL_STORE, else .pawl/runs.db
+  --json           { audit, by, totals: [{ key, runs, statuses, usage, spend, iterations, elapsedMs }] }
+
+Examples:
+  pawl stats
+  pawl stats --by caller --since 30d
+  pawl stats --by agent --audit /var/lib/pawl/audit.db --json
 `;
 
 const demo = `Usage: pawl demo [options]
@@ -120,7 +159,7 @@ Examples:
   pawl demo
 `;
 
-const pages: Readonly<Record<CommandName, string>> = { run, list, show, resume, demo };
+const pages: Readonly<Record<CommandName, string>> = { run, list, show, resume, demo, stats };
 
 export function helpFor(command: CommandName | undefined): string {
   return (command ? pages[command] : general).trimEnd();

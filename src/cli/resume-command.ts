@@ -1,5 +1,6 @@
 import type { InterruptedRun, RunCheckpoint } from '../index.ts';
 import { type AgentModule, loadAgentModule } from './agent-module.ts';
+import { type AuditFile, auditForRuns } from './audit-file.ts';
 import type { Command, CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
 import { obstacleOf, unknownRun } from './obstacle.ts';
@@ -13,7 +14,7 @@ const SIDE_BY_SIDE = 16;
 export const resumeCommand: Command = async (context) => {
   const [runId] = context.args.words;
   const store = await openExistingStore(context.args.store);
-  const resumption = new Resumption(context, store);
+  const resumption = new Resumption(context, store, await auditForRuns(context));
   const exitCode = runId === undefined ? await resumption.all() : await resumption.one(runId);
   await resumption.session.close();
   return exitCode;
@@ -25,10 +26,10 @@ class Resumption {
   readonly #store: RunStore;
   readonly #modules = new Map<string, Promise<AgentModule>>();
 
-  constructor(context: CommandContext, store: RunStore) {
+  constructor(context: CommandContext, store: RunStore, audit: AuditFile | undefined) {
     this.#context = context;
     this.#store = store;
-    this.session = new Session(context, store);
+    this.session = new Session(context, store, audit);
   }
 
   async one(runId: string): Promise<number> {

@@ -1,4 +1,5 @@
 import { type AgentModule, loadAgentModule } from './agent-module.ts';
+import { auditForRuns } from './audit-file.ts';
 import type { Command } from './command.ts';
 import { Failure } from './failure.ts';
 import { findWaiting, openStore } from './run-store.ts';
@@ -19,7 +20,7 @@ export const runCommand: Command = async (context) => {
   };
   const store = await openStore(storeOption);
   const isResumed = runId !== undefined && (await findWaiting(store, runId)) !== undefined;
-  const session = new Session(context, store);
+  const session = new Session(context, store, await auditForRuns(context));
   const exitCode = await session.carry({ module, invocation, isResumed });
   await session.close();
   return exitCode;

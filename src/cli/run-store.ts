@@ -14,6 +14,16 @@ export interface RunStore extends SqliteStore {
 
 const DEFAULT_PATH = '.pawl/runs.db';
 
+/** Where the store of a command lies, whether there is one or not. */
+export function runStorePath(option: string | undefined): string {
+  return resolve(option ?? (process.env.PAWL_STORE || DEFAULT_PATH));
+}
+
+/** Whether there is a store. @throws {Failure} when nobody can tell */
+export function isStoreThere(option: string | undefined): boolean {
+  return exists(runStorePath(option));
+}
+
 /** Opens the store of a command; made at its first write when there is none. @throws {Failure} when it cannot be used */
 export async function openStore(option: string | undefined): Promise<RunStore> {
   const given = option ?? (process.env.PAWL_STORE || DEFAULT_PATH);
@@ -31,7 +41,7 @@ export async function openStore(option: string | undefined): Promise<RunStore> {
 
 /** Opens a store that is there already. Looking for runs must not make one. */
 export async function openExistingStore(option: string | undefined): Promise<RunStore> {
-  const path = resolve(option ?? (process.env.PAWL_STORE || DEFAULT_PATH));
+  const path = runStorePath(option);
   if (exists(path)) return openStore(option);
   throw new Failure(
     `there is no store ${path}; \`pawl run <agent module>\` makes one, and --store or PAWL_STORE names another`,

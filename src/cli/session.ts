@@ -1,6 +1,7 @@
 import { type Agent, createExecutor, type Executor, type Invocation, type Logger, type RunResult } from '../index.ts';
 import { toErrorData } from '../run/error-data.ts';
 import type { AgentModule } from './agent-module.ts';
+import type { AuditFile } from './audit-file.ts';
 import type { CommandContext } from './command.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from './failure.ts';
 import { Interruption } from './interruption.ts';
@@ -19,12 +20,14 @@ export class Session {
   readonly progress: Progress;
   readonly #context: CommandContext;
   readonly #store: RunStore;
+  readonly #audit: AuditFile | undefined;
   readonly #interruption: Interruption;
   readonly #executors = new Map<Agent, Executor>();
 
-  constructor(context: CommandContext, store: RunStore) {
+  constructor(context: CommandContext, store: RunStore, audit: AuditFile | undefined) {
     this.#context = context;
     this.#store = store;
+    this.#audit = audit;
     this.progress = progressFor(context.output, { json: context.args.json, store: store.path });
     this.#interruption = new Interruption(context.output);
   }
@@ -47,6 +50,7 @@ export class Session {
   async close(): Promise<void> {
     await Promise.all([...this.#executors.values()].map((executor) => executor.shutdown()));
     this.#interruption.stop();
+    await this.#audit?.close();
     await this.#store.close();
   }
 
@@ -56,6 +60,8 @@ export class Session {
     if (known) return known;
     const executor = createExecutor({
       ...options,
+      // A module that brings an audit of its own knows why.
+      ports: { ...(this.#audit ? { audit: this.#audit } : {}), ...options.ports },
       models,
       tools,
       agents: [agent],

@@ -1,101 +1,93 @@
-import type { InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../index.ts';
-import { isObject } from '../run/json.ts';
-import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../run/message.ts';
-import type { Command } from './command.ts';
-import { exitCodes, Failure, oneLine } from './failure.ts';
-import { ago, count, duration, shortened } from './figures.ts';
+import type { InterruptedRun, RunCheckpoint, RunOutcome } from '../index.ts';
+import { type AuditFile, auditToAsk, isAuditNamed } from './audit-file.ts';
+import type { Command, CommandContext } from './command.ts';
+import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
+import { describeOutcome, describeRecord } from './describe-run.ts';
+import { exitCodes, Failure, lineOf } from './failure.ts';
 import { unknownRun } from './obstacle.ts';
-import { findWaiting, loadRecord, openExistingStore, pidOf, quoted, type RunStore, statusOf } from './run-store.ts';
+import {
+  findWaiting,
+  isStoreThere,
+  loadRecord,
+  openExistingStore,
+  pidOf,
+  type RunStore,
+  statusOf,
+} from './run-store.ts';
 
-const WIDTH = 72;
-
-/** `pawl show`: how far a run is, or how it ended. */
-export const showCommand: Command = async ({ args, output }) => {
+/** `pawl show`: how far a run is, or how it ended; what an audit knows of it. */
+export const showCommand: Command = async (context) => {
+  const { args, output } = context;
   const [runId] = args.words;
   if (runId === undefined) throw new Failure('`pawl show` needs the id of a run; `pawl list` shows those that wait');
-  const store = await openExistingStore(args.store);
-  const record = await loadRecord(store, runId);
-  const outcome = record ? null : await store.outcome(runId);
-  if (!record && !outcome) throw unknownRun(runId, store);
-  const entry = record ? await findWaiting(store, runId) : undefined;
-  if (args.json) output.print(JSON.stringify(document({ runId, record, outcome, entry }), null, 2));
-  else
-    output.print((record ? describeRecord(record, entry, store) : describeOutcome(outcome as RunOutcome)).join('\n'));
-  await store.close();
+  const audit = auditToAsk(context);
+  const audited = await auditedRun(context, audit, runId);
+  // What an audit remembers is worth seeing also where no store is any more.
+  const store = audited && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
+  const found = { runId, ...(store ? await storedRun(store, runId) : nothingStored), audited };
+  if (store && !found.record && !found.outcome && !audited) throw unknownRun(runId, store);
+  output.print(args.json ? JSON.stringify(document(found), null, 2) : describe(found, store).join('\n'));
+  await audit?.close();
+  await store?.close();
   return exitCodes.ok;
 };
 
-interface Found {
-  readonly runId: string;
+interface Stored {
   readonly record: RunCheckpoint | null;
   readonly outcome: RunOutcome | null;
   readonly entry: InterruptedRun | undefined;
 }
 
-function document({ runId, record, outcome, entry }: Found) {
-  if (!record) return { runId, status: 'ended', outcome };
-  const pid = pidOf(entry);
-  const status = entry ? statusOf(entry) : 'interrupted';
-  return { runId, status, ...(pid === undefined ? {} : { pid }), record };
+interface Found extends Stored {
+  readonly runId: string;
+  readonly audited: Audited | undefined;
 }
 
-function describeOutcome({ runId, status, output, error, usage, iterations }: RunOutcome): string[] {
-  return [
-    field('run', oneLine(runId)),
-    field('status', `ended: ${status}`),
-    field('steps', String(iterations)),
-    field('tokens', String(usage.inputTokens + usage.outputTokens)),
-    ...(error ? [field('error', `${oneLine(error.message)} (${error.code})`)] : []),
-    ...(output === '' ? [] : ['', output]),
-  ];
+const nothingStored: Stored = { record: null, outcome: null, entry: undefined };
+
+async function storedRun(store: RunStore, runId: string): Promise<Stored> {
+  const record = await loadRecord(store, runId);
+  if (record) return { record, outcome: null, entry: await findWaiting(store, runId) };
+  return { ...nothingStored, outcome: await store.outcome(runId) };
 }
 
-function describeRecord(record: RunCheckpoint, entry: InterruptedRun | undefined, store: RunStore): string[] {
-  const { meta, iteration, usage, inputs, parked, openStep } = record;
-  const pid = pidOf(entry);
-  const status = entry ? statusOf(entry) : 'interrupted';
-  const module = inputs?.['pawl.module'];
-  return [
-    field('run', oneLine(meta.runId)),
-    field('status', pid === undefined ? status : `${status}, in process ${pid}`),
-    field('agent', oneLine(meta.agentName)),
-    ...(typeof module === 'string' ? [field('module', oneLine(module))] : []),
-    field('prompt', shortened(oneLine(meta.prompt), WIDTH)),
-    field('steps', String(iteration)),
-    field('tokens', String(usage.inputTokens + usage.outputTokens)),
-    field('recorded', ago(record.updatedAt, Date.now())),
-    field('worked', duration(record.elapsedMs ?? 0)),
-    ...(parked ? [field('parked', oneLine(parked.reason))] : []),
-    '',
-    ...steps(record.messages),
-    ...(openStep ? ['under way:', ...openStep.calls.map(openCall)] : []),
-    ...(status === 'interrupted' ? ['', `go on with: pawl resume ${quoted(meta.runId)}${store.option}`] : []),
-  ];
+/** More descendants than this are not shown. */
+const MOST_DESCENDANTS = 200;
+
+/** Trouble with the audit does not keep anybody from seeing the record, unless it was the audit that was asked for. */
+async function auditedRun(
+  { args, output }: CommandContext,
+  audit: AuditFile | undefined,
+  runId: string,
+): Promise<Audited | undefined> {
+  try {
+    const run = await audit?.run(runId);
+    const tree = run && (await audit?.tree(runId, { limit: MOST_DESCENDANTS }));
+    return run ? { run, children: tree?.children ?? [] } : undefined;
+  } catch (error) {
+    if (isAuditNamed(args)) throw error;
+    output.say(`pawl: warning: ${lineOf(error)}`);
+    return undefined;
+  }
 }
 
-function field(name: string, value: string): string {
-  return `${name.padEnd(10)}${value}`;
+function document({ runId, record, outcome, entry, audited }: Found) {
+  const audit = audited ? { audit: audited } : {};
+  if (record) {
+    const pid = pidOf(entry);
+    const status = entry ? statusOf(entry) : 'interrupted';
+    return { runId, status, ...(pid === undefined ? {} : { pid }), record, ...audit };
+  }
+  const isOver = outcome !== null || audited?.run.endedAt !== undefined;
+  return { runId, status: isOver ? 'ended' : 'lost', outcome, ...audit };
 }
 
-function openCall({ name, input, state, attempt, effect }: OpenCall): string {
-  const times = attempt > 1 ? `, ${count(attempt, 'start')}` : '';
-  return `  ${name} ${shortened(oneLine(JSON.stringify(input)), WIDTH)}: ${state} (${effect}${times})`;
-}
-
-/** The transcript as steps: each reply of the model with its calls and what they gave. */
-function steps(messages: readonly Message[]): string[] {
-  const results = new Map(messages.flatMap(toolResultsOf).map((part) => [part.toolCallId, part.output]));
-  const replies = messages.filter((message) => message.role === 'assistant');
-  return replies.flatMap((reply, i) => [
-    `step ${i + 1}`,
-    ...toolCallsOf(reply).map(({ toolName, input, toolCallId }) => {
-      const given = shortened(oneLine(JSON.stringify(input)), WIDTH / 2);
-      return `  ${toolName} ${given} → ${shortened(oneLine(resultText(results.get(toolCallId))), WIDTH / 2)}`;
-    }),
-  ]);
-}
-
-function resultText(output: ToolOutput | undefined): string {
-  if (!isObject(output) || !('value' in output)) return '';
-  return typeof output.value === 'string' ? output.value : JSON.stringify(output.value);
+function describe({ record, outcome, entry, audited }: Found, store: RunStore | undefined): string[] {
+  const children = audited ? describeChildren(audited) : [];
+  if (record && store) return [...describeRecord(record, entry, store), ...children];
+  const known = audited ? describeAudited(audited.run) : [];
+  const ended = known.length > 0 || !outcome ? known : describeOutcome(outcome);
+  const text = outcome?.output ?? audited?.run.output ?? '';
+  const steps = audited ? describeSteps(audited.run) : [];
+  return [...ended, ...steps, ...children, ...(text === '' ? [] : ['', text])];
 }

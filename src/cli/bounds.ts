@@ -1,0 +1,44 @@
+import { Failure, oneLine } from './failure.ts';
+import { shortened } from './figures.ts';
+
+const lengths: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/**
+ * What `--since` means: a date, or how long ago. Wall clock, ms.
+ * @throws {Failure} for what is neither
+ * @example sinceOf('7d', now) // a week ago
+ */
+export function sinceOf(option: string | undefined, now: number): number | undefined {
+  if (option === undefined) return undefined;
+  const [, amount, unit = ''] = /^(\d+)([mhd])$/.exec(option) ?? [];
+  const at = amount === undefined ? dateOf(option) : now - Number(amount) * (lengths[unit] ?? 0);
+  if (Number.isFinite(at)) return at;
+  throw new Failure(
+    `--since ${quoted(option)} is no time; give a date (2026-11-22, 2026-11-22T08:00Z) or how long ago (30m, 12h, 7d)`,
+  );
+}
+
+/** Without a time, the day begins when the days of the audit do: in UTC. */
+function dateOf(text: string): number {
+  return /^\d{4}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
+}
+
+/** @throws {Failure} for what is no whole number from 1 to 10,000 */
+export function limitOf(option: string | undefined, usual: number): number {
+  if (option === undefined) return usual;
+  const limit = /^\d+$/.test(option) ? Number(option) : 0;
+  if (limit >= 1 && limit <= 10_000) return limit;
+  throw new Failure(`--limit ${quoted(option)} is no number of runs; give one from 1 to 10000`);
+}
+
+/** @throws {Failure} for what is none of these */
+export function oneOf<T extends string>(name: string, option: string | undefined, known: readonly [T, ...T[]]): T {
+  if (option === undefined) return known[0];
+  const found = known.find((each) => each === option);
+  if (found !== undefined) return found;
+  throw new Failure(`--${name} ${quoted(option)} is not known; it is one of ${known.join(', ')}`);
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(shortened(oneLine(text), 60));
+}

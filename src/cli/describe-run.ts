@@ -1,0 +1,72 @@
+import type { InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../index.ts';
+import { isObject } from '../run/json.ts';
+import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../run/message.ts';
+import { oneLine } from './failure.ts';
+import { ago, count, duration, shortened } from './figures.ts';
+import { pidOf, quoted, type RunStore, statusOf } from './run-store.ts';
+
+/** Characters of a value in a line. */
+export const WIDTH = 72;
+
+/** How a run ended, as its store has kept it: without its output. */
+export function describeOutcome({ runId, status, error, usage, iterations }: RunOutcome): string[] {
+  return [
+    field('run', oneLine(runId)),
+    field('status', `ended: ${status}`),
+    field('steps', String(iterations)),
+    field('tokens', String(usage.inputTokens + usage.outputTokens)),
+    ...(error ? [field('error', `${oneLine(error.message)} (${error.code})`)] : []),
+  ];
+}
+
+/** How far a run is. */
+export function describeRecord(record: RunCheckpoint, entry: InterruptedRun | undefined, store: RunStore): string[] {
+  const { meta, iteration, usage, inputs, parked, openStep } = record;
+  const pid = pidOf(entry);
+  const status = entry ? statusOf(entry) : 'interrupted';
+  const module = inputs?.['pawl.module'];
+  return [
+    field('run', oneLine(meta.runId)),
+    field('status', pid === undefined ? status : `${status}, in process ${pid}`),
+    field('agent', oneLine(meta.agentName)),
+    ...(typeof module === 'string' ? [field('module', oneLine(module))] : []),
+    field('prompt', shortened(oneLine(meta.prompt), WIDTH)),
+    field('steps', String(iteration)),
+    field('tokens', String(usage.inputTokens + usage.outputTokens)),
+    field('recorded', ago(record.updatedAt, Date.now())),
+    field('worked', duration(record.elapsedMs ?? 0)),
+    ...(parked ? [field('parked', oneLine(parked.reason))] : []),
+    '',
+    ...steps(record.messages),
+    ...(openStep ? ['under way:', ...openStep.calls.map(openCall)] : []),
+    ...(status === 'interrupted' ? ['', `go on with: pawl resume ${quoted(meta.runId)}${store.option}`] : []),
+  ];
+}
+
+export function field(name: string, value: string): string {
+  return `${name.padEnd(10)}${value}`;
+}
+
+function openCall({ name, input, state, attempt, effect }: OpenCall): string {
+  const times = attempt > 1 ? `, ${count(attempt, 'start')}` : '';
+  return `  ${name} ${shortened(oneLine(JSON.stringify(input)), WIDTH)}: ${state} (${effect}${times})`;
+}
+
+/** The transcript as steps: each reply of the model with its calls and what they gave. */
+function steps(messages: readonly Message[]): string[] {
+  const results = new Map(messages.flatMap(toolResultsOf).map((part) => [part.toolCallId, part.output]));
+  const replies = messages.filter((message) => message.role === 'assistant');
+  return replies.flatMap((reply, i) => [
+    `step ${i + 1}`,
+    ...toolCallsOf(reply).map(({ toolName, input, toolCallId }) => {
+      const given = shortened(oneLine(JSON.stringify(input)), WIDTH / 2);
+      return `  ${toolName} ${given} → ${shortened(oneLine(resultText(results.get(toolCallId))), WIDTH / 2)}`;
+    }),
+  ]);
+}
+
+/** What a tool gave, as text. */
+export function resultText(output: ToolOutput | undefined): string {
+  if (!isObject(output) || !('value' in output)) return '';
+  return typeof output.value === 'string' ? output.value : JSON.stringify(output.value);
+}

@@ -24,9 +24,10 @@ export function texts(): string {
   return cwd;
 }
 
+/** @param hold what REVIEW_HOLD says: which calls wait */
 const settings = (cwd: string, hold = '') => ({ cwd, env: { REVIEW_OUT: 'out', REVIEW_HOLD: hold } });
 
-/** The command at work on the review `r` of the folder. */
+/** The command at work on the review `r` of the folder `texts`. */
 export function begin(cwd: string, hold?: string): Pawl {
   return new Pawl(['run', agent, 'texts', '--run-id', 'r', '--json'], settings(cwd, hold));
 }
@@ -61,6 +62,14 @@ export async function endedRuns(cwd: string, runIds: readonly string[]): Promise
   } finally {
     await store.close();
   }
+}
+
+/** What the audit has by now: how many processes were at the review, and which of its reviewers have ended. */
+export async function audited(cwd: string): Promise<{ readonly processes: number; readonly ended: readonly string[] }> {
+  await using audit = createAudit({ path: join(cwd, '.pawl/audit.db') });
+  const [review, ...runs] = await Promise.all(['r', ...reviewers].map((runId) => audit.run(runId)));
+  const ended = reviewers.filter((_, i) => runs[i]?.endedAt !== undefined);
+  return { processes: review ? review.resumes + 1 : 0, ended };
 }
 
 /** The run of the reviewer of a part, by the place of that part among the others. */
@@ -99,6 +108,6 @@ export function resultIn(stdout: string): RunResult & { readonly type: string } 
 export async function until(isSo: () => boolean | Promise<boolean>, { child, stderr }: Pawl): Promise<void> {
   while (!(await isSo())) {
     if (child.exitCode !== null) throw new Error(`it ended too early: ${stderr}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -1,23 +1,11 @@
-import { existsSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import type { AuditedTree } from 'pawl';
+import { type AuditedRun, type AuditedTree, createBudget } from 'pawl';
+import { sqliteBudget } from 'pawl/stores/sqlite';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { planner } from '../../docs/examples/review/planner.ts';
-import { emptyFolder, jsonLines, pawl } from '../cli/pawl.ts';
-import {
-  begin,
-  callLines,
-  endedRuns,
-  type Remains,
-  remainsOf,
-  resultIn,
-  resume,
-  reviewers,
-  texts,
-  underWay,
-  until,
-} from './review-trial.ts';
+import { emptyFolder } from '../cli/pawl.ts';
+import { kill, places, workOn } from './review-kill.ts';
+import { begin, callLines, type Remains, remainsOf, resultIn, resume, texts } from './review-trial.ts';
 
 const report = `# Review of texts
 
@@ -80,7 +68,7 @@ beforeAll(async () => {
 
 /** A tree of runs, by their agents. */
 const agentsOf = ({ run, children }: AuditedTree): unknown => [run.agentId, run.status, ...children.map(agentsOf)];
-const statusesOf = ({ run, children }: AuditedTree): string[] => [run.status, ...children.flatMap(statusesOf)];
+const runsOf = ({ run, children }: AuditedTree): AuditedRun[] => [run, ...children.flatMap(runsOf)];
 
 describe('a review', () => {
   test('publishes what was found, part by part', () => {
@@ -107,95 +95,96 @@ describe('a review', () => {
     expect(undisturbed.tree && agentsOf(undisturbed.tree)).toEqual(['review', 'ok', ...Array(4).fill(reviewer)]);
   });
 
-  test('is counted by the budget, each run with what it used', () => {
+  test('is counted by the budget, each of its runs with what it used', () => {
     const { result, spent, tree } = undisturbed;
     const { inputTokens, outputTokens } = result.usage;
-    expect(result.spend).toMatchObject({
-      tokens: inputTokens + outputTokens,
-      usd: expect.closeTo(inputTokens / 1e6 + outputTokens / 2e5, 6),
-    });
-    const runs = tree
-      ? [tree.run, ...tree.children.flatMap(({ run, children }) => [run, ...children.map((each) => each.run)])]
-      : [];
+    const usd = expect.closeTo((inputTokens + 5 * outputTokens) / 1e6, 6);
+    expect(result.spend).toMatchObject({ tokens: inputTokens + outputTokens, usd });
+    const runs = tree ? runsOf(tree) : [];
     expect(runs).toHaveLength(9);
     expect(runs.reduce((sum, run) => sum + (run.spend?.tokens ?? 0), 0)).toBe(spent.tokens);
-    expect(tree?.run.usage).toEqual(result.usage);
+    expect(runs[0]).toMatchObject({ usage: result.usage, iterations: result.iterations });
   });
 
   test('has a critic that lets a reviewer of many files have more steps', () => {
     const steps = undisturbed.tree?.children.map(({ run }) => run.iterations);
     expect(steps).toEqual([4, 4, 7, 4]);
   });
+
+  test('is refused when the budget of the week is used up: no call of a model, nothing to resume', async () => {
+    const cwd = texts();
+    {
+      await using store = sqliteBudget({ path: join(cwd, 'out/budget.db') });
+      const budget = createBudget({ tokens: 5_000_000, store });
+      const call = { key: 'k:1', runId: 'k', modelTier: 'fast', model: 'm/m', inputTokens: 1 };
+      const usage = {
+        inputTokens: 5_000_000,
+        outputTokens: 0,
+        reasoningTokens: 0,
+        cacheReadTokens: 0,
+        cacheWriteTokens: 0,
+      };
+      await budget.commit(await budget.reserve('', call), { usage, seconds: 1 });
+    }
+    const { code, stdout } = await begin(cwd).ended;
+    expect(code).toBe(1);
+    expect(resultIn(stdout)).toMatchObject({ status: 'error', iterations: 0, error: { code: 'BUDGET_EXCEEDED' } });
+    expect(await resume(cwd).ended).toMatchObject({ code: 2 });
+  });
+
+  test('of a folder that is not there fails, and says so', async () => {
+    const { code, stdout, stderr } = await begin(emptyFolder()).ended;
+    expect({ code, status: resultIn(stdout).status }).toEqual({ code: 1, status: 'error' });
+    expect(stderr).toMatch(/there is no folder .*texts/);
+  });
+
+  test('of an empty folder has nothing to say', async () => {
+    const cwd = emptyFolder();
+    mkdirSync(join(cwd, 'texts'));
+    const { code, stdout } = await begin(cwd).ended;
+    expect(code).toBe(0);
+    expect(resultIn(stdout).data).toMatchObject({ files: 0, findings: 0 });
+  });
 });
 
-/** Where the first process is killed: calls that wait, and how many reviewers are done by then. */
-const places = [
-  { at: 'in the survey, while it reads', hold: 'before read_file stars/', held: 1, done: 0 },
-  { at: 'with none of four reviewers done', hold: 'before add_finding', held: 4, done: 0 },
-  {
-    at: 'with one of four reviewers done',
-    hold: 'before add_finding birds/, after add_finding stars/, before add_finding trees/',
-    held: 3,
-    done: 1,
-  },
-  {
-    at: 'with two of four reviewers done',
-    hold: 'before add_finding stars/, after add_finding trees/elm',
-    held: 2,
-    done: 2,
-  },
-  { at: 'with three of four reviewers done', hold: 'after add_finding stars/', held: 1, done: 3 },
-  { at: 'before the report is written', hold: 'before publish_report', held: 1, done: 4 },
-  { at: 'when the report is written, and nobody knows', hold: 'after publish_report', held: 1, done: 4 },
-] as const;
-
-/** Waits for the place, kills, and says which runs had ended by then. */
-async function killedAt(
-  process: ReturnType<typeof begin>,
-  cwd: string,
-  place: (typeof places)[number],
-): Promise<string[]> {
-  const { hold, held, done } = place;
-  const isHeld = () => {
-    const heldTools = hold.split(', ').map((each) => each.split(' ')[1]);
-    return (
-      underWay(cwd).filter(({ pid, tool }) => pid === process.child.pid && heldTools.includes(tool)).length >= held
-    );
-  };
-  await until(isHeld, process);
-  await until(async () => (await endedRuns(cwd, reviewers)).length >= done, process);
-  process.child.kill('SIGKILL');
-  expect((await process.ended).code).toBeNull();
-  const ended = await endedRuns(cwd, [...reviewers, ...reviewers.map((id) => `${id}~call-3-1`)]);
-  expect(ended.filter((id) => reviewers.includes(id))).toHaveLength(done);
-  return ended;
-}
-
 describe.concurrent('a review that is killed and resumed', () => {
-  test.for(places)('$at comes to the same report', async (place) => {
+  test.for(places)('$at comes to the same end, and does nothing again', async (place) => {
     const cwd = texts();
-    const ended = await killedAt(begin(cwd, place.hold), cwd, place);
+    const ended = await kill(begin(cwd, place.hold.join()), 1, { cwd, place });
     const second = resume(cwd);
     const { code, stdout, stderr } = await second.ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
 
-    const { tree, spent, ...remains } = await remainsOf(cwd);
-    expect(remains).toEqual({ report: undisturbed.report, findings: undisturbed.findings });
-    expect(tree && statusesOf(tree)).toEqual(Array(9).fill('ok'));
-    expect(tree?.run.resumes).toBe(1);
+    const { report, findings, spent, tree } = await remainsOf(cwd);
+    expect({ report, findings }).toEqual({ report: undisturbed.report, findings: undisturbed.findings });
     expect(resultIn(stdout)).toMatchObject({ status: 'ok', data: { files: 19, findings: 6 } });
-    // What had ended was not begun again: neither a call of its tools nor a turn of its model.
-    const calls = callLines(cwd);
-    expect(calls.filter(({ pid, runId }) => pid === second.child.pid && ended.includes(runId))).toEqual([]);
-    expect(
-      jsonLines(stdout).filter(({ type, runId }) => type === 'step.done' && ended.includes(String(runId))),
-    ).toEqual([]);
-    expect(
-      calls.filter(({ tool, event }) => tool === 'publish_report' && event === 'finished').length,
-    ).toBeLessThanOrEqual(1);
-    if (place.hold.includes('publish_report')) return;
-    const { usage, iterations } = undisturbed.result;
-    expect(resultIn(stdout)).toMatchObject({ usage, iterations });
+    expect(workOn(ended, stdout, { cwd, pid: second.child.pid })).toEqual([]);
+    expect(tree && agentsOf(tree)).toEqual(undisturbed.tree && agentsOf(undisturbed.tree));
+    expect(tree?.run.resumes).toBe(1);
+    if (place.published) {
+      // Nobody knows what became of the call: the next process looks, which is a turn more, and publishes if it must.
+      const calls = callLines(cwd).filter(({ event, tool }) => event === 'begun' && tool.endsWith('_report'));
+      const again = place.published === 'again' ? ['publish_report'] : [];
+      expect(calls.map(({ tool }) => tool)).toEqual(['publish_report', 'find_report', ...again]);
+      return;
+    }
+    expect(tree && runsOf(tree).map(({ usage, iterations }) => ({ usage, iterations }))).toEqual(
+      undisturbed.tree && runsOf(undisturbed.tree).map(({ usage, iterations }) => ({ usage, iterations })),
+    );
     expect(spent).toEqual(undisturbed.spent);
+  });
+
+  test('again and again, in each phase, comes to the same end', async () => {
+    const cwd = texts();
+    const often = ['survey', 'none', 'two', 'before'].flatMap((word) => places.filter(({ at }) => at.includes(word)));
+    for (const [i, place] of often.entries()) {
+      const hold = place.hold.join();
+      await kill(i === 0 ? begin(cwd, hold) : resume(cwd, hold), i + 1, { cwd, place });
+    }
+    const { code, stderr } = await resume(cwd).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const { report, findings, tree } = await remainsOf(cwd);
+    expect({ report, findings }).toEqual({ report: undisturbed.report, findings: undisturbed.findings });
+    expect(tree?.run).toMatchObject({ status: 'ok', resumes: often.length });
   });
 });

@@ -1,0 +1,72 @@
+import { expect } from 'vitest';
+import { jsonLines, type Pawl } from '../cli/pawl.ts';
+import { audited, callLines, endedRuns, reviewers, underWay, until } from './review-trial.ts';
+
+/** A place in a review at which its process can be killed. */
+interface Place {
+  readonly at: string;
+  /** For REVIEW_HOLD. */
+  readonly hold: readonly string[];
+  /** How many calls wait there. */
+  readonly held: number;
+  /** How many reviewers have ended by then. */
+  readonly done: number;
+  /** What a later process finds when it looks for the report: nothing, so that it is published again; or the report. */
+  readonly published?: 'again' | 'already';
+}
+
+/** With four reviewers. */
+export const places: readonly Place[] = [
+  { at: 'in the survey, while it reads', hold: ['before read_file stars/'], held: 1, done: 0 },
+  { at: 'with none of four reviewers done', hold: ['before add_finding'], held: 4, done: 0 },
+  {
+    at: 'with one of four reviewers done',
+    hold: ['before add_finding birds/', 'after add_finding stars/', 'before add_finding trees/'],
+    held: 3,
+    done: 1,
+  },
+  {
+    at: 'with two of four reviewers done',
+    hold: ['before add_finding stars/', 'after add_finding trees/elm'],
+    held: 2,
+    done: 2,
+  },
+  { at: 'with three of four reviewers done', hold: ['after add_finding stars/'], held: 1, done: 3 },
+  { at: 'before the report is written', hold: ['before publish_report'], held: 1, done: 4, published: 'again' },
+  { at: 'when the report is written', hold: ['after publish_report'], held: 1, done: 4, published: 'already' },
+];
+
+interface Scene {
+  readonly cwd: string;
+  readonly place: Place;
+}
+
+/** Waits for the place and kills the nth process. @returns the runs that had ended by then, those of the skill among them */
+export async function kill(process: Pawl, nth: number, { cwd, place }: Scene): Promise<string[]> {
+  const { hold, held, done } = place;
+  const tools = hold.map((each) => each.split(' ')[1]);
+  const isOf = ({ pid, tool }: { pid: number; tool: string }) => pid === process.child.pid && tools.includes(tool);
+  await until(() => underWay(cwd).filter(isOf).length >= held, process);
+  await until(async () => (await endedRuns(cwd, reviewers)).length >= done, process);
+  // The audit writes a little later: what a killed process did not tell it in time, it does not learn.
+  await until(async () => {
+    const { ended, processes } = await audited(cwd);
+    return ended.length >= done && processes >= nth;
+  }, process);
+  process.child.kill('SIGKILL');
+  expect((await process.ended).code).toBeNull();
+  const candidates = reviewers.flatMap((id) => [id, ...[3, 4, 5, 6].map((step) => `${id}~call-${step}-1`)]);
+  const ended = await endedRuns(cwd, candidates);
+  expect(ended.filter((id) => reviewers.includes(id))).toHaveLength(done);
+  return ended;
+}
+
+/** What a process did for these runs: calls of their tools, turns of their models. */
+export function workOn(
+  runIds: readonly string[],
+  stdout: string,
+  { cwd, pid }: { cwd: string; pid: number | undefined },
+) {
+  const turns = jsonLines(stdout).filter(({ type, runId }) => type === 'step.done' && runIds.includes(String(runId)));
+  return [...callLines(cwd).filter((call) => call.pid === pid && runIds.includes(call.runId)), ...turns];
+}

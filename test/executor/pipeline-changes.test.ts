@@ -81,6 +81,27 @@ describe.for(changes)('while a run was in its second step, %s', ([, first, after
   });
 });
 
+describe('a run that was parked for its phases (pipeline 9)', () => {
+  test('goes on with recover once the definition is as before', async () => {
+    const left = await leftBy(before, false);
+    const changed = hostOf({ agent: pipeline(tell, look), checkpoints: left, script: [] });
+    expect((await changed.executor.recover()).parked).toHaveLength(1);
+    expect((await changed.executor.recover()).parked).toHaveLength(1);
+    expect(await onlyRecord(left)).toMatchObject({ attempts: 0, parked: { code: 'DEFINITION_CHANGED' } });
+    const back = hostOf({ agent: before, checkpoints: left, script: [reply('two'), reply('three')] });
+    expect((await back.executor.recover()).resumed).toEqual([{ runId: 'r' }]);
+    expect(await back.executor.get('r')?.result).toMatchObject({ status: 'ok', output: 'three' });
+  });
+
+  test('may be a single loop whose very first step was under way when it became a pipeline', async () => {
+    const slow = [toolOf('send', 'idempotent', () => new Promise(() => {}))];
+    const left = await diedWhen(({ openStep }) => openStep, { tools: slow, script: [callTool('send')] });
+    const next = hostOf({ agent: { phases: two }, tools: slow, checkpoints: left, script: [] });
+    expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'RUN_PARKED' } });
+    expect(await onlyRecord(left)).toMatchObject({ parked: { code: 'DEFINITION_CHANGED' } });
+  });
+});
+
 describe('continue-matching keeps the completed phases that still match, from the first on (pipeline 9)', () => {
   const goOn = async (after: Pipeline, replies: number) => {
     const left = await leftBy(before, true);

@@ -1,6 +1,7 @@
-import { memoryStore, type Phase } from 'pawl';
+import { asSnapshot, memoryStore, type Phase } from 'pawl';
 import { callTool, hang, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { createActor } from 'xstate';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { childOf, hostMachine, outputOf, restoreHost, roundTrip, startHost } from '../fixtures/host-machine.ts';
 import { look, outputsOf, systemsOf, tell } from '../fixtures/phases.ts';
@@ -74,6 +75,31 @@ describe('a pipeline inside a host’s machine', () => {
     expect(whole).toMatchObject({ openPhase: { index: 1, iteration: 1 }, completedPhases: [{ name: 'a' }] });
     expect(whole.messages).toHaveLength(3);
     expect(whole).not.toHaveProperty('stored');
+  });
+
+  test('without a store, persisted in a phase that begins anew, keeps its completed phases (pipeline 8)', async () => {
+    const anew = phases.map((phase): Phase => ({ ...phase, recovery: 'boundary' }));
+    const { snapshot } = await hostedAt(3, undefined, anew);
+    expect(childOf(snapshot)).toMatchObject({
+      messages: [],
+      completedPhases: [{ name: 'a', output: 'one' }],
+      iteration: 2,
+    });
+    const parts = hostOf({ agent: { phases: anew }, tools, script: script.slice(2) });
+    const output = await outputOf(restoreHost(hostMachine(parts.executor, parts.agent), snapshot));
+    expect(output).toMatchObject({ status: 'ok', output: 'three', iterations: 5 });
+    expect(systemsOf(parts.model)).toEqual(['B saw one', 'B saw one', 'C saw two']);
+  });
+
+  test('goes on from a stored record between two phases that is given as a snapshot (pipeline 8)', async () => {
+    const store = memoryStore();
+    await hostedAt(2, store);
+    const record = await onlyRecord(store);
+    expect(record.messages).toEqual([]);
+    const next = hostOf({ agent: { phases }, tools, checkpoints: memoryStore(), script: script.slice(2) });
+    const actor = createActor(next.executor.logic(next.agent), { snapshot: asSnapshot(record) }).start();
+    await until(() => actor.getSnapshot().status === 'done');
+    expect(actor.getSnapshot().output).toMatchObject({ status: 'ok', output: 'three', iterations: 5, durable: true });
   });
 
   test('is left at its phase when the host leaves, and another host goes on', async () => {

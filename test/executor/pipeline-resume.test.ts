@@ -83,6 +83,21 @@ describe('a pipeline that goes on', () => {
     expect(next.warnings).toEqual([]);
   });
 
+  test('whose resumed phase ends with its next turn leaves no conversation behind, and survives a crash then (pipeline 8)', async () => {
+    const agent = { phases: two };
+    const left = await diedWhen(({ iteration }) => iteration === 1, {
+      agent,
+      tools,
+      script: [callTool('look'), hang()],
+    });
+    const second = hostOf({ agent, tools, checkpoints: left, script: [reply('one'), hang()] });
+    await second.start({ runId: 'r' });
+    await until(async () => (await left.load('r'))?.completedPhases.length === 1);
+    expect(await onlyRecord(left)).toMatchObject({ completedPhases: [{ name: 'a', output: 'one' }], messages: [] });
+    const third = hostOf({ agent, tools, checkpoints: await afterCrash(left), script: [reply('two')] });
+    expect(await third.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'two', iterations: 3 });
+  });
+
   test('counts the steps of the interrupted phase on: its cap holds over the crash (pipeline 8)', async () => {
     const phases = [look, { ...tell, maxIterations: 3 }];
     const steps = [1, 2, 3].map((n) => callTool('look', { n }));

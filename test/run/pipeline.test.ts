@@ -18,7 +18,7 @@ const textsOf = (progress: Progress) => progress.transcript.slice().map((message
 
 describe('a phase', () => {
   test('begins with the opening turn alone, and with counters of its own (pipeline 1)', () => {
-    const second = beginPhase(closePhase(stepped(beginPhase(fresh(), a)), a, false), b);
+    const second = beginPhase(closePhase(stepped(beginPhase(fresh(), a)), a, { hasFailed: false }), b);
     expect(second.transcript.slice()).toEqual(fresh().transcript.slice());
     expect(second.counters).toEqual({ failedSteps: 0, repeats: {} });
     expect(second.openPhase).toEqual({ index: 1, hash: b.hash, iteration: 0 });
@@ -37,20 +37,20 @@ describe('a phase', () => {
   });
 
   test('leaves its last text, its place and the hash of its definition (pipeline 9)', () => {
-    const done = closePhase(answered(stepped(beginPhase(completed([a]), b)), 'told'), b, false);
+    const done = closePhase(answered(stepped(beginPhase(completed([a]), b)), 'told'), b, { hasFailed: false });
     expect(done.completedPhases[1]).toEqual({ name: 'b', output: 'told', index: 1, hash: b.hash });
     expect(done).not.toHaveProperty('openPhase');
   });
 
   test('that failed leaves its fallback, whatever it said before (pipeline 4)', () => {
     const optional = facts('a', { isOptional: true, fallback: 'nothing' });
-    const done = closePhase(answered(beginPhase(fresh(), optional), 'half'), optional, true);
+    const done = closePhase(answered(beginPhase(fresh(), optional), 'half'), optional, { hasFailed: true });
     expect(done.completedPhases[0]?.output).toBe('nothing');
   });
 
   test('that is not open cannot be closed', () => {
     const progress = fresh();
-    expect(closePhase(progress, a, false)).toBe(progress);
+    expect(closePhase(progress, a, { hasFailed: false })).toBe(progress);
   });
 
   test.for([

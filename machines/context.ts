@@ -29,6 +29,9 @@ export interface RunContext {
   readonly intents: readonly { readonly boundary: number; readonly calls: readonly OpenCall[] }[];
   /** What was said to the run while it was resolving. */
   readonly held: readonly Steer[];
+  /** What the critic did meanwhile. */
+  readonly heldNudges: readonly Message[];
+  readonly heldSteps: number;
   /** The model's reply, until it may be acted upon. */
   readonly reply?: ModelReply;
   readonly error?: ErrorData;
@@ -69,6 +72,8 @@ export type RunMachineEvent =
   /** The host cancels the run. */
   | { readonly type: 'run.cancel'; readonly reason?: string }
   | ({ readonly type: 'run.steer' } & Steer)
+  /** The run has to stop when no call with effects is under way any more. */
+  | { readonly type: 'run.leave'; readonly cause: ErrorData }
   /** The run has to stop: shutdown, deadline, the caller's signal, a lost lease, a store that failed for good. */
   | { readonly type: 'run.stop'; readonly cause: ErrorData }
   /** The critic says something to the model before its next turn. */

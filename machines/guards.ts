@@ -18,6 +18,9 @@ export const guards = {
   /** Whether this is the result of the only call of the open step that has not answered. */
   isLastResult: ({ context: { progress } }: Context, { callId }: ToolAnswer) =>
     progress.openStep?.calls.every(({ state, callId: id }) => state === (id === callId ? 'started' : 'done')) ?? false,
+  hasCause: ({ context }: Context) => context.cause !== undefined,
+  hasEffectUnderWay: ({ context }: Context) => hasEffectUnderWay(context),
+  isFreeToLeave: ({ context }: Context) => context.cause !== undefined && !hasEffectUnderWay(context),
   isToolLoop: ({ context }: Context) => toolLoopOf(context.progress.counters, context.limits) !== undefined,
   isOutOfSteps: ({ context }: Context) => isOutOfSteps(context),
   /** A raised limit is for the whole of a run: the phases of a pipeline keep their own caps. */
@@ -35,7 +38,7 @@ export const guards = {
   canRepair: ({ context }: Context) => (context.progress.counters.repairs ?? 0) < MAX_REPAIRS && !isOutOfSteps(context),
   isNextPhase: ({ context: { progress } }: Context, { index }: { readonly index: number }) =>
     progress.completedPhases.length === index,
-  isPhasePassable: ({ context }: Context) => isPhasePassable(context.error, phaseOf(context)),
+  isPhasePassable: ({ context }: Context) => !context.cause && isPhasePassable(context.error, phaseOf(context)),
   hasAllPhases: ({ context: { phases, progress } }: Context) =>
     phases.length > 0 && progress.completedPhases.length >= phases.length,
   hasOutput: ({ context }: Context) => context.output !== undefined,
@@ -44,6 +47,16 @@ export const guards = {
   isComplete: ({ context }: Context) => classifyCheckpointOutcome(context.error, context.cause) === 'complete',
   isLeaveRunning: ({ context }: Context) => classifyCheckpointOutcome(context.error, context.cause) === 'leave-running',
 };
+
+/** A call whose intent has not landed has not begun; one that is a run of its own is left as this one is. */
+function hasEffectUnderWay({ progress, intents, tools }: RunContext): boolean {
+  const unbegun = new Set(intents.flatMap(({ calls }) => calls.map(({ callId }) => callId)));
+  const isRun = (name: string) => Object.hasOwn(tools, name) && tools[name]?.isRun === true;
+  return (progress.openStep?.calls ?? []).some(
+    ({ state, effect, callId, name }) =>
+      state === 'started' && effect !== 'read' && !unbegun.has(callId) && !isRun(name),
+  );
+}
 
 function isOutOfSteps(context: RunContext): boolean {
   const { progress, limits } = context;

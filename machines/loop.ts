@@ -12,6 +12,7 @@ export const loop = pieces.createStateConfig({
       description: 'Between two steps. Everything before this point is in the transcript.',
       meta: { resumesAt: 'here' },
       always: [
+        { guard: 'hasCause', target: 'left', actions: 'announceStop' },
         { guard: 'hasOpenStep', target: 'calling-tools' },
         { guard: 'isToolLoop', target: 'exhausted', actions: 'blameToolLoop' },
         { guard: 'isOutOfStepsWatched', target: 'asking-critic' },
@@ -59,7 +60,10 @@ export const loop = pieces.createStateConfig({
       meta: { resumesAt: 'here' },
       entry: 'startTools',
       exit: 'stopTools',
-      always: { guard: 'isStepAnswered', target: 'entering', actions: { type: 'closeStep', params: undefined } },
+      always: [
+        { guard: 'isStepAnswered', target: 'entering', actions: { type: 'closeStep', params: undefined } },
+        { guard: 'isFreeToLeave', target: 'left', actions: 'announceStop' },
+      ],
       on: {
         'xstate.done.actor.tool.*': [
           {
@@ -105,6 +109,7 @@ export const loop = pieces.createStateConfig({
     },
     answered: { type: 'final', description: 'The model answered without asking for tools.' },
     exhausted: { type: 'final', description: 'A limit was reached: steps, failing tools, or one call over and over.' },
+    left: { type: 'final', description: 'The host is shutting down, and no call with effects is under way any more.' },
     failed: { type: 'final', description: 'The model call failed for good, or its answer does not fit the schema.' },
   },
 });

@@ -24,6 +24,10 @@ const work = pieces.createStateConfig({
     'run.raise': { actions: { type: 'raiseSteps', params: ({ event }) => event.by } },
     'run.cancel': { target: 'ending', actions: { type: 'stop', params: cancelCause } },
     'run.stop': { target: 'ending', actions: { type: 'stop', params: givenCause } },
+    'run.leave': [
+      { guard: 'hasEffectUnderWay', actions: { type: 'keepCause', params: givenCause } },
+      { target: 'ending', actions: { type: 'stop', params: givenCause } },
+    ],
   },
 });
 
@@ -106,6 +110,8 @@ export function runMachine(agent: ChartedAgent) {
       landed: 0,
       intents: [],
       held: [],
+      heldNudges: [],
+      heldSteps: 0,
     }),
     output: ({ context }) => context.output as NonNullable<typeof context.output>,
     on: { 'boundary.landed': { actions: { type: 'markLanded', params: ({ event }) => event.boundary } } },
@@ -123,8 +129,11 @@ export function runMachine(agent: ChartedAgent) {
         },
         on: {
           'run.steer': { actions: { type: 'holdSteering', params: ({ event }) => event } },
+          'run.nudge': { actions: { type: 'holdNudge', params: ({ event }) => event.message } },
+          'run.raise': { actions: { type: 'holdRaise', params: ({ event }) => event.by } },
           'run.cancel': { actions: { type: 'stop', params: cancelCause } },
           'run.stop': { actions: { type: 'stop', params: givenCause } },
+          'run.leave': { actions: { type: 'stop', params: givenCause } },
         },
       },
       resolved: {

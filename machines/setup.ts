@@ -10,7 +10,6 @@ import { askForRepair, beginPhase, closePhase, currentPhase } from '../src/run/p
 import {
   closeStep,
   deliver,
-  MAX_UNDELIVERED,
   openStep,
   type Progress,
   recordAnswer,
@@ -32,7 +31,7 @@ import type {
   ToolAnswer,
 } from './context.ts';
 import { guards } from './guards.ts';
-import { queueSteering } from './steering.ts';
+import { queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { callToolOf, phaseOf, startTools, type ToolCallInput } from './tool-calls.ts';
 
 function notProvided(): never {
@@ -83,6 +82,13 @@ export const pieces = setup({
       if (context.cause) return;
       enqueue.assign({ cause, error: context.error ?? cause });
       enqueue.emit({ type: 'run.stopping', cause });
+    }),
+    /** The run goes on until it is free to stop; the first cause stands. */
+    keepCause: assign(({ context }, cause: ErrorData) =>
+      context.cause ? {} : { cause, error: context.error ?? cause },
+    ),
+    announceStop: enqueueActions(({ context, enqueue }) => {
+      if (context.cause) enqueue.emit({ type: 'run.stopping', cause: context.cause });
     }),
     markLanded: assign(({ context }, boundary: number) => ({ landed: Math.max(context.landed, boundary) })),
     keepReply: assign(({ context }, answer: ModelAnswer) =>
@@ -166,20 +172,13 @@ export const pieces = setup({
     }),
     /** What is said to a run that is still resolving waits until its record is in hand. */
     holdSteering: assign(({ context }, steer: Steer) => ({ held: [...context.held, steer] })),
-    queueHeld: enqueueActions(({ context, enqueue }) => {
-      if (context.held.length > 0) queueSteering(context, context.held, enqueue);
-    }),
+    holdNudge: assign(({ context }, message: Message) => ({ heldNudges: [...context.heldNudges, message] })),
+    holdRaise: assign(({ context }, by: number) => ({ heldSteps: context.heldSteps + by })),
+    queueHeld: enqueueActions(({ context, enqueue }) => queueHeld(context, enqueue)),
     /** A steered message is stored at once, apart from the transcript, until the next turn takes it in. */
     queueSteering: enqueueActions(({ context, enqueue }, steer: Steer) => queueSteering(context, [steer], enqueue)),
     /** What the critic says waits as well, and comes after what the host has said. */
-    queueNudge: enqueueActions(({ context, enqueue }, message: Message) => {
-      const { progress, isDurable, announced } = context;
-      if (progress.nudges.length >= MAX_UNDELIVERED) return;
-      const nudged = { ...progress, nudges: [...progress.nudges, message] };
-      const boundary = isDurable ? announced + 1 : announced;
-      enqueue.assign({ progress: nudged, announced: boundary });
-      if (isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'steer', force: true, progress: nudged });
-    }),
+    queueNudge: enqueueActions(({ context, enqueue }, message: Message) => queueNudge(context, message, enqueue)),
     /** Takes the waiting messages into the transcript: both stand in one record, so that none is lost or doubled. */
     applySteering: enqueueActions(({ context, enqueue }) => {
       const count = context.progress.undelivered.length + context.progress.nudges.length;

@@ -1,4 +1,5 @@
-import { MAX_UNDELIVERED } from '../src/run/progress.ts';
+import type { Message } from '../src/run/message.ts';
+import { MAX_UNDELIVERED, type Progress } from '../src/run/progress.ts';
 import type { RunContext, RunEmitted, Steer } from './context.ts';
 
 interface Enqueue {
@@ -7,15 +8,37 @@ interface Enqueue {
 }
 
 /** Puts messages into the queue for the next turn, and announces it, so that they are stored. */
-export function queueSteering(context: RunContext, steers: readonly Steer[], { assign, emit }: Enqueue): void {
-  const { isDurable, announced } = context;
-  const room = Math.max(0, MAX_UNDELIVERED - context.progress.undelivered.length);
+export function queueSteering(context: RunContext, steers: readonly Steer[], enqueue: Enqueue): void {
+  const { progress } = context;
+  const room = Math.max(0, MAX_UNDELIVERED - progress.undelivered.length);
   const taken = steers.slice(0, room);
-  const undelivered = [...context.progress.undelivered, ...taken.map(({ message }) => message)];
-  const progress = { ...context.progress, undelivered };
+  const undelivered = [...progress.undelivered, ...taken.map(({ message }) => message)];
+  const boundary = announce(context, { ...progress, undelivered }, enqueue);
+  for (const { receipt } of taken) enqueue.emit({ type: 'steer.queued', receipt, boundary });
+  for (const { receipt } of steers.slice(room)) enqueue.emit({ type: 'steer.refused', receipt });
+}
+
+/** What the critic says waits as well; of too much the rest is dropped. */
+export function queueNudge(context: RunContext, message: Message, enqueue: Enqueue): void {
+  const { progress } = context;
+  if (progress.nudges.length >= MAX_UNDELIVERED) return;
+  announce(context, { ...progress, nudges: [...progress.nudges, message] }, enqueue);
+}
+
+/** What came while the run was resolving, now that its record is in hand. */
+export function queueHeld(context: RunContext, enqueue: Enqueue): void {
+  const { held, heldNudges, heldSteps, progress } = context;
+  if (held.length === 0 && heldNudges.length === 0 && heldSteps === 0) return;
+  const nudges = [...progress.nudges, ...heldNudges].slice(0, MAX_UNDELIVERED);
+  const told = { ...progress, nudges, raisedSteps: progress.raisedSteps + heldSteps };
+  queueSteering({ ...context, progress: told }, held, enqueue);
+  enqueue.assign({ held: [], heldNudges: [], heldSteps: 0 });
+}
+
+function announce(context: RunContext, progress: Progress, { assign, emit }: Enqueue): number {
+  const { isDurable, announced } = context;
   const boundary = isDurable ? announced + 1 : announced;
-  assign({ progress, announced: boundary, held: [] });
-  for (const { receipt } of taken) emit({ type: 'steer.queued', receipt, boundary });
-  for (const { receipt } of steers.slice(room)) emit({ type: 'steer.refused', receipt });
+  assign({ progress, announced: boundary });
   if (isDurable) emit({ type: 'boundary', boundary, kind: 'steer', force: true, progress });
+  return boundary;
 }

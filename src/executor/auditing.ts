@@ -72,6 +72,11 @@ export class Auditing {
     this.#take?.(event);
   }
 
+  /** Something that is no event of the run. */
+  log(type: string, fields: JsonObject): void {
+    guarded('an audit recorder', () => this.#recorder.logEvent?.(type, fields), this.#around.warn)?.();
+  }
+
   /** Never rejects. */
   async close({ status, output, error, ...totals }: RunOutput, elapsedMs: number): Promise<void> {
     const { clock, warn, ms } = this.#around;

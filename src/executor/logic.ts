@@ -130,7 +130,15 @@ function settled(
   { machine, request, output }: { machine: RunMachine; request: RunRequest; output: RunOutput },
 ): RunSnapshot {
   const progress = freshProgress(kernel, agent, request);
-  const nothing = { phases: [], intents: [], held: [], hasOutputSchema: false, isWatched: false };
+  const nothing = {
+    phases: [],
+    intents: [],
+    held: [],
+    heldNudges: [],
+    heldSteps: 0,
+    hasOutputSchema: false,
+    isWatched: false,
+  };
   const idle = { limits: unresolvedLimits, tools: {}, announced: 0, landed: 0, ...nothing };
   const context: RunContext = { ...idle, progress, output, isDurable: output.durable };
   return machine.resolveState({ value: 'settled', context, status: 'done', output });

@@ -65,6 +65,8 @@ export class RunScope implements LiveRun, Leaseholder {
   readonly children: Set<RunScope> = new Set();
   audit: Auditing | undefined;
   supervision: Supervision | undefined;
+  /** What the critic of an earlier process left; it stays in the record of one that has none. */
+  savedCritic: JsonObject | undefined;
   checkpointer: Checkpointer | null = null;
   claim: Claim | undefined;
   /** Told when the late write of a throttled state failed. */
@@ -119,7 +121,7 @@ export class RunScope implements LiveRun, Leaseholder {
   /** What a save must know besides the run's progress: its working time over all processes, and its last event. */
   nowOf(progress: Progress): { elapsedMs: number; seq: number; critic?: JsonObject | undefined } {
     const elapsedMs = progress.elapsedMs + this.kernel.config.clock.monotonic() - this.startedAt;
-    return { elapsedMs, seq: this.events.reserved, critic: this.supervision?.state };
+    return { elapsedMs, seq: this.events.reserved, critic: this.supervision?.state ?? this.savedCritic };
   }
 
   /** Tells everybody who listens. */

@@ -4,7 +4,9 @@ import { readProperty, toErrorData } from '../run/error-data.ts';
 import { CriticKillError } from '../run/errors.ts';
 import type { RunEvent } from '../run/events.ts';
 import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
+import type { Limits } from '../run/limits.ts';
 import { enterMessage } from '../run/message.ts';
+import type { Progress } from '../run/progress.ts';
 import type { RunInfo } from '../run/request.ts';
 import { isThenable, letGo } from '../run/thenable.ts';
 import type { Config } from './config.ts';
@@ -36,6 +38,9 @@ interface Past {
   /** Working time, ms. */
   readonly elapsedMs: number;
   readonly saved: JsonObject | undefined;
+  /** Where the run is, until its machine knows. */
+  readonly progress: Progress;
+  readonly limits: Limits;
 }
 
 /** A run's critic, as the executor sees it: whatever the critic does, the run goes on. */
@@ -127,8 +132,11 @@ function signOf(event: RunEvent): Activity | undefined {
   return event.type === 'model.delta' ? { type: 'delta' } : undefined;
 }
 
-function supervised(scope: Watched, { softLimitMs, saved, elapsedMs }: Past): SupervisedRun {
-  const contextNow = () => scope.actor.getSnapshot().context;
+function supervised(scope: Watched, { softLimitMs, saved, elapsedMs, ...begun }: Past): SupervisedRun {
+  const contextNow = () => {
+    const { value, context } = scope.actor.getSnapshot();
+    return value === 'resolving' ? begun : context;
+  };
   const { clock } = scope.kernel.config;
   return {
     clock,

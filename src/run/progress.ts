@@ -104,6 +104,8 @@ export type ToolFacts = {
     readonly effect: ToolEffect;
     /** Calls of this tool that run side by side; absent = as many as the agent allows. */
     readonly concurrency?: number;
+    /** Its calls are runs of their own. */
+    readonly isRun?: boolean;
   };
 };
 

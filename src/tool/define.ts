@@ -57,6 +57,8 @@ export interface Tool<Input = unknown, Output = unknown> {
   readonly timeoutMs?: number;
   /** Calls of this tool that one message may have running side by side. */
   readonly concurrency?: number;
+  /** Its calls are runs of their own. */
+  readonly isRun?: boolean;
   execute(input: Input, context: ToolContext): Output;
 }
 

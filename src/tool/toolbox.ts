@@ -52,8 +52,8 @@ export function restrict(toolbox: Toolbox, names: readonly string[]): Toolbox {
   return { tools, definitions, facts };
 }
 
-function factsOf({ effect, concurrency }: Tool): ToolFacts[string] {
-  return concurrency === undefined ? { effect } : { effect, concurrency };
+function factsOf({ effect, concurrency, isRun }: Tool): ToolFacts[string] {
+  return { effect, ...(concurrency === undefined ? {} : { concurrency }), ...(isRun ? { isRun } : {}) };
 }
 
 function resolve(entries: ToolEntries, registry: readonly Tool[]): Tool[] {

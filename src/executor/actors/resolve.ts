@@ -1,28 +1,24 @@
 import { fromPromise } from 'xstate';
 import type { Resolution } from '../../../machines/context.ts';
 import { phaseFactsOf } from '../../agent/phase.ts';
-import { type RunCheckpoint, toResumeState } from '../../record/checkpoint.ts';
+import { toResumeState } from '../../record/checkpoint.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { DefinitionChangedError } from '../../run/errors.ts';
-import type { JsonObject } from '../../run/json.ts';
-import type { Limits } from '../../run/limits.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import type { Progress } from '../../run/progress.ts';
-import type { RunCheckpointMeta, RunInfo } from '../../run/request.ts';
 import { type RunOutput, withoutMessages } from '../../run/result.ts';
 import { type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { joined, toolboxOf } from '../../tool/toolbox.ts';
-import { Auditing } from '../auditing.ts';
-import { startDeadline } from '../deadline.ts';
 import { asError } from '../guard.ts';
+import { auditOf, checkBudget, supervise, tellParked } from '../oversight.ts';
 import { carriedRecord, giveBack, releaseClaim, takeOwnership } from '../ownership.ts';
 import { checkpointerOf, firstSave } from '../recording.ts';
+import { infoOf, limitsOf, metaOf } from '../run-info.ts';
 import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
-import { refusedByBudget, restoreSpend } from '../spending.ts';
+import { restoreSpend } from '../spending.ts';
 import { stagesFor } from '../stage.ts';
 import { childTools } from '../sub-agents.ts';
-import { Supervision, WATCHED_RUNTIME_MS } from '../supervision.ts';
 import { checkedOutput } from './check-output.ts';
 
 /**
@@ -53,7 +49,10 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   const twin = await takePlace(scope);
   if (twin) return { kind: 'answered', output: twin };
 
-  const found = await takeOwnership(scope);
+  const found = await takeOwnership(scope).catch((error) => {
+    tellParked(scope, fresh, error);
+    throw error;
+  });
   if (found.outcome) {
     await releaseClaim(scope);
     const { outcomeId: _, ...output } = found.outcome;
@@ -73,6 +72,7 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   const { progress: fitting, isReplaced } = progressOf(scope, begun, { resume, attempts: found.attempts });
   const progress = await withData(scope, fitting);
   if (resume) scope.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
+  scope.savedCritic = resume?.critic;
   const resumed = { isResumed: resume !== undefined, isReplaced, transcript: progress.transcript };
   scope.checkpointer = await checkpointerOf(scope, found.record, resumed);
   await firstSave(scope, progress, found.record);
@@ -90,32 +90,6 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
     isWatched: scope.supervision?.canRaiseSteps ?? false,
     isDurable: scope.checkpointer !== null,
   };
-}
-
-/**
- * A new run that the budget refuses leaves no trace. A stored one is not asked for again: what it used up itself, in the
- * turn that was not recorded any more, must not end it. Each of its model calls is still reserved.
- */
-async function checkBudget(scope: RunScope, isStored: boolean): Promise<void> {
-  const refusal = isStored ? undefined : await refusedByBudget(scope);
-  if (refusal) throw refusal;
-}
-
-function auditOf(scope: RunScope, info: RunInfo): Auditing | undefined {
-  const { audit, clock, warn, defaults } = scope.kernel.config;
-  return Auditing.start(audit, info, { facts: () => scope.facts, clock, warn, ms: defaults.finalizeMs });
-}
-
-/** The critic, and the time that is left: without a critic `maxRuntimeMs` is a hard limit. */
-function supervise(
-  scope: RunScope,
-  { maxRuntimeMs }: Limits,
-  { progress, saved }: { progress: Progress; saved: JsonObject | undefined },
-): void {
-  const past = { softLimitMs: maxRuntimeMs, elapsedMs: progress.elapsedMs, saved };
-  scope.supervision = Supervision.start(scope, scope.info as RunInfo, past);
-  const limitMs = scope.supervision ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
-  startDeadline(scope, limitMs - progress.elapsedMs);
 }
 
 /**
@@ -188,38 +162,4 @@ function warnOfStep({ agent, runId, kernel }: RunScope, { openPhase }: Progress)
   if (phase?.recovery !== 'boundary') return;
   const fields = { runId, phase: phase.name };
   kernel.config.warn('run: a phase goes on at its step: it has started a tool with effects', fields);
-}
-
-/** Who asked for a stored run, where and what for is in its record; what it is run with is today's. */
-function metaOf({ meta }: Progress, record: RunCheckpoint): RunCheckpointMeta {
-  return { ...record.meta, agentName: meta.agentName, modelTier: meta.modelTier };
-}
-
-function limitsOf({ agent, kernel }: RunScope): Limits {
-  const { defaults } = kernel.config;
-  return {
-    maxIterations: agent.maxIterations ?? defaults.maxIterations,
-    maxRuntimeMs: agent.maxRuntimeMs ?? defaults.maxRuntimeMs,
-    maxConsecutiveToolErrors: defaults.maxConsecutiveToolErrors,
-    maxSameToolCallRepeats: defaults.maxSameToolCallRepeats,
-    toolConcurrency: agent.toolConcurrency ?? defaults.toolConcurrency,
-  };
-}
-
-function infoOf(scope: RunScope, { meta }: Progress, limits: Limits): RunInfo {
-  const { runId, agentId, agentName, callerId, channelId, guildId, prompt, modelTier, parentRunId } = meta;
-  return Object.freeze({
-    runId,
-    subjectId: agentId,
-    name: agentName,
-    callerId,
-    channelId,
-    guildId,
-    parentRunId,
-    modelTier,
-    prompt,
-    inputs: scope.record?.inputs ?? scope.seed.request.inputs,
-    startedAt: scope.kernel.config.clock.now(),
-    maxIterations: limits.maxIterations,
-  });
 }

@@ -1,0 +1,41 @@
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import type { Limits } from '../run/limits.ts';
+import type { Progress } from '../run/progress.ts';
+import type { RunCheckpointMeta, RunInfo } from '../run/request.ts';
+import type { RunScope } from './scope.ts';
+
+/** Who asked for a stored run, where and what for is in its record; what it is run with is today's. */
+export function metaOf({ meta }: Progress, record: RunCheckpoint): RunCheckpointMeta {
+  return { ...record.meta, agentName: meta.agentName, modelTier: meta.modelTier };
+}
+
+/** What bounds the run: the agent's own figures, or else the executor's. */
+export function limitsOf({ agent, kernel }: RunScope): Limits {
+  const { defaults } = kernel.config;
+  return {
+    maxIterations: agent.maxIterations ?? defaults.maxIterations,
+    maxRuntimeMs: agent.maxRuntimeMs ?? defaults.maxRuntimeMs,
+    maxConsecutiveToolErrors: defaults.maxConsecutiveToolErrors,
+    maxSameToolCallRepeats: defaults.maxSameToolCallRepeats,
+    toolConcurrency: agent.toolConcurrency ?? defaults.toolConcurrency,
+  };
+}
+
+/** The one object that all ports are told of the run. */
+export function infoOf(scope: RunScope, { meta }: Progress, limits: Limits): RunInfo {
+  const { runId, agentId, agentName, callerId, channelId, guildId, prompt, modelTier, parentRunId } = meta;
+  return Object.freeze({
+    runId,
+    subjectId: agentId,
+    name: agentName,
+    callerId,
+    channelId,
+    guildId,
+    parentRunId,
+    modelTier,
+    prompt,
+    inputs: scope.record?.inputs ?? scope.seed.request.inputs,
+    startedAt: scope.kernel.config.clock.now(),
+    maxIterations: limits.maxIterations,
+  });
+}

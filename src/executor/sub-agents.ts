@@ -3,7 +3,7 @@ import { type Agent, defineAgent } from '../agent/agent.ts';
 import { type Skill, textsOf } from '../agent/skill.ts';
 import type { Palette } from '../palette/port.ts';
 import { hasCode, readProperty, toErrorData } from '../run/error-data.ts';
-import { ShutdownError } from '../run/errors.ts';
+import { CancelledError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
 import type { JsonObject } from '../run/json.ts';
 import type { RunResult } from '../run/result.ts';
@@ -226,10 +226,14 @@ async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth:
   }
 }
 
-/** What another process goes on with, it has to find: then the children are left as their parent is. */
+/**
+ * What another process goes on with, it has to find: then the children are left as their parent is. Otherwise they are
+ * cancelled, whatever ended the parent: a child was not killed, and had no deadline of its own.
+ */
 function forChild(reason: unknown): unknown {
-  const isLeft = isShutdown(reason) || hasCode(reason, 'LEASE_LOST');
-  return isLeft ? new ShutdownError('the parent run is left for another process', { cause: reason }) : reason;
+  if (isShutdown(reason) || hasCode(reason, 'LEASE_LOST'))
+    return new ShutdownError('the parent run is left for another process', { cause: reason });
+  return new CancelledError(`the parent run was stopped: ${toErrorData(reason).message}`);
 }
 
 /** The id of the run that a call begins; whoever repeats the call finds the same run. */

@@ -15,8 +15,9 @@ export interface Stage {
   readonly toolbox: Toolbox;
   /** What the model sees of a conversation that outgrows its window; absent without a compactor. */
   readonly view?: CompactedView;
-  /** What the provider counted for the last request. */
+  /** What the provider counted for the last request, and the size of the transcript at that time, bytes. */
   lastInputTokens?: number;
+  lastSize?: number;
   /** The system prompt. @param completed what the phases before it left */
   system(completed: readonly PhaseOutput[]): string;
 }

@@ -25,7 +25,8 @@ function outputOf(progress: Progress): string {
 
 /** The answer in the form of the output schema: just given, or recorded with the last phase before a crash. */
 function dataOf(progress: Progress, data: JsonValue | undefined): { data?: JsonValue } {
-  const found = data ?? (progress.openPhase ? undefined : progress.completedPhases.at(-1)?.data);
+  const recorded = progress.openPhase ? undefined : progress.completedPhases.at(-1)?.data;
+  const found = data === undefined ? recorded : data;
   return found === undefined ? {} : { data: found };
 }
 

@@ -171,7 +171,9 @@ export function withdrawCalls(progress: Progress, calls: readonly OpenCall[]): P
 }
 
 export function recordResult(progress: Progress, callId: string, result: ToolOutput): Progress {
-  return progress.openStep ? { ...progress, openStep: recordInStep(progress.openStep, callId, result) } : progress;
+  if (!progress.openStep) return progress;
+  // A result is something new: a step of many long calls may see more deploys than a run has attempts.
+  return { ...progress, openStep: recordInStep(progress.openStep, callId, result), attempts: 0 };
 }
 
 /** Moves a step whose calls have all answered into the transcript: exactly two messages, and the ledger is gone. */

@@ -51,6 +51,7 @@ class Turn {
       const { view } = this.#stage;
       const reply = await this.#ask(step, view ? await this.#shortened(view) : this.#input.transcript.slice());
       this.#stage.lastInputTokens = reply.usage.inputTokens;
+      this.#stage.lastSize = this.#input.transcript.size;
       const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
       const spend = spending && (await spending.commit(usage));
       return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
@@ -73,7 +74,10 @@ class Turn {
   #estimate(): BudgetedCall {
     const { tier, model } = this.#stage;
     const { transcript, iteration, phase } = this.#input;
-    const inputTokens = Math.ceil(transcript.size / 4);
+    // What the provider counted last, and what came since: a compacted history is shorter than the transcript.
+    const { lastInputTokens, lastSize = 0 } = this.#stage;
+    const known = lastInputTokens ? lastInputTokens - lastSize / 4 : 0;
+    const inputTokens = Math.ceil(known + transcript.size / 4);
     return { turn: iteration + 1, phase, modelTier: tier, model: `${model.provider}/${model.modelId}`, inputTokens };
   }
 
@@ -107,7 +111,8 @@ class Turn {
     return {
       system: this.#stage.system(completedPhases),
       messages,
-      hasUrls: transcript.hasUrls,
+      // A compactor may bring files of its own.
+      hasUrls: transcript.hasUrls || this.#stage.view !== undefined,
       tools: this.#stage.toolbox.definitions,
       ...(schema ? { outputSchema: schema } : {}),
       signal,

@@ -150,7 +150,7 @@ async function withData(scope: RunScope, progress: Progress): Promise<Progress> 
   const { agent, kernel } = scope;
   const last = progress.completedPhases.at(-1);
   const isComplete = last && progress.completedPhases.length === agent.phases?.length;
-  if (!isComplete || !agent.outputSchema || last.data !== undefined) return progress;
+  if (!isComplete || !agent.outputSchema || last.hash !== undefined) return progress;
   const check = await checkedOutput(kernel, last.output, agent.outputSchema);
   if (!('data' in check)) return progress;
   return { ...progress, completedPhases: [...progress.completedPhases.slice(0, -1), { ...last, data: check.data }] };

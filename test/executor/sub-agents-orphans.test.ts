@@ -1,0 +1,111 @@
+import { createPalette, defineAgent, type RunCheckpoint, type RunOutcome } from 'pawl';
+import { callTool, hang, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { answeringModel, promptOf, turnsOf } from '../fixtures/answering-model.ts';
+import { hostOf, settle, until } from '../fixtures/host.ts';
+import { type Left, mortalProcess } from '../fixtures/mortal-process.ts';
+
+const palette = createPalette({
+  agents: [
+    defineAgent({ id: 'lead', instructions: 'lead', subAgents: ['worker'] }),
+    defineAgent({ id: 'worker', instructions: 'worker' }),
+  ],
+});
+
+/** A host whose agent asks a lead, who asks a worker; the worker's turn is what the test says. */
+function hostWith(process: ReturnType<typeof mortalProcess>, worker: () => ReturnType<typeof hang>) {
+  const outcomes: RunOutcome[] = [];
+  const model = answeringModel((request) => {
+    if (request.system === 'worker') return worker();
+    if (turnsOf(request) > 0) return reply('end');
+    return callTool(request.system === 'Work.' ? 'agent__lead' : 'agent__worker', { prompt: promptOf(request) }, 'c');
+  });
+  const host = hostOf({
+    models: { fast: process.model(model) },
+    agent: { subAgents: ['lead'] },
+    checkpoints: process.store,
+    ports: { palette },
+    onOutcome: (outcome) => void outcomes.push(outcome),
+  });
+  return { ...host, model, outcomes };
+}
+
+/** What a process leaves that died while the worker was at work: `r`, `r~c` and `r~c~c`. */
+async function leftAtWork(): Promise<Left> {
+  const process = mortalProcess();
+  const host = hostWith(process, hang);
+  void host.start({ runId: 'r' });
+  await until(() => host.model.calls.length === 3);
+  process.die();
+  const left = await process.left();
+  expect(left.records.map(({ meta }) => meta.runId).toSorted()).toEqual(['r', 'r~c', 'r~c~c']);
+  return left;
+}
+
+const without = (left: Left, ...gone: string[]): Left => ({
+  ...left,
+  records: left.records.filter(({ meta }) => !gone.includes(meta.runId)),
+});
+
+const changed = (left: Left, runId: string, by: (record: RunCheckpoint) => RunCheckpoint): Left => ({
+  ...left,
+  records: left.records.map((record) => (record.meta.runId === runId ? by(record) : record)),
+});
+
+describe('recover', () => {
+  test('takes up the root of a tree alone: the others are left to their parents, and go on (supervision 7)', async () => {
+    const { executor, model } = hostWith(mortalProcess(await leftAtWork()), () => reply('worked'));
+    const report = await executor.recover();
+    expect(report.resumed).toEqual([{ runId: 'r' }]);
+    expect(report.skipped.toSorted((a, b) => a.runId.localeCompare(b.runId))).toEqual([
+      { runId: 'r~c', reason: 'its parent goes on with it' },
+      { runId: 'r~c~c', reason: 'its parent goes on with it' },
+    ]);
+    expect(await executor.get('r')?.result).toMatchObject({ status: 'ok' });
+    expect(model.calls.map(({ system }) => system)).toEqual(['worker', 'lead', 'Work.']);
+  });
+
+  test('ends a child whose parent is gone, without a model call: its outcome is told, its record goes (supervision 7)', async () => {
+    const process = mortalProcess(without(await leftAtWork(), 'r', 'r~c~c'));
+    const { executor, model, outcomes } = hostWith(process, hang);
+    expect((await executor.recover()).resumed).toEqual([{ runId: 'r~c' }]);
+    await until(async () => (await process.store.listInterrupted()).length === 0);
+    expect(outcomes).toMatchObject([{ runId: 'r~c', status: 'cancelled', iterations: 0 }]);
+    expect(model.calls).toHaveLength(0);
+  });
+
+  test('leaves a child alone whose parent is parked, or cannot be taken up just now (supervision 7)', async () => {
+    const all = await leftAtWork();
+    for (const left of [
+      changed(all, 'r', (record) => ({ ...record, parked: { code: 'X', reason: 'by hand' } })),
+      changed(all, 'r', (record) => ({ ...record, meta: { ...record.meta, agentId: 'gone' } })),
+    ]) {
+      const process = mortalProcess(left);
+      const { executor, model } = hostWith(process, hang);
+      expect((await executor.recover()).resumed).toEqual([]);
+      await settle();
+      expect(model.calls).toHaveLength(0);
+      expect(await process.store.listInterrupted()).toHaveLength(3);
+    }
+  });
+
+  test('takes a run for a child only when a call of another began it: a parentRunId of the host’s is its own matter (supervision 7)', async () => {
+    const first = mortalProcess();
+    const host = hostWith(first, hang);
+    void host.start({ runId: 'own', parentRunId: 'a-run-of-yesterday' });
+    await until(() => host.model.calls.length === 3);
+    first.die();
+    const { executor } = hostWith(mortalProcess(await first.left()), () => reply('worked'));
+    expect((await executor.recover()).resumed).toEqual([{ runId: 'own' }]);
+    expect(await executor.get('own')?.result).toMatchObject({ status: 'ok' });
+  });
+
+  test('reports a child of an agent that the palette no longer has, and touches it not (recovery 1)', async () => {
+    const process = mortalProcess(without(await leftAtWork(), 'r', 'r~c~c'));
+    const host = hostOf({ checkpoints: process.store, ports: { palette: createPalette({}) } });
+    const { skipped, resumed } = await host.executor.recover();
+    expect(resumed).toEqual([]);
+    expect(skipped).toEqual([{ runId: 'r~c', reason: expect.stringContaining('AGENT_NOT_FOUND') }]);
+    expect(await process.store.listInterrupted()).toHaveLength(1);
+  });
+});

@@ -109,14 +109,13 @@ test('everything else of a resume state is taken over; what it leaves out is as 
     completedPhases: [{ name: 'p', output: 'o' }],
     definition: { version: '1', hash: 'old' },
   };
-  const { history: _, definition: __, ...rest } = state;
-  expect(resumeProgress(fresh, state)).toMatchObject({ ...rest, definition: fresh.definition });
-  expect(resumeProgress(fresh, { history: [user] })).toMatchObject({
-    iteration: 0,
-    elapsedMs: 0,
-    completedPhases: [],
-    inputs: {},
-  });
+  const { history: _, definition: __, inputs, ...rest } = state;
+  const resumed = resumeProgress(fresh, state);
+  expect(resumed).toMatchObject({ ...rest, definition: fresh.definition });
+  expect(resumed.inputs.value).toEqual(inputs);
+  const bare = resumeProgress(fresh, { history: [user] });
+  expect(bare).toMatchObject({ iteration: 0, elapsedMs: 0, completedPhases: [] });
+  expect(bare.inputs.value).toEqual({});
 });
 
 describe('the ledger after a crash (executor 14)', () => {

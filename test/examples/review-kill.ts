@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
+import type { CallLine } from '../../docs/examples/review/run-folder.ts';
 import { jsonLines, type Pawl } from '../cli/pawl.ts';
-import { audited, callLines, endedRuns, reviewers, underWay, until } from './review-trial.ts';
+import { audited, callLines, endedRuns, reviewers, until } from './review-trial.ts';
 
 /** A place in a review at which its process can be killed. */
 interface Place {
@@ -43,10 +44,9 @@ interface Scene {
 
 /** Waits for the place and kills the nth process. @returns the runs that had ended by then, those of the skill among them */
 export async function kill(process: Pawl, nth: number, { cwd, place }: Scene): Promise<string[]> {
-  const { hold, held, done } = place;
-  const tools = hold.map((each) => each.split(' ')[1]);
-  const isOf = ({ pid, tool }: { pid: number; tool: string }) => pid === process.child.pid && tools.includes(tool);
-  await until(() => underWay(cwd).filter(isOf).length >= held, process);
+  const { held, done } = place;
+  const isHeld = ({ event, pid }: CallLine) => event === 'held' && pid === process.child.pid;
+  await until(() => callLines(cwd).filter(isHeld).length >= held, process);
   await until(async () => (await endedRuns(cwd, reviewers)).length >= done, process);
   // The audit writes a little later: what a killed process did not tell it in time, it does not learn.
   await until(async () => {

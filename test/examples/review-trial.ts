@@ -45,14 +45,6 @@ export function callLines(cwd: string): CallLine[] {
   }
 }
 
-/** Calls that have begun and not finished. */
-export function underWay(cwd: string): CallLine[] {
-  const lines = callLines(cwd);
-  const isFinished = ({ pid, runId, callId }: CallLine) =>
-    lines.some((end) => end.event === 'finished' && end.pid === pid && end.runId === runId && end.callId === callId);
-  return lines.filter((line) => line.event === 'begun' && !isFinished(line));
-}
-
 /** The runs among these that have ended, for whoever asks the store. */
 export async function endedRuns(cwd: string, runIds: readonly string[]): Promise<string[]> {
   const store = sqliteStore({ path: join(cwd, '.pawl/runs.db') });

@@ -45,9 +45,9 @@ export async function reviewedFolder(context: ToolContext): Promise<string> {
   });
 }
 
-/** One line of `calls.jsonl`: which process began or finished which tool call. */
+/** One line of `calls.jsonl`: which process began or finished which tool call, or holds it. */
 export interface CallLine {
-  readonly event: 'begun' | 'finished';
+  readonly event: 'begun' | 'held' | 'finished';
   readonly pid: number;
   readonly runId: string;
   readonly callId: string;
@@ -68,10 +68,15 @@ export async function journaled<T>(
     const line: CallLine = { event, pid: process.pid, runId, callId, ...call };
     appendFileSync(path, `${JSON.stringify(line)}\n`);
   };
+  const hold = async (side: string) => {
+    if (!isHeldAt(`${side} ${call.tool} ${call.file}`)) return;
+    write('held');
+    await sleep(3_600_000, undefined, { signal });
+  };
   write('begun');
-  await heldAt(`before ${call.tool} ${call.file}`, signal);
+  await hold('before');
   const result = await work();
-  await heldAt(`after ${call.tool} ${call.file}`, signal);
+  await hold('after');
   write('finished');
   return result;
 }
@@ -80,7 +85,7 @@ export async function journaled<T>(
  * For those who want to kill a review at a certain place: REVIEW_HOLD names the calls that wait there, separated by commas,
  * each by the beginning of such a text: `before add_finding docs/`, `after publish_report`.
  */
-async function heldAt(place: string, signal: AbortSignal): Promise<void> {
+function isHeldAt(place: string): boolean {
   const holds = (process.env.REVIEW_HOLD ?? '').split(',').map((hold) => hold.trim());
-  if (holds.some((hold) => hold !== '' && place.startsWith(hold))) await sleep(3_600_000, undefined, { signal });
+  return holds.some((hold) => hold !== '' && place.startsWith(hold));
 }

@@ -11,7 +11,7 @@ export interface Failpoint {
 
 type Side = 'before' | 'after';
 /** What a save of the record carries: see `kindOf`. */
-type SaveKind = 'first record' | 'intent' | 'result' | 'step' | 'outcome' | 'head';
+type SaveKind = 'first record' | 'intent' | 'result' | 'step' | 'phase' | 'outcome' | 'head';
 type Effect = Tool['effect'];
 
 export type FailpointName =
@@ -62,7 +62,7 @@ export function failingStore(store: SqliteStore, points: Failpoints): SqliteStor
     claim: (...call) => points.around('claim', () => store.claim(...call)),
     load: (...call) => points.around('load', () => store.load(...call)),
     save: (record: RunCheckpoint, options?: WriteOptions) =>
-      points.around(`saving the ${record.revision <= 1 ? 'first record' : 'head'}`, () => store.save(record, options)),
+      points.around(`saving the ${kindOfWhole(record)}`, () => store.save(record, options)),
     append: (delta, options) => points.around(`saving the ${kindOf(delta)}`, () => store.append(delta, options)),
     keepOutcome: async (...call) => points.around('keeping the outcome', () => store.keepOutcome(...call)),
     delete: (...call) => points.around('delete', () => store.delete(...call)),
@@ -70,10 +70,21 @@ export function failingStore(store: SqliteStore, points: Failpoints): SqliteStor
   };
 }
 
-function kindOf({ messages, head }: Parameters<SqliteStore['append']>[0]): SaveKind {
+/** A pipeline's record is written whole where its conversation ends, and where a new one begins. */
+function kindOfWhole({ revision, messages, openPhase, outcome }: RunCheckpoint): SaveKind {
+  if (revision <= 1) return 'first record';
+  if (outcome) return 'outcome';
+  return isBetweenPhases(openPhase, messages.length) ? 'phase' : 'head';
+}
+
+function isBetweenPhases(openPhase: RunCheckpoint['openPhase'], messages: number): boolean {
+  return messages === 0 && openPhase === undefined;
+}
+
+function kindOf({ from, messages, head }: Parameters<SqliteStore['append']>[0]): SaveKind {
   if (head.outcome !== undefined) return 'outcome';
   if (messages.length > 0) return 'step';
-  if (head.openStep === undefined) return 'head';
+  if (head.openStep === undefined) return isBetweenPhases(head.openPhase, from) ? 'phase' : 'head';
   return head.openStep.calls.some((call) => call.state === 'done') ? 'result' : 'intent';
 }
 

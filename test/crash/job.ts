@@ -5,7 +5,7 @@ import type { Failpoint } from './failpoints.ts';
 export interface Job {
   readonly folder: string;
   readonly runId: string;
-  readonly agent: 'twelve-tools' | 'survey';
+  readonly agent: 'twelve-tools' | 'survey' | 'pipeline';
   /** Where it kills itself. */
   readonly failpoint?: Failpoint | undefined;
   readonly leaseMs?: number | undefined;

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Message, RunCheckpoint, RunResult } from 'pawl';
 import { outcomeUnknown } from '../../src/run/open-step.ts';
 import { beginsIn, type CallLine, type Line } from './ledger.ts';
+import { phaseCount, placeOf } from './pipeline-agent.ts';
 import type { Death, Trial } from './trial.ts';
 
 /**
@@ -42,10 +43,14 @@ function judgeResult(trial: Trial, { result, undisturbed }: { result: RunResult;
   return broken;
 }
 
-/** The outcome was kept and the record gone when the process died: the answer is given again, without its messages. */
+/**
+ * The outcome was kept and the record gone when the process died, or a pipeline's last phase was complete: the answer is
+ * given again, without its messages.
+ */
 function isAnswerRepeated({ deaths }: Trial): boolean {
   const last = deaths.at(-1);
-  return last?.isMidRun === true && last.record === null;
+  const isComplete = last?.record?.completedPhases.length === phaseCount;
+  return last?.isMidRun === true && (last.record === null || isComplete);
 }
 
 function judgeDeath(trial: Trial, death: Death, name: string): string[] {
@@ -60,8 +65,10 @@ function judgeDeath(trial: Trial, death: Death, name: string): string[] {
   }
   // No record although one was saved: the run had ended, and all its calls with it.
   const recorded = record ? recordedCalls(record) : new Set(promised > 0 ? idsOf(before) : []);
+  const complete = record?.completedPhases.length ?? 0;
   for (const { callId } of later) {
-    if (recorded.has(callId)) broken.push(`a recorded call ran again: ${callId} after ${name}`);
+    const isComplete = (placeOf(callId)?.phase ?? complete) < complete;
+    if (recorded.has(callId) || isComplete) broken.push(`a recorded call ran again: ${callId} after ${name}`);
   }
   const redone = new Set(idsOf(before).filter((id) => later.some((line) => line.callId === id)));
   if (!isOneStep(trial, redone)) broken.push(`more than the open step was redone after ${name}: ${[...redone]}`);
@@ -135,6 +142,9 @@ function firstDifference(messages: readonly Message[], expected: readonly Messag
 /** Whether all these calls stand in one message of the model. */
 function isOneStep({ result }: Trial, callIds: ReadonlySet<string>): boolean {
   if (callIds.size <= 1 || !result || result.messages.length <= 1) return true;
+  const places = [...callIds].map(placeOf);
+  // Of an earlier phase the messages are gone; one that begins anew redoes all its steps.
+  if (places[0]) return new Set(places.map((place) => (place?.isAnew ? place.phase : place?.step))).size === 1;
   return result.messages.some((message) => {
     if (message.role !== 'assistant') return false;
     const ids = message.content.flatMap((part) => (part.type === 'tool-call' ? [part.toolCallId] : []));

@@ -7,7 +7,7 @@ import { numberOf } from './random.ts';
 
 /** Twelve tools, four of each effect. */
 const effects: readonly ToolEffect[] = ['read', 'idempotent', 'once'];
-const toolNames = effects.flatMap((effect) => [1, 2, 3, 4].map((n) => `${effect}_${n}`));
+export const toolNames = effects.flatMap((effect) => [1, 2, 3, 4].map((n) => `${effect}_${n}`));
 
 /** What the model asks for, step by step: single calls of each effect, and three at a time in every mixture. */
 const plan: readonly (readonly string[])[] = [
@@ -51,7 +51,7 @@ async function answer({ messages }: ScriptedRequest) {
   return callTools(names.map((name, i) => ({ name, input: { step, position: i }, callId: `step${step}-${i}` })));
 }
 
-function tool(name: string, { folder, points }: { folder: string; points: Failpoints }): Tool {
+export function tool(name: string, { folder, points }: { folder: string; points: Failpoints }): Tool {
   const effect = name.split('_')[0] as ToolEffect;
   return defineTool({
     name,

@@ -7,6 +7,7 @@ import { naiveStore } from '../fixtures/naive-store.ts';
 import { Failpoints, failingModel, failingStore } from './failpoints.ts';
 import type { Job } from './job.ts';
 import { note } from './ledger.ts';
+import { pipeline } from './pipeline-agent.ts';
 import { survey } from './survey-agent.ts';
 import { twelveTools } from './twelve-tools.ts';
 
@@ -14,8 +15,8 @@ const job = JSON.parse(process.argv[2] ?? '') as Job;
 const { folder, runId } = job;
 const points = new Failpoints(job.failpoint);
 const storage = sqliteStore({ path: join(folder, 'runs.db') });
-const { agent, model, prompt } =
-  job.agent === 'survey' ? survey(folder, points) : { ...twelveTools(folder, points), prompt: 'Begin.' };
+const agents = { survey, pipeline, 'twelve-tools': twelveTools } as const;
+const { agent, model, prompt } = { prompt: 'Begin.', ...agents[job.agent](folder, points) };
 
 const store = job.lies ? naiveStore(storage, { lies: job.lies }) : failingStore(storage, points);
 const executor = createExecutor({

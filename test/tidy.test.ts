@@ -52,6 +52,7 @@ const importTable: rules.ImportTable = {
     '!src/cli',
     '!src/sqlite',
     '!src/store/sqlite*',
+    '!src/store/postgres*',
     '!src/budget/sqlite*',
     '!src/audit/sqlite*',
   ],

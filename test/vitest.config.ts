@@ -13,6 +13,7 @@ export default defineConfig({
       { find: /^pawl\/machines$/, replacement: fromRoot('machines/index.ts') },
       { find: /^pawl\/prices$/, replacement: fromRoot('src/budget/genai-prices.ts') },
       { find: /^pawl\/stores\/sqlite$/, replacement: fromRoot('src/store/sqlite.ts') },
+      { find: /^pawl\/stores\/postgres$/, replacement: fromRoot('src/store/postgres.ts') },
     ],
   },
   test: {

@@ -6,6 +6,7 @@ const doors: Readonly<Record<string, string>> = {
   'pawl/testing': '../../src/testing/index.ts',
   'pawl/machines': '../../machines/index.ts',
   'pawl/stores/sqlite': '../../src/store/sqlite.ts',
+  'pawl/stores/postgres': '../../src/store/postgres.ts',
 };
 
 registerHooks({

@@ -14,7 +14,14 @@ rmSync('dist', { recursive: true, force: true });
 const { status } = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc'], { stdio: 'inherit' });
 if (status !== 0) process.exit(status ?? 1);
 
-const doors = ['src/index', 'src/store/sqlite', 'src/budget/genai-prices', 'src/testing/index', 'machines/index'];
+const doors = [
+  'src/index',
+  'src/store/sqlite',
+  'src/store/postgres',
+  'src/budget/genai-prices',
+  'src/testing/index',
+  'machines/index',
+];
 const bundle = await rolldown({
   input: Object.fromEntries(doors.map((door) => [door, `dist/${door}.js`])),
   external: (id) => !/^[./]/.test(id),

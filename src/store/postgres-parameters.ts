@@ -1,0 +1,33 @@
+/** `long`: a text of any length. */
+type ColumnType = 'text' | 'bigint' | 'float8' | 'long';
+type Columns = Readonly<Record<string, ColumnType>>;
+type RowOf<C extends Columns> = Readonly<Record<keyof C, string | number | null | undefined>>;
+
+/** The parameters of a statement, numbered as they come. */
+export class Parameters {
+  readonly values: unknown[] = [];
+
+  /** @returns how the statement names it */
+  add(value: unknown): string {
+    return `$${this.values.push(value)}`;
+  }
+
+  /**
+   * Rows as a table that a statement can select from, one parameter a column. A long text is a parameter of its own: within
+   * an array it would have to be escaped. Those are filled up to a power of two, so that a server which keeps statistics
+   * about statements sees few different ones; the rows that this adds have no first column.
+   */
+  table<const C extends Columns>(columns: C, rows: readonly RowOf<C>[]): string {
+    const arrays = Object.entries(columns).map(([name, type]) => {
+      const values = rows.map((row) => row[name] ?? null);
+      return type === 'long' ? this.#longTexts(values) : `${this.add(values)}::${type}[]`;
+    });
+    return `unnest(${arrays.join(', ')}) AS t (${Object.keys(columns).join(', ')})`;
+  }
+
+  #longTexts(values: readonly unknown[]): string {
+    const size = 2 ** Math.ceil(Math.log2(Math.max(1, values.length)));
+    const names = Array.from({ length: size }, (_, i) => this.add(values[i] ?? null));
+    return `ARRAY[${names.join(', ')}]::text[]`;
+  }
+}

@@ -1,0 +1,141 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { crc32 } from 'node:zlib';
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
+import { CheckpointCorruptError, StoreUnavailableError } from '../run/errors.ts';
+import type { RunOutcome } from '../run/result.ts';
+import { decodeHead, decodeRecord, parseStored } from './encode.ts';
+import { isHeld, type Lease } from './lease.ts';
+import type { ListOptions } from './port.ts';
+import type { Session } from './postgres-pool.ts';
+import type { WriteQueue } from './postgres-queue.ts';
+import { isSame, readMessages, readPage, readRun, type StoredRun, textsOf } from './postgres-reads.ts';
+import type { Server } from './postgres-server.ts';
+import { hexOf } from './postgres-state.ts';
+
+/** Reads that are under way at once. More wait here, where waiting is no fault, and leave the host's pool to others. */
+const MAX_READS = 4;
+
+/** A list reads this many runs at a time. */
+const RUNS_PER_PAGE = 500;
+
+/** A record that is replaced each time while it is read is not read for ever. */
+const MAX_LOADS = 20;
+
+/** Loads and lists. It waits for the writes before it, and reads what is large in parts. */
+export class Reader {
+  readonly #server: Server;
+  readonly #queue: WriteQueue;
+  readonly #waitMs: number;
+  readonly #waiting: (() => void)[] = [];
+  #underWay = 0;
+
+  /** @param waitMs how long one read of the server is tried */
+  constructor(server: Server, queue: WriteQueue, waitMs: number) {
+    this.#server = server;
+    this.#queue = queue;
+    this.#waitMs = waitMs;
+  }
+
+  async load(runId: string, signal?: AbortSignal): Promise<RunCheckpoint | null> {
+    signal?.throwIfAborted();
+    await this.#queue.settled(runId);
+    for (let loads = 0; loads < MAX_LOADS; loads++) {
+      signal?.throwIfAborted();
+      const stored = await this.#read((session) => readRun(session, this.#server, runId));
+      if (!stored) return null;
+      const texts = textsOf(stored);
+      const messages = await this.#messages(stored, signal);
+      if (messages) return decodeRecord({ runId, ...texts, messages }, stored.lease?.attempts);
+    }
+    throw new StoreUnavailableError(
+      `run ${runId}: its record was replaced each time while it was read; try again later`,
+    );
+  }
+
+  async list({ after, limit = Number.POSITIVE_INFINITY, signal }: ListOptions): Promise<InterruptedRun[]> {
+    signal?.throwIfAborted();
+    await this.#queue.settled();
+    const listed: InterruptedRun[] = [];
+    for (let from = after; listed.length < limit; ) {
+      signal?.throwIfAborted();
+      const page = { after: from, limit: Math.min(RUNS_PER_PAGE, limit - listed.length) };
+      const runs = await this.#read((session) => readPage(session, this.#server, page));
+      const owners = new Map<string, boolean>();
+      for (const run of runs) listed.push(listedRun(run, owners));
+      if (runs.length < page.limit) break;
+      from = runs.at(-1);
+    }
+    return listed;
+  }
+
+  async outcome(runId: string): Promise<RunOutcome | null> {
+    await this.#queue.settled(runId);
+    const { tables, times } = this.#server;
+    const now = times.wall();
+    const [row] = await this.#read(async (session) => {
+      const id = hexOf(runId);
+      const rows = await session.query(
+        `SELECT until, checksum, outcome FROM ${tables.outcomes} WHERE run_id = decode($1, 'hex')`,
+        [id],
+      );
+      // One whose time is over is as good as gone, and stays gone when the clock is set back.
+      if (rows[0] && Number(rows[0].until) <= now) {
+        const forget = `DELETE FROM ${tables.outcomes} WHERE run_id = decode($1, 'hex') AND until <= $2::float8`;
+        await session.query(forget, [id, now]);
+        return [];
+      }
+      return rows;
+    });
+    if (!row) return null;
+    const text = row.outcome ?? '';
+    if (crc32(text) === Number(row.checksum)) return parseStored(text, 'outcome') as RunOutcome;
+    throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
+  }
+
+  /** Undefined when the record was replaced or deleted under our eyes. One that only grew is read as it was. */
+  async #messages(stored: StoredRun, signal: AbortSignal | undefined): Promise<unknown[] | undefined> {
+    const messages: unknown[] = [];
+    const { row } = stored;
+    const count = Number(row.message_count);
+    while (messages.length < count) {
+      const isMore = await this.#read((session) => readMessages(session, this.#server, { row, messages }));
+      if (!isMore) {
+        if (!(await this.#read((session) => isSame(session, this.#server, stored)))) return undefined;
+        break;
+      }
+      await nextTurn(undefined, { signal });
+    }
+    if (messages.length === count) return messages;
+    throw new CheckpointCorruptError(`this record is damaged: it has ${messages.length} of its ${count} messages`);
+  }
+
+  async #read<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    while (this.#underWay >= MAX_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#underWay += 1;
+    try {
+      return await this.#server.insist(this.#waitMs, work);
+    } finally {
+      this.#underWay -= 1;
+      this.#waiting.shift()?.();
+    }
+  }
+}
+
+/** @param owners whether an owner lives takes a look at the system; once for each is enough for a page */
+function listedRun(stored: StoredRun, owners: Map<string, boolean>): InterruptedRun {
+  const { runId, updatedAt, lease, now } = stored;
+  try {
+    const { meta, head } = textsOf(stored);
+    return interruptedRun(decodeHead({ runId, meta, head }, lease?.attempts), liveOwner(lease, now, owners));
+  } catch (error) {
+    return quarantinedRun({ runId, updatedAt }, error);
+  }
+}
+
+function liveOwner(lease: Lease | undefined, now: number, owners: Map<string, boolean>): string | undefined {
+  if (!lease || lease.owner === null || lease.expiresAt <= now) return undefined;
+  const isLive = owners.get(lease.owner) ?? isHeld(lease, now);
+  owners.set(lease.owner, isLive);
+  return isLive ? lease.owner : undefined;
+}

@@ -1,0 +1,135 @@
+import { type Clock, systemClock } from '../run/clock.ts';
+import { RecordTooLargeError } from '../run/errors.ts';
+import { dropEncoding } from '../run/message.ts';
+import { checkRunId } from '../run/run-id.ts';
+import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';
+import type { AppendingStore, OutcomeStore, OwningStore, WriteOptions } from './port.ts';
+import * as changes from './postgres-changes.ts';
+import type { PostgresPool } from './postgres-pool.ts';
+import { type Job, WriteQueue } from './postgres-queue.ts';
+import { Reader } from './postgres-reader.ts';
+import { Server } from './postgres-server.ts';
+import { serverTimes } from './postgres-state.ts';
+import { Writer } from './postgres-writer.ts';
+
+export interface PostgresStoreOptions {
+  /** A pool of `pg`, which the host makes, sizes and ends. The store takes up to six of its connections at a time. */
+  readonly pool: PostgresPool;
+  /** Where its tables are; made at the first use if it is not there. Default: `pawl`. */
+  readonly schema?: string | undefined;
+  /** How long a call is tried again, over new connections, before it is refused with STORE_UNAVAILABLE, ms; default 10,000. */
+  readonly timeoutMs?: number | undefined;
+  /** For tests. All stores of one schema must then share it, because leases are measured by it instead of the server's. */
+  readonly clock?: Clock | undefined;
+}
+
+/** PostgreSQL takes no statement of 2^30 bytes. */
+const MAX_BYTES = 1_000_000_000;
+
+/** Appends, owns, and keeps outcomes. */
+export interface PostgresStore extends AppendingStore, OwningStore, OutcomeStore {
+  /** Waits for the writes that were asked for. Every later call is refused. The pool stays open: it is the host's. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Records in a PostgreSQL database (13 or later), for any number of hosts. The tables are made, or brought to the layout of this
+ * version, at the first use; an error of that (STORE_UNAVAILABLE, or CHECKPOINT_TOO_NEW for a newer layout) comes from the call
+ * that needed it.
+ *
+ * Writes that are asked for in one turn of the event loop go in one statement. None is sent blindly: a connection that breaks in the
+ * middle, a server that is restarted, an answer that never comes are tried again over another connection, and what had
+ * landed is recognised. Leases are measured by the server's clock.
+ *
+ * @throws {TypeError} when the schema's name, or the pool, cannot be one
+ * @example const store = postgresStore({ pool: new Pool({ connectionString: process.env.DATABASE_URL }) })
+ */
+export function postgresStore(options: PostgresStoreOptions): PostgresStore {
+  const { pool, schema = 'pawl', timeoutMs = 10_000, clock = systemClock } = options;
+  if (typeof pool?.connect !== 'function') throw new TypeError('postgresStore needs a pool: a Pool of pg');
+  if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);
+  const server = new Server({ pool, schema, times: serverTimes(clock) });
+  const writer = new Writer(server);
+  const queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
+  const close = async () => {
+    await queue.settled();
+    server.close();
+  };
+  // Own functions rather than methods: hosts and tests wrap a store by spreading it.
+  return {
+    ...recordWrites(queue),
+    ...ownership(queue),
+    ...reading(new Reader(server, queue, timeoutMs)),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function recordWrites(queue: WriteQueue): Pick<PostgresStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
+  const add = (write: Pick<Job, 'runId' | 'size' | 'decide'>, { claim, signal }: WriteOptions) =>
+    queue.add({ ...write, hasClaim: claim !== undefined, signal });
+  return {
+    save: async (record, options = {}) => {
+      options.signal?.throwIfAborted();
+      const encoded = encodeRecord(record);
+      const { runId, head, meta, extras, messages } = encoded;
+      const size = sizeOf(runId, [head, meta, extras ?? '', ...messages]);
+      await add({ runId, size, decide: changes.saveRecord(encoded, options.claim) }, options);
+      record.messages.forEach(dropEncoding);
+    },
+    append: async (delta, options = {}) => {
+      options.signal?.throwIfAborted();
+      const encoded = encodeDelta(delta);
+      const { runId, head, messages } = encoded;
+      const size = sizeOf(runId, [head, ...messages]);
+      await add({ runId, size, decide: changes.appendDelta(encoded, options.claim) }, options);
+      delta.messages.forEach(dropEncoding);
+    },
+    delete: async (runId, options = {}) => {
+      options.signal?.throwIfAborted();
+      await add({ runId: checkRunId(runId), size: 0, decide: changes.deleteRun(runId, options.claim) }, options);
+    },
+    keepOutcome: async (runId, outcome, untilMs, options = {}) => {
+      options.signal?.throwIfAborted();
+      const kept = { runId: checkRunId(runId), text: encodeOutcome(outcome), untilMs };
+      const size = sizeOf(runId, [kept.text]);
+      await add({ runId, size, decide: changes.keepOutcome(kept, options.claim) }, options);
+    },
+  };
+}
+
+function ownership(queue: WriteQueue): Pick<PostgresStore, 'claim' | 'renew' | 'release'> {
+  const own = { size: 0, signal: undefined };
+  return {
+    claim: async (runId, owner, ttlMs) => {
+      const decide = changes.claimRun(checkRunId(runId), owner, ttlMs);
+      return queue.add({ ...own, runId, decide, hasClaim: false });
+    },
+    renew: async (claim, ttlMs) => {
+      const decide = changes.renewClaim(claim, ttlMs);
+      return queue.add({ ...own, runId: claim.runId, decide, hasClaim: true });
+    },
+    release: async (claim) => {
+      const decide = changes.releaseClaim(claim);
+      return queue.add({ ...own, runId: claim.runId, decide, hasClaim: true });
+    },
+  };
+}
+
+function reading(reader: Reader): Pick<PostgresStore, 'load' | 'listInterrupted' | 'outcome'> {
+  return {
+    load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
+    listInterrupted: async (options = {}) => reader.list(options),
+    outcome: async (runId) => reader.outcome(checkRunId(runId)),
+  };
+}
+
+/** The characters of a write. @throws {RecordTooLargeError} when PostgreSQL could not take them in one statement */
+function sizeOf(runId: string, texts: readonly string[]): number {
+  const size = texts.reduce((sum, text) => sum + text.length, 0);
+  if (size <= MAX_BYTES / 3) return size;
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  if (bytes <= MAX_BYTES) return size;
+  throw new RecordTooLargeError(`run ${runId}: a write of ${bytes} bytes; PostgreSQL takes up to ${MAX_BYTES} at once`);
+}

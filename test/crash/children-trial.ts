@@ -1,0 +1,175 @@
+import { spawn } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
+import type { RunCheckpoint, RunResult } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { runIds } from './children-agents.ts';
+import type { ChildrenJob } from './children-worker.ts';
+import { beginsIn, readLedger } from './ledger.ts';
+import type { Stop } from './trial.ts';
+
+interface Turn {
+  readonly pid: number;
+  readonly prompt: string;
+  readonly turn: number;
+}
+
+/** What was there when a process had died, read from a copy of the store's files. */
+interface Death {
+  readonly pid: number;
+  readonly records: readonly RunCheckpoint[];
+  /** What the runs were asked that had ended. */
+  readonly ended: readonly string[];
+  readonly integrity: string;
+  /** How much had been asked of models and of tools by then. */
+  readonly turns: number;
+  readonly calls: number;
+}
+
+export interface ChildrenTrial {
+  readonly result: RunResult | undefined;
+  readonly deaths: readonly Death[];
+  readonly tookMs: number;
+  readonly broken: readonly string[];
+}
+
+const MAX_PROCESSES = 12;
+const worker = fileURLToPath(new URL('./children-worker.ts', import.meta.url));
+const sources = new URL('./sources.ts', import.meta.url).href;
+const env = {
+  ...process.env,
+  NODE_COMPILE_CACHE: join(tmpdir(), 'pawl-crash-compile-cache'),
+  NODE_NO_WARNINGS: '1',
+};
+
+/** Runs the tree to its end: one process dies by each stop, and as many follow as it takes. */
+export async function runTree(stops: readonly Stop[], undisturbed?: RunResult): Promise<ChildrenTrial> {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-children-'));
+  try {
+    const deaths: Death[] = [];
+    let complaints = '';
+    let tookMs = 0;
+    for (let i = 0; i < MAX_PROCESSES && !existsSync(join(folder, 'result.json')); i++) {
+      const life = await liveAndDie(folder, stops[i]);
+      complaints += life.complaints;
+      tookMs = life.tookMs;
+      if (!existsSync(join(folder, 'result.json'))) deaths.push(await look(folder, life.pid));
+    }
+    const path = join(folder, 'result.json');
+    const result = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as RunResult) : undefined;
+    const broken = result ? await judge(folder, { deaths, result, undisturbed }) : [`it never ended: ${complaints}`];
+    return { result, deaths, tookMs, broken };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function liveAndDie(folder: string, stop: Stop | undefined) {
+  const job: ChildrenJob = { folder, ...(stop && 'failpoint' in stop ? { failpoint: stop.failpoint } : {}) };
+  const child = spawn(process.execPath, ['--import', sources, worker, JSON.stringify(job)], { env });
+  let complaints = '';
+  child.stderr.on('data', (text) => {
+    complaints += text;
+  });
+  const heard = { started: 0, working: 0, ended: 0 };
+  child.stdout.on('data', (text) => {
+    for (const word of ['started', 'working', 'ended'] as const) {
+      if (!String(text).includes(word)) continue;
+      heard[word] = performance.now();
+      const isMoment = stop && 'signal' in stop && (stop.from ?? 'started') === word;
+      if (isMoment) setTimeout(() => child.kill(stop.signal), stop.afterMs);
+    }
+  });
+  await new Promise((resolve) => child.once('close', resolve));
+  return { pid: child.pid ?? 0, complaints, tookMs: heard.ended - heard.started };
+}
+
+function turnsIn(folder: string): Turn[] {
+  const path = join(folder, 'turns.jsonl');
+  const lines = existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
+  return lines.map((line) => JSON.parse(line) as Turn);
+}
+
+/** Looks at a copy, so that the next process finds the files as the dead one left them. */
+async function look(folder: string, pid: number): Promise<Death> {
+  const copy = join(folder, 'copy');
+  rmSync(copy, { recursive: true, force: true });
+  mkdirSync(copy);
+  for (const name of ['runs.db', 'runs.db-wal']) {
+    if (existsSync(join(folder, name))) copyFileSync(join(folder, name), join(copy, name));
+  }
+  const path = join(copy, 'runs.db');
+  const asked = { pid, turns: turnsIn(folder).length, calls: readLedger(folder).length };
+  if (!existsSync(path)) return { ...asked, records: [], ended: [], integrity: 'ok' };
+  const db = new DatabaseSync(path);
+  const integrity = String(db.prepare('PRAGMA integrity_check').get()?.integrity_check);
+  db.close();
+  const store = sqliteStore({ path });
+  const found = await Promise.all(Object.values(runIds).map((runId) => store.load(runId)));
+  const outcomes = await Promise.all(
+    Object.entries(runIds).map(async ([prompt, runId]) => ((await store.outcome(runId)) ? [prompt] : [])),
+  );
+  await store.close();
+  const records = found.filter((record) => record !== null);
+  const ended = [...outcomes.flat(), ...records.flatMap(({ outcome, meta }) => (outcome ? [meta.prompt] : []))];
+  return { ...asked, records, ended, integrity };
+}
+
+interface Judged {
+  readonly deaths: readonly Death[];
+  readonly result: RunResult;
+  readonly undisturbed: RunResult | undefined;
+}
+
+async function judge(folder: string, { deaths, result, undisturbed = result }: Judged): Promise<string[]> {
+  const [turns, ledger] = [turnsIn(folder), readLedger(folder)];
+  const broken = [...judgeResult(result, undisturbed)];
+  for (const [i, death] of deaths.entries()) {
+    const name = `death ${i + 1}`;
+    if (death.integrity !== 'ok') broken.push(`the database is damaged after ${name}: ${death.integrity}`);
+    const recorded = new Set(death.records.flatMap(recordedTurns));
+    for (const { prompt, turn } of turns.slice(death.turns)) {
+      if (recorded.has(`${prompt} ${turn}`))
+        broken.push(`a recorded turn was asked for again after ${name}: ${prompt} ${turn}`);
+      if (death.ended.includes(prompt)) broken.push(`a run that had ended was run again after ${name}: ${prompt}`);
+    }
+    const recordedCalls = new Set(death.records.flatMap(answeredCalls));
+    for (const { key } of beginsIn(ledger.slice(death.calls))) {
+      if (recordedCalls.has(key)) broken.push(`a recorded call ran again after ${name}: ${key}`);
+    }
+  }
+  for (const [key, lines] of Map.groupBy(beginsIn(ledger), (line) => line.key)) {
+    if (lines[0]?.effect === 'once' && lines.length > 1) broken.push(`a once call began ${lines.length} times: ${key}`);
+    const attempts = lines.map(({ attempt }) => attempt);
+    if (lines[0]?.effect === 'idempotent' && attempts.some((attempt, i) => attempt <= (attempts[i - 1] ?? 0))) {
+      broken.push(`attempts were counted wrongly: ${key} ${attempts}`);
+    }
+  }
+  const left = (await look(folder, 0)).records.map(({ meta }) => meta.runId);
+  if (left.length > 0) broken.push(`records are left: ${left}`);
+  return broken;
+}
+
+/** Of an answer that is given again the messages are not. */
+function judgeResult({ messages, ...result }: RunResult, { messages: expected, ...whole }: RunResult): string[] {
+  const isSame = isDeepStrictEqual(result, whole) && (messages.length === 0 || isDeepStrictEqual(messages, expected));
+  return isSame ? [] : [`the result differs: ${JSON.stringify({ ...result, messages })}`];
+}
+
+function recordedTurns({ meta, iteration, openStep }: RunCheckpoint): string[] {
+  return Array.from({ length: iteration + (openStep ? 1 : 0) }, (_, turn) => `${meta.prompt} ${turn}`);
+}
+
+function answeredCalls({ meta, messages, openStep }: RunCheckpoint): string[] {
+  const inOpenStep = openStep?.calls.filter(({ state }) => state === 'done').map(({ callId }) => callId) ?? [];
+  const answered = messages.flatMap((message) =>
+    message.role === 'tool'
+      ? message.content.flatMap((part) => (part.type === 'tool-result' ? [part.toolCallId] : []))
+      : [],
+  );
+  return [...answered, ...inOpenStep].map((callId) => `${meta.runId}:${callId}`);
+}

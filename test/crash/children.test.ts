@@ -1,0 +1,68 @@
+import type { RunResult } from 'pawl';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type ChildrenTrial, runTree } from './children-trial.ts';
+import type { FailpointName } from './failpoints.ts';
+import { randomFrom, seed, torture } from './random.ts';
+import { inTurn, killsFrom, type Stop } from './trial.ts';
+
+const KILLS = 16 * torture;
+
+/** Where the first process dies. The numbers count over all runs of the tree. */
+const places: readonly (readonly [name: FailpointName, nth: number])[] = [
+  ['after claim', 2],
+  ['after saving the first record', 2],
+  ['after saving the first record', 4],
+  ['before saving the intent', 1],
+  ['within a call with effect once', 1],
+  ['after saving the step', 2],
+  ['before saving the outcome', 1],
+  ['after saving the outcome', 1],
+  ['after keeping the outcome', 1],
+  ['after delete', 1],
+  ['after delete', 2],
+  ['before saving the result', 4],
+  ['after keeping the outcome', 5],
+];
+
+describe(`a tree of runs whose process is killed with SIGKILL (seed ${seed})`, () => {
+  let undisturbed: RunResult;
+  let tookMs = 0;
+  beforeAll(async () => {
+    const trials: ChildrenTrial[] = [];
+    for (let i = 0; i < 2; i++) trials.push(await runTree([]));
+    const [, { result, tookMs: ms }] = trials as [ChildrenTrial, ChildrenTrial];
+    expect(result).toMatchObject({ status: 'ok', output: 'all done', iterations: 3 });
+    undisturbed = result as RunResult;
+    tookMs = ms;
+  }, 60_000);
+
+  test.concurrent.for(places.map(([name, nth]) => [`${name}, number ${nth}`, { failpoint: { name, nth } }] as const))(
+    '%s: ends as if nothing had happened; no child that ended is run again (supervision 7)',
+    { timeout: 60_000 },
+    async ([, stop]) => {
+      const { broken, deaths } = await inTurn(() => runTree([stop], undisturbed));
+      expect(broken).toEqual([]);
+      expect(deaths, 'the point was reached').toHaveLength(1);
+    },
+  );
+
+  test('at random moments, once or twice: the same (supervision 7)', { timeout: 120_000 * torture }, async () => {
+    const random = randomFrom(seed);
+    const plans = Array.from({ length: 3 * KILLS }, (): Stop[] => killsFrom(random, tookMs));
+    const trials: ChildrenTrial[] = [];
+    const kills = () => trials.reduce((sum, { deaths }) => sum + deaths.length, 0);
+    const one = async (stops: readonly Stop[]) => {
+      if (kills() < KILLS) trials.push(await runTree(stops, undisturbed));
+    };
+    await Promise.all(plans.map((stops) => inTurn(() => one(stops))));
+    const broken = trials.map((trial) => trial.broken).filter(({ length }) => length > 0);
+    expect(broken, `PAWL_SEED=${seed}`).toEqual([]);
+    const deaths = trials.flatMap((trial) => trial.deaths);
+    const amid = deaths.filter(({ records }) => records.length > 1);
+    console.log(
+      `seed ${seed}: ${trials.length} trees, ${deaths.length} kills, ${amid.length} of them with children under way`,
+    );
+    expect(deaths.length).toBeGreaterThanOrEqual(KILLS);
+    expect(amid.length).toBeGreaterThan(KILLS / 4);
+  });
+});

@@ -180,13 +180,16 @@ export class RunScope implements LiveRun, Leaseholder {
     }
   }
 
-  #closeAudit(output: RunOutput): void {
+  /** Once: before the record goes, so that no crash leaves a run open in the audit that nobody goes on with; or at the end. */
+  closeAudit(output: RunOutput): Promise<void> | undefined {
+    const { audit } = this;
+    this.audit = undefined;
+    if (!audit) return undefined;
     const { progress } = this.actor.getSnapshot().context;
-    const closing = this.audit?.close(output, this.nowOf(progress).elapsedMs);
-    if (!closing) return;
-    const { closing: all } = this.kernel;
-    all.add(closing);
-    void closing.then(() => all.delete(closing));
+    const closing = audit.close(output, this.nowOf(progress).elapsedMs);
+    this.kernel.closing.add(closing);
+    void closing.then(() => this.kernel.closing.delete(closing));
+    return closing;
   }
 
   /** The end, however it came about; only the first call counts. */
@@ -199,7 +202,7 @@ export class RunScope implements LiveRun, Leaseholder {
     const { status, error } = output;
     this.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
     this.events.close();
-    this.#closeAudit(output);
+    void this.closeAudit(output);
     this.accepted.resolve();
     this.progressed.resolve();
     this.ended.resolve({ ...output, messages: this.resolution === 'answered' ? [] : transcript.slice() });

@@ -73,6 +73,7 @@ async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Pr
   const { progress, error, cause } = input;
   if (checkpointer && !progress.outcome) await recordOutcome(scope, progress, outcome);
   if (scope.isOurs) await deliver(scope, onOutcome, outcome);
+  if (checkpointer) await closeAudit(scope, outcome);
   if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
     await store.keepOutcome(scope.runId, outcome, clock.now() + keepOutcomesMs, { claim: scope.claim });
   }
@@ -88,6 +89,15 @@ async function deliver(scope: RunScope, onOutcome: Config['onOutcome'], outcome:
     scope.kernel.config.warn('run: onOutcome failed', { runId: scope.runId, error: toErrorData(error) });
     throw error;
   }
+}
+
+/** An audit that does not answer may take half of the time there is: the record has to go as well. */
+async function closeAudit(scope: RunScope, outcome: RunOutcome): Promise<void> {
+  const { clock, defaults } = scope.kernel.config;
+  const closing = scope.closeAudit(outputOf(scope, outcome));
+  if (!closing) return;
+  const limit = { ms: defaults.finalizeMs / 2, clock, what: 'audit close' };
+  await withDeadline(closing, limit).catch(() => {});
 }
 
 async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {

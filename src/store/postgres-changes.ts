@@ -10,8 +10,8 @@ export interface Change {
   readonly runId: string;
   /** The token of the row that this follows; null: there was no row. Where it is another by now, nothing is written. */
   readonly seen: number | null;
-  /** `look`: the row stays as it is, and must be as it was. */
-  readonly kind: 'put' | 'remove' | 'look';
+  /** `none`: there is no row, and there will be none. */
+  readonly kind: 'put' | 'remove' | 'none';
   readonly lease: Lease | undefined;
   /** Counts as the lease's; kept for a run that nobody has claimed too. */
   readonly attempts: number;
@@ -84,7 +84,7 @@ export function keepOutcome(
   return (found) => {
     const base = writable(runId, found, claim);
     const epoch = base.lease?.epoch ?? found.outcomeEpoch;
-    return changed({ ...base, kind: 'look', outcome: { text, untilMs, epoch, checksum } });
+    return changed({ ...base, kind: found.run ? 'put' : 'none', outcome: { text, untilMs, epoch, checksum } });
   };
 }
 
@@ -135,14 +135,8 @@ function counted({ lease, attempts: known }: Change, { attempts }: EncodedHead):
 
 /** The row after a change has landed; undefined when there is none. @param token the one that the change gave it */
 export function stateAfter(change: Change, token: number): RunState | undefined {
-  const { kind, seen, lease, attempts } = change;
-  if (kind === 'remove' || (kind === 'look' && seen === null)) return undefined;
-  return {
-    token: kind === 'look' && seen !== null ? seen : token,
-    lease,
-    attempts,
-    record: recordAfter(change, token),
-  };
+  const { kind, lease, attempts } = change;
+  return kind === 'put' ? { token, lease, attempts, record: recordAfter(change, token) } : undefined;
 }
 
 /** A whole record gets a new body: the token of its save. */

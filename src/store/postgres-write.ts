@@ -51,7 +51,7 @@ function partsOf(writing: Writing): string[] {
     ['created', has(({ kind, seen }) => kind === 'put' && seen === null) && created(writing)],
     ['changed', has(({ kind, seen }) => kind === 'put' && seen !== null) && changed(writing)],
     ['removed', has(({ kind }) => kind === 'remove') && removed(writing)],
-    ['seen', has(({ kind }) => kind === 'look') && seen()],
+    ['free', has(({ kind }) => kind === 'none') && "SELECT token FROM input WHERE kind = 'none'"],
   ].filter(([, part]) => part);
   const landed = landing.map(([name]) => `SELECT token FROM ${name}`).join(' UNION ALL ');
   const following = [
@@ -121,11 +121,6 @@ function changed({ tables, times, parameters }: Writing): string {
 function removed({ tables }: Writing): string {
   return `DELETE FROM ${tables.runs} r USING input i JOIN locked USING (token)
     WHERE i.kind = 'remove' AND r.run_id = i.run_id RETURNING i.token`;
-}
-
-function seen(): string {
-  return `SELECT i.token FROM input i LEFT JOIN locked l USING (token)
-    WHERE i.kind = 'look' AND (i.seen IS NULL OR l.token IS NOT NULL)`;
 }
 
 function starts({ sent, tables, parameters }: Writing): string {

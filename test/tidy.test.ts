@@ -51,6 +51,7 @@ const importTable: rules.ImportTable = {
     '!src/testing',
     '!src/cli',
     '!src/sqlite',
+    '!src/store/file*',
     '!src/store/sqlite*',
     '!src/store/postgres*',
     '!src/budget/sqlite*',

@@ -5,6 +5,7 @@ import { parseSync } from 'rolldown/utils';
 /** The doors of the package, in the order of the page. */
 const doors = [
   ['pawl', 'src/index.ts'],
+  ['pawl/stores/file', 'src/store/file.ts'],
   ['pawl/stores/sqlite', 'src/store/sqlite.ts'],
   ['pawl/prices', 'src/budget/genai-prices.ts'],
   ['pawl/machines', 'machines/index.ts'],

@@ -1,0 +1,82 @@
+import { dirname } from 'node:path';
+import type { FileSystem, OpenFile } from './file-system.ts';
+
+/** A file system, and whether what was written must survive the loss of power. */
+export interface Durable {
+  readonly files: FileSystem;
+  readonly isSynced: boolean;
+  readonly folders: FolderSyncs;
+}
+
+/** The name of a file that is being written. Whoever writes holds the lock: one that is found is a dead writer's. */
+export const unfinished = (path: string): string => `${path}.new`;
+
+/**
+ * Puts a file in its place with all its content at once, or leaves what was there: written beside it, synced, renamed.
+ * @param write gets the new, empty file
+ */
+export async function writeAtomically<T>(
+  { files, isSynced, folders }: Durable,
+  path: string,
+  write: (file: OpenFile) => Promise<T>,
+): Promise<T> {
+  const temporary = unfinished(path);
+  await files.remove(temporary);
+  try {
+    const result = await withFile(files.open(temporary, 'create'), async (file) => {
+      const written = await write(file);
+      if (isSynced) await file.sync();
+      return written;
+    });
+    await files.rename(temporary, path);
+    if (isSynced) await folders.sync(dirname(path));
+    return result;
+  } catch (error) {
+    await files.remove(temporary).catch(() => {});
+    throw error;
+  }
+}
+
+/** Works with an open file, and closes it. */
+export async function withFile<T>(opening: Promise<OpenFile>, work: (file: OpenFile) => Promise<T>): Promise<T> {
+  const file = await opening;
+  try {
+    return await work(file);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Syncs of folders. Those that are asked for while one is under way share the next one. */
+export class FolderSyncs {
+  readonly #files: FileSystem;
+  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #next = new Map<string, Promise<void>>();
+
+  constructor(files: FileSystem) {
+    this.#files = files;
+  }
+
+  /** Resolves when the disk has all names that the folder has now. */
+  sync(path: string): Promise<void> {
+    const underWay = this.#underWay.get(path);
+    if (!underWay) return this.#start(path);
+    const waiting = this.#next.get(path);
+    if (waiting) return waiting;
+    const next = underWay.then(
+      () => this.#start(path),
+      () => this.#start(path),
+    );
+    this.#next.set(path, next);
+    return next;
+  }
+
+  #start(path: string): Promise<void> {
+    this.#next.delete(path);
+    const syncing = this.#files.syncFolder(path).finally(() => {
+      if (this.#underWay.get(path) === syncing) this.#underWay.delete(path);
+    });
+    this.#underWay.set(path, syncing);
+    return syncing;
+  }
+}

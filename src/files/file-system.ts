@@ -1,0 +1,146 @@
+import { constants } from 'node:fs';
+import { type FileHandle, link, lstat, mkdir, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
+
+/** Which file stands under a path: it stays the same while the file grows, and differs once another took its place. */
+export interface FileStamp {
+  readonly identity: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Wall clock of the last change, ms. */
+  readonly changedAt: number;
+  readonly isFolder: boolean;
+}
+
+/** An open file. Positions are explicit: nothing depends on where an earlier call ended. */
+export interface OpenFile {
+  stamp(): Promise<FileStamp>;
+  /** Fewer bytes than asked for only at the end of the file. */
+  read(length: number, position: number): Promise<Buffer>;
+  /** All of them, or it rejects. */
+  write(bytes: Uint8Array, position: number): Promise<void>;
+  /** Waits until the disk has what was written. */
+  sync(): Promise<void>;
+  truncate(size: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** `create` fails when something has that name already. */
+export type OpenMode = 'read' | 'update' | 'create';
+
+/**
+ * What a store needs of a file system, as a port: tests put one in its place that fails. All calls are asynchronous and
+ * reject with the system's error (`ENOENT`, `ENOSPC`, …). The last part of a path is never followed when it is a link.
+ */
+export interface FileSystem {
+  open(path: string, mode: OpenMode): Promise<OpenFile>;
+  /** The whole of a small file. */
+  readWhole(path: string): Promise<Buffer>;
+  stamp(path: string): Promise<FileStamp>;
+  /** What is in a folder, in no order. */
+  names(folder: string): Promise<string[]>;
+  /** The folders in a folder, in no order; links are none. */
+  folders(folder: string): Promise<string[]>;
+  makeFolder(path: string): Promise<void>;
+  /** A second name for a file; fails when the name is taken. */
+  link(path: string, name: string): Promise<void>;
+  rename(path: string, name: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+  /** A file or a folder with all that is in it; nothing there is fine. */
+  remove(path: string): Promise<void>;
+  /** Waits until the disk has the names in a folder. */
+  syncFolder(path: string): Promise<void>;
+}
+
+// Windows has no such flag, and no links that everybody may make.
+const noFollow = constants.O_NOFOLLOW ?? 0;
+
+const flags: Readonly<Record<OpenMode, number>> = {
+  read: constants.O_RDONLY | noFollow,
+  update: constants.O_RDWR | noFollow,
+  create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | noFollow,
+};
+
+/** The file system of this machine. */
+export const diskFiles: FileSystem = {
+  open: async (path, mode) => new DiskFile(await open(path, flags[mode])),
+  readWhole: (path) => readFile(path, { flag: flags.read }),
+  stamp: async (path) => toStamp(await lstat(path)),
+  names: (folder) => readdir(folder),
+  folders: async (folder) => {
+    const found = await readdir(folder, { withFileTypes: true });
+    return found.filter((each) => each.isDirectory()).map((each) => each.name);
+  },
+  makeFolder: async (path) => void (await mkdir(path, { recursive: true })),
+  link: (path, name) => link(path, name),
+  rename: (path, name) => rename(path, name),
+  unlink: (path) => unlink(path),
+  remove: (path) => rm(path, { recursive: true, force: true }),
+  syncFolder,
+};
+
+class DiskFile implements OpenFile {
+  readonly #handle: FileHandle;
+
+  constructor(handle: FileHandle) {
+    this.#handle = handle;
+  }
+
+  async stamp(): Promise<FileStamp> {
+    return toStamp(await this.#handle.stat());
+  }
+
+  async read(length: number, position: number): Promise<Buffer> {
+    const buffer = Buffer.allocUnsafe(length);
+    let filled = 0;
+    while (filled < length) {
+      const { bytesRead } = await this.#handle.read(buffer, filled, length - filled, position + filled);
+      if (bytesRead === 0) break;
+      filled += bytesRead;
+    }
+    return buffer.subarray(0, filled);
+  }
+
+  async write(bytes: Uint8Array, position: number): Promise<void> {
+    for (let written = 0; written < bytes.length; ) {
+      const rest = bytes.length - written;
+      written += (await this.#handle.write(bytes, written, rest, position + written)).bytesWritten;
+    }
+  }
+
+  sync(): Promise<void> {
+    return this.#handle.datasync();
+  }
+
+  truncate(size: number): Promise<void> {
+    return this.#handle.truncate(size);
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+}
+
+interface Stat {
+  readonly ino: number;
+  readonly birthtimeMs: number;
+  readonly size: number;
+  readonly mtimeMs: number;
+  isDirectory(): boolean;
+}
+
+/** The number of a deleted file is given to a new one soon; the time of its birth tells them apart. */
+function toStamp(stat: Stat): FileStamp {
+  const identity = `${stat.ino}:${stat.birthtimeMs}`;
+  return { identity, size: stat.size, changedAt: stat.mtimeMs, isFolder: stat.isDirectory() };
+}
+
+/** Windows keeps the names of a folder safe by itself, and refuses to open it. */
+async function syncFolder(path: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const folder = await open(path, constants.O_RDONLY);
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

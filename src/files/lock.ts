@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { orAbsent, systemCode } from './errors.ts';
+import type { FileSystem } from './file-system.ts';
+
+export interface LockOptions {
+  /** Where the locks are. */
+  readonly folder: string;
+  /** A file in the same file system that holds `owner`. A lock is a second name for it. */
+  readonly ownerFile: string;
+  /** Who we are; nobody else ever has the same name. */
+  readonly owner: string;
+  /** Whether an owner is certainly a process that does nothing any more. */
+  readonly isDead: (owner: string) => boolean;
+  /** Whether `isDead` would know, had the owner died. */
+  readonly isKnown: (owner: string) => boolean;
+}
+
+/** Somebody held a lock for longer than we were ready to wait. */
+export class LockedError extends Error {
+  constructor(path: string, holder: string) {
+    super(`${path} is held by ${holder}`);
+    this.name = new.target.name;
+  }
+}
+
+/**
+ * An owner of which nobody can tell whether it lives (another container, another host) loses its lock after this long, ms.
+ * Locks are held for one write: whoever holds one for so long does not work any more.
+ */
+const PATIENCE_MS = 60_000;
+
+/** The longest pause between two attempts, ms. */
+const MAX_PAUSE_MS = 50;
+
+/**
+ * Locks between processes. A lock is a link to a file that says who holds it: a name that only one can take, and whose
+ * content is there from the first moment on, so that a holder that was killed is always known, and never blocks others.
+ */
+export class Locks {
+  readonly #files: FileSystem;
+  readonly #options: LockOptions;
+  /** Since when each lock of an unknown owner has been seen in the way, monotonic ms. */
+  readonly #seen = new Map<string, number>();
+
+  constructor(files: FileSystem, options: LockOptions) {
+    this.#files = files;
+    this.#options = options;
+  }
+
+  /** @throws {LockedError} after `waitMs` @throws errors of the file system */
+  async acquire(name: string, waitMs: number): Promise<void> {
+    const latest = performance.now() + waitMs;
+    for (let attempts = 1; ; attempts++) {
+      if (await this.#attempt(name)) return;
+      const holder = await this.#holderOf(name);
+      if (holder !== undefined && performance.now() >= latest) throw new LockedError(this.#pathOf(name), holder);
+      // With jitter: processes that wait for one lock should not come back together.
+      if (holder !== undefined) await sleep(Math.min(MAX_PAUSE_MS, 2 ** attempts) * (0.5 + Math.random()));
+    }
+  }
+
+  async release(name: string): Promise<void> {
+    await orAbsent(this.#files.unlink(this.#pathOf(name)));
+  }
+
+  /** Takes a lock that a dead holder has left. @returns whether there was one, and it is ours now */
+  async inherit(name: string): Promise<boolean> {
+    const holder = await this.#holderOf(name);
+    if (holder === undefined || holder === this.#options.owner) return false;
+    return this.#isAbandoned(name, holder) && this.#takeOver(name, holder);
+  }
+
+  async #attempt(name: string): Promise<boolean> {
+    if (await this.#take(name)) return this.#forget(name);
+    const holder = await this.#holderOf(name);
+    // Ours: letting it go failed the last time.
+    if (holder === this.#options.owner) return true;
+    if (holder === undefined || !this.#isAbandoned(name, holder)) return false;
+    return (await this.#takeOver(name, holder)) && this.#forget(name);
+  }
+
+  /**
+   * Puts our lock in the place of an abandoned one. Several may want to: the right to do so is a lock of its own, named
+   * after the holder. Whoever has it looks again, because another may have been faster; nobody else removes the lock then.
+   */
+  async #takeOver(name: string, holder: string): Promise<boolean> {
+    const right = `${name}.${createHash('sha256').update(holder).digest('hex').slice(0, 16)}`;
+    if (!(await this.#attempt(right))) return false;
+    if ((await this.#holderOf(name)) !== holder) {
+      await this.release(right);
+      return false;
+    }
+    await this.#files.rename(this.#pathOf(right), this.#pathOf(name));
+    return true;
+  }
+
+  async #take(name: string): Promise<boolean> {
+    try {
+      await this.#files.link(this.#options.ownerFile, this.#pathOf(name));
+      return true;
+    } catch (error) {
+      if (systemCode(error) === 'EEXIST') return false;
+      throw error;
+    }
+  }
+
+  #isAbandoned(name: string, holder: string): boolean {
+    if (this.#options.isDead(holder)) return true;
+    if (this.#options.isKnown(holder)) return false;
+    const key = `${name} ${holder}`;
+    const since = this.#seen.get(key) ?? performance.now();
+    this.#seen.set(key, since);
+    return performance.now() - since >= PATIENCE_MS;
+  }
+
+  #forget(name: string): true {
+    for (const key of this.#seen.keys()) if (key.startsWith(`${name} `)) this.#seen.delete(key);
+    return true;
+  }
+
+  async #holderOf(name: string): Promise<string | undefined> {
+    return (await orAbsent(this.#files.readWhole(this.#pathOf(name))))?.toString();
+  }
+
+  #pathOf(name: string): string {
+    return join(this.#options.folder, name);
+  }
+}

@@ -1,0 +1,96 @@
+import { withFile } from '../files/atomic-write.ts';
+import { orAbsent } from '../files/errors.ts';
+import type { OpenFile } from '../files/file-system.ts';
+import { decodeLine, readLineAt } from '../files/lines.ts';
+import { safeName } from '../files/names.ts';
+import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
+import { CheckpointCorruptError, PawlError } from '../run/errors.ts';
+import { decodeHead } from './encode.ts';
+import { readSummary, type Summary, scanJournal } from './file-journal.ts';
+import { renewed, toLiveLease } from './file-lease.ts';
+import type { StoredLease } from './file-lines.ts';
+import { surely } from './file-reader.ts';
+import type { RunFiles } from './file-run.ts';
+import { isDeadOwner } from './owner.ts';
+import type { Cursor } from './port.ts';
+
+/** A line of a list, and its place in the list. */
+export interface Entry {
+  readonly run: InterruptedRun;
+  readonly place: Cursor;
+}
+
+/** A folder without a record: its run was only claimed, or something was killed when it had just begun or ended. */
+export interface Leftover {
+  /** Wall clock, ms. */
+  readonly changedAt: number;
+}
+
+/** What lists read of single runs. One for each list: what it finds out about owners is of that moment. */
+export class Entries {
+  readonly #files: RunFiles;
+  /** Whether an owner lives takes a look at the system; once per owner is enough. */
+  readonly #dead = new Map<string, boolean>();
+
+  constructor(files: RunFiles) {
+    this.#files = files;
+  }
+
+  /** @returns undefined when the run is gone */
+  async read(name: string): Promise<Entry | Leftover | undefined> {
+    const { files } = this.#files.durable;
+    const path = this.#files.folders.journal(name);
+    try {
+      const found = await surely(() => orAbsent(withFile(files.open(path, 'read'), readSummary)));
+      if (!found) return await orAbsent(files.stamp(this.#files.folders.run(name)));
+      return found.head === undefined ? found.journal.stamp : await this.#toEntry(name, found, found.head);
+    } catch (error) {
+      if (!(error instanceof PawlError)) throw error;
+      const identified = orAbsent(withFile(files.open(path, 'read'), (file) => identify(file, name)));
+      const place = { runId: (await identified) ?? name, updatedAt: 0 };
+      return { run: quarantinedRun(place, error), place };
+    }
+  }
+
+  async #toEntry(name: string, { journal, runId, meta }: Summary, head: string): Promise<Entry> {
+    if (safeName(runId) !== name) throw new CheckpointCorruptError(`this record is damaged: it names the run ${runId}`);
+    const place = { runId, updatedAt: journal.record?.updatedAt ?? 0 };
+    try {
+      const owner = await this.#ownerOf(name, journal.lease?.value);
+      return { run: interruptedRun(decodeHead({ runId, meta, head }, journal.lease?.value.attempts), owner), place };
+    } catch (error) {
+      if (!(error instanceof PawlError)) throw error;
+      return { run: quarantinedRun(place, error), place };
+    }
+  }
+
+  /** Who holds a run at the moment. */
+  async #ownerOf(name: string, lease: StoredLease | undefined): Promise<string | undefined> {
+    if (!lease || lease.owner === null || this.#isDead(lease.owner)) return undefined;
+    const { durable, folders, leaseClock } = this.#files;
+    const live = toLiveLease(await renewed(durable.files, folders.expiry(name), lease), leaseClock);
+    return live && live.expiresAt > leaseClock.now() ? lease.owner : undefined;
+  }
+
+  #isDead(owner: string): boolean {
+    const isDead = this.#dead.get(owner) ?? isDeadOwner(owner);
+    this.#dead.set(owner, isDead);
+    return isDead;
+  }
+}
+
+/** Whose journal this is, as far as one that cannot be read says so; else the name of its folder. */
+async function identify(file: OpenFile, name: string): Promise<string> {
+  const first = await readLineAt(file, 0);
+  const { meta } = await scanJournal(file);
+  const ids = [() => JSON.parse((first && decodeLine(first)?.fields[1]) ?? ''), () => JSON.parse(meta ?? '').runId];
+  for (const read of ids) {
+    try {
+      const id: unknown = read();
+      if (typeof id === 'string' && safeName(id) === name) return id;
+    } catch {
+      // It does not say so here.
+    }
+  }
+  return name;
+}

@@ -1,0 +1,127 @@
+import { decodeLine, encodeLine, type Line, type RawLine } from '../files/lines.ts';
+import { CheckpointCorruptError } from '../run/errors.ts';
+import { parseStored } from './encode.ts';
+import { layoutError } from './file-errors.ts';
+import type { Lease } from './lease.ts';
+
+/*
+ * A run's journal. One commit = the lines it adds, the last of which is a state. What the last state does not cover was
+ * never acknowledged. Kinds of lines:
+ *
+ *   run       layout, run id             the first line of each journal
+ *   base      meta                       the second, once there is a record
+ *   extras    inputs and images          when the record has any
+ *   messages  how many, an array of them
+ *   lease     epoch, attempts, until, boot, owner
+ *   state     where the lease stands, superseded bytes, and of the record: version, revision, updatedAt, messages, head
+ *
+ * A state that has no record is that of a run which was only claimed yet.
+ */
+
+/** The layout that this code reads and writes. */
+export const LAYOUT = 1;
+
+export type LineKind = 'run' | 'base' | 'extras' | 'messages' | 'lease' | 'state';
+
+/** A lease, and the boot that its time belongs to. */
+export interface StoredLease extends Lease {
+  readonly boot: string;
+}
+
+/** A lease, and where its line is. */
+export interface LeaseInFile {
+  readonly value: StoredLease;
+  readonly at: number;
+  /** Bytes. */
+  readonly length: number;
+}
+
+/** What a state line says of the record. */
+export interface RecordState {
+  readonly version: number;
+  readonly revision: number;
+  readonly updatedAt: number;
+  readonly messageCount: number;
+}
+
+export interface State {
+  /** Where the line of the lease begins; -1 when there is none. */
+  readonly leaseAt: number;
+  /** Bytes of lines that a later one has replaced. */
+  readonly superseded: number;
+  readonly record: (RecordState & { readonly head: string }) | undefined;
+}
+
+/** A long history is split over lines of about this many characters, so that loading can pause between them. */
+const MAX_LINE_CHARS = 2 ** 18;
+
+export const runLine = (runId: string): Buffer => encodeLine('run', [LAYOUT, JSON.stringify(runId)]);
+export const baseLine = (meta: string): Buffer => encodeLine('base', [meta]);
+export const extrasLine = (extras: string): Buffer => encodeLine('extras', [extras]);
+
+export function leaseLine({ epoch, attempts, expiresAt, boot, owner }: StoredLease): Buffer {
+  return encodeLine('lease', [epoch, attempts, expiresAt, JSON.stringify(boot), JSON.stringify(owner)]);
+}
+
+export function stateLine({ leaseAt, superseded, record }: State): Buffer {
+  if (!record) return encodeLine('state', [leaseAt, superseded]);
+  const { version, revision, updatedAt, messageCount, head } = record;
+  return encodeLine('state', [leaseAt, superseded, version, revision, updatedAt, messageCount, head]);
+}
+
+/** @param messages one JSON text each */
+export function* messageLines(messages: readonly string[]): Generator<Buffer> {
+  for (let start = 0; start < messages.length; ) {
+    let end = start;
+    for (let size = 0; end < messages.length && size < MAX_LINE_CHARS; end++) size += messages[end]?.length ?? 0;
+    yield encodeLine('messages', [end - start, `[${messages.slice(start, end).join(',')}]`]);
+    start = end;
+  }
+}
+
+/** @throws {CheckpointCorruptError} when its checksum is wrong */
+export function intactLine({ at, bytes }: RawLine): Line {
+  const line = decodeLine(bytes);
+  if (line) return line;
+  throw new CheckpointCorruptError(`this record is damaged: the checksum of the line at byte ${at} is wrong`);
+}
+
+export function toLease(line: Line): StoredLease {
+  const [epoch, attempts, expiresAt, boot = '', owner = ''] = line.fields;
+  return {
+    epoch: toNumber(epoch),
+    attempts: toNumber(attempts),
+    expiresAt: toNumber(expiresAt),
+    boot: String(parseStored(boot, 'lease')),
+    owner: parseStored(owner, 'lease') as string | null,
+  };
+}
+
+export function toState(line: Line): State {
+  const [leaseAt, superseded, version, revision, updatedAt, messageCount, head] = line.fields;
+  const state = { leaseAt: toNumber(leaseAt), superseded: toNumber(superseded) };
+  if (head === undefined) return { ...state, record: undefined };
+  const record = {
+    version: toNumber(version),
+    revision: toNumber(revision),
+    updatedAt: toNumber(updatedAt),
+    messageCount: toNumber(messageCount),
+    head,
+  };
+  return { ...state, record };
+}
+
+/** The id that the first line names. @throws {CheckpointTooNewError} */
+export function runIdOf({ fields }: Line): string {
+  const [layout, runId = ''] = fields;
+  if (toNumber(layout) > LAYOUT) throw layoutError('this record', toNumber(layout), LAYOUT);
+  return String(parseStored(runId, 'run id'));
+}
+
+export function toNumber(field: string | undefined): number {
+  const number = Number(field);
+  if (field === undefined || field === '' || Number.isNaN(number)) {
+    throw new CheckpointCorruptError(`this record is damaged: it has ${field} where a number should be`);
+  }
+  return number;
+}

@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { withFile } from '../files/atomic-write.ts';
+import { orAbsent } from '../files/errors.ts';
+import type { OpenFile } from '../files/file-system.ts';
+import { type Line, readLines } from '../files/lines.ts';
+import { safeName } from '../files/names.ts';
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { CheckpointCorruptError } from '../run/errors.ts';
+import type { RunOutcome } from '../run/result.ts';
+import { decodeRecord, parseStored } from './encode.ts';
+import type { Access } from './file-access.ts';
+import { storeError } from './file-errors.ts';
+import { foundBy } from './file-journal.ts';
+import { nameRun, type WriteQueues } from './file-queue.ts';
+import { checkFolder, type RunFiles } from './file-run.ts';
+import { JournalScan } from './file-scan.ts';
+
+/**
+ * Loads records and outcomes, after the writes that were asked for before. Reading takes no lock: a journal only grows, or
+ * another file takes its place.
+ */
+export class Reader {
+  readonly #access: Access;
+  readonly #queues: WriteQueues;
+  readonly #files: RunFiles;
+
+  constructor(access: Access, queues: WriteQueues, files: RunFiles) {
+    this.#access = access;
+    this.#queues = queues;
+    this.#files = files;
+  }
+
+  async load(runId: string, signal?: AbortSignal): Promise<RunCheckpoint | null> {
+    signal?.throwIfAborted();
+    return this.#reading(async () => {
+      await this.#queues.idle(safeName(runId));
+      const record = await surely(() => this.#record(runId, signal));
+      if (!record) await this.#access.confirm();
+      return record;
+    });
+  }
+
+  async outcome(runId: string): Promise<RunOutcome | null> {
+    return this.#reading(async () => {
+      await this.#queues.idle(safeName(runId));
+      const kept = await this.#files.outcomes.find(runId);
+      if (!kept) {
+        await this.#access.confirm();
+        return null;
+      }
+      if (!this.#files.outcomes.isOver(kept)) return parseStored(kept.text, 'outcome') as RunOutcome;
+      // It is over for good, also when the wall clock goes back. Should removing it fail, the sweep will do it.
+      await this.#queues.add(nameRun(runId), (session) => session.forgetOutcome()).catch(() => {});
+      return null;
+    });
+  }
+
+  async #reading<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      await this.#access.check();
+      return await work();
+    } catch (error) {
+      throw storeError(error, this.#files.folders.dir);
+    }
+  }
+
+  async #record(runId: string, signal: AbortSignal | undefined): Promise<RunCheckpoint | null> {
+    const { durable, folders } = this.#files;
+    const name = safeName(runId);
+    await checkFolder(this.#files, name);
+    const opening = durable.files.open(folders.journal(name), 'read');
+    return (await orAbsent(withFile(opening, (file) => readRecord(file, runId, signal)))) ?? null;
+  }
+}
+
+/** How often something that looks damaged is looked at before it is said to be, and the pause between, ms. */
+const LOOKS = 3;
+const PAUSE_MS = 10;
+
+/** Reads once more what looks damaged: a writer may just have cut a torn end off under our eyes. */
+export async function surely<T>(read: () => Promise<T>): Promise<T> {
+  for (let looks = 1; ; looks++) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof CheckpointCorruptError) || looks === LOOKS) throw error;
+    }
+    await sleep(PAUSE_MS);
+  }
+}
+
+async function readRecord(
+  file: OpenFile,
+  runId: string,
+  signal: AbortSignal | undefined,
+): Promise<RunCheckpoint | null> {
+  const scan = new JournalScan();
+  const messages: unknown[] = [];
+  for await (const batch of readLines(file)) {
+    signal?.throwIfAborted();
+    for (const raw of batch.lines) {
+      const line = scan.take(raw);
+      if (line?.kind === 'messages') addMessages(line, messages);
+    }
+    if (batch.torn) scan.tear(batch.torn);
+    if (scan.damage !== undefined) throw scan.damage;
+  }
+  const { journal, damage } = foundBy(scan, await file.stamp());
+  if (damage !== undefined) throw damage;
+  const { meta = '', extras, state } = scan;
+  if (!journal || !state?.record) return null;
+  if (scan.runId !== runId) throw new CheckpointCorruptError(`this record is damaged: it names the run ${scan.runId}`);
+  // What follows the last commit was never acknowledged.
+  messages.length = state.record.messageCount;
+  return decodeRecord({ runId, meta, extras, messages, head: state.record.head }, journal.lease?.value.attempts);
+}
+
+function addMessages({ fields: [count, text = ''] }: Line, messages: unknown[]): void {
+  const parsed = parseStored(text, 'messages');
+  if (!Array.isArray(parsed) || parsed.length !== Number(count)) {
+    throw new CheckpointCorruptError('this record is damaged: its messages are not what they should be');
+  }
+  for (const message of parsed) messages.push(message);
+}

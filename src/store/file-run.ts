@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto';
+import { type Durable, unfinished, withFile } from '../files/atomic-write.ts';
+import { orAbsent } from '../files/errors.ts';
+import type { FileStamp, OpenFile } from '../files/file-system.ts';
+import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../run/errors.ts';
+import { appendCommit, type Commit, isBloated, rewriteJournal } from './file-commit.ts';
+import type { Folders } from './file-folders.ts';
+import { type Found, type Journal, readJournal } from './file-journal.ts';
+import type { OutcomeFiles } from './file-outcomes.ts';
+import type { LeaseClock } from './sqlite-lease-clock.ts';
+
+/** What the writes of all runs share. */
+export interface RunFiles {
+  readonly durable: Durable;
+  readonly folders: Folders;
+  readonly outcomes: OutcomeFiles;
+  readonly leaseClock: LeaseClock;
+  /** What this process knows of the journals that it writes, by name. */
+  readonly known: Map<string, Journal>;
+  /** Journals whose last sync failed: a second one could succeed without having written anything. They are written anew. */
+  readonly suspects: Set<string>;
+  /** What was written since a list put the runs in order; no names while there is no such list. */
+  readonly written: { names: Set<string> | undefined };
+}
+
+/** More journals than this are not known at once: what is known of a further one pushes out the oldest. */
+const MAX_KNOWN = 20_000;
+
+const nothing: Found = { journal: undefined, damage: undefined };
+
+/** What stands in the journal of a run. Whoever calls holds its lock, also below. */
+export async function findRun(run: RunFiles, name: string): Promise<Found> {
+  const { durable, folders, known } = run;
+  const path = folders.journal(name);
+  const stamp = await orAbsent(durable.files.stamp(path));
+  if (!stamp) return nothing;
+  const journal = known.get(name);
+  if (journal && isSame(journal.stamp, stamp)) return { journal, damage: undefined };
+  await checkFolder(run, name);
+  await durable.files.remove(unfinished(path));
+  return withFile(durable.files.open(path, 'read'), readJournal);
+}
+
+function isSame(a: FileStamp, b: FileStamp): boolean {
+  return a.identity === b.identity && a.size === b.size;
+}
+
+/** A link in the place of a run's folder would lead out of the store. */
+export async function checkFolder({ durable, folders }: RunFiles, name: string): Promise<void> {
+  const stamp = await orAbsent(durable.files.stamp(folders.run(name)));
+  if (!stamp || stamp.isFolder) return;
+  throw new StoreUnavailableError(`${folders.run(name)} is not a folder; something that is not the store made it`);
+}
+
+export interface Store {
+  readonly found: Found;
+  readonly commit: Commit;
+  /** Of what was found nothing is to stay. */
+  readonly isDiscarded: boolean;
+  readonly isSynced: boolean;
+}
+
+/** Writes a commit: at the end of the journal where that will do, else the journal anew. */
+export async function storeCommit(run: RunFiles, name: string, what: Store): Promise<void> {
+  const { found, commit, isDiscarded } = what;
+  const old = isDiscarded ? undefined : found.journal;
+  const mayAppend = old && !found.damage && !commit.base && !run.suspects.has(name) && !isBloated(old);
+  try {
+    const journal = mayAppend ? await append(run, name, { ...what, old }) : await rewrite(run, name, { ...what, old });
+    remember(run.known, name, journal);
+  } catch (error) {
+    run.known.delete(name);
+    if (what.isSynced) run.suspects.add(name);
+    throw error;
+  }
+}
+
+function remember(known: Map<string, Journal>, name: string, journal: Journal): void {
+  known.delete(name);
+  known.set(name, journal);
+  const [oldest] = known.size > MAX_KNOWN ? known.keys() : [];
+  if (oldest !== undefined) known.delete(oldest);
+}
+
+async function append(
+  run: RunFiles,
+  name: string,
+  { old, commit, isSynced }: Store & { old: Journal },
+): Promise<Journal> {
+  const { files } = run.durable;
+  return withFile(files.open(run.folders.journal(name), 'update'), async (file) => {
+    try {
+      const journal = await appendCommit(file, old, commit);
+      if (isSynced) await file.sync();
+      return journal;
+    } catch (error) {
+      await takeBack(file, old);
+      throw error;
+    }
+  });
+}
+
+/** Nobody must take for stored what the disk may not have. When even that fails, the next writer finds a torn end. */
+async function takeBack(file: OpenFile, { end }: Journal): Promise<void> {
+  await file.truncate(end).catch(() => {});
+}
+
+async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal | undefined }): Promise<Journal> {
+  const { durable, folders } = run;
+  const { found, commit, old, isSynced } = what;
+  const path = folders.journal(name);
+  const isNew = !found.journal && !found.damage;
+  if (isNew) {
+    await checkFolder(run, name);
+    await durable.files.makeFolder(folders.run(name));
+  }
+  // Its bytes stay, under another name: somebody may want to look at them.
+  if (found.damage) await durable.files.link(path, `${path}.damaged-${randomBytes(6).toString('hex')}`);
+  const journal = await rewriteJournal({ ...durable, isSynced }, path, { commit, old }).catch((error: unknown) => {
+    if (!(error instanceof CheckpointCorruptError)) throw error;
+    // Whoever writes deltas has all of the record, and can save it as a whole.
+    throw new RevisionGapError(`run ${commit.runId}: what is stored is damaged; save the whole record`, {
+      cause: error,
+    });
+  });
+  if (isSynced && !found.journal?.record) await durable.folders.sync(folders.runs);
+  run.suspects.delete(name);
+  return journal;
+}
+
+/** The journal goes first: without it there is no run. */
+export async function removeRun(run: RunFiles, name: string, isSynced: boolean): Promise<void> {
+  const { durable, folders, known, suspects } = run;
+  known.delete(name);
+  suspects.delete(name);
+  await orAbsent(durable.files.unlink(folders.journal(name)));
+  await durable.files.remove(folders.run(name));
+  if (isSynced) await durable.folders.sync(folders.runs);
+}

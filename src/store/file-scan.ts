@@ -1,0 +1,66 @@
+import { isIntact, type Line, type RawLine } from '../files/lines.ts';
+import { CheckpointCorruptError } from '../run/errors.ts';
+import { intactLine, type LeaseInFile, runIdOf, type State, toLease, toNumber, toState } from './file-lines.ts';
+
+/** Takes the lines of a journal one by one, and notes what each commit says. It goes on past damage, to save what it can. */
+export class JournalScan {
+  /** The first thing that is wrong. */
+  damage: unknown;
+  runId: string | undefined;
+  meta: string | undefined;
+  extras: string | null = null;
+  lease: LeaseInFile | undefined;
+  /** The last commit. */
+  state: State | undefined;
+  stateAt = 0;
+  end = 0;
+  #messageCount = 0;
+
+  /** @returns what an intact line says */
+  take(raw: RawLine): Line | undefined {
+    try {
+      const line = intactLine(raw);
+      this.#note(line, raw);
+      return line;
+    } catch (error) {
+      this.damage ??= error;
+      return undefined;
+    }
+  }
+
+  /** @param torn what follows the last line end: a line that was never finished, unless all of it but the end is right */
+  tear(torn: RawLine): void {
+    if (isIntact(torn.bytes)) this.damage ??= wrong('end', torn.at);
+  }
+
+  #note(line: Line, { at, bytes }: RawLine): void {
+    if ((at === 0) !== (line.kind === 'run')) throw wrong('kind', at);
+    const [first = ''] = line.fields;
+    if (line.kind === 'run') this.runId = runIdOf(line);
+    else if (line.kind === 'base') this.meta = first;
+    else if (line.kind === 'extras') this.extras = first;
+    else if (line.kind === 'messages') this.#messageCount += toNumber(first);
+    else if (line.kind === 'lease') this.lease = { value: toLease(line), at, length: bytes.length };
+    else if (line.kind === 'state') this.#commit(toState(line), at, at + bytes.length);
+    else throw wrong('kind', at);
+  }
+
+  /** A commit must fit to all that stands before it: a line that is gone would show in no checksum. */
+  #commit(state: State, at: number, end: number): void {
+    const count = state.record?.messageCount ?? 0;
+    const isWhole = count === this.#messageCount && state.leaseAt === (this.lease?.at ?? -1);
+    if (!isWhole || (state.record && this.meta === undefined)) {
+      const found = `${this.#messageCount} of ${count} messages`;
+      throw new CheckpointCorruptError(
+        `this record is damaged: a line before byte ${at} is missing (${found} are there)`,
+      );
+    }
+    this.state = state;
+    this.stateAt = at;
+    this.end = end;
+  }
+}
+
+function wrong(what: string, at: number): CheckpointCorruptError {
+  return new CheckpointCorruptError(`this record is damaged: the ${what} of the line at byte ${at} is wrong`);
+}

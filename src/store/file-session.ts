@@ -1,0 +1,192 @@
+import { withFile } from '../files/atomic-write.ts';
+import { CheckpointTooNewError, PawlError } from '../run/errors.ts';
+import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
+import type { Commit } from './file-commit.ts';
+import { type Found, readHead } from './file-journal.ts';
+import { renewed, toLiveLease, writeRenewal } from './file-lease.ts';
+import type { RecordState, State, StoredLease } from './file-lines.ts';
+import type { KeptOutcome } from './file-outcomes.ts';
+import { findRun, type RunFiles, removeRun, storeCommit } from './file-run.ts';
+import type { Lease } from './lease.ts';
+
+/** A run, and the name of its files. Whoever only tidies up knows the name alone: then the id is empty. */
+export interface RunName {
+  readonly runId: string;
+  readonly name: string;
+}
+
+/**
+ * A run while its lock is held: what is stored of it, and what a group of writes makes of that. Nothing is written before
+ * `flush`, and then everything at once.
+ */
+export class RunSession {
+  readonly runId: string;
+  readonly #files: RunFiles;
+  readonly #found: Found;
+  readonly #name: string;
+  #lease: StoredLease | undefined;
+  #record: RecordState | undefined;
+  /** The head of the record, when this session wrote it. */
+  #head: string | undefined;
+  #base: Commit['base'];
+  #messages: string[] = [];
+  #outcome: KeptOutcome | undefined;
+  #isChanged = false;
+  #isLeaseNew = false;
+  #isRenewed = false;
+  /** What was found is not to stay. */
+  #isDiscarded = false;
+  #mustSync = false;
+
+  private constructor(files: RunFiles, { runId, name }: RunName, found: Found) {
+    this.runId = runId;
+    this.#files = files;
+    this.#name = name;
+    this.#found = found;
+    this.#lease = found.journal?.lease?.value;
+    this.#record = found.damage === undefined ? found.journal?.record : undefined;
+  }
+
+  /** @throws {CheckpointTooNewError} when a newer version laid the journal out */
+  static async open(files: RunFiles, run: RunName): Promise<RunSession> {
+    const found = await findRun(files, run.name);
+    if (found.damage instanceof CheckpointTooNewError) throw found.damage;
+    return new RunSession(files, run, found);
+  }
+
+  /** Why what is stored must not be believed. Its lease is what could be made out. */
+  get damage(): unknown {
+    return this.#isDiscarded || this.#base ? undefined : this.#found.damage;
+  }
+
+  get record(): RecordState | undefined {
+    return this.#record;
+  }
+
+  now(): number {
+    return this.#files.leaseClock.now();
+  }
+
+  /** Who has the run, and with which epoch. Until when says `renewedLease`. */
+  get lease(): Lease | undefined {
+    return toLiveLease(this.#lease, this.#files.leaseClock);
+  }
+
+  async renewedLease(): Promise<Lease | undefined> {
+    const isAsFound = !this.#isLeaseNew && !this.#isRenewed;
+    if (this.#lease && this.#lease.owner !== null && isAsFound) {
+      this.#lease = await renewed(this.#files.durable.files, this.#files.folders.expiry(this.#name), this.#lease);
+    }
+    return this.lease;
+  }
+
+  /** The head that is stored now; undefined when there is no record. */
+  async head(): Promise<string | undefined> {
+    const { journal } = this.#found;
+    if (!this.#record || this.#head !== undefined || !journal) return this.#head;
+    const { durable, folders } = this.#files;
+    const opening = durable.files.open(folders.journal(this.#name), 'read');
+    return withFile(opening, (file) => readHead(file, journal));
+  }
+
+  /** What is kept of the run's end, while its time is not over. A damaged one tells nothing. */
+  async keptOutcome(): Promise<KeptOutcome | undefined> {
+    const kept = this.#outcome ?? (await undamaged(this.#files.outcomes.find(this.runId)));
+    return kept && !this.#files.outcomes.isOver(kept) ? kept : undefined;
+  }
+
+  /** Removes a kept outcome whose time is over. */
+  async forgetOutcome(): Promise<void> {
+    const { outcomes } = this.#files;
+    const kept = await undamaged(outcomes.find(this.runId));
+    if (kept && outcomes.isOver(kept)) await outcomes.remove(this.runId);
+  }
+
+  putRecord({ meta, extras, messages, ...head }: EncodedRecord): void {
+    this.#base = { meta, extras };
+    this.#messages = [...messages];
+    this.#putHead(head, messages.length);
+  }
+
+  addDelta({ from, messages, ...head }: EncodedDelta): void {
+    for (const message of messages) this.#messages.push(message);
+    this.#putHead(head, from + messages.length);
+  }
+
+  /** @param mustLast whether it must survive the loss of power: who dies with the power needs no release */
+  putLease(lease: Lease, mustLast: boolean): void {
+    this.#lease = { ...lease, boot: this.#files.leaseClock.boot };
+    this.#isLeaseNew = true;
+    this.#isChanged = true;
+    this.#mustSync ||= mustLast;
+  }
+
+  renewLease(lease: Lease): void {
+    this.#lease = { ...lease, boot: this.#files.leaseClock.boot };
+    this.#isRenewed = true;
+  }
+
+  /** Record and lease. */
+  remove(): void {
+    this.#isDiscarded = true;
+    this.#isChanged = true;
+    this.#mustSync = true;
+    this.#base = undefined;
+    this.#record = undefined;
+    this.#head = undefined;
+    this.#lease = undefined;
+    this.#messages = [];
+    this.#isRenewed = false;
+  }
+
+  putOutcome(kept: KeptOutcome): void {
+    this.#outcome = kept;
+  }
+
+  /** Writes what has changed. @throws errors of the file system; then nothing counts as written */
+  async flush(): Promise<void> {
+    if (this.#outcome) await this.#files.outcomes.put(this.#outcome);
+    if (this.#isChanged) this.#files.written.names?.add(this.#name);
+    const isSuspect = this.#record !== undefined && this.#files.suspects.has(this.#name);
+    if (this.#isChanged || isSuspect) await this.#store(this.#mustSync || isSuspect);
+    if (!this.#isRenewed || !this.#lease) return;
+    await writeRenewal(this.#files.durable.files, this.#files.folders.expiry(this.#name), this.#lease);
+  }
+
+  #putHead({ head, version, revision, updatedAt }: EncodedHead, messageCount: number): void {
+    this.#head = head;
+    this.#record = { version, revision, updatedAt, messageCount };
+    this.#isChanged = true;
+    this.#mustSync = true;
+  }
+
+  async #store(mustSync: boolean): Promise<void> {
+    const isSynced = mustSync && this.#files.durable.isSynced;
+    if (!this.#record && !this.#lease) return removeRun(this.#files, this.#name, isSynced);
+    const head = await this.head();
+    const record: State['record'] = this.#record && { ...this.#record, head: head ?? '{}' };
+    const commit: Commit = {
+      runId: this.runId,
+      base: this.#base,
+      messages: this.#messages,
+      lease: this.#lease,
+      isLeaseNew: this.#isLeaseNew,
+      record,
+    };
+    await storeCommit(this.#files, this.#name, {
+      found: this.#found,
+      commit,
+      isDiscarded: this.#isDiscarded,
+      isSynced,
+    });
+  }
+}
+
+async function undamaged<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof PawlError) return undefined;
+    throw error;
+  }
+}

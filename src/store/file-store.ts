@@ -1,0 +1,136 @@
+import { resolve } from 'node:path';
+import { FolderSyncs } from '../files/atomic-write.ts';
+import { diskFiles, type FileSystem } from '../files/file-system.ts';
+import { type Clock, systemClock } from '../run/clock.ts';
+import { dropEncoding } from '../run/message.ts';
+import { checkRunId } from '../run/run-id.ts';
+import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';
+import { Access } from './file-access.ts';
+import { foldersIn } from './file-folders.ts';
+import { Lister } from './file-list.ts';
+import { OutcomeFiles } from './file-outcomes.ts';
+import { nameRun, WriteQueues } from './file-queue.ts';
+import { Reader } from './file-reader.ts';
+import type { RunFiles } from './file-run.ts';
+import { OutcomeSweep } from './file-sweep.ts';
+import * as writes from './file-writes.ts';
+import type { AppendingStore, OutcomeStore, OwningStore } from './port.ts';
+import { leaseClock } from './sqlite-lease-clock.ts';
+
+export interface FileStoreOptions {
+  /** The folder; made at the first write. Nothing else should be in it. */
+  readonly dir: string;
+  /**
+   * What a save that has resolved survives: `power` (the default) the loss of power, by one disk sync per group of writes;
+   * `process` the death of the process.
+   */
+  readonly durability?: 'power' | 'process' | undefined;
+  /** How long a call waits while another process writes to the same run, ms; default 10,000. */
+  readonly busyTimeoutMs?: number | undefined;
+  /** For tests. All stores of one folder must then share it, because leases are measured by it. */
+  readonly clock?: Clock | undefined;
+}
+
+/** Appends, owns, and keeps outcomes. */
+export interface FileStore extends AppendingStore, OwningStore, OutcomeStore {
+  /** Waits for the writes that were asked for. Every later call is refused. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Records in a folder of plain files, for all processes of one machine: a folder a run, with a journal that grows by what
+ * is new, checked line by line. Errors of opening it (StoreUnavailableError, CheckpointTooNewError for a newer layout)
+ * come from the call that needed it.
+ *
+ * Writes to a run that are asked for while one is under way share the next disk sync. Needs a file system with hard links,
+ * which network file systems often lack.
+ *
+ * @example const store = fileStore({ dir: 'runs' })
+ */
+export function fileStore(options: FileStoreOptions): FileStore {
+  return fileStoreOn(diskFiles, options);
+}
+
+/** @param files where the folder is; tests give one that fails */
+export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileStore {
+  const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
+  const durable = { files, isSynced: durability === 'power', folders: new FolderSyncs(files) };
+  const folders = foldersIn(resolve(options.dir));
+  const outcomes = new OutcomeFiles(durable, folders, () => clock.now());
+  const access = new Access(durable, folders, busyTimeoutMs);
+  const shared: RunFiles = {
+    durable,
+    folders,
+    outcomes,
+    leaseClock: leaseClock(clock),
+    known: new Map(),
+    suspects: new Set(),
+    written: { names: undefined },
+  };
+  const queues = new WriteQueues(access, shared);
+  const reader = new Reader(access, queues, shared);
+  const lister = new Lister(access, queues, shared);
+  const sweep = new OutcomeSweep(outcomes, queues, () => clock.now());
+  const close = async () => {
+    await sweep.end();
+    await queues.end();
+    await access.close();
+  };
+  // Own functions rather than methods: hosts and tests wrap a store by spreading it.
+  return {
+    ...recordWrites(queues, sweep),
+    ...ownership(queues),
+    load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
+    listInterrupted: async (list = {}) => lister.list(list),
+    outcome: async (runId) => reader.outcome(checkRunId(runId)),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function recordWrites(
+  queues: WriteQueues,
+  sweep: OutcomeSweep,
+): Pick<FileStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
+  return {
+    save: async (record, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      const encoded = encodeRecord(record);
+      const run = nameRun(encoded.runId);
+      await queues.add(run, (session) => writes.saveRecord(session, encoded, claim), signal);
+      record.messages.forEach(dropEncoding);
+    },
+    append: async (delta, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      const encoded = encodeDelta(delta);
+      const run = nameRun(encoded.runId);
+      await queues.add(run, (session) => writes.appendDelta(session, encoded, claim), signal);
+      delta.messages.forEach(dropEncoding);
+    },
+    delete: async (runId, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      const run = nameRun(checkRunId(runId));
+      await queues.add(run, (session) => writes.deleteRun(session, claim), signal);
+    },
+    keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      const run = nameRun(checkRunId(runId));
+      const kept = { text: encodeOutcome(outcome), untilMs };
+      await queues.add(run, (session) => writes.keepOutcome(session, kept, claim), signal);
+      sweep.begin();
+    },
+  };
+}
+
+function ownership(queues: WriteQueues): Pick<FileStore, 'claim' | 'renew' | 'release'> {
+  return {
+    claim: async (runId, owner, ttlMs) => {
+      const run = nameRun(checkRunId(runId));
+      return queues.add(run, (session) => writes.claimRun(session, { owner, ttlMs }));
+    },
+    renew: async (claim, ttlMs) =>
+      queues.add(nameRun(claim.runId), (session) => writes.renewClaim(session, claim, ttlMs)),
+    release: async (claim) => queues.add(nameRun(claim.runId), (session) => writes.releaseClaim(session, claim)),
+  };
+}

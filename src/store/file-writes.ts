@@ -1,0 +1,92 @@
+import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
+import { parseStored } from './encode.ts';
+import type { RunSession } from './file-session.ts';
+import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
+import type { Claim } from './port.ts';
+import { checkReplaceable, isNewRevision } from './revision.ts';
+
+/*
+ * The writes to a run, in a group with others. All of them check first and change afterwards: one that is refused leaves
+ * nothing behind, so that the group can go on without it.
+ */
+
+export async function saveRecord(session: RunSession, record: EncodedRecord, claim: Claim | undefined): Promise<void> {
+  const lease = await writable(session, claim);
+  checkReplaceable(session.runId, session.record?.version);
+  session.putRecord(record);
+  countAttempts(session, record, lease);
+}
+
+export async function appendDelta(session: RunSession, delta: EncodedDelta, claim: Claim | undefined): Promise<void> {
+  const lease = await writable(session, claim);
+  checkReplaceable(session.runId, session.record?.version);
+  if (!isNewRevision(delta, session.record)) return;
+  session.addDelta(delta);
+  countAttempts(session, delta, lease);
+}
+
+export async function deleteRun(session: RunSession, claim: Claim | undefined): Promise<void> {
+  const lease = await writable(session, claim);
+  const kept = lease && (await session.keptOutcome());
+  session.remove();
+  if (kept && kept.epoch < lease.epoch) session.putOutcome({ ...kept, epoch: lease.epoch });
+}
+
+export async function keepOutcome(
+  session: RunSession,
+  { text, untilMs }: { readonly text: string; readonly untilMs: number },
+  claim: Claim | undefined,
+): Promise<void> {
+  const lease = await writable(session, claim);
+  const epoch = lease?.epoch ?? (await session.keptOutcome())?.epoch ?? 0;
+  session.putOutcome({ runId: session.runId, text, untilMs, epoch });
+}
+
+/** @throws {CheckpointCorruptError} nobody can own what cannot be read */
+export async function claimRun(
+  session: RunSession,
+  { owner, ttlMs }: { readonly owner: string; readonly ttlMs: number },
+): Promise<Claim | null> {
+  if (session.damage !== undefined) throw session.damage;
+  const found = await session.renewedLease();
+  const lease = grantLease(found, {
+    owner,
+    ttlMs,
+    now: session.now(),
+    ...(found ? noneBefore : await countsOf(session)),
+  });
+  if (!lease) return null;
+  session.putLease(lease, session.record !== undefined);
+  return { runId: session.runId, owner, epoch: lease.epoch, attempts: lease.attempts };
+}
+
+const noneBefore = { lastEpoch: 0, lastAttempts: 0 };
+
+/** Where epoch and attempts go on when a run has no lease yet. */
+async function countsOf(session: RunSession): Promise<typeof noneBefore> {
+  const { attempts } = parseStored((await session.head()) ?? '{}', 'head') as { attempts?: unknown };
+  return { lastEpoch: (await session.keptOutcome())?.epoch ?? 0, lastAttempts: Number(attempts ?? 0) || 0 };
+}
+
+export function renewClaim(session: RunSession, claim: Claim, ttlMs: number): Claim {
+  const lease = checkClaim(session.lease, claim);
+  session.renewLease({ ...lease, expiresAt: session.now() + ttlMs });
+  return { ...claim, attempts: lease.attempts };
+}
+
+export function releaseClaim(session: RunSession, claim: Claim): void {
+  const { lease, damage } = session;
+  if (lease && isNewest(lease, claim) && damage === undefined) session.putLease({ ...lease, owner: null }, false);
+}
+
+/** The run's lease, once it is sure that this write may go on. Only a write without a claim asks until when it holds. */
+async function writable(session: RunSession, claim: Claim | undefined): Promise<Lease | undefined> {
+  const lease = claim ? session.lease : await session.renewedLease();
+  checkWrite(lease, { runId: session.runId, claim, now: session.now() });
+  return lease;
+}
+
+/** The lease's count is the true one: `claim` counts before anything of the run is loaded. */
+function countAttempts(session: RunSession, { attempts }: EncodedHead, lease: Lease | undefined): void {
+  if (lease && attempts !== undefined && attempts !== lease.attempts) session.putLease({ ...lease, attempts }, true);
+}

@@ -1,0 +1,2 @@
+// The door `pawl/stores/file`.
+export { type FileStore, type FileStoreOptions, fileStore } from './file-store.ts';

@@ -52,9 +52,10 @@ const RESERVATION_MS = 15 * 60_000;
  * Limits what each caller may spend within a rolling window, in tokens, US dollars and seconds of model time. Runs without
  * a `callerId` share one budget.
  *
- * `check` refuses a caller whose window is used up. `reserve` refuses a call that would go over a limit, by the size of its
- * input and what is `expected` of it, with what other calls under way hold; a call that turns out larger than that counts
- * as what it was. `commit` counts a call once, whatever crashed between: by its key it takes the place of an earlier count.
+ * `check` refuses a caller whose window is used up. So does `reserve`, and it refuses a call that is not the only one under
+ * way when all of them together would go over a limit, by the sizes of their inputs and what is `expected` of them. A single
+ * call is not refused for an estimate: a caller goes over a limit by one call at most, or by what calls take more than
+ * expected. `commit` counts a call once, whatever crashed between: by its key it takes the place of an earlier count.
  *
  * A use that is not finite, or negative, is refused with a TypeError, and the call counts as what it had reserved. With a
  * limit in USD a model without a price is refused by `reserve`: such a limit could not be kept.

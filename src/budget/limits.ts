@@ -1,4 +1,4 @@
-import { type Amounts, add, described, type Kind, kinds, limitOf, nothing, subtract } from './amounts.ts';
+import { type Amounts, described, type Kind, kinds, limitOf } from './amounts.ts';
 import type { Leaving, Standing } from './store.ts';
 
 /** Limits in the units that are added up; what is absent is not limited. */
@@ -34,16 +34,19 @@ export interface Refusal {
   readonly estimate: Amounts | undefined;
 }
 
-/** @param estimate of a call that is to be made; undefined asks whether there is anything left */
-export function refusalOf(limits: Limits, standing: Standing, estimate?: Amounts): Refusal | undefined {
-  const used = add(standing.spent, standing.reserved);
+/**
+ * Whether a caller may make a call. What is left must be enough for what all calls under way are expected to take. A single
+ * one may be expected to take more than that: estimates are rough, and who has something left can make one call.
+ * @param estimate undefined asks whether there is anything left
+ */
+export function refusalOf(limits: Limits, { spent, reserved }: Standing, estimate?: Amounts): Refusal | undefined {
   for (const kind of kinds) {
     const limit = limits[kind];
     if (limit === undefined) continue;
-    const isUsedUp = used[kind] >= limit;
-    if (isUsedUp || used[kind] + (estimate ?? nothing)[kind] > limit) {
-      return { kind, limit, standing, estimate: isUsedUp ? undefined : estimate };
-    }
+    const used = spent[kind] + reserved[kind];
+    const standing = { spent, reserved };
+    if (used >= limit) return { kind, limit, standing, estimate: undefined };
+    if (estimate && reserved[kind] > 0 && used + estimate[kind] > limit) return { kind, limit, standing, estimate };
   }
   return undefined;
 }
@@ -70,16 +73,14 @@ export function messageOf(refusal: Refusal, circumstances: Circumstances): strin
   return `${what}: ${sum}, the limit is ${described(kind, limit)}; ${frees(refusal, circumstances)}`;
 }
 
-function frees({ kind, limit, standing, estimate }: Refusal, { leaving, now }: Circumstances): string {
-  const need = estimate?.[kind] ?? 1;
-  if (need > limit) return 'raise the limit, or send less';
-  let { spent } = standing;
+function frees({ kind, limit, standing }: Refusal, { leaving, now, windowMs }: Circumstances): string {
+  let spent = standing.spent[kind];
+  if (spent < limit) return 'it frees up when calls that are under way have ended';
   for (const { inMs, amounts } of leaving) {
-    spent = subtract(spent, amounts);
-    if (spent[kind] + standing.reserved[kind] + need > limit) continue;
-    return `it frees up in ${time(inMs)}${moment(now + inMs)}`;
+    spent -= amounts[kind];
+    if (spent < limit) return `it frees up in ${time(inMs)}${moment(now + inMs)}`;
   }
-  return 'it frees up when calls that are under way have ended';
+  return limit === 0 ? 'nothing is allowed' : `it frees up within ${time(windowMs)}`;
 }
 
 function moment(at: number): string {

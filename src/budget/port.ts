@@ -39,7 +39,7 @@ export interface Reservation {
 export interface Budget {
   /** @throws {BudgetExceededError} when this caller may not begin, or go on with, a run */
   check(callerId: string): Promise<void>;
-  /** @throws {BudgetExceededError} when the call would go over the limit: it is not made */
+  /** @throws {BudgetExceededError} when nothing is left, or not enough beside the calls under way: it is not made */
   reserve(callerId: string, estimate: CallEstimate): Promise<Reservation>;
   /** @returns what the call was counted as: it becomes part of the run's record and result */
   commit(reservation: Reservation, used: CallUse): Promise<Spend>;

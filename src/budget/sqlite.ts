@@ -1,7 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SqliteFile } from '../sqlite/file.ts';
 import { type Books, storeOf } from './books.ts';
 import { Ledger } from './ledger.ts';
-import { layout, SqliteAccount, type Statements } from './sqlite-account.ts';
+import { SqliteAccount } from './sqlite-account.ts';
+import { layout, type Statements } from './sqlite-layout.ts';
 import type { BudgetStore, Terms } from './store.ts';
 
 export interface SqliteBudgetOptions {
@@ -44,13 +46,18 @@ class SqliteBooks implements Books {
   }
 
   async with<T>(callerId: string, terms: Terms, work: (ledger: Ledger) => T): Promise<T> {
-    return this.#file.transaction('write', (statements) => {
-      const moment = { ...terms, now: terms.clock.now(), runsMs: RUNS_WINDOWS * terms.windowMs };
-      statements.forgetIdle(moment);
-      const account = new SqliteAccount(statements, callerId, moment);
-      const result = work(new Ledger(account, moment));
-      account.save();
-      return result;
-    });
+    for (;;) {
+      const done = await this.#file.transaction('write', (statements) => {
+        const moment = { ...terms, now: terms.clock.now(), runsMs: RUNS_WINDOWS * terms.windowMs };
+        statements.forgetIdle(moment);
+        const account = new SqliteAccount(statements, callerId, moment);
+        const ledger = new Ledger(account, moment);
+        const result = account.isBehind ? undefined : { value: work(ledger) };
+        account.save();
+        return result;
+      });
+      if (done) return done.value;
+      await nextTurn();
+    }
   }
 }

@@ -37,7 +37,7 @@ export interface Leaving {
  */
 export interface BudgetStore {
   standing(callerId: string, terms: Terms): Promise<Standing>;
-  /** The next spending of a caller to leave the window, oldest first. */
+  /** The next spending of a caller to leave the window, oldest first; of very much, the beginning will do. */
   leaving(callerId: string, terms: Terms): Promise<readonly Leaving[]>;
   /**
    * Opens a reservation, when `isAllowed` says so. The standing it is shown is without this very key.

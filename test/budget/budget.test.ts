@@ -74,6 +74,17 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
   });
 
+  test('supervision 4: a single call is made while anything is left, however much it is expected to take', async () => {
+    const budget = budgetOf({ tokens: 100 });
+    await budget.commit(await budget.reserve('ada', call('run', 1, { inputTokens: 5_000 })), use(99));
+    const large = await budget.reserve('ada', call('run', 2, { inputTokens: 5_000 }));
+    // It holds what it may take, so that no second one goes beside it.
+    await expect(budget.reserve('ada', call('other', 1, { inputTokens: 1 }))).rejects.toMatchObject(exceeded);
+    await budget.commit(large, use(40));
+    expect((await budget.standing('ada')).spent.tokens).toBe(139);
+    await expect(budget.reserve('ada', call('run', 3, { inputTokens: 1 }))).rejects.toMatchObject(exceeded);
+  });
+
   test('supervision 4: a refund gives back what a call held, and leaves nothing of it', async () => {
     const budget = budgetOf({ tokens: 100 });
     const reservation = await budget.reserve('ada', call('run', 1, { inputTokens: 100 }));
@@ -86,11 +97,11 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
   });
 
   test('supervision 4: a turn that is made again after a crash takes the place of the first one', async () => {
-    const budget = budgetOf({ tokens: 100 });
+    const budget = budgetOf({ tokens: 60 });
     await budget.commit(await budget.reserve('ada', call('run', 1)), use(60));
-    // The limit leaves no room for a second turn of this size, but this is the first one again.
-    const again = await budget.reserve('ada', call('run', 1, { inputTokens: 60 }));
-    await budget.commit(again, use(50));
+    // There is nothing left for a second turn, but this is the first one again.
+    await expect(budget.reserve('ada', call('run', 2))).rejects.toMatchObject(exceeded);
+    await budget.commit(await budget.reserve('ada', call('run', 1)), use(50));
     expect((await budget.standing('ada')).spent.tokens).toBe(50);
   });
 

@@ -1,6 +1,7 @@
 import { createBudget } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { memoryBudget } from '../../src/budget/memory.ts';
 import { call, use } from './stores.ts';
 
 const exactly = { outputTokens: 0, seconds: 0 };
@@ -28,23 +29,38 @@ describe('a refusal', () => {
     );
   });
 
-  test('supervision 4: of a call that is too large for what is left says when there is enough', async () => {
-    const clock = testClock(noon);
-    const budget = createBudget({ tokens: 1_000, windowMs: 3_600_000, clock, expected: exactly });
-    await budget.commit(await budget.reserve('', call('run', 1)), use(100));
-    await clock.advance(60_000);
-    await budget.commit(await budget.reserve('', call('run', 2)), use(700));
-    expect(await messageOf(budget.reserve('', call('run', 3, { inputTokens: 500 })))).toBe(
-      'a model call of about 500 tokens does not fit the budget of runs without a caller: 800 tokens spent in ' +
-        '60 minutes, the limit is 1,000 tokens; it frees up in 60 minutes, at 2026-11-22T13:01:00.000Z',
+  test('supervision 4: of a call beside others says what does not fit, and that the others hold it', async () => {
+    const budget = createBudget({ tokens: 1_000, windowMs: 3_600_000, expected: exactly });
+    await budget.commit(await budget.reserve('', call('run', 1)), use(300));
+    await budget.reserve('', call('run', 2, { inputTokens: 400 }));
+    expect(await messageOf(budget.reserve('', call('other', 1, { inputTokens: 500 })))).toBe(
+      'a model call of about 500 tokens does not fit the budget of runs without a caller: 300 tokens spent in ' +
+        '60 minutes and 400 tokens held by calls under way, the limit is 1,000 tokens; it frees up when calls that are ' +
+        'under way have ended',
     );
   });
 
-  test('supervision 4: of a call that can never fit says so', async () => {
-    const budget = createBudget({ tokens: 1_000, expected: exactly });
-    expect(await messageOf(budget.reserve('ada', call('run', 1, { inputTokens: 5_000 })))).toMatch(
-      /about 5,000 tokens does not fit .*; raise the limit, or send less$/,
+  test('supervision 4: of a caller who went over the limit says when enough of it has left the window', async () => {
+    const clock = testClock(noon);
+    const budget = createBudget({ tokens: 100, windowMs: 3_600_000, clock, expected: exactly });
+    for (const tokens of [40, 50, 70]) {
+      await budget.commit(await budget.reserve('ada', call('run', tokens)), use(tokens));
+      await clock.advance(60_000);
+    }
+    expect(await messageOf(budget.check('ada'))).toContain('it frees up in 58 minutes, at 2026-11-22T13:01:00.000Z');
+  });
+
+  test('supervision 4: where nothing is allowed says so', async () => {
+    expect(await messageOf(createBudget({ tokens: 0 }).check('ada'))).toMatch(
+      /the limit is 0 tokens; nothing is allowed$/,
     );
+  });
+
+  test('supervision 4: for the sake of more calls than anybody would look through says when the last of them is out', async () => {
+    const store = { ...memoryBudget(), leaving: async () => [] };
+    const budget = createBudget({ tokens: 10, windowMs: 3 * 86_400_000, store, expected: exactly });
+    await budget.commit(await budget.reserve('ada', call('run', 1)), use(10));
+    expect(await messageOf(budget.check('ada'))).toMatch(/; it frees up within 3 days$/);
   });
 
   test('supervision 4: for the sake of calls under way says that these hold it', async () => {

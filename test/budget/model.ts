@@ -32,7 +32,8 @@ export class ModelBooks {
   /** @returns whether it was granted */
   reserve(caller: string, key: string, tokens: number): boolean {
     const used = this.spent(caller, key) + this.reserved(caller, key);
-    if (used >= this.#limit || used + tokens > this.#limit) return false;
+    if (used >= this.#limit) return false;
+    if (this.reserved(caller, key) > 0 && used + tokens > this.#limit) return false;
     this.refund(caller, key);
     this.#reservations.push({ caller, key, at: this.now, tokens });
     return true;

@@ -124,6 +124,27 @@ describe('the file of a budget', () => {
     expect(sql(path, 'SELECT * FROM reservations')).toEqual([]);
   });
 
+  test('supervision 4: thousands of calls that leave the window at once leave it a part at a time', async () => {
+    const path = freshPath();
+    const clock = testClock(1_000_000);
+    await using store = sqliteBudget({ path });
+    const budget = createBudget({ tokens: 1e6, windowMs: 1_000, clock, store });
+    for (let turn = 1; turn <= 3_500; turn++) await budget.commit({ ...call('run', turn), callerId: 'ada' }, use(1));
+    await clock.advance(999);
+    expect((await budget.standing('ada')).spent.tokens).toBe(3_500);
+    await clock.advance(1);
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      immediate = setImmediate(count);
+    };
+    let immediate = setImmediate(count);
+    expect((await budget.standing('ada')).spent.tokens).toBe(0);
+    clearImmediate(immediate);
+    expect(turns).toBeGreaterThanOrEqual(3);
+    expect(sql(path, 'SELECT * FROM calls')).toEqual([]);
+  });
+
   test('supervision 4: a run that goes on after its spending has left the window is not charged anew for it', async () => {
     const clock = testClock(1_000_000);
     await using store = sqliteBudget({ path: freshPath() });

@@ -90,7 +90,7 @@ export function isTableMissing(error: unknown): boolean {
 export function storeError(error: unknown, what: string): unknown {
   if (error instanceof PawlError) return error;
   const state = stateOf(error);
-  const options = { cause: error };
+  const options = { cause: state === undefined ? error : withoutDetails(error as Error, state) };
   if (state === code.diskFull) {
     return new StoreFullError(`the disk of ${what} is full; make room, what is stored is intact`, options);
   }
@@ -100,4 +100,9 @@ export function storeError(error: unknown, what: string): unknown {
   }
   const reason = advice[state ?? ''] ?? (error instanceof Error ? error.message : String(error));
   return new StoreUnavailableError(`${what} is not available: ${reason}`, options);
+}
+
+/** The details that the server adds may quote the row: what a transcript says must not get into logs this way. */
+function withoutDetails({ message, name }: Error, state: string): Error {
+  return Object.assign(new Error(message), { name, code: state });
 }

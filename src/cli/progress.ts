@@ -28,10 +28,16 @@ export function progressFor(output: Output, choice: { readonly json: boolean; re
 }
 
 function plainProgress(output: Output): Progress {
+  const begun = new Set<string>();
+  // Runs that an agent begins are nobody's on the command line: their steps are told under their own names.
+  const whose = (runId: string) => (begun.has(runId) ? '' : `${oneLine(runId)}: `);
   return {
-    begun: ({ runId, isResumed }) => output.say(`${isResumed ? 'resumed' : 'run'} ${oneLine(runId)}`),
-    step: ({ iteration, tools, usage }) =>
-      output.say(`step ${iteration}: ${tally(tools) || 'the answer'}; ${tokens(usage)} so far`),
+    begun: ({ runId, isResumed }) => {
+      begun.add(runId);
+      output.say(`${isResumed ? 'resumed' : 'run'} ${oneLine(runId)}`);
+    },
+    step: ({ runId, iteration, tools, usage }) =>
+      output.say(`${whose(runId)}step ${iteration}: ${tally(tools) || 'the answer'}; ${tokens(usage)} so far`),
     ended: ({ runId, status, iterations, usage }) => output.say(summary({ runId, status, iterations, usage })),
     skipped: (runId, reason) => output.say(`skipped ${oneLine(runId)}: ${reason}`),
   };

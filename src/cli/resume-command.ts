@@ -20,6 +20,14 @@ export const resumeCommand: Command = async (context) => {
   return exitCode;
 };
 
+const LEFT = 'its parent goes on with it';
+
+/** Whether an agent began this run by a call that its own run, which waits as well, will make again. */
+function isLeftToParent(entry: InterruptedRun, waiting: ReadonlySet<string>): boolean {
+  const parent = 'meta' in entry ? entry.meta.parentRunId : '';
+  return waiting.has(parent) && (entry.runId.startsWith(`${parent}~`) || entry.runId.startsWith('~'));
+}
+
 class Resumption {
   readonly session: Session;
   readonly #context: CommandContext;
@@ -44,7 +52,9 @@ class Resumption {
   async all(): Promise<number> {
     const entries = await this.#store.listInterrupted();
     if (entries.length === 0) this.#context.output.say(`nothing to resume in ${this.#store.path}`);
-    const queue = entries.values();
+    const ids = new Set(entries.map(({ runId }) => runId));
+    for (const entry of entries) if (isLeftToParent(entry, ids)) this.session.progress.skipped(entry.runId, LEFT);
+    const queue = entries.filter((entry) => !isLeftToParent(entry, ids)).values();
     let worst: number = exitCodes.ok;
     const work = async () => {
       for (const entry of queue) {

@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest';
+import type { Claim } from '../../src/store/port.ts';
+import { postgresStore } from '../../src/store/postgres.ts';
+import { seededRandom } from '../../src/testing/store-contract-random.ts';
+import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
+
+const server = postgresServer(['fsync=off']);
+
+interface Sizes {
+  readonly payload: number;
+  /** Bytes of the write-ahead log. */
+  readonly wal: number;
+  /** Bytes of all tables, indexes included. */
+  readonly stored: number;
+}
+
+/** Letters at random: the server cannot compress them, as it can real text. */
+function letters(count: number): string {
+  const random = seededRandom(count);
+  return Array.from({ length: count }, () => String.fromCharCode(33 + random.below(94))).join('');
+}
+
+/** Makes a run of steps, each of them one message of `bytes`, and measures what the server writes for it. */
+async function measure(steps: number, bytes: number): Promise<Sizes> {
+  const schema = server.freshSchema();
+  const store = postgresStore({ pool: server.pool(), schema });
+  const claim = (await store.claim('run', 'one', 600_000)) as Claim;
+  let record = sampleRecord('run');
+  await store.save(record, { claim });
+  // The first change of each page after a checkpoint writes the whole page; once per checkpoint, whatever the length of the run.
+  await server.sql('CHECKPOINT');
+  const text = letters(2 * bytes);
+  const before = await sizes(schema);
+  let payload = 0;
+  for (let step = 0; step < steps; step++) {
+    const message = userMessage(text.slice(step % bytes, (step % bytes) + bytes));
+    const next = nextStep(record, [message]);
+    await store.append(next.delta, { claim });
+    record = next.record;
+    payload += JSON.stringify(message).length;
+  }
+  const after = await sizes(schema);
+  expect((await store.load('run'))?.messages.length).toBe(steps + 1);
+  await store.close();
+  return { payload, wal: after.wal - before.wal, stored: after.stored - before.stored };
+}
+
+/** How much was ever written to the log, and what the tables take now. */
+async function sizes(schema: string): Promise<Omit<Sizes, 'payload'>> {
+  const [found] = await server.sql(
+    `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') AS wal, (SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
+     JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r') AS stored`,
+    schema,
+  );
+  return { wal: Number(found?.wal), stored: Number(found?.stored) };
+}
+
+describe.skipIf(whyNoPostgres)('what a run of many steps costs the server', () => {
+  test.for([
+    [400, 5_000],
+    [400, 2_500],
+  ] as const)(
+    '%i steps of %i bytes write at most 1.5 times that to the log, and keep at most 1.3 times (recovery 4)',
+    async ([steps, bytes]) => {
+      const { payload, wal, stored } = await measure(steps, bytes);
+      expect(wal / payload).toBeLessThan(1.5);
+      expect(stored / payload).toBeLessThan(1.3);
+    },
+  );
+
+  test('both grow with the length of the run, and not faster (recovery 4)', async () => {
+    const short = await measure(100, 3_000);
+    const long = await measure(800, 3_000);
+    expect(long.wal / long.payload).toBeLessThan(1.1 * (short.wal / short.payload));
+    expect(long.stored / long.payload).toBeLessThan(1.1 * (short.stored / short.payload));
+  });
+});

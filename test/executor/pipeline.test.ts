@@ -121,12 +121,18 @@ describe('a bare phase (pipeline 3)', () => {
     expect(model.calls.map(({ tools }) => tools.length)).toEqual([0, 1]);
   });
 
-  test('runs no tool that its model asks for all the same', async () => {
-    let looked = 0;
-    const tools = [toolOf('look', 'read', () => (looked += 1))];
-    const { run, model } = hostOf({ agent: { phases: bare }, tools, script: [callTool('look'), reply('told')] });
-    expect(outputsOf(await run())).toEqual(['a: ', 'b: told']);
-    expect([looked, model.calls.length]).toEqual([0, 2]);
+  test('runs no tool that its model asks for all the same, and takes no step for it', async () => {
+    const { start, model } = hostOf({
+      agent: { phases: [{ ...look, bare: true }, tell] },
+      tools: [toolOf('look', 'read', () => expect.unreachable())],
+      script: [callTool('look'), reply('told')],
+    });
+    const run = await start();
+    const types: string[] = [];
+    for await (const { type } of run.events()) types.push(type);
+    expect(outputsOf(await run.result)).toEqual(['a: ', 'b: told']);
+    expect(types.filter((type) => type.startsWith('tool.'))).toEqual([]);
+    expect(model.calls).toHaveLength(2);
   });
 
   test('is seen by those who watch, like any other', async () => {

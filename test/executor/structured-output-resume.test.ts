@@ -1,5 +1,5 @@
 import { memoryStore, type Phase, type RunOutcome, type RunResult } from 'pawl';
-import { callTool, hang, reply, type ScriptedEntry } from 'pawl/testing';
+import { callTool, fail, hang, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { diedWhen, look, tell } from '../fixtures/phases.ts';
@@ -112,6 +112,17 @@ describe('the data of an answer', () => {
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: good, data: { n: 1 } });
   });
 
+  test('of a pipeline whose last phase left its fallback is the same with and without a crash (pipeline 4, 8)', async () => {
+    const given = { agent: { phases: last({ optional: true, fallback: '{"n":0}' }), output } };
+    const script = [reply('one'), fail(new Error('down'))];
+    const whole = await hostOf({ ...given, script }).run({ runId: 'r' });
+    const { left } = await diedAtOutcome(given, script);
+    expect(told(await hostOf({ ...given, checkpoints: left, script: [] }).run({ runId: 'r' }))).toEqual({
+      ...told(whole),
+      messages: expect.any(Array),
+    });
+  });
+
   test('of a host’s own list of complete phases is read from the last (pipeline 8)', async () => {
     const completedPhases = [
       { name: 'a', output: 'x' },
@@ -126,7 +137,7 @@ describe('the data of an answer', () => {
 });
 
 /** A pipeline whose process dies when its last phase is recorded, and its outcome is not. */
-async function diedAtOutcome(given: object) {
+async function diedAtOutcome(given: object, script: readonly ScriptedEntry[] = [reply('one'), reply(good)]) {
   const inner = memoryStore();
   const blind = {
     ...inner,
@@ -135,7 +146,7 @@ async function diedAtOutcome(given: object) {
     save: (...call: Parameters<typeof inner.save>) =>
       call[0].outcome ? new Promise<never>(() => {}) : inner.save(...call),
   };
-  const first = hostOf({ ...given, checkpoints: blind, script: [reply('one'), reply(good)] });
+  const first = hostOf({ ...given, checkpoints: blind, script });
   await first.start({ runId: 'r' });
   await until(async () => (await inner.load('r'))?.completedPhases.length === 2);
   return { left: await afterCrash(inner) };

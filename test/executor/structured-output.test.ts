@@ -47,6 +47,7 @@ describe('an agent with an output schema', () => {
     ['a string', { type: 'string' }, 'just words', 'just words'],
     ['a string that looks like JSON', { type: 'string' }, '{"n":1}', '{"n":1}'],
     ['a number', { type: 'number' }, '7', 7],
+    ['nothing', { type: 'null' }, 'null', null],
     ['a list', z.array(z.string()), '["a"]', ['a']],
     ['one of two', z.union([z.literal('yes'), z.literal('no')]), '"yes"', 'yes'],
   ] as const)('may answer with %s', async ([, schema, answer, data]) => {

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { systemCode } from './errors.ts';
 import type { FileSystem, OpenFile } from './file-system.ts';
 
 /** A file system, and whether what was written must survive the loss of power. */
@@ -21,19 +22,29 @@ export async function writeAtomically<T>(
   write: (file: OpenFile) => Promise<T>,
 ): Promise<T> {
   const temporary = unfinished(path);
-  await files.remove(temporary);
+  const writeAll = async (file: OpenFile) => {
+    const written = await write(file);
+    if (isSynced) await file.sync();
+    return written;
+  };
   try {
-    const result = await withFile(files.open(temporary, 'create'), async (file) => {
-      const written = await write(file);
-      if (isSynced) await file.sync();
-      return written;
-    });
+    const result = await withFile(createAnew(files, temporary), writeAll);
     await files.rename(temporary, path);
     if (isSynced) await folders.sync(dirname(path));
     return result;
   } catch (error) {
     await files.remove(temporary).catch(() => {});
     throw error;
+  }
+}
+
+async function createAnew(files: FileSystem, path: string): Promise<OpenFile> {
+  try {
+    return await files.open(path, 'create');
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error;
+    await files.remove(path);
+    return files.open(path, 'create');
   }
 }
 

@@ -1,5 +1,18 @@
 import { constants } from 'node:fs';
-import { type FileHandle, link, lstat, mkdir, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
+import {
+  type FileHandle,
+  link,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  unlink,
+} from 'node:fs/promises';
+import { orAbsent, systemCode } from './errors.ts';
 
 /** Which file stands under a path: it stays the same while the file grows, and differs once another took its place. */
 export interface FileStamp {
@@ -44,9 +57,10 @@ export interface FileSystem {
   /** A second name for a file; fails when the name is taken. */
   link(path: string, name: string): Promise<void>;
   rename(path: string, name: string): Promise<void>;
-  unlink(path: string): Promise<void>;
-  /** A file or a folder with all that is in it; nothing there is fine. */
+  /** A file; nothing there is fine. */
   remove(path: string): Promise<void>;
+  /** A folder with all that is in it; nothing there is fine. */
+  removeFolder(path: string): Promise<void>;
   /** Waits until the disk has the names in a folder. */
   syncFolder(path: string): Promise<void>;
 }
@@ -73,8 +87,8 @@ export const diskFiles: FileSystem = {
   makeFolder: async (path) => void (await mkdir(path, { recursive: true })),
   link: (path, name) => link(path, name),
   rename: (path, name) => rename(path, name),
-  unlink: (path) => unlink(path),
-  remove: (path) => rm(path, { recursive: true, force: true }),
+  remove: async (path) => void (await orAbsent(unlink(path))),
+  removeFolder,
   syncFolder,
 };
 
@@ -132,6 +146,16 @@ interface Stat {
 function toStamp(stat: Stat): FileStamp {
   const identity = `${stat.ino}:${stat.birthtimeMs}`;
   return { identity, size: stat.size, changedAt: stat.mtimeMs, isFolder: stat.isDirectory() };
+}
+
+/** Most are empty when they go; looking first costs more. */
+async function removeFolder(path: string): Promise<void> {
+  try {
+    await orAbsent(rmdir(path));
+  } catch (error) {
+    if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw error;
+    await rm(path, { recursive: true, force: true });
+  }
 }
 
 /** Windows keeps the names of a folder safe by itself, and refuses to open it. */

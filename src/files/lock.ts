@@ -62,7 +62,7 @@ export class Locks {
   }
 
   async release(name: string): Promise<void> {
-    await orAbsent(this.#files.unlink(this.#pathOf(name)));
+    await this.#files.remove(this.#pathOf(name));
   }
 
   /** Takes a lock that a dead holder has left. @returns whether there was one, and it is ours now */

@@ -55,7 +55,7 @@ export class OutcomeFiles {
   }
 
   async remove(runId: string): Promise<void> {
-    await orAbsent(this.#durable.files.unlink(this.#folders.outcome(safeName(runId))));
+    await this.#durable.files.remove(this.#folders.outcome(safeName(runId)));
   }
 
   /** The runs whose outcomes are noted down as over by now, span by span. A span is forgotten once `visit` is done. */
@@ -71,7 +71,7 @@ export class OutcomeFiles {
         if (kept && this.isOver(kept)) found.push(kept.runId);
       }
       await visit(found);
-      await files.remove(folder);
+      await files.removeFolder(folder);
     }
   }
 

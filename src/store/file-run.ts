@@ -133,7 +133,7 @@ export async function removeRun(run: RunFiles, name: string, isSynced: boolean):
   const { durable, folders, known, suspects } = run;
   known.delete(name);
   suspects.delete(name);
-  await orAbsent(durable.files.unlink(folders.journal(name)));
-  await durable.files.remove(folders.run(name));
+  await durable.files.remove(folders.journal(name));
+  await durable.files.removeFolder(folders.run(name));
   if (isSynced) await durable.folders.sync(folders.runs);
 }

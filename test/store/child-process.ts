@@ -4,7 +4,6 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach } from 'vitest';
 
-const script = fileURLToPath(new URL('sqlite-child.ts', import.meta.url));
 const running = new Set<ChildProcess>();
 
 afterEach(() => {
@@ -25,13 +24,17 @@ export interface ChildOptions {
   readonly role: string;
   readonly path: string;
   readonly argument?: string;
+  /** Whose roles; default `sqlite-child.ts`. */
+  readonly script?: string;
   /** A command that runs the rest of its arguments as a command. */
   readonly under?: readonly string[];
 }
 
-/** Starts a role of `sqlite-child.ts` in a process of its own. */
-export function startChild({ role, path, argument = '', under = [] }: ChildOptions): Child {
-  const [command = '', ...args] = [...under, process.execPath, script, role, path, argument];
+/** Starts a role in a process of its own. */
+export function startChild(options: ChildOptions): Child {
+  const { role, path, argument = '', script = 'sqlite-child.ts', under = [] } = options;
+  const program = fileURLToPath(new URL(script, import.meta.url));
+  const [command = '', ...args] = [...under, process.execPath, program, role, path, argument];
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   running.add(child);
   const exited = once(child, 'exit').then(() => {

@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
+import { fileStore } from '../../src/store/file.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import type { AppendingStore, OutcomeStore } from '../../src/store/port.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { freshDir } from './file-folder.ts';
 import { freshPath } from './sqlite-files.ts';
 
 interface Opened {
@@ -14,6 +16,10 @@ interface Opened {
 }
 
 const inMemory = (store = memoryStore()): Opened => ({ store, reopen: async () => inMemory(store) });
+const inFolder = (dir = freshDir()): Opened => {
+  const store = fileStore({ dir, durability: 'process' });
+  return { store, reopen: () => store.close().then(() => inFolder(dir)) };
+};
 const inFile = (path = freshPath()): Opened => {
   const store = sqliteStore({ path, durability: 'process' });
   return { store, reopen: () => store.close().then(() => inFile(path)) };
@@ -46,6 +52,7 @@ async function play({ store }: Opened, { event, run }: Event, model: Map<string,
 
 describe.for([
   ['memory', inMemory],
+  ['file', inFolder],
   ['SQLite', inFile],
 ] as const)('the %s store', ([, open]) => {
   test('lists a run as interrupted iff it began and did not end (checkpoint 8)', async () => {

@@ -1,16 +1,19 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/run/clock.ts';
+import { fileStore } from '../../src/store/file.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import { newOwner } from '../../src/store/owner.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { leaseClock } from '../../src/store/sqlite-lease-clock.ts';
 import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
 import { testClock } from '../../src/testing/test-clock.ts';
+import { freshDir } from './file-folder.ts';
 import { freshPath, sql } from './sqlite-files.ts';
 
 const stores = {
   memory: memoryStore,
+  file: ({ clock }: Parameters<typeof memoryStore>[0] & {}) => fileStore({ dir: freshDir(), clock }),
   SQLite: ({ clock }: Parameters<typeof memoryStore>[0] & {}) => sqliteStore({ path: freshPath(), clock }),
 };
 

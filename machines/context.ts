@@ -76,6 +76,8 @@ export type RunMachineEvent =
   | { readonly type: 'run.leave'; readonly cause: ErrorData }
   /** The run has to stop: shutdown, deadline, the caller's signal, a lost lease, a store that failed for good. */
   | { readonly type: 'run.stop'; readonly cause: ErrorData }
+  /** A run that a call of this one began has recorded something new: this one is getting on as well. */
+  | { readonly type: 'run.progressed' }
   /** The critic says something to the model before its next turn. */
   | { readonly type: 'run.nudge'; readonly message: Message }
   /** The critic allows so many more steps. */

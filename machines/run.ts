@@ -22,6 +22,7 @@ const work = pieces.createStateConfig({
     'run.steer': { actions: { type: 'queueSteering', params: ({ event }) => event } },
     'run.nudge': { actions: { type: 'queueNudge', params: ({ event }) => event.message } },
     'run.raise': { actions: { type: 'raiseSteps', params: ({ event }) => event.by } },
+    'run.progressed': { actions: 'countProgress' },
     'run.cancel': { target: 'ending', actions: { type: 'stop', params: cancelCause } },
     'run.stop': { target: 'ending', actions: { type: 'stop', params: givenCause } },
     'run.leave': [

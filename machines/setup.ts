@@ -31,7 +31,7 @@ import type {
   ToolAnswer,
 } from './context.ts';
 import { guards } from './guards.ts';
-import { queueHeld, queueNudge, queueSteering } from './steering.ts';
+import { countProgress, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { callToolOf, phaseOf, startTools, type ToolCallInput } from './tool-calls.ts';
 
 function notProvided(): never {
@@ -179,6 +179,7 @@ export const pieces = setup({
     queueSteering: enqueueActions(({ context, enqueue }, steer: Steer) => queueSteering(context, [steer], enqueue)),
     /** What the critic says waits as well, and comes after what the host has said. */
     queueNudge: enqueueActions(({ context, enqueue }, message: Message) => queueNudge(context, message, enqueue)),
+    countProgress: enqueueActions(({ context, enqueue }) => countProgress(context, enqueue)),
     /** Takes the waiting messages into the transcript: both stand in one record, so that none is lost or doubled. */
     applySteering: enqueueActions(({ context, enqueue }) => {
       const count = context.progress.undelivered.length + context.progress.nudges.length;

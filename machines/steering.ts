@@ -35,6 +35,11 @@ export function queueHeld(context: RunContext, enqueue: Enqueue): void {
   enqueue.assign({ held: [], heldNudges: [], heldSteps: 0 });
 }
 
+/** A run whose children get on is not stuck, however often its process dies meanwhile. */
+export function countProgress(context: RunContext, enqueue: Enqueue): void {
+  if (context.progress.attempts > 0) announce(context, { ...context.progress, attempts: 0 }, enqueue);
+}
+
 function announce(context: RunContext, progress: Progress, { assign, emit }: Enqueue): number {
   const { isDurable, announced } = context;
   const boundary = isDurable ? announced + 1 : announced;

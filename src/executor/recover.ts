@@ -74,10 +74,12 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
       taken.push(takeUp(run, work));
     }
   }
+  const childById = new Map(children.map((child) => [child.runId, child]));
   for (const child of children) {
-    const parent = child.meta.parentRunId;
     if (isOver()) break;
-    if (known.has(parent) || kernel.registry.live(parent)) {
+    let root = child.meta.parentRunId;
+    for (let above = childById.get(root); above; above = childById.get(root)) root = above.meta.parentRunId;
+    if (known.has(root) || kernel.registry.live(root)) {
       report.skipped.push({ runId: child.runId, reason: 'its parent goes on with it' });
     } else {
       await work.lane.enter();

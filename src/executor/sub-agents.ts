@@ -216,6 +216,7 @@ async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth:
     const run = await kernel.start(agent, { invocation, options: { signal: controller.signal }, depth });
     const child = kernel.scopes.get(run.actor);
     if (child) scope.children.add(child);
+    void child?.progressed.promise.then(() => scope.send({ type: 'run.progressed' }));
     try {
       return await run.result;
     } finally {

@@ -64,7 +64,7 @@ const optionalFields: readonly (readonly [field: string, isFine: (value: unknown
   ['seq', isCount],
   ['elapsedMs', isAmount],
   ['usage', isUsage],
-  ['counters', (value) => isObject(value) && isCount(value.failedSteps) && isCounts(value.repeats)],
+  ['counters', isCounters],
   ['definition', (value) => isObject(value) && typeof value.version === 'string' && typeof value.hash === 'string'],
   ['outcome', isOutcome],
   ['parked', (value) => isObject(value) && typeof value.code === 'string' && typeof value.reason === 'string'],
@@ -101,6 +101,11 @@ function isUsage(value: unknown): boolean {
 
 function isErrorData(value: unknown): boolean {
   return isObject(value) && ['name', 'code', 'message'].every((field) => typeof value[field] === 'string');
+}
+
+function isCounters(value: unknown): boolean {
+  if (!isObject(value) || !isCount(value.failedSteps) || !isCounts(value.repeats)) return false;
+  return value.repairs === undefined || isCount(value.repairs);
 }
 
 function isCounts(value: unknown): boolean {
@@ -140,7 +145,8 @@ function isPhaseOutput(value: unknown): boolean {
 }
 
 function isOpenPhase(value: unknown): boolean {
-  return isObject(value) && isCount(value.index) && typeof value.hash === 'string' && isCount(value.iteration);
+  if (!isObject(value) || value.start !== undefined) return false;
+  return isCount(value.index) && typeof value.hash === 'string' && isCount(value.iteration);
 }
 
 function isOpenStep(value: unknown): boolean {

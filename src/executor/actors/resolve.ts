@@ -78,8 +78,11 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   await firstSave(scope, progress, found.record);
   scope.isOurs = true;
   if (early) return { kind: 'refused', error: toErrorData(early), progress, isDurable: scope.isDurable };
-  await restoreSpend(scope, progress.spend);
-  supervise(scope, limits, { progress, saved: resume?.critic });
+  // A run that has ended is only delivered: nobody looks after it any more.
+  if (!progress.outcome) {
+    await restoreSpend(scope, progress.spend);
+    supervise(scope, limits, { progress, saved: resume?.critic });
+  }
   return {
     kind: 'accepted',
     progress,

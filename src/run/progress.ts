@@ -204,11 +204,19 @@ export function deliver(progress: Progress): Progress {
 export function recordAnswer(progress: Progress, reply: ModelReply): Progress {
   return {
     ...progress,
-    transcript: progress.transcript.append(enterMessage(reply.message)),
+    transcript: progress.transcript.append(enterMessage(withoutCalls(reply.message))),
     ...countedTurn(progress),
     ...spent(progress, reply),
     attempts: 0,
   };
+}
+
+/** What a model asks of tools that it does not have (in a bare phase) is not run: the answer is the rest. */
+function withoutCalls(message: ModelReply['message']): ModelReply['message'] {
+  if (toolCallsOf(message).length === 0) return message;
+  const isKept = (part: (typeof message.content)[number]) =>
+    part.type !== 'tool-call' || part.providerExecuted === true;
+  return { ...message, content: message.content.filter(isKept) };
 }
 
 function countedTurn({ iteration, openPhase }: Progress): Pick<Progress, 'iteration' | 'openPhase'> {

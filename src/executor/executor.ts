@@ -36,7 +36,10 @@ export interface Executor {
   run$(runId: string): ReadonlyAtom<RunSummary> | undefined;
   /** Continues what earlier processes left. Resolves when every listed run was taken up or set aside. */
   recover(options?: RecoverOptions): Promise<RecoveryReport>;
-  /** Leaves all live runs for the next boot. @param options.drainMs longest time that may take; default 10,000 ms */
+  /**
+   * Leaves all live runs for the next boot. Calls with effects that are under way may end first, for three quarters of that time.
+   * @param options.drainMs longest time that may take; default 10,000 ms
+   */
   shutdown(options?: { readonly drainMs?: number }): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

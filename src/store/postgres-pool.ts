@@ -22,7 +22,9 @@ export interface PostgresClient {
 export interface PostgresPool {
   connect(): Promise<PostgresClient>;
   on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'connect', listener: (client: PostgresClient) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'connect', listener: (client: PostgresClient) => void): unknown;
 }
 
 /** Columns as the server wrote them: whatever parsers the host has set for its own queries. */
@@ -42,8 +44,10 @@ export class Connections {
 
   constructor(pool: PostgresPool) {
     this.#pool = pool;
-    // A pool says by this event that an idle connection broke; without a listener that would end the process.
+    // A pool says by this event that an idle connection broke; without a listener that would end the process. So would a
+    // server that ends a new connection with the very bytes that open it, before anybody can have been handed it.
     pool.on('error', ignore);
+    pool.on('connect', guard);
   }
 
   /**
@@ -63,6 +67,7 @@ export class Connections {
 
   close(): void {
     this.#pool.removeListener('error', ignore);
+    this.#pool.removeListener('connect', guard);
   }
 
   async #connect(timer: Timer): Promise<PostgresClient> {
@@ -135,6 +140,10 @@ class Timer {
   clear(): void {
     clearTimeout(this.#handle);
   }
+}
+
+function guard(client: PostgresClient): void {
+  client.on('error', ignore);
 }
 
 function ignore(): void {}

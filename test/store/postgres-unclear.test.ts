@@ -106,7 +106,7 @@ describe.skipIf(whyNoPostgres)('a write whose answer gets lost (faults F40, reco
         messages: [userMessage('a'), userMessage('b'), userMessage('c')],
       });
       // What comes late must find the row changed by whatever came after it.
-    if (name !== 'keeping an outcome') await store.save(record, { claim });
+      if (name !== 'keeping an outcome') await store.save(record, { claim });
       await store.keepOutcome('run', sampleOutcome('run', { output: 'the true one' }), LATER, { claim });
       const before = await left(store);
       await sendLate();

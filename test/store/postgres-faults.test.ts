@@ -1,0 +1,231 @@
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Claim } from '../../src/store/port.ts';
+import { type PostgresStore, postgresStore } from '../../src/store/postgres.ts';
+import { storeError } from '../../src/store/postgres-errors.ts';
+import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { randomFrom, seed } from '../crash/random.ts';
+import { CuttingProxy } from '../fixtures/cutting-proxy.ts';
+import { postgresServer, whyNoOwnPostgres, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { TroubledPool, writing } from '../fixtures/postgres-trouble.ts';
+
+const server = postgresServer();
+const unavailable = { code: 'STORE_UNAVAILABLE' };
+
+/** Every method, as hosts call it. */
+const calls: Readonly<Record<string, (store: PostgresStore) => Promise<unknown>>> = {
+  save: (store) => store.save(sampleRecord('run')),
+  append: (store) => store.append(nextStep(sampleRecord('run')).delta),
+  load: (store) => store.load('run'),
+  listInterrupted: (store) => store.listInterrupted(),
+  delete: (store) => store.delete('run'),
+  claim: (store) => store.claim('run', 'one', 1_000),
+  outcome: (store) => store.outcome('run'),
+};
+
+describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
+  test.for(Object.keys(calls))('%s is refused within its time, and says why (recovery 6)', async (name) => {
+    const pool = new pg.Pool({ host: '127.0.0.1', port: 1 });
+    const store = postgresStore({ pool, timeoutMs: 100 });
+    const started = performance.now();
+    const refusal = { ...unavailable, message: expect.stringContaining('ECONNREFUSED') };
+    await expect(calls[name]?.(store)).rejects.toMatchObject(refusal);
+    expect(performance.now() - started).toBeGreaterThan(90);
+    expect(performance.now() - started).toBeLessThan(5_000);
+    await pool.end();
+  });
+
+  test('a pool that is exhausted: calls are refused within their time, and leave nobody waiting (recovery 6)', async () => {
+    const pool = server.pool({ max: 1 });
+    const store = postgresStore({ pool, schema: server.freshSchema(), timeoutMs: 200 });
+    await store.save(sampleRecord('run'));
+    const taken = await pool.connect();
+    const settled = await Promise.allSettled(Object.values(calls).map((call) => call(store)));
+    for (const each of settled) expect(each).toMatchObject({ reason: unavailable });
+    taken.release();
+    expect(await store.load('run')).toEqual(sampleRecord('run'));
+    await store.save(sampleRecord('run', { revision: 2 }));
+    await expect.poll(() => [pool.waitingCount, pool.totalCount - pool.idleCount]).toEqual([0, 0]);
+  });
+
+  test('a pool that has ended is refused at once, not after the time for trying (recovery 6)', async () => {
+    const pool = server.pool();
+    const store = postgresStore({ pool, schema: server.freshSchema() });
+    await store.save(sampleRecord('run'));
+    await pool.end();
+    const started = performance.now();
+    await expect(store.load('run')).rejects.toMatchObject(unavailable);
+    await expect(store.save(sampleRecord('run'))).rejects.toMatchObject(unavailable);
+    expect(performance.now() - started).toBeLessThan(5_000);
+  });
+
+  test('a store that was closed refuses every call, and leaves the pool to the host (recovery 4)', async () => {
+    const pool = server.pool();
+    const store = postgresStore({ pool, schema: server.freshSchema() });
+    await store.save(sampleRecord('run'));
+    const last = store.save(sampleRecord('run', { iteration: 1 }));
+    await store.close();
+    await last;
+    await store.close();
+    for (const call of Object.values(calls)) await expect(call(store)).rejects.toMatchObject(unavailable);
+    expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+    expect(pool.listenerCount('error')).toBe(0);
+    await pool.end();
+  });
+
+  test('an answer that never comes: the connection is given up, and another one gets it (recovery 7)', async () => {
+    const pool = new TroubledPool(server.pool());
+    const store = postgresStore({ pool, schema: server.freshSchema(), timeoutMs: 300 });
+    await store.save(sampleRecord('run'));
+    pool.fate = (text) => (writing.test(text) ? 'unanswered' : 'fine');
+    await expect(store.save(sampleRecord('run', { revision: 2 }))).rejects.toMatchObject(unavailable);
+    pool.fate = () => 'unanswered';
+    await expect(store.load('run')).rejects.toMatchObject(unavailable);
+    pool.fate = () => 'fine';
+    await expect.poll(() => pool.out).toBe(0);
+    expect((await store.load('run'))?.revision).toBe(1);
+    await store.save(sampleRecord('run', { revision: 3 }));
+    expect((await store.load('run'))?.revision).toBe(3);
+  });
+
+  test('a row that another transaction keeps locked holds up no other run (recovery 7)', async () => {
+    const schema = server.freshSchema();
+    const pool = server.pool();
+    const store = postgresStore({ pool, schema, timeoutMs: 300 });
+    for (const runId of ['run', 'other']) await store.save(sampleRecord(runId));
+    const locker = await pool.connect();
+    await locker.query(`BEGIN; SELECT * FROM "${schema}".runs WHERE run_id = 'run' FOR UPDATE`);
+    const waiting = store.append(nextStep(sampleRecord('run')).delta);
+    await store.append(nextStep(sampleRecord('other')).delta);
+    await expect(waiting).rejects.toMatchObject({ ...unavailable, message: expect.stringContaining('locked') });
+    await locker.query('ROLLBACK');
+    locker.release();
+    await store.append(nextStep(sampleRecord('run')).delta);
+  });
+
+  test.for([
+    ['53100', 'STORE_FULL'],
+    ['54000', 'RECORD_TOO_LARGE'],
+    ['XX001', 'CHECKPOINT_CORRUPT'],
+    ['XX002', 'CHECKPOINT_CORRUPT'],
+    ['57P01', 'STORE_UNAVAILABLE'],
+    ['25006', 'STORE_UNAVAILABLE'],
+    ['42501', 'STORE_UNAVAILABLE'],
+    ['28P01', 'STORE_UNAVAILABLE'],
+    ['40P01', 'STORE_UNAVAILABLE'],
+    ['XX000', 'STORE_UNAVAILABLE'],
+  ] as const)('SQLSTATE %s of the server is %s (recovery 6)', ([state, code]) => {
+    const cause = Object.assign(new Error('of the server'), { code: state, severity: 'ERROR', detail: 'row (secret)' });
+    const seen = storeError(cause, 'the store');
+    expect(seen).toMatchObject({ code, cause: { message: 'of the server', code: state } });
+    expect((seen as { cause: object }).cause).not.toHaveProperty('detail');
+  });
+});
+
+/** Writes `steps` steps to each of some runs, all at once; each call is tried until it is stored. Counts the refusals. */
+async function persist(store: PostgresStore, { runs, steps }: { runs: number; steps: number }): Promise<number> {
+  let refusals = 0;
+  const stored = async <T>(call: () => Promise<T>): Promise<T> => {
+    for (let tries = 0; ; tries++) {
+      try {
+        return await call();
+      } catch (error) {
+        refusals += 1;
+        if ((error as { code?: unknown }).code !== 'STORE_UNAVAILABLE' || tries > 50) throw error;
+      }
+    }
+  };
+  const one = async (runId: string) => {
+    const claim = (await stored(() => store.claim(runId, 'one', 600_000))) as Claim;
+    let record = sampleRecord(runId, { attempts: claim.attempts });
+    await stored(() => store.save(record, { claim }));
+    for (let step = 0; step < steps; step++) {
+      const next = nextStep(record, [userMessage(`${runId} ${step} ${'x'.repeat((step % 7) * 900)}`)]);
+      await stored(() => store.append(next.delta, { claim }));
+      record = next.record;
+      if (step % 5 === 0) await stored(() => store.renew(claim, 600_000));
+      if (step % 8 === 0) expect(await stored(() => store.load(runId))).toEqual(record);
+    }
+    expect(await stored(() => store.load(runId))).toEqual(record);
+    // Neither a claim nor a renewal was counted twice.
+    expect(claim).toMatchObject({ epoch: 1, attempts: 1 });
+  };
+  await Promise.all(Array.from({ length: runs }, (_, i) => one(`run-${i}`)));
+  return refusals;
+}
+
+describe.skipIf(whyNoOwnPostgres)('connections that break in the middle', () => {
+  test(`at any byte, either way: nothing is lost, nothing comes twice (faults F40, recovery 4, seed ${seed})`, async () => {
+    const proxy = new CuttingProxy(server, randomFrom(seed));
+    await proxy.listen();
+    onTestFinished(() => proxy.close());
+    const pool = server.pool({ connectionString: server.url.replace(String(server.port), String(proxy.port)) });
+    const store = postgresStore({ pool, schema: server.freshSchema() });
+    await store.load('run');
+    proxy.chance = 0.06;
+    await persist(store, { runs: 8, steps: 60 });
+    expect(proxy.cuts['to the server'], `seed ${seed}`).toBeGreaterThan(3);
+    expect(proxy.cuts['from the server'], `seed ${seed}`).toBeGreaterThan(3);
+  });
+
+  test('because the server ends them: each write is sent again and stored once (recovery 4)', async () => {
+    const pool = server.pool();
+    const store = postgresStore({ pool, schema: server.freshSchema() });
+    await store.load('run');
+    let killed = 0;
+    const end = setInterval(async () => {
+      const rows = await server
+        .sql(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+        )
+        .catch(() => []);
+      killed += rows.length;
+    }, 30);
+    onTestFinished(() => clearInterval(end));
+    await persist(store, { runs: 8, steps: 60 });
+    clearInterval(end);
+    expect(killed).toBeGreaterThan(3);
+  });
+
+  test.for(['SIGKILL', 'SIGQUIT'] as const)(
+    'because the server dies by %s and starts again: nothing is lost, nothing comes twice (recovery 4)',
+    async (signal) => {
+      const pool = server.pool();
+      const store = postgresStore({ pool, schema: server.freshSchema() });
+      await store.load('run');
+      let deaths = 0;
+      let isDone = false;
+      const persisting = persist(store, { runs: 8, steps: 150 }).finally(() => {
+        isDone = true;
+      });
+      while (!isDone && deaths < 3) {
+        await new Promise((resolve) => setTimeout(resolve, 60));
+        await server.kill(signal);
+        await server.start();
+        if (!isDone) deaths += 1;
+      }
+      await persisting;
+      expect(deaths).toBeGreaterThan(0);
+    },
+  );
+
+  test('and stay broken for longer than a call is tried: refused, and what was stored is there afterwards (recovery 7)', async () => {
+    const schema = server.freshSchema();
+    const store = postgresStore({ pool: server.pool(), schema, timeoutMs: 100 });
+    const claim = (await store.claim('run', 'one', 600_000)) as Claim;
+    await store.save(sampleRecord('run'), { claim });
+    await server.kill();
+    const step = nextStep(sampleRecord('run'));
+    const settled = await Promise.allSettled([
+      store.append(step.delta, { claim }),
+      store.load('run'),
+      store.renew(claim, 600_000),
+      store.claim('other', 'one', 1_000),
+    ]);
+    for (const each of settled) expect(each).toMatchObject({ reason: unavailable });
+    await server.start();
+    expect(await store.load('run')).toEqual(sampleRecord('run'));
+    await store.append(step.delta, { claim });
+    expect(await store.load('run')).toEqual(step.record);
+  });
+});

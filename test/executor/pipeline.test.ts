@@ -65,6 +65,22 @@ describe('the phases of an agent', () => {
     expect(JSON.stringify(model.calls[1]?.messages.at(-1))).toContain('there is no tool named');
   });
 
+  test('call each their own tools, and those of no other (pipeline 1)', async () => {
+    const called: string[] = [];
+    const tools = ['look', 'dig'].map((name) => toolOf(name, 'read', () => called.push(name)));
+    const both = callTools([
+      { name: 'look', input: {} },
+      { name: 'dig', input: {} },
+    ]);
+    const phases = [
+      { ...look, tools: ['look'] },
+      { ...tell, tools: ['dig'] },
+    ];
+    const { run } = hostOf({ agent: { phases }, tools, script: [both, reply('seen'), both, reply('told')] });
+    expect(await run()).toMatchObject({ status: 'ok', output: 'told' });
+    expect(called).toEqual(['look', 'dig']);
+  });
+
   test('that name a tool which the agent does not have are refused before any model call', async () => {
     const { run, model } = hostOf({ agent: { phases: [look, { ...tell, tools: ['gone'] }] }, tools: [toolOf('look')] });
     expect(await run()).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TOOL' } });

@@ -9,26 +9,24 @@ import { standard } from '../fixtures/standard-schema.ts';
 const output = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'], additionalProperties: false };
 const good = '{"n":1}';
 
+function raise(value: unknown): never {
+  throw value;
+}
+
+const unreadable = { enumerable: true, get: () => raise(new Error('no')) };
+
 describe('a schema', () => {
-  test.for([
-    ['throws', (): unknown => raise(new Error('schema broke'))],
-    ['throws nothing', (): unknown => raise(null)],
+  const failing: readonly (readonly [what: string, validate: () => unknown])[] = [
+    ['throws', () => raise(new Error('schema broke'))],
+    ['throws nothing', () => raise(null)],
     ['rejects', () => Promise.reject(new Error('schema broke'))],
     ['answers nothing', () => undefined],
     ['answers with a promise of nothing', async () => null],
     ['answers with what JSON cannot hold', () => ({ value: new Map() })],
-    [
-      'answers with a getter that throws',
-      () => ({
-        value: {
-          get n(): unknown {
-            return raise(new Error('no'));
-          },
-        },
-      }),
-    ],
+    ['answers with what cannot be read', () => ({ value: Object.defineProperty({}, 'n', unreadable) })],
     ['has issues without a message', () => ({ issues: [{}] })],
-  ] as const)('that %s has found a problem: one repair, then OUTPUT_INVALID', async ([, validate]) => {
+  ];
+  test.for(failing)('that %s has found a problem: one repair, then OUTPUT_INVALID', async ([, validate]) => {
     const { run, model } = hostOf({ agent: { output: standard(validate) }, script: [reply('{}'), reply('{}')] });
     const result = await run();
     expect(result).toMatchObject({ status: 'error', error: { code: 'OUTPUT_INVALID' } });
@@ -64,10 +62,6 @@ describe('a schema', () => {
     expect(await run()).toMatchObject({ status: 'ok', data: 'late' });
   });
 });
-
-function raise(value: unknown): never {
-  throw value;
-}
 
 /** What models were asked to answer in. */
 function formats(script: readonly ScriptedEntry[], agent: object) {

@@ -1,21 +1,14 @@
-import { createHash } from 'node:crypto';
 import { type Agent, defineAgent } from '../agent/agent.ts';
 import { type Skill, textsOf } from '../agent/skill.ts';
 import type { Palette } from '../palette/port.ts';
-import { hasCode, readProperty, toErrorData } from '../run/error-data.ts';
-import { CancelledError, ShutdownError } from '../run/errors.ts';
-import { isShutdown } from '../run/finalize.ts';
+import { withDeadline } from '../run/deadline.ts';
+import { readProperty, toErrorData } from '../run/error-data.ts';
 import type { JsonObject } from '../run/json.ts';
-import type { RunResult } from '../run/result.ts';
-import { MAX_RUN_ID_BYTES } from '../run/run-id.ts';
 import { fillTemplate } from '../run/template.ts';
-import { letGo } from '../run/thenable.ts';
+import { isThenable, letGo } from '../run/thenable.ts';
 import { defineTool, type Tool, type ToolContext } from '../tool/define.ts';
-import { askStore } from './ownership.ts';
+import { answerOf, askedBefore } from './child-run.ts';
 import type { Kernel, RunScope } from './scope.ts';
-
-/** Agents that put agents to work may be nested so deep. */
-export const MAX_DEPTH = 8;
 
 const promptSchema = {
   type: 'object',
@@ -62,9 +55,20 @@ function lookUp(palette: Palette, kind: 'skill', name: string): Skill | undefine
 function lookUp(palette: Palette, kind: 'agent' | 'skill', name: string): Agent | Skill | undefined {
   const found = kind === 'agent' ? palette.resolve(kind, name) : palette.resolve(kind, name);
   letGo(found);
-  const isWhole = parts[kind].every((part) => typeof readProperty(found, part) === 'string');
-  const takesInput = kind === 'agent' || typeof readProperty(readProperty(found, 'input'), 'validate') === 'function';
-  return found && isWhole && takesInput ? found : undefined;
+  const entry = asData(found);
+  const isWhole = parts[kind].every((part) => typeof readProperty(entry, part) === 'string');
+  const takesInput = kind === 'agent' || typeof readProperty(readProperty(entry, 'input'), 'validate') === 'function';
+  return isWhole && takesInput ? entry : undefined;
+}
+
+const copies = new WeakMap<object, object>();
+
+/** Read once, here, where a getter that throws is no harm; what runs share is found by the copy. */
+function asData<Entry extends object>(found: Entry | null | undefined): Entry | undefined {
+  if (!found || isThenable(found)) return undefined;
+  const copy = copies.get(found) ?? Object.freeze({ ...found });
+  copies.set(found, copy);
+  return copy as Entry;
 }
 
 function agentTool(scope: RunScope, agent: Agent): Tool {
@@ -82,7 +86,7 @@ function skillTool(scope: RunScope, skill: Skill): Tool {
   return Object.freeze({
     name: toolName('skill', skill.name),
     description: skill.description,
-    input: skill.input,
+    input: { ...skill.input, validate: (input: unknown) => checked(scope, skill, input) },
     effect: 'idempotent' as const,
     timeoutMs: Number.POSITIVE_INFINITY,
     execute: async (input: unknown, context: ToolContext) => {
@@ -94,17 +98,11 @@ function skillTool(scope: RunScope, skill: Skill): Tool {
   });
 }
 
-/** What an interrupted child was asked. A deploy may have changed the text of its skill; it goes on with what it began. */
-async function askedBefore(scope: RunScope, { callId }: ToolContext): Promise<string | undefined> {
-  const { store } = scope.kernel.config;
-  if (!store) return undefined;
-  try {
-    const record = await askStore(scope, 'store.load', store.load(childId(scope.runId, callId)));
-    return record?.meta.prompt;
-  } catch {
-    // Starting the child will meet the same trouble, and say so.
-    return undefined;
-  }
+/** A call of a skill takes as long as it takes; a look at its input must not. */
+function checked({ kernel: { config } }: RunScope, { name, input: { validate } }: Skill, input: unknown) {
+  const validation = validate(input);
+  const limit = { ms: config.defaults.portMs, clock: config.clock, what: `the input schema of skill ${name}` };
+  return isThenable(validation) ? withDeadline(validation, limit) : validation;
 }
 
 /** Models take names of up to 64 letters, digits, `_` and `-`. */
@@ -149,97 +147,4 @@ export function paletteAgent({ config: { palette } }: Kernel, agentId: string): 
 /** Whether a stored run was begun by a call of another run, which goes on with it. */
 export function isChild({ runId, meta }: { runId: string; meta: { parentRunId: string } }): boolean {
   return meta.parentRunId !== '' && (runId.startsWith(`${meta.parentRunId}~`) || runId.startsWith('~'));
-}
-
-interface Task {
-  readonly agent: Agent;
-  readonly prompt: string;
-  readonly context: ToolContext;
-}
-
-/** @throws what became of a child that did not end well, with what it had so far: the parent's model decides */
-async function answerOf(scope: RunScope, task: Task): Promise<unknown> {
-  const depth = (scope.seed.depth ?? 0) + 1;
-  if (depth > MAX_DEPTH) throw new Error(`agents may be nested ${MAX_DEPTH} deep: this one is not put to work`);
-  const result = await resultOf(scope, task, depth);
-  if (result.status === 'ok') return result.data ?? result.output;
-  const why = result.error ? `: ${result.error.code}: ${result.error.message}` : '';
-  const rest = result.output === '' ? '' : `\nIts last words: ${result.output}`;
-  throw new Error(`${task.agent.id} ended with status ${result.status}${why}${rest}`);
-}
-
-/**
- * A child that another process holds on to is waited for: that process is dead, or about to let it go. One that was
- * interrupted here goes on, unless the executor shuts down: then there is no answer, and the parent is left as well.
- */
-async function resultOf(scope: RunScope, task: Task, depth: number): Promise<RunResult> {
-  const { kernel, signal } = scope;
-  for (;;) {
-    const result = await runOnce(scope, task, depth);
-    if (signal.aborted || !isUnfinished(result)) return result;
-    if (kernel.isShutDown) await pause(scope, Number.POSITIVE_INFINITY);
-    else if (result.status !== 'interrupted') await pause(scope, kernel.config.defaults.leaseMs / 3);
-  }
-}
-
-function isUnfinished({ status, durable, error }: RunResult): boolean {
-  const isElsewhere = error?.code === 'RUN_OWNED_ELSEWHERE' || error?.code === 'LEASE_LOST';
-  return isElsewhere || (error?.code === 'ERR_SHUTDOWN' && (durable || status !== 'interrupted'));
-}
-
-/** Waits so many ms, or until the parent is stopped. */
-function pause({ signal, kernel }: RunScope, ms: number): Promise<void> {
-  const { clock } = kernel.config;
-  return new Promise((resolve) => {
-    const end = () => {
-      clock.clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = ms === Number.POSITIVE_INFINITY ? undefined : clock.setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-    if (signal.aborted) end();
-  });
-}
-
-async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth: number): Promise<RunResult> {
-  const { kernel, signal } = scope;
-  const { callerId, channelId, guildId, inputs } = context.invocation;
-  const runId = childId(scope.runId, context.callId);
-  const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: scope.runId };
-  // Nobody would read its answer.
-  signal.throwIfAborted();
-  const controller = new AbortController();
-  const follow = () => controller.abort(forChild(signal.reason));
-  signal.addEventListener('abort', follow);
-  try {
-    const run = await kernel.start(agent, { invocation, options: { signal: controller.signal }, depth });
-    const child = kernel.scopes.get(run.actor);
-    if (child) scope.children.add(child);
-    void child?.progressed.promise.then(() => scope.send({ type: 'run.progressed' }));
-    try {
-      return await run.result;
-    } finally {
-      if (child) scope.children.delete(child);
-    }
-  } finally {
-    signal.removeEventListener('abort', follow);
-  }
-}
-
-/**
- * What another process goes on with, it has to find: then the children are left as their parent is. Otherwise they are
- * cancelled, whatever ended the parent: a child was not killed, and had no deadline of its own.
- */
-function forChild(reason: unknown): unknown {
-  if (isShutdown(reason) || hasCode(reason, 'LEASE_LOST'))
-    return new ShutdownError('the parent run is left for another process', { cause: reason });
-  return new CancelledError(`the parent run was stopped: ${toErrorData(reason).message}`);
-}
-
-/** The id of the run that a call begins; whoever repeats the call finds the same run. */
-export function childId(parentRunId: string, callId: string): string {
-  const id = `${parentRunId}~${callId}`;
-  if (Buffer.byteLength(id) <= MAX_RUN_ID_BYTES && id.isWellFormed()) return id;
-  return `~${createHash('sha256').update(id).digest('base64url')}`;
 }

@@ -1,5 +1,5 @@
 import { createExecutor, createPalette, defineAgent, defineSkill, type Skill } from 'pawl';
-import { callTool, reply } from 'pawl/testing';
+import { callTool, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { answeringModel, promptOf, resultsOf, turnsOf } from '../fixtures/answering-model.ts';
@@ -32,6 +32,18 @@ describe('a skill', () => {
     const { run, model } = family(asking(askSummary({ text: 'x' }), () => reply('never')));
     expect((await run()).output).toContain('invalid input for tool "skill__summarise"');
     expect(model.calls.every(({ system }) => system === 'Work.')).toBe(true);
+  });
+
+  test('whose schema does not answer is a failed call after portMs: no wait is without an end (executor 7)', async () => {
+    const clock = testClock();
+    const skill = { ...summarise, input: { ...summarise.input, validate: () => new Promise<never>(() => {}) } };
+    const { start } = family(
+      asking(short, () => reply('never')),
+      { clock, ports: withSkill(skill) },
+    );
+    const run = await start();
+    await clock.advance(30_000);
+    expect((await run.result).output).toContain('the input schema of skill summarise did not answer within 30000 ms');
   });
 
   test('takes a Standard Schema, with what it makes of the input; what is no text is put in as JSON (supervision 6)', async () => {

@@ -1,9 +1,9 @@
 import { createPalette, defineAgent, type RunCheckpoint, type RunOutcome } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { answeringModel, promptOf, turnsOf } from '../fixtures/answering-model.ts';
-import { hostOf, settle, until } from '../fixtures/host.ts';
-import { type Left, mortalProcess } from '../fixtures/mortal-process.ts';
+import { answeringModel, promptOf, resultsOf, turnsOf } from '../fixtures/answering-model.ts';
+import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { type Left, mortalProcess, nothing } from '../fixtures/mortal-process.ts';
 
 const palette = createPalette({
   agents: [
@@ -74,6 +74,18 @@ describe('recover', () => {
     expect(model.calls).toHaveLength(0);
   });
 
+  test('ends a whole branch whose root is gone, at once: also those whose parents are such orphans (supervision 7)', async () => {
+    const process = mortalProcess(without(await leftAtWork(), 'r'));
+    const { executor, model, outcomes } = hostWith(process, hang);
+    await executor.recover();
+    await until(async () => (await process.store.listInterrupted()).length === 0);
+    expect(outcomes.map(({ runId, status }) => `${runId} ${status}`).toSorted()).toEqual([
+      'r~c cancelled',
+      'r~c~c cancelled',
+    ]);
+    expect(model.calls).toHaveLength(0);
+  });
+
   test('leaves a child alone whose parent is parked, or cannot be taken up just now (supervision 7)', async () => {
     const all = await leftAtWork();
     for (const left of [
@@ -108,4 +120,42 @@ describe('recover', () => {
     expect(skipped).toEqual([{ runId: 'r~c', reason: expect.stringContaining('AGENT_NOT_FOUND') }]);
     expect(await process.store.listInterrupted()).toHaveLength(1);
   });
+});
+
+test('a parent is not parked while its child gets on: what a child records is progress of those above it (recovery 2, supervision 7)', async () => {
+  const worker = defineAgent({ id: 'worker', instructions: 'worker', tools: [toolOf('look')] });
+  let left: Left = nothing;
+  let steps = 0;
+  for (let life = 1; life <= 6; life++) {
+    const process = mortalProcess(left);
+    // In each of its lives the child gets one step further, and then the process dies.
+    let made = 0;
+    const model = answeringModel((request) => {
+      const turn = turnsOf(request);
+      if (request.system === 'Work.')
+        return turn === 0 ? callTool('agent__worker', { prompt: 'x' }, 'c') : reply(resultsOf(request).join());
+      made += 1;
+      if (made > 1 && life < 6) return new Promise<never>(() => {});
+      return turn < 5 ? callTool('look', { turn }, `look-${turn}`) : reply('all done');
+    });
+    const host = hostOf({
+      models: { fast: process.model(model) },
+      agent: { subAgents: ['worker'] },
+      checkpoints: process.store,
+      ports: { palette: createPalette({ agents: [worker] }) },
+    });
+    const result = await Promise.race([
+      host.run({ runId: 'r' }),
+      until(() => made > 1 && life < 6).then(() => undefined),
+    ]);
+    if (result) {
+      expect(result).toMatchObject({ status: 'ok', output: 'all done' });
+      expect(life).toBe(6);
+      return;
+    }
+    process.die();
+    left = await process.left();
+    const child = left.records.find(({ meta }) => meta.runId === 'r~c');
+    expect(child?.iteration).toBe(++steps);
+  }
 });

@@ -1,8 +1,10 @@
+import { agentPorts } from './agent-ports.ts';
 import { callbackPorts } from './callback-ports.ts';
 import { type Failure, failures } from './failures.ts';
 import { modelPorts } from './model-ports.ts';
 import type { Port } from './scene.ts';
 import { storagePorts } from './store-ports.ts';
+import { supervisionPorts } from './supervision-ports.ts';
 import { toolPorts } from './tool-ports.ts';
 
 export interface Row {
@@ -17,6 +19,8 @@ export const groups: Readonly<Record<string, readonly Port[]>> = {
   tools: toolPorts,
   storage: storagePorts,
   callbacks: callbackPorts,
+  supervision: supervisionPorts,
+  agents: agentPorts,
 };
 
 export function rowsOf(group: string): readonly Row[] {

@@ -7,6 +7,8 @@ export interface Scene {
   readonly options?: Partial<ExecutorOptions>;
   readonly script?: readonly ScriptedEntry[];
   readonly tools?: readonly Tool[] | AgentDefinition['tools'];
+  /** What its agent has besides tools. */
+  readonly agent?: Partial<AgentDefinition>;
   readonly invocation?: Partial<Invocation>;
   readonly runOptions?: RunOptions;
   /** Done when the run was accepted. */

@@ -32,13 +32,13 @@ function said(error: unknown): string {
 async function play({ port, failure, mode }: Row): Promise<Seen> {
   const act = () => fail(failure);
   const scene = port.scene(act, failure);
-  const { options = {}, script, tools } = scene;
+  const { options = {}, script, tools, agent = {} } = scene;
   const host = hostOf({
     ...(script ? { script } : {}),
     logger: { warn: () => {} },
     ...options,
     defaults: { ...defaults, ...options.defaults },
-    agent: tools ? { tools: tools as never } : {},
+    agent: { ...agent, ...(tools ? { tools: tools as never } : {}) },
   });
   const { output, ended } = mode === 'start' ? await started(scene, host) : await hosted(scene, host);
   await bounded(scene.after?.(host.executor) ?? Promise.resolve(), 'what came after did not settle');

@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import type { Agent } from '../agent/agent.ts';
+import { hasCode, toErrorData } from '../run/error-data.ts';
+import { CancelledError, ShutdownError } from '../run/errors.ts';
+import { isShutdown } from '../run/finalize.ts';
+import type { RunResult } from '../run/result.ts';
+import { MAX_RUN_ID_BYTES } from '../run/run-id.ts';
+import type { ToolContext } from '../tool/define.ts';
+import { askStore } from './ownership.ts';
+import type { RunScope } from './scope.ts';
+
+/** Agents that put agents to work may be nested so deep. */
+const MAX_DEPTH = 8;
+
+/** A run that a call of another run begins. */
+interface Task {
+  readonly agent: Agent;
+  readonly prompt: string;
+  readonly context: ToolContext;
+}
+
+/** @throws what became of a child that did not end well, with what it had so far: the parent's model decides */
+export async function answerOf(scope: RunScope, task: Task): Promise<unknown> {
+  const depth = (scope.seed.depth ?? 0) + 1;
+  if (depth > MAX_DEPTH) throw new Error(`agents may be nested ${MAX_DEPTH} deep: this one is not put to work`);
+  const result = await resultOf(scope, task, depth);
+  if (result.status === 'ok') return result.data === undefined ? result.output : result.data;
+  const why = result.error ? `: ${result.error.code}: ${result.error.message}` : '';
+  const rest = result.output === '' ? '' : `\nIts last words: ${result.output}`;
+  throw new Error(`${task.agent.id} ended with status ${result.status}${why}${rest}`);
+}
+
+/**
+ * A child that another process holds on to is waited for: that process is dead, or about to let it go. One that was
+ * interrupted here goes on, unless the executor shuts down: then there is no answer, and the parent is left as well.
+ */
+async function resultOf(scope: RunScope, task: Task, depth: number): Promise<RunResult> {
+  const { kernel, signal } = scope;
+  for (;;) {
+    const result = await runOnce(scope, task, depth);
+    if (signal.aborted || !isUnfinished(result)) return result;
+    if (kernel.isShutDown) await pause(scope, Number.POSITIVE_INFINITY);
+    else if (result.status !== 'interrupted') await pause(scope, kernel.config.defaults.leaseMs / 3);
+  }
+}
+
+function isUnfinished({ status, durable, error }: RunResult): boolean {
+  const isElsewhere = error?.code === 'RUN_OWNED_ELSEWHERE' || error?.code === 'LEASE_LOST';
+  return isElsewhere || (error?.code === 'ERR_SHUTDOWN' && (durable || status !== 'interrupted'));
+}
+
+/** Waits so many ms, or until the parent is stopped. */
+function pause({ signal, kernel }: RunScope, ms: number): Promise<void> {
+  const { clock } = kernel.config;
+  return new Promise((resolve) => {
+    const end = () => {
+      clock.clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = ms === Number.POSITIVE_INFINITY ? undefined : clock.setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
+}
+
+async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth: number): Promise<RunResult> {
+  const { kernel, signal } = scope;
+  const { callerId, channelId, guildId, inputs } = context.invocation;
+  const runId = childId(scope.runId, context.callId);
+  const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: scope.runId };
+  // Nobody would read its answer.
+  signal.throwIfAborted();
+  const controller = new AbortController();
+  const follow = () => controller.abort(forChild(signal.reason));
+  signal.addEventListener('abort', follow);
+  try {
+    const run = await kernel.start(agent, { invocation, options: { signal: controller.signal }, depth });
+    const child = kernel.scopes.get(run.actor);
+    if (child) scope.children.add(child);
+    void child?.progressed.promise.then(() => scope.send({ type: 'run.progressed' }));
+    try {
+      return await run.result;
+    } finally {
+      if (child) scope.children.delete(child);
+    }
+  } finally {
+    signal.removeEventListener('abort', follow);
+  }
+}
+
+/**
+ * What another process goes on with, it has to find: then the children are left as their parent is. Otherwise they are
+ * cancelled, whatever ended the parent: a child was not killed, and had no deadline of its own.
+ */
+function forChild(reason: unknown): unknown {
+  if (isShutdown(reason) || hasCode(reason, 'LEASE_LOST'))
+    return new ShutdownError('the parent run is left for another process', { cause: reason });
+  return new CancelledError(`the parent run was stopped: ${toErrorData(reason).message}`);
+}
+
+/** What an interrupted child was asked. A deploy may have changed the text of its skill; it goes on with what it began. */
+export async function askedBefore(scope: RunScope, { callId }: ToolContext): Promise<string | undefined> {
+  const { store } = scope.kernel.config;
+  if (!store) return undefined;
+  try {
+    const record = await askStore(scope, 'store.load', store.load(childId(scope.runId, callId)));
+    return record?.meta.prompt;
+  } catch {
+    // Starting the child will meet the same trouble, and say so.
+    return undefined;
+  }
+}
+
+/** The id of the run that a call begins; whoever repeats the call finds the same run. */
+function childId(parentRunId: string, callId: string): string {
+  const id = `${parentRunId}~${callId}`;
+  if (Buffer.byteLength(id) <= MAX_RUN_ID_BYTES && id.isWellFormed()) return id;
+  return `~${createHash('sha256').update(id).digest('base64url')}`;
+}

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { Failure } from './failure.ts';
 
-const commandNames = ['run', 'list', 'show', 'resume', 'demo', 'stats'] as const;
+const commandNames = ['run', 'list', 'show', 'resume', 'park', 'unpark', 'demo', 'stats'] as const;
 export type CommandName = (typeof commandNames)[number];
 
 /** What the user asked for. */
@@ -42,6 +42,8 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   list: { options: ['store', 'audit', 'all', 'since', 'limit'], words: 0 },
   show: { options: ['store', 'audit'], words: 1 },
   resume: { options: ['store', 'audit', 'agent'], words: 1 },
+  park: { options: ['store'], words: 2 },
+  unpark: { options: ['store'], words: 1 },
   stats: { options: ['store', 'audit', 'by', 'since'], words: 0 },
   demo: { options: [], words: 0 },
 };

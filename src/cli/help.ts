@@ -10,6 +10,8 @@ Commands:
   list                          the runs that are waiting or live in other processes; --all: the ended ones too
   show <run id>                 one run: how far it is, or how it ended
   resume [run id]               go on with one interrupted run, or with all of them
+  park <run id> [reason]        set a run aside, so that nobody takes it up
+  unpark <run id>               give a parked run back
   stats                         what the runs of an audit came to, by day, agent or caller
   demo                          kill a run with SIGKILL, resume it, and show what ran where
 
@@ -128,6 +130,32 @@ Examples:
   pawl resume nightly-2026-11-21 --agent ./moved/agent.ts
 `;
 
+const park = `Usage: pawl park <run id> [reason] [options]
+
+Sets an interrupted run aside: \`pawl resume\` and every \`recover()\` leave it alone until it is unparked. A run that a process
+works on is not parked.
+
+Options:
+  --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           { runId, status: 'parked' }
+
+Examples:
+  pawl park nightly-2026-11-21 "the customer was told already"
+`;
+
+const unpark = `Usage: pawl unpark <run id> [options]
+
+Gives a parked run back, whoever parked it: it can be resumed, and has all its attempts again.
+
+Options:
+  --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           { runId, status: 'interrupted' }
+
+Examples:
+  pawl unpark nightly-2026-11-21
+  pawl unpark nightly-2026-11-21 && pawl resume nightly-2026-11-21
+`;
+
 const stats = `Usage: pawl stats [options]
 
 Sums up the runs of an audit: how many there were and how they ended, steps, tokens, dollars (where a budget counted them),
@@ -159,7 +187,7 @@ Examples:
   pawl demo
 `;
 
-const pages: Readonly<Record<CommandName, string>> = { run, list, show, resume, demo, stats };
+const pages: Readonly<Record<CommandName, string>> = { run, list, show, resume, park, unpark, demo, stats };
 
 export function helpFor(command: CommandName | undefined): string {
   return (command ? pages[command] : general).trimEnd();

@@ -12,6 +12,8 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   list: async () => (await import('./list-command.ts')).listCommand,
   show: async () => (await import('./show-command.ts')).showCommand,
   resume: async () => (await import('./resume-command.ts')).resumeCommand,
+  park: async () => (await import('./park-command.ts')).parkCommand,
+  unpark: async () => (await import('./park-command.ts')).unparkCommand,
   stats: async () => (await import('./stats-command.ts')).statsCommand,
   demo: async () => (await import('./demo/demo-command.ts')).demoCommand,
 };

@@ -22,7 +22,7 @@ export function obstacleOf(
     }
     case 'parked':
       return {
-        reason: `is parked: ${oneLine(entry.reason ?? '')}; \`pawl show\` tells how far it came`,
+        reason: `is parked: ${oneLine(entry.reason ?? '')}; \`pawl show\` tells how far it came, \`pawl unpark\` gives it back`,
         needsSomebody: true,
       };
     default:

@@ -8,6 +8,7 @@ import { configOf } from './config.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './handle.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { type RunLogic, runLogic } from './logic.ts';
+import { park, unpark } from './parking.ts';
 import type { ExecutorOptions, RunOptions } from './ports.ts';
 import { listed, listing, type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
 import { Registry, type RunSummary } from './registry.ts';
@@ -36,6 +37,12 @@ export interface Executor {
   run$(runId: string): ReadonlyAtom<RunSummary> | undefined;
   /** Continues what earlier processes left. Resolves when every listed run was taken up or set aside. */
   recover(options?: RecoverOptions): Promise<RecoveryReport>;
+  /**
+   * Sets a stored run aside: `recover` leaves it alone, `start` refuses it. `unpark` gives it back, with all its attempts.
+   * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {CheckpointMissingError} when there is none
+   */
+  park(runId: string, reason: string): Promise<void>;
+  unpark(runId: string): Promise<void>;
   /**
    * Leaves all live runs for the next boot. Calls with effects that are under way may end first, for three quarters of that time.
    * @param options.drainMs longest time that may take; default 10,000 ms
@@ -75,6 +82,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),
     recover: (recoverOptions = {}) => recover(kernel, recoverOptions),
+    park: (runId, reason) => park(kernel, runId, reason),
+    unpark: (runId) => unpark(kernel, runId),
     shutdown: end,
     [Symbol.asyncDispose]: () => end(),
   };

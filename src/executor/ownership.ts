@@ -1,6 +1,5 @@
 import { phaseFactsOf } from '../agent/phase.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
-import { headOf } from '../record/delta.ts';
 import { parseOutcome } from '../record/parse.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
@@ -10,8 +9,9 @@ import { hasUnknownOutcome } from '../run/open-step.ts';
 import { isSamePipeline } from '../run/pipeline.ts';
 import type { Parked } from '../run/progress.ts';
 import type { RunOutcome } from '../run/result.ts';
-import { type CheckpointStore, isAppending, isKeepingOutcomes, isOwning } from '../store/port.ts';
+import { type CheckpointStore, isKeepingOutcomes, isOwning } from '../store/port.ts';
 import type { Config } from './config.ts';
+import { rewriteHead } from './rewrite-head.ts';
 import type { RunScope } from './scope.ts';
 
 /** What the store knows of a run that is about to start. */
@@ -144,14 +144,8 @@ function changeOf(scope: RunScope, record: RunCheckpoint): Parked | undefined {
   return { code: 'DEFINITION_CHANGED', reason };
 }
 
-/** Changes the head of a record that we hold, and nothing else. */
-async function rewrite(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
-  const options = scope.claim ? { claim: scope.claim } : {};
-  const revision = (record.revision ?? 0) + 1;
-  if (!isAppending(store)) return askStore(scope, 'store.save', store.save({ ...record, revision }, options));
-  const head = { ...headOf(record), revision };
-  const delta = { runId: record.meta.runId, revision, from: record.messages.length, messages: [], head };
-  await askStore(scope, 'store.append', store.append(delta, options));
+function rewrite(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+  return askStore(scope, 'store.append', rewriteHead(store, record, scope.claim));
 }
 
 /** The claim went with the record that it was for. */

@@ -1,0 +1,68 @@
+import { memoryStore } from 'pawl';
+import { hang, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { hostOf } from '../fixtures/host.ts';
+
+async function left(store = memoryStore()) {
+  const host = hostOf({ checkpoints: store, script: [hang()] });
+  await host.start({ runId: 'r' });
+  await host.executor.shutdown();
+  return store;
+}
+
+describe('a parked run', () => {
+  test('is taken up by nobody, with the host’s reason, until it is unparked with all its attempts (recovery 2)', async () => {
+    const store = await left();
+    const { executor, agent } = hostOf({ checkpoints: store });
+    await executor.park('r', 'a person looks');
+    expect(await executor.recover()).toMatchObject({ parked: [{ runId: 'r', reason: 'a person looks' }], resumed: [] });
+    expect(await executor.run(agent, { runId: 'r', prompt: 'Go.' })).toMatchObject({ error: { code: 'RUN_PARKED' } });
+    await executor.unpark('r');
+    expect(await store.load('r')).toMatchObject({ attempts: 0 });
+    expect((await store.load('r'))?.parked).toBeUndefined();
+    expect(await executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }] });
+    expect((await executor.get('r')?.result)?.status).toBe('ok');
+  });
+
+  test('that was parked after three deaths has three attempts again when it is unparked (recovery 2)', async () => {
+    const store = await left();
+    const record = await store.load('r');
+    if (!record) throw new Error('no record');
+    await store.save({ ...record, attempts: 3, parked: { code: 'TOO_MANY_ATTEMPTS', reason: 'died' } });
+    const { executor } = hostOf({ checkpoints: store });
+    await executor.unpark('r');
+    expect(await executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }], parked: [] });
+  });
+});
+
+describe('parking', () => {
+  test('is refused while the run is live here or claimed elsewhere, and for a run that there is not', async () => {
+    const store = memoryStore();
+    const host = hostOf({ checkpoints: store, script: [hang()] });
+    await host.start({ runId: 'r' });
+    const other = hostOf({ checkpoints: store });
+    for (const { executor } of [host, other])
+      await expect(executor.park('r', 'x')).rejects.toMatchObject({ code: 'RUN_OWNED_ELSEWHERE' });
+    await expect(other.executor.unpark('nobody')).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING' });
+    await expect(hostOf().executor.park('r', 'x')).rejects.toMatchObject({ code: 'NOT_DURABLE' });
+    await host.executor.shutdown();
+  });
+
+  test('leaves a run that is not parked, and its messages, as they were', async () => {
+    const store = await left();
+    const before = await store.load('r');
+    await hostOf({ checkpoints: store }).executor.unpark('r');
+    expect(await store.load('r')).toEqual({ ...before, attempts: 0, revision: (before?.revision ?? 0) + 1 });
+  });
+
+  test('works on a store with the four methods only', async () => {
+    const full = await left();
+    const { save, load, delete: remove, listInterrupted } = full;
+    const checkpoints = { save, load, delete: remove, listInterrupted };
+    const { executor } = hostOf({ checkpoints, script: [reply('done')] });
+    await executor.park('r', 'later');
+    expect((await full.load('r'))?.parked).toEqual({ code: 'PARKED', reason: 'later' });
+    await executor.unpark('r');
+    expect(await executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }] });
+  });
+});

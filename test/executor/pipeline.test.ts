@@ -151,6 +151,14 @@ describe('a bare phase (pipeline 3)', () => {
     expect(model.calls).toHaveLength(2);
   });
 
+  test('that is the last leaves messages in which each call has its result: none (executor 17)', async () => {
+    const phases = [look, { ...tell, bare: true }];
+    const { run } = hostOf({ agent: { phases }, tools: [toolOf('look')], script: [reply('seen'), callTool('look')] });
+    const { status, messages } = await run();
+    expect(status).toBe('ok');
+    expect(JSON.stringify(messages)).not.toContain('tool-call');
+  });
+
   test('is seen by those who watch, like any other', async () => {
     const steps: number[] = [];
     const options = { onStep: ({ iteration }: { iteration: number }) => steps.push(iteration) };

@@ -99,6 +99,11 @@ describe('a damaged record of a pipeline is refused, with the name of the field 
     ['openPhase', { ...open, index: 'first' }],
     ['openPhase', { ...open, hash: 7 }],
     ['openPhase', { ...open, iteration: 1.5 }],
+    // Where a phase that begins anew began is never stored.
+    ['openPhase', { ...open, start: { usage: 'x' } }],
+    ['openPhase', { ...open, start: 7 }],
+    ['counters', { failedSteps: 0, repeats: {}, repairs: 'x' }],
+    ['counters', { failedSteps: 0, repeats: {}, repairs: -9 }],
     ['completedPhases', {}],
     ['completedPhases', [null]],
     ['completedPhases', [{ name: 'a' }]],

@@ -1,7 +1,6 @@
 import { withFile } from '../files/atomic-write.ts';
 import { orAbsent } from '../files/errors.ts';
 import type { OpenFile } from '../files/file-system.ts';
-import { decodeLine, readLineAt } from '../files/lines.ts';
 import { safeName } from '../files/names.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { CheckpointCorruptError, PawlError } from '../run/errors.ts';
@@ -79,15 +78,18 @@ export class Entries {
   }
 }
 
-/** Whose journal this is, as far as one that cannot be read says so; else the name of its folder. */
+/**
+ * Whose journal this is, as far as one that cannot be read says so; else the name of its folder. Any guess will do, because
+ * the name of the folder tells whether it is right.
+ */
 async function identify(file: OpenFile, name: string): Promise<string> {
-  const first = await readLineAt(file, 0);
+  const [, , , id = ''] = (await file.read(4_096, 0)).toString().split('\t');
   const { meta } = await scanJournal(file);
-  const ids = [() => JSON.parse((first && decodeLine(first)?.fields[1]) ?? ''), () => JSON.parse(meta ?? '').runId];
-  for (const read of ids) {
+  const guesses = [() => JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(id)?.[0] ?? ''), () => JSON.parse(meta ?? '').runId];
+  for (const guess of guesses) {
     try {
-      const id: unknown = read();
-      if (typeof id === 'string' && safeName(id) === name) return id;
+      const runId: unknown = guess();
+      if (typeof runId === 'string' && safeName(runId) === name) return runId;
     } catch {
       // It does not say so here.
     }

@@ -10,7 +10,7 @@ const folders: string[] = [];
 
 afterAll(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
+}, 60_000);
 
 /** A folder for a store, in one of its own that goes when the tests of the file are over. */
 export function freshDir(): string {

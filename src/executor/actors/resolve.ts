@@ -164,5 +164,5 @@ function warnOfStep({ agent, runId, kernel }: RunScope, { openPhase }: Progress)
   const phase = openPhase && agent.phases?.[openPhase.index];
   if (phase?.recovery !== 'boundary') return;
   const fields = { runId, phase: phase.name };
-  kernel.config.warn('run: a phase goes on at its step: it has started a tool with effects', fields);
+  kernel.config.warn('run: a phase goes on at its step, not at its beginning: what it did is recorded', fields);
 }

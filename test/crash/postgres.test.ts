@@ -1,0 +1,164 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createExecutor, type RunResult } from 'pawl';
+import { postgresStore } from 'pawl/stores/postgres';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { postgresServer, whyNoOwnPostgres, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { type FailpointName, Failpoints } from './failpoints.ts';
+import { beginsIn, readLedger } from './ledger.ts';
+import { ended, newPlace, runPostgresTrial, startWorker } from './postgres-trial.ts';
+import { brokenPromises } from './promises.ts';
+import { randomFrom, seed, torture } from './random.ts';
+import { inTurn, type Stop } from './trial.ts';
+import { twelveTools } from './twelve-tools.ts';
+
+const server = postgresServer(['fsync=off', 'max_connections=200']);
+const limit = { timeout: 60_000 * torture };
+
+describe.skipIf(whyNoPostgres)('a process on PostgreSQL that is killed in the middle of a run', () => {
+  let undisturbed: RunResult;
+  beforeAll(async () => {
+    const { result, complaints } = await runPostgresTrial(server, []);
+    if (result?.status !== 'ok') throw new Error(`the undisturbed run failed: ${JSON.stringify(result)} ${complaints}`);
+    undisturbed = result;
+  }, 60_000);
+
+  const places: readonly (readonly [name: FailpointName, nth?: number])[] = [
+    ['after claim'],
+    ['after saving the first record'],
+    ['within a call with effect once'],
+    ['before saving the intent', 3],
+    ['after saving the result', 2],
+    ['after saving the outcome'],
+    ['after keeping the outcome'],
+  ];
+
+  test.concurrent.for(places)('%s: the next process ends the run (recovery 5)', limit, async ([name, nth = 1]) => {
+    const stop: Stop = { failpoint: { name, nth } };
+    const trial = await inTurn(() => runPostgresTrial(server, [stop]));
+    expect(trial.deaths).toHaveLength(1);
+    expect(brokenPromises(trial, undisturbed)).toEqual([]);
+  });
+
+  test(
+    `by SIGKILL at random moments: it goes on as if nothing had happened (recovery 5, seed ${seed})`,
+    limit,
+    async () => {
+      const random = randomFrom(seed);
+      const kills = Array.from({ length: 4 * torture }, (): Stop => {
+        return { signal: 'SIGKILL', afterMs: random() * 120, from: 'working' };
+      });
+      const trials = await Promise.all(kills.map((stop) => inTurn(() => runPostgresTrial(server, [stop]))));
+      expect(
+        trials.flatMap((trial) => brokenPromises(trial, undisturbed)),
+        `PAWL_SEED=${seed}`,
+      ).toEqual([]);
+      expect(trials.filter(({ deaths }) => deaths[0]?.isMidRun).length, 'kills in the middle').toBeGreaterThan(0);
+    },
+  );
+});
+
+describe.skipIf(whyNoPostgres)('several hosts on one PostgreSQL', () => {
+  test(
+    'an owner that slept through its lease has lost the run: what it does next is refused (recovery 3)',
+    limit,
+    async () => {
+      const { job, folder, close } = newPlace(server);
+      onTestFinished(close);
+      const failpoint = { name: 'within a call with effect idempotent', nth: 2, signal: 'SIGSTOP' } as const;
+      const owner = startWorker({ ...job, failpoint, leaseMs: 300 });
+      onTestFinished(() => void owner.kill('SIGKILL'));
+      const said = ended(owner);
+      while (!isStopped(owner.pid)) await sleep(5);
+
+      const { agent, model } = twelveTools(folder, new Failpoints(undefined));
+      const store = postgresStore({ pool: server.pool(), schema: job.schema });
+      const executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
+      const begin = () => executor.run(agent, { runId: job.runId, prompt: 'Begin.' });
+      let result = await begin();
+      for (; result.error?.code === 'RUN_OWNED_ELSEWHERE'; result = await begin()) await sleep(50);
+      expect(result.status).toBe('ok');
+      const { length } = readLedger(folder);
+
+      owner.kill('SIGCONT');
+      expect(await said).toContain('ended LEASE_LOST');
+      const later = readLedger(folder).slice(length);
+      expect(later.filter(({ phase }) => phase === 'saved')).toEqual([]);
+      expect(beginsIn(later)).toEqual([]);
+    },
+  );
+
+  const [processes, runs] = torture > 1 ? [8, 200] : [4, 40];
+  test(
+    `${processes} processes that recover ${runs} runs at once share them: no call runs twice (recovery 3)`,
+    limit,
+    async () => {
+      const { job, folder, store, close } = newPlace(server);
+      onTestFinished(close);
+      const first = startWorker({ ...job, runs, isFirstBoot: true });
+      onTestFinished(() => void first.kill('SIGKILL'));
+      await ended(first, (text) => text.includes('all begun') && first.kill('SIGKILL'));
+      const { length } = readLedger(folder);
+      expect((await store.listInterrupted()).length).toBeGreaterThan(runs / 4);
+
+      const others = Array.from({ length: processes }, () => startWorker({ ...job, runs }));
+      const said = await Promise.all(others.map((child) => ended(child)));
+      for (const text of said) expect(text).toContain('ended ok');
+      const later = beginsIn(readLedger(folder).slice(length));
+      const calls = later.map((line) => `${line.runId} ${line.callId}`);
+      expect(new Set(calls).size).toBe(calls.length);
+      expect(await store.listInterrupted()).toEqual([]);
+      for (const [, lines] of Map.groupBy(later, (line) => line.runId)) {
+        expect(new Set(lines.map((line) => line.pid)).size, 'one owner for each run').toBe(1);
+      }
+    },
+  );
+});
+
+describe.skipIf(whyNoOwnPostgres)('a server that is killed and started again in the middle of runs', () => {
+  test(
+    'all of them end as if nothing had happened: nothing is lost, no call runs twice (recovery 4, 7)',
+    limit,
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'pawl-crash-'));
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+      const store = postgresStore({ pool: server.pool(), schema: server.freshSchema() });
+      const { agent, model } = twelveTools(folder, new Failpoints(undefined));
+      const executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
+      await store.load('run');
+      const ids = Array.from({ length: 20 }, (_, i) => `run-${i}`);
+      let deaths = 0;
+      let isOver = false;
+      const running = Promise.all(ids.map((runId) => executor.run(agent, { runId, prompt: 'Begin.' }))).finally(() => {
+        isOver = true;
+      });
+      while (!isOver && deaths < 3) {
+        await sleep(40);
+        await server.kill(deaths % 2 ? 'SIGQUIT' : 'SIGKILL');
+        if (!isOver) deaths += 1;
+        await server.start();
+      }
+      const results = await running;
+      expect(deaths).toBeGreaterThan(1);
+      const [first] = results;
+      for (const { status, output, messages } of results) {
+        expect({ status, output, messages }).toEqual({
+          status: 'ok',
+          output: first?.output,
+          messages: first?.messages,
+        });
+      }
+      const begun = beginsIn(readLedger(folder)).map((line) => `${line.runId} ${line.callId}`);
+      expect(new Set(begun).size).toBe(begun.length);
+      expect(await store.listInterrupted()).toEqual([]);
+      await executor.shutdown();
+    },
+  );
+});
+
+/** State T of /proc. */
+function isStopped(pid: number | undefined): boolean {
+  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.startsWith('T') ?? false;
+}

@@ -95,6 +95,14 @@ const recordedIn = ({ records }: Left): string[] =>
 const endedIn = ({ records, outcomes }: Left): string[] =>
   [...outcomes, ...records.flatMap(({ outcome }) => outcome ?? [])].map(({ output }) => output.split(':')[0] ?? '');
 
+/** The children of which no record says who called for them: a model that names its calls anew would begin others. */
+const uncalledIn = ({ records }: Left): string[] =>
+  records.flatMap(({ meta: { runId, parentRunId } }) => {
+    if (parentRunId === '') return [];
+    const parent = records.find(({ meta }) => meta.runId === parentRunId);
+    return parent?.openStep?.calls.some(({ callId }) => runId === `${parentRunId}~${callId}`) ? [] : [runId];
+  });
+
 const isRoot = ({ meta }: RunCheckpoint) => meta.runId === 'r';
 
 /** What nobody interrupts. */
@@ -126,6 +134,7 @@ describe('a tree of runs whose process died', () => {
       const at = `died after write ${diesAfter}`;
       expectSame(result, whole.result, at);
       expect(notes, at).toEqual(whole.notes);
+      expect(uncalledIn(left), at).toEqual([]);
       const recorded = new Set(recordedIn(left));
       expect(
         turns.filter((turn) => recorded.has(turn)),

@@ -149,6 +149,9 @@ async function judge(folder: string, { deaths, result, undisturbed = result }: J
       broken.push(`attempts were counted wrongly: ${key} ${attempts}`);
     }
   }
+  const known = new Set(Object.values(runIds));
+  const strangers = new Set(beginsIn(ledger).flatMap(({ runId }) => (known.has(runId) ? [] : [runId])));
+  if (strangers.size > 0) broken.push(`children were begun beside those of the tree: ${[...strangers]}`);
   const left = (await look(folder, 0)).records.map(({ meta }) => meta.runId);
   if (left.length > 0) broken.push(`records are left: ${left}`);
   return broken;

@@ -79,3 +79,21 @@ test('what the critic remembers stays in the record of a process that has no cri
   await until(async () => (await left.load('r'))?.iteration === 2);
   expect((await left.load('r'))?.critic).toEqual({ granted: 2 });
 });
+
+test('a critic is not asked about a run that is over and only has its outcome to deliver: nothing of it can be changed any more (supervision 1)', async () => {
+  const eager = () =>
+    notingCritic((run) => {
+      run.raiseSteps(3);
+      return {};
+    });
+  const options = { script: [reply('end')], onOutcome: () => Promise.reject(new Error('not now')) };
+  const store = memoryStore();
+  await hostOf({ ...options, checkpoints: store, ports: { critic: eager() } }).run({ runId: 'r' });
+  const left = await afterCrash(store);
+  expect((await left.load('r'))?.outcome).toMatchObject({ status: 'ok' });
+  const critic = eager();
+  const second = hostOf({ ...options, script: [], checkpoints: left, ports: { critic } });
+  expect(await second.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'end' });
+  expect(critic.infos).toEqual([]);
+  expect((await left.load('r'))?.raisedSteps).toBe(3);
+});

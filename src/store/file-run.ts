@@ -128,12 +128,15 @@ async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal
   return journal;
 }
 
-/** The journal goes first: without it there is no run. */
+/** The journal goes first: without it there is no run. What stays of its folder is removed with a later list. */
 export async function removeRun(run: RunFiles, name: string, isSynced: boolean): Promise<void> {
   const { durable, folders, known, suspects } = run;
   known.delete(name);
   suspects.delete(name);
   await durable.files.remove(folders.journal(name));
-  await durable.files.removeFolder(folders.run(name));
-  if (isSynced) await durable.folders.sync(folders.runs);
+  const isGone = await durable.files.removeFolder(folders.run(name)).then(
+    () => true,
+    () => false,
+  );
+  if (isSynced) await durable.folders.sync(isGone ? folders.runs : folders.run(name));
 }

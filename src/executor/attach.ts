@@ -8,6 +8,7 @@ import { isShutdown } from '../run/finalize.ts';
 import { outcomeOf } from '../run/outcome.ts';
 import { withdrawCalls } from '../run/progress.ts';
 import type { RunOutput } from '../run/result.ts';
+import { noUsage } from '../run/usage.ts';
 import { leave } from './actors/settle.ts';
 import { followSignal } from './deadline.ts';
 import { guarded, guardedObserver, type Warn } from './guard.ts';
@@ -155,7 +156,8 @@ function crashed(scope: RunScope, thrown: unknown): RunOutput {
     status: 'error',
     output: '',
     error,
-    usage: scope.actor.getSnapshot().context.progress.usage,
+    // An actor that could not even begin has no context.
+    usage: scope.progress?.usage ?? noUsage,
     iterations: 0,
     phases: [],
     undelivered: [],

@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate';
-import type { Resolution } from '../../machines/context.ts';
+import type { Resolution, RunContext } from '../../machines/context.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
@@ -132,6 +132,11 @@ export class RunScope implements LiveRun, Leaseholder {
     this.supervision?.take(event);
   }
 
+  /** Where the run is; undefined when its actor could not even begin. */
+  get progress(): Progress | undefined {
+    return (this.actor.getSnapshot().context as RunContext | undefined)?.progress;
+  }
+
   get summary(): RunSummary {
     return summaryOf(this.actor, this.agent);
   }
@@ -185,8 +190,7 @@ export class RunScope implements LiveRun, Leaseholder {
     const { audit } = this;
     this.audit = undefined;
     if (!audit) return undefined;
-    const { progress } = this.actor.getSnapshot().context;
-    const closing = audit.close(output, this.nowOf(progress).elapsedMs);
+    const closing = audit.close(output, this.progress ? this.nowOf(this.progress).elapsedMs : 0);
     this.kernel.closing.add(closing);
     void closing.then(() => this.kernel.closing.delete(closing));
     return closing;
@@ -196,7 +200,7 @@ export class RunScope implements LiveRun, Leaseholder {
   finish(output: RunOutput): void {
     if (this.isFinished) return;
     this.isFinished = true;
-    const { transcript } = this.actor.getSnapshot().context.progress;
+    const messages = this.resolution === 'answered' ? [] : (this.progress?.transcript.slice() ?? []);
     this.abort(new Error('the run is over'));
     for (const cleanup of this.#cleanups.splice(0)) this.#attempt(cleanup);
     const { status, error } = output;
@@ -205,7 +209,7 @@ export class RunScope implements LiveRun, Leaseholder {
     void this.closeAudit(output);
     this.accepted.resolve();
     this.progressed.resolve();
-    this.ended.resolve({ ...output, messages: this.resolution === 'answered' ? [] : transcript.slice() });
+    this.ended.resolve({ ...output, messages });
     this.kernel.registry.leave(this, output);
   }
 }

@@ -103,7 +103,7 @@ describe('the client of the Stately inspector', () => {
     expect(client.actors).toEqual([...actorsOfScript, ...actorsOfResume]);
     const [before, after] = [of(client, client.actor('run:r', 0)), of(client, client.actor('run:r', 1))];
     expect(before.snapshots.map(({ value }) => value)).toContain('leaving-running');
-    expect(before.events).toContain('run.stop');
+    expect(before.events).toContain('run.leave');
     expect(after.snapshots.find(({ value }) => value !== 'resolving')).toMatchObject({
       value: { running: 'calling-model' },
       context: { progress: { iteration: 1, transcript: { messages: 3 } } },

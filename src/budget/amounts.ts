@@ -53,9 +53,11 @@ export function toSpend({ tokens, usd, seconds }: Amounts): Spend {
 /** One of them as people read it: '1,200 tokens', '$0.25', '90 s'. */
 export function described(kind: Kind, units: number): string {
   const amount = units / unitsPerOne[kind];
-  if (kind === 'tokens') return `${grouped.format(amount)} tokens`;
-  return kind === 'usd' ? `$${precise.format(amount)}` : `${grouped.format(amount)} s`;
+  if (kind === 'tokens') return `${grouped(amount)} tokens`;
+  return kind === 'usd' ? `$${precise(amount)}` : `${grouped(amount)} s`;
 }
 
-const grouped = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 });
-const precise = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 });
+/** Made when a refusal is worded: they cost more than all the rest of importing the package. */
+const grouped = (amount: number) => new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 }).format(amount);
+const precise = (amount: number) =>
+  new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 }).format(amount);

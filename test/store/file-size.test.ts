@@ -1,0 +1,235 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import type { FileSystem } from '../../src/files/file-system.ts';
+import type { OpenStep } from '../../src/run/open-step.ts';
+import { fileStore } from '../../src/store/file.ts';
+import { fileStoreOn } from '../../src/store/file-store.ts';
+import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { alteredFiles } from '../files/altered.ts';
+import { faultyFiles } from '../files/faulty.ts';
+import { filesBelow, freshDir, journalOf } from './file-folder.ts';
+
+const STEP = 5_000;
+const text = 'x'.repeat(STEP - 60);
+
+/** The bytes that a store hands to the disk. */
+function countingFiles(): { files: FileSystem; written: () => number } {
+  let bytes = 0;
+  const files = alteredFiles((file) => ({
+    write: async (data, position) => {
+      bytes += data.length;
+      await file.write(data, position);
+    },
+  }));
+  return { files, written: () => bytes };
+}
+
+/** An open step of one call: before it, or with its result. */
+function openStep(n: number, isDone: boolean): OpenStep {
+  const call = { type: 'tool-call' as const, toolCallId: `call-${n}`, toolName: 'send', input: { n } };
+  const line = { callId: `call-${n}`, name: 'send', input: { n }, effect: 'once' as const, attempt: 1 };
+  const calls = isDone
+    ? [{ ...line, state: 'done' as const, result: { type: 'text' as const, value: text } }]
+    : [{ ...line, state: 'started' as const }];
+  return { message: { role: 'assistant', content: [call] }, calls };
+}
+
+/** A run of so many steps; what is written and kept, as multiples of what its steps say. */
+async function sizes(steps: number, effect: 'read' | 'once'): Promise<{ written: number; kept: number }> {
+  const dir = freshDir();
+  const { files, written } = countingFiles();
+  await using store = fileStoreOn(files, { dir, durability: 'process' });
+  const claim = (await store.claim('run', 'one', 600_000)) ?? undefined;
+  let record = sampleRecord('run');
+  await store.save(record, { claim });
+  for (let n = 0; n < steps; n++) {
+    for (const isDone of effect === 'once' ? [false, true] : []) {
+      const open = nextStep(record, [], { openStep: openStep(n, isDone) });
+      await store.append(open.delta, { claim });
+      record = open.record;
+    }
+    const { openStep: _, ...closed } = record;
+    const step = nextStep(closed, [userMessage(text)]);
+    await store.append(step.delta, { claim });
+    record = step.record;
+  }
+  expect(await store.load('run')).toEqual(record);
+  const all = filesBelow(dir).map((path) => statSync(join(dir, path)).size);
+  return { written: written() / (steps * STEP), kept: all.reduce((sum, size) => sum + size, 0) / (steps * STEP) };
+}
+
+describe('the size of a run (recovery 4, the size law)', () => {
+  test('400 steps of 5 KB keep at most 1.5 times what they say, and write at most 3 times that', async () => {
+    const { written, kept } = await sizes(400, 'read');
+    expect(kept).toBeLessThan(1.2);
+    expect(written).toBeLessThan(1.3);
+  });
+
+  test('it grows with the number of steps, and no faster', async () => {
+    const [short, long] = [await sizes(50, 'read'), await sizes(800, 'read')];
+    expect(long.written / short.written).toBeLessThan(1.05);
+    expect(long.kept / short.kept).toBeLessThan(1.05);
+  });
+
+  test('heads with open steps do not pile up: what was replaced goes, and writing it anew is paid by that', async () => {
+    for (const steps of [100, 400]) {
+      const { written, kept } = await sizes(steps, 'once');
+      expect(kept).toBeLessThan(1.6);
+      expect(written).toBeLessThan(8);
+    }
+  });
+
+  test('a journal that is written anew loses nothing of its run, and no epoch', { timeout: 60_000 }, async () => {
+    const dir = freshDir();
+    await using store = fileStore({ dir, durability: 'process' });
+    const claim = (await store.claim('run', 'one', 600_000)) ?? undefined;
+    const inputs = { ticket: 7 };
+    let record = sampleRecord('run', { inputs, messages: Array.from({ length: 40 }, (_, i) => userMessage(`${i}`)) });
+    await store.save(record, { claim });
+    let smaller = 0;
+    let last = 0;
+    for (let n = 0; n < 30; n++) {
+      const step = nextStep(record, n % 3 === 0 ? [userMessage(`step ${n}`)] : [], {
+        undelivered: [userMessage('y'.repeat(20_000))],
+      });
+      await store.append(step.delta, { claim });
+      record = step.record;
+      const { size } = statSync(journalOf(dir, 'run'));
+      if (size < last) smaller += 1;
+      last = size;
+      expect(await store.load('run')).toEqual(record);
+    }
+    expect(smaller).toBeGreaterThan(3);
+    await expect(store.save(record)).rejects.toMatchObject({ code: 'RUN_OWNED_ELSEWHERE' });
+    expect(await store.claim('run', 'one', 1_000)).toMatchObject({ epoch: 2 });
+  });
+});
+
+describe('writes that are asked for at once (recovery 4)', () => {
+  test('share one sync, while one is under way', async () => {
+    const faults = faultyFiles();
+    await using store = fileStoreOn(faults.files, { dir: freshDir() });
+    let record = sampleRecord('run');
+    await store.save(record);
+    const from = faults.calls.length;
+    const writes: Promise<void>[] = [];
+    for (let i = 0; i < 100; i++) {
+      const step = nextStep(record);
+      writes.push(store.append(step.delta));
+      record = step.record;
+      // Some are asked for when others are being written.
+      if (i % 10 === 0) await nextTurn();
+    }
+    await Promise.all(writes);
+    const syncs = faults.calls.slice(from).filter(({ method }) => method === 'sync').length;
+    expect(syncs).toBeGreaterThan(0);
+    expect(syncs).toBeLessThan(12);
+    expect(await store.load('run')).toEqual(record);
+  });
+
+  test('are never synced twice at the same time', async () => {
+    let underWay = 0;
+    let most = 0;
+    const files = alteredFiles((file) => ({
+      sync: async () => {
+        underWay += 1;
+        most = Math.max(most, underWay);
+        await file.sync();
+        underWay -= 1;
+      },
+    }));
+    await using store = fileStoreOn(files, { dir: freshDir() });
+    let record = sampleRecord('run');
+    const writes = [store.save(record)];
+    for (let i = 0; i < 50; i++) {
+      const step = nextStep(record);
+      writes.push(store.append(step.delta), nextTurn());
+      record = step.record;
+      await nextTurn();
+    }
+    await Promise.all(writes);
+    expect(most).toBe(1);
+  });
+
+  test('are not synced at all where only the death of the process is to be survived', async () => {
+    const faults = faultyFiles();
+    await using store = fileStoreOn(faults.files, { dir: freshDir(), durability: 'process' });
+    await store.save(sampleRecord('run'));
+    await store.append(nextStep(sampleRecord('run')).delta);
+    await store.delete('run');
+    expect(faults.calls.filter(({ method }) => method.startsWith('sync'))).toEqual([]);
+  });
+
+  test('more than fit into one group all land, in order', async () => {
+    await using store = fileStore({ dir: freshDir(), durability: 'process' });
+    let record = sampleRecord('run');
+    const writes: Promise<void>[] = [store.save(record)];
+    for (let i = 0; i < 1_500; i++) {
+      const step = nextStep(record, []);
+      writes.push(store.append(step.delta));
+      record = step.record;
+    }
+    await Promise.all(writes);
+    expect(await store.load('run')).toEqual(record);
+  });
+
+  test('reads see all writes that were asked for before them', async () => {
+    await using store = fileStore({ dir: freshDir() });
+    const saving = store.save(sampleRecord('run'));
+    const [loaded, listed] = await Promise.all([store.load('run'), store.listInterrupted()]);
+    expect([loaded, listed.length]).toEqual([sampleRecord('run'), 1]);
+    await saving;
+    const deleting = store.delete('run');
+    expect(await store.load('run')).toBe(null);
+    await deleting;
+  });
+});
+
+describe('large records', () => {
+  test('load lets the event loop go on between parts, and reads one state of the record', async () => {
+    const dir = freshDir();
+    await using store = fileStore({ dir, durability: 'process' });
+    await using other = fileStore({ dir, durability: 'process' });
+    const messages = Array.from({ length: 40 }, (_, i) => userMessage(`${i}`.padEnd(500_000, 'x')));
+    const old = sampleRecord('run', { messages });
+    await store.save(old);
+    let turns = 0;
+    const timer = setInterval(() => turns++, 0);
+    const loading = store.load('run');
+    await other.append(nextStep(old).delta);
+    expect((await loading)?.messages.length).toBeOneOf([40, 41]);
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(1);
+    const replaced = sampleRecord('run', { messages: messages.slice(0, 30).reverse(), revision: 3 });
+    const reloading = store.load('run');
+    await other.save(replaced);
+    const found = await reloading;
+    const expected = found?.revision === 3 ? replaced.messages : nextStep(old).record.messages;
+    expect(JSON.stringify(found?.messages)).toBe(JSON.stringify(expected));
+  });
+
+  test('one more step does not read the record, however long it is', async () => {
+    const dir = freshDir();
+    const writer = fileStore({ dir, durability: 'process' });
+    const messages = Array.from({ length: 20 }, (_, i) => userMessage(`${i}`.padEnd(200_000, 'x')));
+    const old = sampleRecord('run', { messages });
+    await writer.save(old);
+    await writer.close();
+    const faults = faultyFiles();
+    await using store = fileStoreOn(faults.files, { dir, durability: 'process' });
+    const claim = (await store.claim('run', 'one', 600_000)) ?? undefined;
+    await store.append(nextStep(old).delta, { claim });
+    const reads = faults.calls.filter(({ method, path }) => method === 'read' && path.endsWith('journal')).length;
+    expect(reads).toBeLessThan(8);
+    expect(readFileSync(journalOf(dir, 'run')).length).toBeGreaterThan(4_000_000);
+  });
+
+  test('a message that holds a tab, a line end or half a character stands in a line like any other', async () => {
+    await using store = fileStore({ dir: freshDir(), durability: 'process' });
+    const record = sampleRecord('run', { messages: [userMessage('a\tb\nc\r\u2028\ud800\0')], inputs: { tab: '\t\n' } });
+    await store.save(record);
+    expect(await store.load('run')).toEqual(record);
+  });
+});

@@ -2,6 +2,7 @@
 import { appendFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createExecutor, defineAgent, defineTool } from 'pawl';
+import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
 import { Failpoints } from './failpoints.ts';
@@ -9,8 +10,8 @@ import type { FleetJob } from './job.ts';
 import { note } from './ledger.ts';
 import { twelveTools } from './twelve-tools.ts';
 
-const { folder, healthy, isPoisoned } = JSON.parse(process.argv[2] ?? '') as FleetJob;
-const path = join(folder, 'runs.db');
+const { folder, healthy, isPoisoned, store } = JSON.parse(process.argv[2] ?? '') as FleetJob;
+const path = join(folder, store === 'file' ? 'runs.store' : 'runs.db');
 const isFirstBoot = !existsSync(path);
 const { agent, model } = twelveTools(folder, new Failpoints(undefined));
 
@@ -31,7 +32,7 @@ const poison = defineAgent({ id: 'poison', instructions: 'Abort.', tools: [abort
 const executor = createExecutor({
   models: { fast: model, poison: scriptedModel([callTool('abort', {}, 'abort-0'), reply('never said')]) },
   agents: [agent, poison],
-  checkpoints: sqliteStore({ path }),
+  checkpoints: store === 'file' ? fileStore({ dir: path }) : sqliteStore({ path }),
   onOutcome: (outcome) => appendFileSync(join(folder, 'outcomes.jsonl'), `${JSON.stringify(outcome)}\n`),
 });
 

@@ -2,9 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { RunResult } from 'pawl';
 import { type PostgresStore, postgresStore } from 'pawl/stores/postgres';
+import type pg from 'pg';
 import type { PostgresServer } from '../fixtures/postgres-server.ts';
 import { beginsIn, readLedger } from './ledger.ts';
 import type { PostgresJob } from './postgres-worker.ts';
@@ -22,6 +24,7 @@ const MAX_PROCESSES = 8;
 export interface Place {
   readonly folder: string;
   readonly job: Omit<PostgresJob, 'failpoint'>;
+  readonly pool: pg.Pool;
   readonly store: PostgresStore;
   close(): Promise<void>;
 }
@@ -37,7 +40,7 @@ export function newPlace(server: PostgresServer, runId = 'run-1'): Place {
     await pool.end();
     rmSync(folder, { recursive: true, force: true });
   };
-  return { folder, store, close, job: { folder, runId, agent: 'twelve-tools', url: server.url, schema } };
+  return { folder, pool, store, close, job: { folder, runId, agent: 'twelve-tools', url: server.url, schema } };
 }
 
 export function startWorker(job: PostgresJob): ChildProcess {
@@ -90,8 +93,11 @@ async function liveAndDie(job: PostgresJob, stop: Stop | undefined): Promise<str
   });
 }
 
-async function death({ folder, job, store }: Place, stop: Stop): Promise<Death> {
+async function death({ folder, job, store, pool }: Place, stop: Stop): Promise<Death> {
   const ledger = readLedger(folder);
+  // The server may still be at the last statement of a process that is dead already, or about to read it.
+  const left = 'SELECT FROM pg_stat_activity WHERE application_name = $1';
+  while ((await pool.query(left, [job.schema])).rowCount !== 0) await sleep(5);
   const record = await store.load(job.runId);
   return { stop, lines: ledger.length, record, integrity: 'ok', isMidRun: beginsIn(ledger).length > 0 };
 }

@@ -20,7 +20,7 @@ export interface PostgresJob extends Job {
 const job = JSON.parse(process.argv[2] ?? '') as PostgresJob;
 const { folder, runId, url, schema, runs = 0 } = job;
 const points = new Failpoints(job.failpoint);
-const pool = new pg.Pool({ connectionString: url, max: 6 });
+const pool = new pg.Pool({ connectionString: url, max: 6, application_name: schema });
 const storage = failingStore(postgresStore({ pool, schema }), points);
 const { agent } = twelveTools(folder, points);
 

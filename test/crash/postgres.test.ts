@@ -48,7 +48,7 @@ describe.skipIf(whyNoPostgres)('a process on PostgreSQL that is killed in the mi
     async () => {
       const random = randomFrom(seed);
       const kills = Array.from({ length: 4 * torture }, (): Stop => {
-        return { signal: 'SIGKILL', afterMs: random() * 120, from: 'working' };
+        return { signal: 'SIGKILL', afterMs: random() * 80, from: 'working' };
       });
       const trials = await Promise.all(kills.map((stop) => inTurn(() => runPostgresTrial(server, [stop]))));
       expect(

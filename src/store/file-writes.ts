@@ -1,5 +1,6 @@
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import { parseStored } from './encode.ts';
+import type { KeptOutcome } from './file-outcomes.ts';
 import type { RunSession } from './file-session.ts';
 import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
 import type { Claim } from './port.ts';
@@ -29,7 +30,7 @@ export async function deleteRun(session: RunSession, claim: Claim | undefined): 
   const lease = await writable(session, claim);
   const kept = lease && (await session.keptOutcome());
   session.remove();
-  if (kept && kept.epoch < lease.epoch) session.putOutcome({ ...kept, epoch: lease.epoch });
+  if (kept) raiseEpoch(session, kept, lease);
 }
 
 export async function keepOutcome(
@@ -74,9 +75,18 @@ export function renewClaim(session: RunSession, claim: Claim, ttlMs: number): Cl
   return { ...claim, attempts: lease.attempts };
 }
 
-export function releaseClaim(session: RunSession, claim: Claim): void {
+/** Where a kept outcome remembers the epoch, nothing else is to be kept of a run that has no record. */
+export async function releaseClaim(session: RunSession, claim: Claim): Promise<void> {
   const { lease, damage } = session;
-  if (lease && isNewest(lease, claim) && damage === undefined) session.putLease({ ...lease, owner: null }, false);
+  if (!lease || !isNewest(lease, claim) || damage !== undefined) return;
+  const kept = session.record ? undefined : await session.keptOutcome();
+  if (!kept) return session.putLease({ ...lease, owner: null }, false);
+  session.remove();
+  raiseEpoch(session, kept, lease);
+}
+
+function raiseEpoch(session: RunSession, kept: KeptOutcome, { epoch }: Lease): void {
+  if (kept.epoch < epoch) session.putOutcome({ ...kept, epoch });
 }
 
 /** The run's lease, once it is sure that this write may go on. Only a write without a claim asks until when it holds. */

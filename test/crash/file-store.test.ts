@@ -1,27 +1,8 @@
-import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { createExecutor } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type FailpointName, Failpoints } from './failpoints.ts';
-import { beginsIn, readLedger } from './ledger.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { FailpointName } from './failpoints.ts';
 import { brokenPromises } from './promises.ts';
 import { randomFrom, seed, torture } from './random.ts';
-import {
-  calibrated,
-  inTurn,
-  killsFrom,
-  runTrial,
-  type Stop,
-  startFleet,
-  startWorker,
-  type Trial,
-  type Undisturbed,
-} from './trial.ts';
-import { twelveTools } from './twelve-tools.ts';
+import { calibrated, inTurn, killsFrom, runTrial, type Stop, type Trial, type Undisturbed } from './trial.ts';
 
 const KILLS = 10 * torture;
 const job = { runId: 'run-1', agent: 'twelve-tools', store: 'file' } as const;
@@ -75,81 +56,3 @@ describe(`a run of twelve tools on the file store, killed with SIGKILL (seed ${s
     },
   );
 });
-
-describe('several processes on the file store', () => {
-  test('an owner that slept through its lease loses the run, and writes nothing more (recovery 3)', limit, async () => {
-    const folder = newFolder();
-    // Alone in its step, and before the first renewal: nothing is being written when it stops.
-    const failpoint = { name: 'within a call with effect idempotent', nth: 1, signal: 'SIGSTOP' } as const;
-    const owner = startWorker({ ...job, folder, failpoint, leaseMs: 3_000 });
-    onTestFinished(() => void owner.kill('SIGKILL'));
-    while (!isStopped(owner)) await sleep(5);
-
-    const store = fileStore({ dir: join(folder, 'runs.store') });
-    const { agent, model } = twelveTools(folder, new Failpoints(undefined));
-    const executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
-    onTestFinished(async () => {
-      await executor.shutdown();
-      await store.close();
-    });
-    const begin = () => executor.run(agent, { runId: job.runId, prompt: 'Begin.' });
-    let result = await begin();
-    for (; result.error?.code === 'RUN_OWNED_ELSEWHERE'; result = await begin()) await sleep(50);
-    expect(result.status).toBe('ok');
-    const lines = readLedger(folder).length;
-
-    const end = lastOutput(owner);
-    owner.kill('SIGCONT');
-    expect(await end).toContain('ended LEASE_LOST');
-    const later = readLedger(folder).slice(lines);
-    expect(later.filter(({ phase }) => phase === 'saved')).toEqual([]);
-    expect(beginsIn(later)).toEqual([]);
-  });
-
-  test('four that recover thirty runs at once share them: no call runs twice (recovery 3)', limit, async () => {
-    const folder = newFolder();
-    const fleet = { folder, healthy: 30, isPoisoned: false, store: 'file' } as const;
-    const first = startFleet(fleet);
-    onTestFinished(() => void first.kill('SIGKILL'));
-    await new Promise((resolve) => first.stdout?.once('data', resolve));
-    const isDead = closed(first);
-    first.kill('SIGKILL');
-    await isDead;
-    const { length } = readLedger(folder);
-
-    await Promise.all([1, 2, 3, 4].map(() => closed(startFleet(fleet))));
-    const later = beginsIn(readLedger(folder).slice(length));
-    const calls = later.map((line) => `${line.runId} ${line.callId}`);
-    expect(new Set(calls).size).toBe(calls.length);
-    expect(new Set(later.map((line) => line.runId)).size).toBe(30);
-    for (const [, lines] of Map.groupBy(later, (line) => line.runId)) {
-      expect(new Set(lines.map((line) => line.pid)).size, 'one owner for each run').toBe(1);
-    }
-    expect(readdirSync(join(folder, 'runs.store', 'runs'))).toEqual([]);
-    expect(readdirSync(join(folder, 'runs.store', 'outcomes'))).toHaveLength(30);
-  });
-});
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'pawl-file-owners-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-/** State T of /proc. */
-function isStopped({ pid }: ChildProcess): boolean {
-  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.startsWith('T') ?? false;
-}
-
-function closed(child: ChildProcess): Promise<void> {
-  return new Promise((resolve) => child.once('close', () => resolve()));
-}
-
-async function lastOutput(child: ChildProcess): Promise<string> {
-  let text = '';
-  child.stdout?.on('data', (chunk) => {
-    text += chunk;
-  });
-  await closed(child);
-  return text;
-}

@@ -208,4 +208,15 @@ describe('what nobody needs any more (checkpoint 8)', () => {
     ]);
     expect(readdirSync(join(dir, 'runs'))).toEqual([]);
   });
+
+  test('a claim of a run that has ended leaves nothing but its epoch', async () => {
+    const dir = freshDir();
+    const store = open(dir);
+    await store.keepOutcome('run', sampleOutcome('run'), 4e12);
+    const late = await store.claim('run', 'late', 600_000);
+    if (late) await store.release(late);
+    expect(readdirSync(join(dir, 'runs'))).toEqual([]);
+    expect(await store.claim('run', 'later', 600_000)).toMatchObject({ epoch: 2, attempts: 1 });
+    await store.close();
+  });
 });

@@ -9,7 +9,7 @@ import type { Server } from './postgres-server.ts';
 import { headChecksum, hexOf, leaseOf, runIdOf } from './postgres-state.ts';
 
 /** About how many characters of a transcript are read and parsed before the event loop gets its turn, and how many rows. */
-const CHARS_PER_PAGE = 2 ** 22;
+const CHARS_PER_PAGE = 2 ** 20;
 const ROWS_PER_PAGE = 1_024;
 
 /** A record as it is stored, without its messages. */

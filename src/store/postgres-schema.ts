@@ -48,20 +48,21 @@ function quoted(name: string): string {
  * append another step.
  *
  * Ids are kept as bytes, because a PostgreSQL text cannot hold every string. `runs` has the claim and the head, which change
- * with each save: it leaves room in its pages for the next version of a row. What a whole save writes once (`starts`) and the
+ * with each save: it leaves room in its pages for the next version of a row, and what seldom changes stands first, because
+ * the server's log leaves out how a row begins when it begins as before. What a whole save writes once (`starts`) and the
  * log (`messages`) are found by the token of that save. Nothing that changes from save to save is indexed.
  */
 const layouts: readonly ((tables: Tables) => string)[] = [
   ({ runs, starts, messages, outcomes }) => `
     CREATE TABLE ${runs} (
       run_id bytea PRIMARY KEY,
-      token bigint NOT NULL,
       body bigint,
       epoch bigint,
-      expires_at double precision,
-      owner text,
       attempts bigint NOT NULL,
       version bigint,
+      expires_at double precision,
+      owner text,
+      token bigint NOT NULL,
       revision bigint,
       updated_at double precision,
       message_count bigint,

@@ -7,6 +7,7 @@ const doors = [
   ['pawl', 'src/index.ts'],
   ['pawl/stores/file', 'src/store/file.ts'],
   ['pawl/stores/sqlite', 'src/store/sqlite.ts'],
+  ['pawl/stores/postgres', 'src/store/postgres.ts'],
   ['pawl/prices', 'src/budget/genai-prices.ts'],
   ['pawl/machines', 'machines/index.ts'],
   ['pawl/testing', 'src/testing/index.ts'],

@@ -38,7 +38,7 @@ export interface OpenFile {
 }
 
 /** `create` fails when something has that name already. */
-export type OpenMode = 'read' | 'update' | 'create';
+type OpenMode = 'read' | 'update' | 'create';
 
 /**
  * What a store needs of a file system, as a port: tests put one in its place that fails. All calls are asynchronous and

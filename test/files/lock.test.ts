@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diskFiles, type FileSystem } from '../../src/files/file-system.ts';
 import { LockedError, Locks } from '../../src/files/lock.ts';
@@ -35,9 +35,11 @@ class Crowd {
   }
 }
 
-/** A file system whose calls take a moment of random length, so that those of several processes mix. */
+/** A file system whose calls take some turns of the event loop, so that those of several processes mix. */
 function shaky(): FileSystem {
-  return slowed(() => sleep(Math.random() * 2));
+  return slowed(async () => {
+    for (let turns = Math.floor(Math.random() * 6); turns > 0; turns--) await nextTurn();
+  });
 }
 
 /** A file system whose owner dies with its n-th call: before it, or when it has just taken effect. */
@@ -108,7 +110,7 @@ describe('a lock between processes (recovery 3)', () => {
   });
 
   test('whose holder has died goes to one of those who want it, and then to the others', async () => {
-    for (let round = 0; round < 15; round++) {
+    for (let round = 0; round < 100; round++) {
       const crowd = new Crowd();
       await crowd.join().acquire('run', LONG);
       crowd.dead.add('owner-0');
@@ -118,7 +120,7 @@ describe('a lock between processes (recovery 3)', () => {
         await locks.acquire('run', LONG);
         holders += 1;
         expect(holders).toBe(1);
-        await sleep(Math.random() * 3);
+        for (let turns = 0; turns < 10; turns++) await nextTurn();
         holders -= 1;
         await locks.release('run');
       });

@@ -84,6 +84,17 @@ describe('damage to a journal (recovery 6, faults F2, F13)', () => {
     },
   );
 
+  test('of a long commit that was torn nothing stays behind a short one', async () => {
+    const first = sampleRecord('run');
+    const { store: whole, dir } = storeWith((await history(first)).journals[0] as Buffer);
+    const claim = { runId: 'run', owner, epoch: 1, attempts: 1 };
+    await whole.append(nextStep(first, [userMessage('z'.repeat(5_000))]).delta, { claim });
+    const { store } = storeWith(readFileSync(journalOf(dir, 'run')).subarray(0, -1));
+    const short = nextStep(first, []);
+    await store.append(short.delta, { claim });
+    expect(await found(store)).toEqual(short.record);
+  });
+
   type Lines = Buffer[];
   const changes: readonly (readonly [name: string, change: (lines: Lines) => Lines])[] = [
     ['nothing in it', () => []],

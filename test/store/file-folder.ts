@@ -24,7 +24,7 @@ export function journalOf(dir: string, runId: string): string {
 }
 
 /** Puts other bytes in the place of a file, as another file: a store that has it open must notice. */
-function replaceFile(path: string, bytes: Uint8Array): void {
+export function replaceFile(path: string, bytes: Uint8Array): void {
   writeFileSync(`${path}.other`, bytes);
   renameSync(`${path}.other`, path);
 }

@@ -5,7 +5,7 @@ import { brokenPromises } from './promises.ts';
 import { randomFrom, seed, torture } from './random.ts';
 import { calibrated, inTurn, killsFrom, runTrial, type Stop, type Trial, type Undisturbed } from './trial.ts';
 
-const KILLS = 16 * torture;
+const KILLS = 8 * torture;
 const job = { runId: 'run-1', agent: 'pipeline' } as const;
 
 /**

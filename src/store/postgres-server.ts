@@ -7,7 +7,7 @@ import { Schema, type Tables } from './postgres-schema.ts';
 import type { Times } from './postgres-state.ts';
 
 /** Whatever is left of the time: an attempt gets this many ms at least. */
-const LEAST_MS = 1_000;
+const LEAST_MS = 500;
 
 /** A lease that ran out this many ms ago is of nobody. */
 const LONG_OVER_MS = 86_400_000;

@@ -15,6 +15,12 @@ import { inTurn, type Stop } from './trial.ts';
 import { twelveTools } from './twelve-tools.ts';
 
 const server = postgresServer(['fsync=off', 'max_connections=200']);
+const more = [
+  ['after claim'],
+  ['after saving the first record'],
+  ['after saving the result', 2],
+  ['before delete'],
+] as const;
 const limit = { timeout: 60_000 * torture };
 
 describe.skipIf(whyNoPostgres)('a process on PostgreSQL that is killed in the middle of a run', () => {
@@ -26,13 +32,10 @@ describe.skipIf(whyNoPostgres)('a process on PostgreSQL that is killed in the mi
   }, 60_000);
 
   const places: readonly (readonly [name: FailpointName, nth?: number])[] = [
-    ['after claim'],
-    ['after saving the first record'],
     ['within a call with effect once'],
     ['before saving the intent', 3],
-    ['after saving the result', 2],
-    ['after saving the outcome'],
     ['after keeping the outcome'],
+    ...(torture > 1 ? more : []),
   ];
 
   test.concurrent.for(places)('%s: the next process ends the run (recovery 5)', limit, async ([name, nth = 1]) => {
@@ -47,7 +50,7 @@ describe.skipIf(whyNoPostgres)('a process on PostgreSQL that is killed in the mi
     limit,
     async () => {
       const random = randomFrom(seed);
-      const kills = Array.from({ length: 4 * torture }, (): Stop => {
+      const kills = Array.from({ length: 2 * torture }, (): Stop => {
         return { signal: 'SIGKILL', afterMs: random() * 80, from: 'working' };
       });
       const trials = await Promise.all(kills.map((stop) => inTurn(() => runPostgresTrial(server, [stop]))));
@@ -90,7 +93,7 @@ describe.skipIf(whyNoPostgres)('several hosts on one PostgreSQL', () => {
     },
   );
 
-  const [processes, runs] = torture > 1 ? [8, 200] : [4, 40];
+  const [processes, runs] = torture > 1 ? [8, 200] : [3, 40];
   test(
     `${processes} processes that recover ${runs} runs at once share them: no call runs twice (recovery 3)`,
     limit,

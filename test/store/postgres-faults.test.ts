@@ -164,7 +164,7 @@ describe.skipIf(whyNoOwnPostgres)('connections that break in the middle', () => 
     const store = postgresStore({ pool, schema: server.freshSchema() });
     await store.load('run');
     proxy.chance = 0.06;
-    await persist(store, { runs: 8, steps: 60 });
+    await persist(store, { runs: 8, steps: 40 });
     expect(proxy.cuts['to the server'], `seed ${seed}`).toBeGreaterThan(3);
     expect(proxy.cuts['from the server'], `seed ${seed}`).toBeGreaterThan(3);
   });
@@ -183,7 +183,7 @@ describe.skipIf(whyNoOwnPostgres)('connections that break in the middle', () => 
       killed += rows.length;
     }, 100);
     onTestFinished(() => clearInterval(end));
-    await persist(store, { runs: 8, steps: 80 });
+    await persist(store, { runs: 8, steps: 40 });
     clearInterval(end);
     expect(killed).toBeGreaterThan(3);
   });
@@ -196,10 +196,10 @@ describe.skipIf(whyNoOwnPostgres)('connections that break in the middle', () => 
       await store.load('run');
       let deaths = 0;
       let isDone = false;
-      const persisting = persist(store, { runs: 8, steps: 100 }).finally(() => {
+      const persisting = persist(store, { runs: 8, steps: 60 }).finally(() => {
         isDone = true;
       });
-      while (!isDone && deaths < 3) {
+      while (!isDone && deaths < 2) {
         await new Promise((resolve) => setTimeout(resolve, 60));
         await server.kill(signal);
         await server.start();

@@ -19,7 +19,9 @@ test.skipIf(whyNoSmallDisk)(
     await server.sql('ALTER DATABASE postgres SET default_tablespace = small');
     const store = postgresStore({ pool: server.pool(), schema: server.freshSchema() });
     await store.save(sampleRecord('first'));
-    await server.sql('CREATE TABLE filler AS SELECT repeat(md5(i::text), 60) FROM generate_series(1, 1000) i');
+    await server.sql(
+      'CREATE TABLE filler TABLESPACE small AS SELECT repeat(md5(i::text), 60) FROM generate_series(1, 1000) i',
+    );
 
     const saved: string[] = [];
     let refusal: unknown;

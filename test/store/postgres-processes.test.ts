@@ -22,7 +22,7 @@ describe.skipIf(whyNoPostgres)('several processes on one schema', () => {
     const { schema, store } = open();
     const ids = Array.from({ length: 60 }, (_, i) => `run-${i}`);
     await Promise.all(ids.map((runId) => store.save(sampleRecord(runId))));
-    const children = Array.from({ length: 4 }, () => start('race', schema));
+    const children = Array.from({ length: 3 }, () => start('race', schema));
     await Promise.all(children.map((child) => child.next()));
     for (const child of children) child.tell();
     const claimed = (await Promise.all(children.map((child) => child.next()))) as string[][];
@@ -34,10 +34,10 @@ describe.skipIf(whyNoPostgres)('several processes on one schema', () => {
   test('that write to the same runs at once: each record is one that somebody wrote, as a whole (checkpoint 14)', async () => {
     const { schema, store } = open();
     await store.load('run');
-    const children = Array.from({ length: 3 }, () => start('quarrel', schema));
+    const children = Array.from({ length: 2 }, () => start('quarrel', schema));
     await Promise.all(children.map((child) => child.next()));
     for (const child of children) child.tell();
-    expect(await Promise.all(children.map((child) => child.next()))).toEqual(['done', 'done', 'done']);
+    expect(await Promise.all(children.map((child) => child.next()))).toEqual(['done', 'done']);
     expect(await store.listInterrupted()).toHaveLength(20);
     for (let i = 0; i < 20; i++) {
       const [one, two] = (await store.load(`run-${i}`))?.messages ?? [];
@@ -67,7 +67,7 @@ describe.skipIf(whyNoPostgres)('several processes on one schema', () => {
   );
 
   test('a process killed at any moment has lost no step that it was told is stored (recovery 5)', async () => {
-    for (const steps of [1, 3, 8, 21]) {
+    for (const steps of [1, 13]) {
       const { schema, store } = open();
       const child = start('append', schema);
       let stored = 0;

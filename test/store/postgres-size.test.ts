@@ -71,7 +71,7 @@ describe.skipIf(whyNoPostgres)('what a run of many steps costs the server', () =
 
   test('both grow with the length of the run, and not faster (recovery 4)', async () => {
     const short = await measure(100, 3_000);
-    const long = await measure(800, 3_000);
+    const long = await measure(400, 3_000);
     expect(long.wal / long.payload).toBeLessThan(1.1 * (short.wal / short.payload));
     expect(long.stored / long.payload).toBeLessThan(1.1 * (short.stored / short.payload));
   });

@@ -76,7 +76,7 @@ export class Connections {
       return await timer.race(connecting, 'no connection of the pool came free');
     } catch (error) {
       // It may come after all; then nobody waits for it any more.
-      if (timer.isOver) connecting.then((client) => client.release(), ignore);
+      if (timer.isOver) connecting.then((client) => client.release()).catch(ignore);
       throw error;
     }
   }

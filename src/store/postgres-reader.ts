@@ -29,6 +29,8 @@ export class Reader {
   readonly #waitMs: number;
   readonly #waiting: (() => void)[] = [];
   #underWay = 0;
+  /** What the last read came to, if it failed. */
+  #failure: unknown;
 
   /** @param waitMs how long one read of the server is tried */
   constructor(server: Server, queue: WriteQueue, waitMs: number) {
@@ -111,10 +113,19 @@ export class Reader {
   }
 
   async #read<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    const until = performance.now() + this.#waitMs;
     while (this.#underWay >= MAX_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#underWay += 1;
     try {
-      return await this.#server.insist(this.#waitMs, work);
+      const left = until - performance.now();
+      // Many that wait for a server that is down must not each wait for it again, one after the other.
+      if (left <= 0 && this.#failure !== undefined) throw this.#failure;
+      const answer = await this.#server.insist(left, work);
+      this.#failure = undefined;
+      return answer;
+    } catch (error) {
+      this.#failure = error instanceof StoreUnavailableError ? error : undefined;
+      throw error;
     } finally {
       this.#underWay -= 1;
       this.#waiting.shift()?.();

@@ -36,6 +36,22 @@ describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
     await pool.end();
   });
 
+  test('many calls that wait at once are refused together, not one after the other (recovery 7)', async () => {
+    const pool = new TroubledPool(server.pool());
+    const store = postgresStore({ pool, schema: server.freshSchema(), timeoutMs: 200 });
+    await store.load('run');
+    pool.fate = () => 'unanswered';
+    const started = performance.now();
+    const loads = Array.from({ length: 60 }, (_, i) => store.load(`run-${i}`));
+    const saves = Array.from({ length: 400 }, (_, i) => store.save(sampleRecord(`run ${i}`)));
+    const settled = await Promise.allSettled([...loads, ...saves]);
+    for (const each of settled) expect(each).toMatchObject({ reason: unavailable });
+    expect(performance.now() - started).toBeLessThan(5_000);
+    pool.fate = () => 'fine';
+    expect(await store.load('run')).toBe(null);
+    await store.save(sampleRecord('run'));
+  });
+
   test('a pool that is exhausted: calls are refused within their time, and leave nobody waiting (recovery 6)', async () => {
     const pool = server.pool({ max: 1 });
     const store = postgresStore({ pool, schema: server.freshSchema(), timeoutMs: 200 });

@@ -60,7 +60,7 @@ export class Access {
 
   /** A lock that cannot be let go is ours still when we want it again, and nobody's when we are dead. */
   async unlock(name: string): Promise<void> {
-    const opened = await this.#opening;
+    const opened = await this.#opening?.catch(() => undefined);
     await opened?.locks.release(name).catch(() => {});
   }
 

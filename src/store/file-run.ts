@@ -107,8 +107,10 @@ async function takeBack(file: OpenFile, { end }: Journal): Promise<void> {
 
 async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal | undefined }): Promise<Journal> {
   const { durable, folders } = run;
-  const { found, commit, old, isSynced } = what;
+  const { found, commit, old } = what;
   const path = folders.journal(name);
+  // Whatever asked for it: the file that is replaced may be the only one that the disk has of a record.
+  const isSynced = what.isSynced || (durable.isSynced && commit.record !== undefined);
   const isNew = !found.journal && !found.damage;
   if (isNew) {
     await checkFolder(run, name);

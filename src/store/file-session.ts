@@ -1,5 +1,5 @@
 import { withFile } from '../files/atomic-write.ts';
-import { CheckpointTooNewError, PawlError } from '../run/errors.ts';
+import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../run/errors.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { Commit } from './file-commit.ts';
 import { type Found, readHead } from './file-journal.ts';
@@ -164,7 +164,9 @@ export class RunSession {
     const isSynced = mustSync && this.#files.durable.isSynced;
     if (!this.#record && !this.#lease) return removeRun(this.#files, this.#name, isSynced);
     const head = await this.head();
-    const record: State['record'] = this.#record && { ...this.#record, head: head ?? '{}' };
+    if (this.#record && head === undefined)
+      throw new CheckpointCorruptError('this record is damaged: its head is missing');
+    const record: State['record'] = this.#record && head !== undefined ? { ...this.#record, head } : undefined;
     const commit: Commit = {
       runId: this.runId,
       base: this.#base,

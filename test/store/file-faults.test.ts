@@ -129,6 +129,27 @@ describe('a disk that fails (recovery 6, faults F3, F4)', () => {
     expect(await store.load('run')).toEqual(record);
   });
 
+  test('a journal that is written anew is synced whatever the reason, before it takes the place of a stored one', async () => {
+    const dir = freshDir();
+    const faults = faultyFiles();
+    await using store = fileStoreOn(faults.files, { dir });
+    const claim = await store.claim('run', 'one', 600_000);
+    if (!claim) throw new Error('nobody else has the run');
+    await store.save(sampleRecord('run'), { claim });
+    const big = nextStep(sampleRecord('run'), [], { undelivered: [userMessage('y'.repeat(90_000))] });
+    await store.append(big.delta, { claim });
+    const small = nextStep(big.record, [], { undelivered: [] });
+    await store.append(small.delta, { claim });
+    const from = faults.calls.length;
+    // A release by itself needs no sync.
+    await store.release(claim);
+    const methods = faults.calls.slice(from).map(({ method }) => method);
+    expect(methods).toContain('rename');
+    expect(methods.indexOf('sync')).toBeGreaterThan(-1);
+    expect(methods.indexOf('sync')).toBeLessThan(methods.indexOf('rename'));
+    expect(await store.load('run')).toEqual(small.record);
+  });
+
   test('what can neither be synced nor taken back is stored all the same once it is tried again', async () => {
     const dir = freshDir();
     const faults = faultyFiles();

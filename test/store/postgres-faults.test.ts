@@ -25,7 +25,7 @@ const calls: Readonly<Record<string, (store: PostgresStore) => Promise<unknown>>
 };
 
 describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
-  test.for(Object.keys(calls))('%s is refused within its time, and says why (recovery 6)', async (name) => {
+  test.concurrent.for(Object.keys(calls))('%s is refused within its time, and says why (recovery 6)', async (name) => {
     const pool = new pg.Pool({ host: '127.0.0.1', port: 1 });
     const store = postgresStore({ pool, timeoutMs: 100 });
     const started = performance.now();

@@ -105,7 +105,7 @@ describe.skipIf(whyNoPostgres)('two hosts on PostgreSQL, any answers of which ge
           }
           for (const store of stores) await store.close();
         }),
-        { numRuns: 12 * torture, seed },
+        { numRuns: 8 * torture, seed },
       );
       expect(pool.fired).toBeGreaterThan(5);
     },

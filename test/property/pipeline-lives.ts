@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { createExecutor, memoryStore, type RunCheckpoint, type RunResult, type ToolEffect } from 'pawl';
+import { type Budget, createExecutor, memoryStore, type RunCheckpoint, type RunResult, type ToolEffect } from 'pawl';
+import { type NotingBudget, notingBudget } from '../fixtures/noting-ports.ts';
 import {
   afterCrash,
   headOfWrite,
@@ -38,6 +39,8 @@ export interface History {
   readonly asked: readonly { readonly life: number; readonly phase: number; readonly step: number }[];
   /** The head of the last write: the figures the run ended with. */
   readonly last: ReturnType<typeof headOfWrite>;
+  /** What the budget's books hold: each turn once, however often a crash had it made again. */
+  readonly books: readonly (readonly [turn: string, tokens: number])[];
 }
 
 type Memory = ReturnType<typeof memoryStore>;
@@ -52,17 +55,39 @@ export async function live(
   const asked: History['asked'][number][] = [];
   let last: History['last'];
   let inner: Memory = memoryStore();
+  // The books outlive each process, as those of a shared budget do.
+  const budget = notingBudget();
   for (let life = 0; ; life++) {
     const log = {
       called: (call: Omit<Call, 'life'>) => void calls.push({ life, ...call }),
       asked: (call: { phase: number; step: number }) => void asked.push({ life, ...call }),
     };
-    const end = await oneLife(plan, { inner, isPlain, stop: all[life], log });
+    const end = await oneLife(plan, { inner, isPlain, stop: all[life], log, budget });
     last = end.last ?? last;
-    if (end.result) return { result: end.result, left, calls, asked, last };
+    if (end.result) return { result: end.result, left, calls, asked, last, books: booksOf(budget) };
     left.push(await inner.load('r'));
     if (all[life]?.how !== 'shutdown') inner = await afterCrash(inner);
   }
+}
+
+function booksOf({ counted }: NotingBudget): History['books'] {
+  return [...counted].map(([turn, { tokens }]) => [turn, tokens] as const).toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** Out of reach for a process that is dead. Without the seconds: those of a turn that is made again are other ones. */
+function reachedBy(budget: NotingBudget, alive: () => Promise<never> | undefined): Budget {
+  const reach = async <T>(ask: () => Promise<T>) => {
+    await alive();
+    const answer = await ask();
+    await alive();
+    return answer;
+  };
+  return {
+    check: (callerId) => reach(() => budget.check(callerId)),
+    reserve: (callerId, estimate) => reach(() => budget.reserve(callerId, estimate)),
+    commit: (reservation, used) => reach(() => budget.commit(reservation, { ...used, seconds: 0 })),
+    refund: (reservation) => reach(() => budget.refund(reservation)),
+  };
 }
 
 interface Life {
@@ -70,11 +95,12 @@ interface Life {
   readonly isPlain: boolean;
   readonly stop: Stop | undefined;
   readonly log: Omit<Watch, 'alive'>;
+  readonly budget: NotingBudget;
 }
 
 async function oneLife(
   plan: Plan,
-  { inner, isPlain, stop, log }: Life,
+  { inner, isPlain, stop, log, budget }: Life,
 ): Promise<{ result?: RunResult; last: History['last'] }> {
   const death = Promise.withResolvers<'dead'>();
   const moment = Promise.withResolvers<'moment'>();
@@ -110,6 +136,7 @@ async function oneLife(
     models: { fast: modelOf(plan, watch) },
     agents: [agentOf(plan, watch)],
     checkpoints: isPlain ? plainStore(store) : store,
+    ports: { budget: reachedBy(budget, () => (isDead ? never() : undefined)) },
     logger: { warn: () => {} },
   });
   const begun = begin(executor, agentOf(plan, watch));

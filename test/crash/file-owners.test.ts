@@ -1,11 +1,11 @@
-import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { closed, isStopped, lastOutput } from './child-end.ts';
 import { Failpoints } from './failpoints.ts';
 import { beginsIn, readLedger } from './ledger.ts';
 import { startFleet, startWorker } from './trial.ts';
@@ -73,22 +73,4 @@ function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-file-owners-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
-}
-
-/** State T of /proc. */
-function isStopped({ pid }: ChildProcess): boolean {
-  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.startsWith('T') ?? false;
-}
-
-function closed(child: ChildProcess): Promise<void> {
-  return new Promise((resolve) => child.once('close', () => resolve()));
-}
-
-async function lastOutput(child: ChildProcess): Promise<string> {
-  let text = '';
-  child.stdout?.on('data', (chunk) => {
-    text += chunk;
-  });
-  await closed(child);
-  return text;
 }

@@ -1,39 +1,22 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { FailpointName } from './failpoints.ts';
 import { brokenPromises } from './promises.ts';
-import { randomFrom, seed, torture } from './random.ts';
-import { calibrated, inTurn, killsFrom, runTrial, type Stop, type Trial, type Undisturbed } from './trial.ts';
+import { seed } from './random.ts';
+import { RandomKills } from './random-kills.ts';
+import { inTurn, runTrial } from './trial.ts';
 
-const KILLS = 10 * torture;
 const job = { runId: 'run-1', agent: 'twelve-tools', store: 'file' } as const;
 const limit = { timeout: 60_000 };
 
 describe(`a run of twelve tools on the file store, killed with SIGKILL (seed ${seed})`, () => {
-  let undisturbed: Undisturbed;
-  const trials: Trial[] = [];
-  const deaths = () => trials.flatMap((trial) => trial.deaths);
-
-  beforeAll(async () => {
-    undisturbed = await calibrated(job);
-    const random = randomFrom(seed);
-    const plans = Array.from({ length: 3 * KILLS }, () => killsFrom(random, undisturbed.tookMs));
-    const one = async (stops: readonly Stop[]) => {
-      if (deaths().length < KILLS) trials.push(await runTrial(job, stops));
-    };
-    await Promise.all(plans.map((stops) => inTurn(() => one(stops))));
-  }, 180_000 * torture);
+  const trials = RandomKills.of(job, { kills: 10 });
 
   test('at random moments goes on each time and ends as if nothing had happened (recovery 5)', () => {
-    const broken = trials.map((trial) => brokenPromises(trial, undisturbed.result));
-    expect(
-      broken.filter((each) => each.length > 0),
-      `PAWL_SEED=${seed}`,
-    ).toEqual([]);
+    trials.expectUnbroken();
   });
 
   test('was really killed, and often enough in the middle of its work (recovery 9)', () => {
-    expect(deaths().length).toBeGreaterThanOrEqual(KILLS);
-    expect(deaths().filter((death) => death.isMidRun).length).toBeGreaterThan(KILLS / 4);
+    trials.expectKilled();
   });
 
   const points: readonly (readonly [name: FailpointName, nth: number])[] = [
@@ -52,7 +35,7 @@ describe(`a run of twelve tools on the file store, killed with SIGKILL (seed ${s
     async ([name, nth]) => {
       const trial = await inTurn(() => runTrial(job, [{ failpoint: { name, nth } }]));
       expect(trial.deaths, 'the point was reached').toHaveLength(1);
-      expect(brokenPromises(trial, undisturbed.result)).toEqual([]);
+      expect(brokenPromises(trial, trials.undisturbed.result)).toEqual([]);
     },
   );
 });

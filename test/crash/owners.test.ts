@@ -1,11 +1,12 @@
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, type Executor } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { closed, isStopped, lastOutput } from './child-end.ts';
 import { Failpoints } from './failpoints.ts';
 import type { Job } from './job.ts';
 import { beginsIn, readLedger } from './ledger.ts';
@@ -122,11 +123,6 @@ async function workingOwner(folder: string, options: Pick<Job, 'leaseMs' | 'lies
   return owner;
 }
 
-/** State T of /proc; a process that was stopped from outside could have stopped while it held the lock of the database. */
-function isStopped({ pid }: ChildProcess): boolean {
-  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.startsWith('T') ?? false;
-}
-
 function hostOn(folder: string) {
   const store = sqliteStore({ path: join(folder, 'runs.db') });
   const { agent, model } = twelveTools(folder, new Failpoints(undefined));
@@ -139,16 +135,3 @@ function hostOn(folder: string) {
 }
 
 const pidsIn = (folder: string) => [...new Set(beginsIn(readLedger(folder)).map((line) => line.pid))];
-
-function closed(child: ChildProcess): Promise<void> {
-  return new Promise((resolve) => child.once('close', () => resolve()));
-}
-
-async function lastOutput(child: ChildProcess): Promise<string> {
-  let text = '';
-  child.stdout?.on('data', (chunk) => {
-    text += chunk;
-  });
-  await closed(child);
-  return text;
-}

@@ -1,11 +1,11 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { FailpointName } from './failpoints.ts';
 import { phaseCount } from './pipeline-agent.ts';
 import { brokenPromises } from './promises.ts';
-import { randomFrom, seed, torture } from './random.ts';
-import { calibrated, inTurn, killsFrom, runTrial, type Stop, type Trial, type Undisturbed } from './trial.ts';
+import { seed } from './random.ts';
+import { RandomKills } from './random-kills.ts';
+import { inTurn, runTrial } from './trial.ts';
 
-const KILLS = 8 * torture;
 const job = { runId: 'run-1', agent: 'pipeline' } as const;
 
 /**
@@ -23,22 +23,10 @@ const places: readonly (readonly [name: FailpointName, nth: number])[] = [
 ];
 
 describe(`a pipeline, killed with SIGKILL (seed ${seed}; pipeline 7, 8, recovery.md 5)`, () => {
-  let undisturbed: Undisturbed;
-  const trials: Trial[] = [];
-  const deaths = () => trials.flatMap((trial) => trial.deaths);
-
-  beforeAll(async () => {
-    undisturbed = await calibrated(job);
-    const random = randomFrom(seed);
-    const plans = Array.from({ length: 3 * KILLS }, () => killsFrom(random, undisturbed.tookMs));
-    const one = async (stops: readonly Stop[]) => {
-      if (deaths().length < KILLS) trials.push(await runTrial(job, stops));
-    };
-    await Promise.all(plans.map((stops) => inTurn(() => one(stops))));
-  }, 180_000 * torture);
+  const trials = RandomKills.of(job, { kills: 8 });
 
   test('has all its phases when nobody kills it, the optional one by its fallback', () => {
-    expect(undisturbed.result.phases.map(({ name }) => name)).toEqual([
+    expect(trials.undisturbed.result.phases.map(({ name }) => name)).toEqual([
       'survey',
       'doubt',
       'dig',
@@ -46,24 +34,16 @@ describe(`a pipeline, killed with SIGKILL (seed ${seed}; pipeline 7, 8, recovery
       'act',
       'survey',
     ]);
-    expect(undisturbed.result.phases[1]?.output).toBe('no doubts {{.survey}}');
+    expect(trials.undisturbed.result.phases[1]?.output).toBe('no doubts {{.survey}}');
   });
 
   test('at random moments: it goes on each time and ends as if nothing had happened', () => {
-    const broken = trials.map((trial) => brokenPromises(trial, undisturbed.result));
-    expect(
-      broken.filter((each) => each.length > 0),
-      `PAWL_SEED=${seed}`,
-    ).toEqual([]);
+    trials.expectUnbroken();
   });
 
   test('was really killed, in most of its phases (recovery.md 9)', () => {
-    const midRun = deaths().filter((death) => death.isMidRun);
-    const phases = new Set(midRun.map(({ record }) => record?.completedPhases.length));
-    console.log(
-      `seed ${seed}: ${trials.length} runs, ${deaths().length} kills, ${midRun.length} mid-run, ${phases.size} phases`,
-    );
-    expect(midRun.length).toBeGreaterThan(KILLS / 4);
+    trials.expectKilled();
+    const phases = new Set(trials.midRun.map(({ record }) => record?.completedPhases.length));
     expect(phases.size).toBeGreaterThan(2);
   });
 
@@ -73,7 +53,7 @@ describe(`a pipeline, killed with SIGKILL (seed ${seed}; pipeline 7, 8, recovery
     async ([, failpoint]) => {
       const trial = await inTurn(() => runTrial(job, [{ failpoint }]));
       expect(trial.deaths.length, 'the point was reached').toBe(1);
-      expect(brokenPromises(trial, undisturbed.result)).toEqual([]);
+      expect(brokenPromises(trial, trials.undisturbed.result)).toEqual([]);
     },
   );
 });

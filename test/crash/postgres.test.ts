@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,6 +6,7 @@ import { createExecutor, type RunResult } from 'pawl';
 import { postgresStore } from 'pawl/stores/postgres';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { postgresServer, whyNoOwnPostgres, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { isStopped } from './child-end.ts';
 import { type FailpointName, Failpoints } from './failpoints.ts';
 import { beginsIn, readLedger } from './ledger.ts';
 import { ended, newPlace, runPostgresTrial, startWorker } from './postgres-trial.ts';
@@ -74,7 +75,7 @@ describe.skipIf(whyNoPostgres)('several hosts on one PostgreSQL', () => {
       const owner = startWorker({ ...job, failpoint, leaseMs: 300 });
       onTestFinished(() => void owner.kill('SIGKILL'));
       const said = ended(owner);
-      while (!isStopped(owner.pid)) await sleep(5);
+      while (!isStopped(owner)) await sleep(5);
 
       const { agent, model } = twelveTools(folder, new Failpoints(undefined));
       const store = postgresStore({ pool: server.pool(), schema: job.schema });
@@ -160,8 +161,3 @@ describe.skipIf(whyNoOwnPostgres)('a server that is killed and started again in 
     },
   );
 });
-
-/** State T of /proc. */
-function isStopped(pid: number | undefined): boolean {
-  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.startsWith('T') ?? false;
-}

@@ -58,7 +58,7 @@ const environment = {
 };
 const MAX_PROCESSES = 12;
 
-type RunJob = Omit<Job, 'folder' | 'failpoint'>;
+export type RunJob = Omit<Job, 'folder' | 'failpoint'>;
 
 /** What is done with the folder that a run lives in, before and after. */
 export interface Around {

@@ -10,6 +10,7 @@ import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-con
 import { alteredFiles } from '../files/altered.ts';
 import { faultyFiles } from '../files/faulty.ts';
 import { filesBelow, freshDir, journalOf } from './file-folder.ts';
+import { expectLoadInParts } from './large-records.ts';
 
 const STEP = 5_000;
 const text = 'x'.repeat(STEP - 60);
@@ -192,22 +193,7 @@ describe('large records', () => {
     const dir = freshDir();
     await using store = fileStore({ dir, durability: 'process' });
     await using other = fileStore({ dir, durability: 'process' });
-    const messages = Array.from({ length: 40 }, (_, i) => userMessage(`${i}`.padEnd(500_000, 'x')));
-    const old = sampleRecord('run', { messages });
-    await store.save(old);
-    let turns = 0;
-    const timer = setInterval(() => turns++, 0);
-    const loading = store.load('run');
-    await other.append(nextStep(old).delta);
-    expect((await loading)?.messages.length).toBeOneOf([40, 41]);
-    clearInterval(timer);
-    expect(turns).toBeGreaterThan(1);
-    const replaced = sampleRecord('run', { messages: messages.slice(0, 30).reverse(), revision: 3 });
-    const reloading = store.load('run');
-    await other.save(replaced);
-    const found = await reloading;
-    const expected = found?.revision === 3 ? replaced.messages : nextStep(old).record.messages;
-    expect(JSON.stringify(found?.messages)).toBe(JSON.stringify(expected));
+    await expectLoadInParts(store, other, 500_000);
   });
 
   test('one more step does not read the record, however long it is', async () => {

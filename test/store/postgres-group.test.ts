@@ -6,6 +6,7 @@ import { type PostgresStore, postgresStore } from '../../src/store/postgres.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { TroubledPool, writing } from '../fixtures/postgres-trouble.ts';
+import { expectLoadInParts } from './large-records.ts';
 
 const server = postgresServer(['fsync=off']);
 
@@ -120,23 +121,7 @@ describe.skipIf(whyNoPostgres)('large records', () => {
     const pool = server.pool();
     await using store = postgresStore({ pool, schema });
     await using other = postgresStore({ pool, schema });
-    const messages = Array.from({ length: 40 }, (_, i) => userMessage(`${i}`.padEnd(300_000, 'x')));
-    const old = sampleRecord('run', { messages });
-    await store.save(old);
-    let turns = 0;
-    const timer = setInterval(() => turns++, 0);
-    const loading = store.load('run');
-    await other.append(nextStep(old).delta);
-    expect((await loading)?.messages.length).toBeOneOf([40, 41]);
-    clearInterval(timer);
-    expect(turns).toBeGreaterThan(1);
-    const replaced = sampleRecord('run', { messages: messages.slice(0, 30).reverse(), revision: 3 });
-    const reloading = store.load('run');
-    await other.save(replaced);
-    const found = await reloading;
-    expect(JSON.stringify(found?.messages)).toBe(
-      JSON.stringify(found?.revision === 3 ? replaced.messages : nextStep(old).record.messages),
-    );
+    await expectLoadInParts(store, other, 300_000);
   });
 
   test('the cached text of a message is given back once it is stored, and only then (checkpoint 9)', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { encodeMessage, enterMessage } from '../../src/run/message.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { expectLoadInParts } from './large-records.ts';
 import { freshPath, sql } from './sqlite-files.ts';
 
 /** Makes SQLite itself fail in the middle of a write: after the run's row is there, before its messages are. */
@@ -86,23 +87,7 @@ describe('large records', () => {
     const path = freshPath();
     await using store = sqliteStore({ path, durability: 'process' });
     await using other = sqliteStore({ path, durability: 'process' });
-    const messages = Array.from({ length: 40 }, (_, i) => userMessage(`${i}`.padEnd(500_000, 'x')));
-    const old = sampleRecord('run', { messages });
-    await store.save(old);
-    let turns = 0;
-    const timer = setInterval(() => turns++, 0);
-    const loading = store.load('run');
-    await other.append(nextStep(old).delta);
-    expect((await loading)?.messages.length).toBeOneOf([40, 41]);
-    clearInterval(timer);
-    expect(turns).toBeGreaterThan(1);
-    const replaced = sampleRecord('run', { messages: messages.slice(0, 30).reverse(), revision: 3 });
-    const reloading = store.load('run');
-    await other.save(replaced);
-    const found = await reloading;
-    expect(JSON.stringify(found?.messages)).toBe(
-      JSON.stringify(found?.revision === 3 ? replaced.messages : nextStep(old).record.messages),
-    );
+    await expectLoadInParts(store, other, 500_000);
   });
 
   test('the cached text of a message is given back once it is stored, and only then', async () => {

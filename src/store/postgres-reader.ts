@@ -1,10 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { crc32 } from 'node:zlib';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { CheckpointCorruptError, StoreUnavailableError } from '../run/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
-import { decodeHead, decodeRecord, parseStored } from './encode.ts';
+import { decodeHead, decodeRecord, isIntact, parseStored } from './encode.ts';
 import { isHeld, type Lease } from './lease.ts';
 import type { ListOptions } from './port.ts';
 import type { Session } from './postgres-pool.ts';
@@ -91,7 +90,7 @@ export class Reader {
     });
     if (!row) return null;
     const text = row.outcome ?? '';
-    if (crc32(text) === Number(row.checksum)) return parseStored(text, 'outcome') as RunOutcome;
+    if (isIntact(text, row.checksum)) return parseStored(text, 'outcome') as RunOutcome;
     throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
   }
 

@@ -1,6 +1,5 @@
-import { crc32 } from 'node:zlib';
 import { CheckpointCorruptError } from '../run/errors.ts';
-import { parseStored } from './encode.ts';
+import { isIntact, parseStored } from './encode.ts';
 import type { Lease } from './lease.ts';
 import type { Cursor } from './port.ts';
 import { Parameters } from './postgres-parameters.ts';
@@ -114,7 +113,7 @@ export function textsOf({ row, updatedAt }: StoredRun): { meta: string; head: st
 }
 
 function checkText(text: string, checksum: string | null | undefined, what: string): void {
-  if (crc32(text) !== Number(checksum)) throw new CheckpointCorruptError(wrongChecksum(what));
+  if (!isIntact(text, checksum)) throw new CheckpointCorruptError(wrongChecksum(what));
 }
 
 function wrongChecksum(what: string): string {

@@ -13,10 +13,12 @@ const code = {
   notADatabase: 26,
 } as const;
 
+export const DAMAGE_ADVICE = 'stop, copy the file, and restore it (`sqlite3 <file> .recover`)';
+
 const advice: Readonly<Record<number, string>> = {
   [code.readonly]: 'it cannot be written; check the permissions of the file and its folder',
   [code.ioError]: 'reading or writing it failed; check the disk',
-  [code.corrupt]: 'its pages are damaged; stop, copy the file, and restore it (`sqlite3 <file> .recover`)',
+  [code.corrupt]: `its pages are damaged; ${DAMAGE_ADVICE}`,
   [code.cannotOpen]: 'it cannot be opened; check that its folder exists and can be written',
   [code.notADatabase]: 'it is not a SQLite database; choose another path',
 };
@@ -41,8 +43,9 @@ export function isIoError(error: unknown): boolean {
   return resultCode(error) === code.ioError;
 }
 
+/** A number that JavaScript cannot hold was never written by this store. */
 export function isDamage(error: unknown): boolean {
-  return resultCode(error) === code.corrupt;
+  return resultCode(error) === code.corrupt || (error as { code?: unknown } | null)?.code === 'ERR_OUT_OF_RANGE';
 }
 
 /** What a store's caller gets to see of an error of SQLite or of the file system. */
@@ -57,8 +60,8 @@ export function storeError(error: unknown, path: string): unknown {
   if (found === code.busy || found === code.locked) {
     return new StoreUnavailableError(`${path} stayed locked by another process; find out which one holds it`, options);
   }
-  if (found === undefined && systemCode(error) === undefined) return error;
-  const reason = advice[found ?? 0] ?? (error as Error).message;
+  if (found === undefined && systemCode(error) === undefined && !isDamage(error)) return error;
+  const reason = advice[isDamage(error) ? code.corrupt : (found ?? 0)] ?? (error as Error).message;
   return new StoreUnavailableError(`the store ${path} is not available: ${reason}`, options);
 }
 

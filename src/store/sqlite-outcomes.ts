@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
-import { parseStored } from './encode.ts';
+import { isIntact, parseStored } from './encode.ts';
 
 interface OutcomeRow {
   readonly until: number;
@@ -43,7 +43,7 @@ export class OutcomeTable {
     const row = this.#find.get(runId) as unknown as OutcomeRow | undefined;
     if (!row) return null;
     if (row.until <= this.#now()) return 'expired';
-    if (crc32(row.outcome) !== row.checksum) {
+    if (!isIntact(row.outcome, row.checksum)) {
       throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
     }
     return parseStored(row.outcome, 'outcome') as RunOutcome;

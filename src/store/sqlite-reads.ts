@@ -1,8 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { crc32 } from 'node:zlib';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
-import { decodeHead, parseStored } from './encode.ts';
+import { decodeHead, isIntact, parseStored } from './encode.ts';
 import { isHeld } from './lease.ts';
 import type { Cursor } from './port.ts';
 import type { LeaseTable } from './sqlite-leases.ts';
@@ -149,11 +148,12 @@ export class Reads {
 function checkTexts(row: RunRow): void {
   if (row.checksum === null) throw damaged('head');
   checkText(row.meta, row.meta_checksum, 'meta');
-  if (headChecksum(row) !== row.checksum) throw new CheckpointCorruptError(wrongChecksum('head'));
+  if (typeof row.head !== 'string' || headChecksum(row) !== row.checksum)
+    throw new CheckpointCorruptError(wrongChecksum('head'));
 }
 
 function checkText(text: string, checksum: number, what: string): void {
-  if (crc32(text) !== checksum) throw new CheckpointCorruptError(wrongChecksum(what));
+  if (!isIntact(text, checksum)) throw new CheckpointCorruptError(wrongChecksum(what));
 }
 
 function wrongChecksum(what: string): string {

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { CheckpointTooNewError, StoreUnavailableError } from '../run/errors.ts';
+import { DAMAGE_ADVICE } from './sqlite-errors.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
 const SCHEMA_VERSION = 1;
@@ -12,16 +13,16 @@ const APPLICATION_ID = 0x5061776c;
  * and one small row of `heads`. What never changes (`runs`) is a row of its own, because SQLite writes whole rows.
  * Nothing that changes from save to save is indexed: a list sorts instead.
  */
-const tables = `
-  CREATE TABLE runs (
+const layout = [
+  `CREATE TABLE runs (
     no INTEGER PRIMARY KEY CHECK (no < 536870912),
     run_id TEXT NOT NULL UNIQUE,
     meta_checksum INTEGER NOT NULL,
     extras_checksum INTEGER NOT NULL,
     meta TEXT NOT NULL,
     extras TEXT
-  ) STRICT;
-  CREATE TABLE heads (
+  ) STRICT`,
+  `CREATE TABLE heads (
     no INTEGER PRIMARY KEY,
     generation INTEGER NOT NULL,
     version INTEGER NOT NULL,
@@ -30,37 +31,35 @@ const tables = `
     message_count INTEGER NOT NULL,
     checksum INTEGER NOT NULL,
     head TEXT NOT NULL
-  ) STRICT;
-  CREATE TABLE messages (
+  ) STRICT`,
+  `CREATE TABLE messages (
     id INTEGER PRIMARY KEY,
     checksum INTEGER NOT NULL,
     messages TEXT NOT NULL
-  ) STRICT;
-  CREATE TABLE claims (
+  ) STRICT`,
+  `CREATE TABLE claims (
     run_id TEXT PRIMARY KEY,
     owner TEXT,
     epoch INTEGER NOT NULL,
     attempts INTEGER NOT NULL,
     expires_at REAL NOT NULL,
     boot TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE outcomes (
+  ) STRICT, WITHOUT ROWID`,
+  `CREATE TABLE outcomes (
     no INTEGER PRIMARY KEY,
     run_id TEXT NOT NULL UNIQUE,
     until REAL NOT NULL,
     epoch INTEGER NOT NULL,
     checksum INTEGER NOT NULL,
     outcome TEXT NOT NULL
-  ) STRICT;
-  CREATE INDEX outcomes_until ON outcomes (until);
-  PRAGMA application_id = ${APPLICATION_ID};
-  PRAGMA user_version = ${SCHEMA_VERSION};
-`;
+  ) STRICT`,
+  `CREATE INDEX outcomes_until ON outcomes (until)`,
+];
 
 /**
  * Creates the tables in a new file, and looks at whose file it is otherwise. A file that is not ours is not touched.
  * @throws {CheckpointTooNewError} when a newer version laid it out
- * @throws {StoreUnavailableError} when it is the database of something else
+ * @throws {StoreUnavailableError} when it is the database of something else, or damaged
  */
 export function prepareSchema(db: DatabaseSync, path: string): void {
   if (isEmpty(db)) {
@@ -78,13 +77,21 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
       `${path} has layout ${version}, this Pawl knows ${SCHEMA_VERSION}: upgrade the package (the file is untouched)`,
     );
   }
+  const found = db.prepare('SELECT sql FROM sqlite_schema').all();
+  // One flipped bit in the name of a column is enough for rows that cannot be told from others.
+  if (!layout.every((statement) => found.some(({ sql }) => sql === statement))) {
+    throw new StoreUnavailableError(`the layout of ${path} is damaged; ${DAMAGE_ADVICE}`);
+  }
 }
 
 /** Another process may be doing the same: who comes second finds the tables made. */
 function createTables(db: DatabaseSync): void {
   db.exec('BEGIN IMMEDIATE');
   try {
-    if (isEmpty(db)) db.exec(tables);
+    if (isEmpty(db)) {
+      for (const statement of layout) db.exec(statement);
+      db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);
+    }
     db.exec('COMMIT');
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK');

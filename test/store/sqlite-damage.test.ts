@@ -1,4 +1,4 @@
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
 import { type SqliteStore, sqliteStore } from '../../src/store/sqlite.ts';
@@ -16,8 +16,13 @@ async function stored(): Promise<{ path: string; record: RunCheckpoint }> {
   await store.save(first);
   await store.append(step.delta);
   await store.save(sampleRecord('other'));
+  await store.keepOutcome('kept', sampleOutcome('kept'), 4e12);
   return { path, record: step.record };
 }
+
+const REFUSALS = ['CHECKPOINT_CORRUPT', 'STORE_UNAVAILABLE', 'CHECKPOINT_TOO_NEW'];
+
+const DAMAGED_BITS = process.env.PAWL_TORTURE ? 5_000 : 300;
 
 /** Loads a run: the record, or the code of the refusal. */
 const found = (store: SqliteStore, runId: string): Promise<unknown> =>
@@ -97,26 +102,52 @@ describe('damage', () => {
     await expect(store.outcome('run')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
   });
 
-  test('a flipped byte anywhere in the file never gives another record', async () => {
+  const seed = Math.floor(Math.random() * 2 ** 32);
+
+  test(`a flipped bit anywhere in the file never gives another record, and no error without a code (seed ${seed})`, async () => {
     const { path, record } = await stored();
-    const seed = Math.floor(Math.random() * 2 ** 32);
     const random = seededRandom(seed);
     const original = readFileSync(path);
+    const copy = `${path}-damaged`;
     const seen = new Map<string, number>();
-    for (let i = 0; i < 200; i++) {
+    for (let i = 0; i < DAMAGED_BITS; i++) {
       const damaged = Buffer.from(original);
       const offset = random.below(damaged.length);
       damaged[offset] = (damaged[offset] ?? 0) ^ (1 << random.below(8));
-      const copy = `${path}-${i}`;
-      copyFileSync(path, copy);
+      for (const suffix of ['', '-wal', '-shm']) rmSync(`${copy}${suffix}`, { force: true });
       writeFileSync(copy, damaged);
       await using store = sqliteStore({ path: copy });
       const value = await found(store, 'run');
       const kind = value === null || typeof value === 'string' ? String(value) : 'record';
       seen.set(kind, (seen.get(kind) ?? 0) + 1);
-      if (kind === 'record') expect(value, `seed ${seed}, byte ${offset}`).toEqual(record);
-      else expect(kind).toBeOneOf(['CHECKPOINT_CORRUPT', 'STORE_UNAVAILABLE', 'CHECKPOINT_TOO_NEW', 'null']);
+      if (kind === 'record') expect(value, `byte ${offset}`).toEqual(record);
+      else expect(kind, `byte ${offset}`).toBeOneOf([...REFUSALS, 'null']);
+      const uses = [
+        store.listInterrupted(),
+        store.outcome('kept'),
+        store.claim('run', 'another', 1_000),
+        store.save(sampleRecord('other')),
+        store.delete('other'),
+      ];
+      for (const use of await Promise.allSettled(uses)) {
+        if (use.status === 'rejected') expect(use.reason.code, `byte ${offset}`).toBeOneOf(REFUSALS);
+      }
     }
     expect(seen.get('CHECKPOINT_CORRUPT') ?? 0).toBeGreaterThan(0);
+  }, 600_000);
+
+  test('a file whose layout is damaged is refused as a whole', async () => {
+    const { path } = await stored();
+    const bytes = readFileSync(path);
+    // The name of a column in another case is the same to SQLite, and another field to JavaScript.
+    const at = bytes.indexOf('owner TEXT');
+    bytes[at] = 'O'.charCodeAt(0);
+    writeFileSync(path, bytes);
+    await using store = sqliteStore({ path });
+    await expect(store.load('run')).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.stringContaining('layout'),
+    });
+    await expect(store.claim('run', 'me', 1_000)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
   });
 });

@@ -2,6 +2,7 @@ import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
+import type { Command, SentCommand } from '../run/command.ts';
 import { dropEncoding, type Message } from '../run/message.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { checkRunId } from '../run/run-id.ts';
@@ -15,11 +16,22 @@ import {
   parseStored,
 } from './encode.ts';
 import { checkClaim, checkWrite, grantLease, isHeld, isNewest, type Lease } from './lease.ts';
-import type { AppendingStore, Claim, Cursor, ListOptions, OutcomeStore, OwningStore, WriteOptions } from './port.ts';
+import { MemoryInboxes } from './memory-inboxes.ts';
+import type {
+  AppendingStore,
+  Claim,
+  ControlStore,
+  Cursor,
+  InboxOf,
+  ListOptions,
+  OutcomeStore,
+  OwningStore,
+  WriteOptions,
+} from './port.ts';
 import { isNewRevision } from './revision.ts';
 
-/** Appends, owns, and keeps outcomes. */
-export type MemoryStore = AppendingStore & OwningStore & OutcomeStore;
+/** Appends, owns, carries commands, and keeps outcomes. */
+export type MemoryStore = AppendingStore & OwningStore & ControlStore & OutcomeStore;
 
 interface Entry {
   readonly meta: string;
@@ -52,6 +64,9 @@ export function memoryStore(options: { readonly clock?: Clock | undefined } = {}
     claim: async (runId, owner, ttlMs) => tables.claim(runId, owner, ttlMs),
     renew: async (claim, ttlMs) => tables.renew(claim, ttlMs),
     release: async (claim) => tables.release(claim),
+    send: async (runId, command) => tables.send(runId, command),
+    inbox: async (of) => tables.inbox(of),
+    acknowledge: async (claim, ids) => tables.acknowledge(claim, ids),
     keepOutcome: async (runId, outcome, untilMs, write) => tables.keepOutcome(runId, { outcome, untilMs }, write),
     outcome: async (runId) => tables.outcome(runId),
   };
@@ -62,6 +77,7 @@ class Tables {
   readonly #records = new Map<string, Entry>();
   readonly #leases = new Map<string, Lease>();
   readonly #outcomes = new Map<string, KeptOutcome>();
+  readonly #inboxes = new MemoryInboxes();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -104,6 +120,7 @@ class Tables {
     const kept = this.#keptOutcome(runId);
     if (kept) kept.epoch = Math.max(kept.epoch, this.#leases.get(runId)?.epoch ?? 0);
     this.#records.delete(runId);
+    this.#inboxes.remove(runId);
     this.#leases.delete(runId);
   }
 
@@ -136,6 +153,20 @@ class Tables {
   release(claim: Claim): void {
     const lease = this.#leases.get(claim.runId);
     if (lease && isNewest(lease, claim)) this.#leases.set(claim.runId, { ...lease, owner: null });
+  }
+
+  send(runId: string, command: Command): void {
+    this.#inboxes.send(checkRunId(runId), command, this.#records.has(runId));
+  }
+
+  inbox(of: InboxOf): SentCommand[] {
+    if ('runId' in of) return this.#inboxes.of([of.runId]);
+    return this.#inboxes.of([...this.#inboxes.runIds()].filter((runId) => this.#leases.get(runId)?.owner === of.owner));
+  }
+
+  acknowledge(claim: Claim, ids: readonly string[]): void {
+    checkClaim(this.#leases.get(claim.runId), claim);
+    this.#inboxes.acknowledge(claim.runId, ids);
   }
 
   keepOutcome(runId: string, kept: { outcome: RunOutcome; untilMs: number }, options: WriteOptions = {}): void {

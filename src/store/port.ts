@@ -1,6 +1,7 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
+import type { Command, SentCommand } from '../run/command.ts';
 import type { RunOutcome } from '../run/result.ts';
 
 /** The right to write a run's record: whoever holds the highest epoch. `attempts` counts starts without progress. */
@@ -50,8 +51,24 @@ export interface OutcomeStore extends CheckpointStore {
   outcome(runId: string): Promise<RunOutcome | null>;
 }
 
+/** A store that carries commands to whoever works on a run, from any process. They go when the record goes. */
+export interface ControlStore extends OwningStore {
+  /**
+   * Leaves a command for a run. One with an `id` that waits already is a success.
+   * @throws {CheckpointMissingError} when there is no record of it @throws {UndeliveredError} when 1,000 wait already
+   */
+  send(runId: string, command: Command): Promise<void>;
+  /** What waits for one run, or for the runs that `owner` has claimed: the oldest first, up to 1,000. */
+  inbox(of: InboxOf): Promise<readonly SentCommand[]>;
+  /** Takes commands out of the run's inbox. @throws {LeaseLostError} when this is no longer the newest claim */
+  acknowledge(claim: Claim, ids: readonly string[]): Promise<void>;
+}
+
+export type InboxOf = { readonly owner: string } | { readonly runId: string };
+
 const has = (store: CheckpointStore, method: string) =>
   typeof (store as never as Record<string, unknown>)[method] === 'function';
 export const isAppending = (store: CheckpointStore): store is AppendingStore => has(store, 'append');
 export const isOwning = (store: CheckpointStore): store is OwningStore => has(store, 'claim');
+export const isControlling = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');

@@ -2,6 +2,7 @@ import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreUnavailableError } from '../run/errors.ts';
+import { InboxTable } from './sqlite-inboxes.ts';
 import type { LeaseClock } from './sqlite-lease-clock.ts';
 import { LeaseTable } from './sqlite-leases.ts';
 import { OutcomeTable } from './sqlite-outcomes.ts';
@@ -47,7 +48,8 @@ export class Connection {
     this.#commit = db.prepare('COMMIT');
     this.#rollback = db.prepare('ROLLBACK');
     const leases = new LeaseTable(db, leaseClock);
-    this.tables = { records: new RecordTable(db), leases, outcomes: new OutcomeTable(db, now) };
+    const outcomes = new OutcomeTable(db, now);
+    this.tables = { records: new RecordTable(db), leases, outcomes, inboxes: new InboxTable(db) };
     this.reads = new Reads(db, leases);
   }
 

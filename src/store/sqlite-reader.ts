@@ -1,10 +1,11 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
+import type { SentCommand } from '../run/command.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { decodeRecord } from './encode.ts';
-import type { ListOptions } from './port.ts';
+import type { InboxOf, ListOptions } from './port.ts';
 import type { Connection, Database } from './sqlite-connection.ts';
 import { isBusy, isDamage, isIoError, storeError } from './sqlite-errors.ts';
 import { backoffMs, type QueueOptions, type WriteQueue } from './sqlite-queue.ts';
@@ -55,6 +56,11 @@ export class Reader {
       await nextTurn(undefined, { signal });
     }
     return listed;
+  }
+
+  async inbox(of: InboxOf): Promise<SentCommand[]> {
+    await this.#queue.idle();
+    return this.#read(({ tables }) => tables.inboxes.read(of));
   }
 
   async outcome(runId: string): Promise<RunOutcome | null> {

@@ -53,6 +53,14 @@ const layout = [
     checksum INTEGER NOT NULL,
     outcome TEXT NOT NULL
   ) STRICT`,
+  `CREATE TABLE commands (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    run_id TEXT NOT NULL,
+    command_id TEXT NOT NULL,
+    checksum INTEGER NOT NULL,
+    command TEXT NOT NULL,
+    UNIQUE (run_id, command_id)
+  ) STRICT`,
   `CREATE INDEX outcomes_until ON outcomes (until)`,
 ];
 

@@ -2,8 +2,9 @@ import { resolve } from 'node:path';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { dropEncoding } from '../run/message.ts';
 import { checkRunId } from '../run/run-id.ts';
+import { encodeCommand } from './commands.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';
-import type { AppendingStore, OutcomeStore, OwningStore } from './port.ts';
+import type { AppendingStore, ControlStore, OutcomeStore } from './port.ts';
 import { Database } from './sqlite-connection.ts';
 import { leaseClock } from './sqlite-lease-clock.ts';
 import { WriteQueue } from './sqlite-queue.ts';
@@ -24,8 +25,8 @@ export interface SqliteStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Appends, owns, and keeps outcomes. */
-export interface SqliteStore extends AppendingStore, OwningStore, OutcomeStore {
+/** Appends, owns, carries commands, and keeps outcomes. */
+export interface SqliteStore extends AppendingStore, ControlStore, OutcomeStore {
   /** Waits for the writes that were asked for, and closes the file. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -52,6 +53,7 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   return {
     ...recordWrites(queue),
     ...ownership(queue),
+    ...control(queue),
     ...reading(new Reader(database, queue, { path, busyTimeoutMs })),
     close,
     [Symbol.asyncDispose]: close,
@@ -96,10 +98,21 @@ function ownership(queue: WriteQueue): Pick<SqliteStore, 'claim' | 'renew' | 're
   };
 }
 
-function reading(reader: Reader): Pick<SqliteStore, 'load' | 'listInterrupted' | 'outcome'> {
+function control(queue: WriteQueue): Pick<SqliteStore, 'send' | 'acknowledge'> {
+  return {
+    send: async (runId, command) => {
+      const wish = { runId: checkRunId(runId), id: command.id, text: encodeCommand(command) };
+      await queue.add((tables) => writes.sendCommand(tables, wish));
+    },
+    acknowledge: async (claim, ids) => queue.add((tables) => writes.acknowledge(tables, claim, ids)),
+  };
+}
+
+function reading(reader: Reader): Pick<SqliteStore, 'load' | 'listInterrupted' | 'outcome' | 'inbox'> {
   return {
     load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
     listInterrupted: async (options = {}) => reader.list(options),
     outcome: async (runId) => reader.outcome(checkRunId(runId)),
+    inbox: async (of) => reader.inbox(of),
   };
 }

@@ -1,7 +1,9 @@
+import { refuseMissing } from './commands.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
 import type { Claim } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
+import type { CommandToSend, InboxTable } from './sqlite-inboxes.ts';
 import type { LeaseTable } from './sqlite-leases.ts';
 import type { OutcomeTable, OutcomeToKeep } from './sqlite-outcomes.ts';
 import type { RecordTable, Stored } from './sqlite-records.ts';
@@ -11,6 +13,7 @@ export interface Tables {
   readonly records: RecordTable;
   readonly leases: LeaseTable;
   readonly outcomes: OutcomeTable;
+  readonly inboxes: InboxTable;
 }
 
 /*
@@ -40,6 +43,7 @@ export function deleteRun(tables: Tables, runId: string, claim: Claim | undefine
   const lease = writable(tables, runId, claim);
   const stored = tables.records.find(runId);
   if (stored) tables.records.remove(stored);
+  tables.inboxes.remove(runId);
   if (!lease) return;
   tables.outcomes.raiseEpoch(runId, lease.epoch);
   tables.leases.remove(runId);
@@ -74,6 +78,16 @@ export function renewClaim(tables: Tables, claim: Claim, ttlMs: number): Claim {
 export function releaseClaim(tables: Tables, claim: Claim): void {
   const lease = tables.leases.find(claim.runId);
   if (lease && isNewest(lease, claim)) tables.leases.put(claim.runId, { ...lease, owner: null });
+}
+
+export function sendCommand(tables: Tables, command: CommandToSend): void {
+  if (!tables.records.find(command.runId)) throw refuseMissing(command.runId);
+  tables.inboxes.put(command);
+}
+
+export function acknowledge(tables: Tables, claim: Claim, ids: readonly string[]): void {
+  checkClaim(tables.leases.find(claim.runId), claim);
+  tables.inboxes.forget(claim.runId, ids);
 }
 
 /** The run's lease, once it is sure that this write may go on. */

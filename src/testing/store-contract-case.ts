@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import {
   type AppendingStore,
   type CheckpointStore,
+  type ControlStore,
   isAppending,
+  isControlling,
   isKeepingOutcomes,
   isOwning,
   type OutcomeStore,
@@ -73,6 +75,10 @@ export function keepingStore(title: string, body: Body<OutcomeStore>, needs?: 'r
 
 export function owningAndKeepingStore(title: string, body: Body<OwningStore & OutcomeStore>): Draft {
   return { title, body, offers: (store) => isOwning(store) && isKeepingOutcomes(store) };
+}
+
+export function controlStore(title: string, body: Body<ControlStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: isControlling, ...(needs ? { needs } : {}) };
 }
 
 /** @param draft what is to be shown of each store that `test` creates */

@@ -2,6 +2,7 @@ import type { CheckpointStore } from '../store/port.ts';
 import { appendCases } from './store-contract-append-cases.ts';
 import { type ContractCase, type Draft, type StoreUnderTest, toCase } from './store-contract-case.ts';
 import { claimCases } from './store-contract-claim-cases.ts';
+import { controlCases } from './store-contract-control-cases.ts';
 import { outcomeCases } from './store-contract-outcome-cases.ts';
 import { recordCases } from './store-contract-record-cases.ts';
 import { safetyCases } from './store-contract-safety-cases.ts';
@@ -16,6 +17,7 @@ const drafts: readonly Draft[] = [
   ...appendCases,
   ...claimCases,
   ...outcomeCases,
+  ...controlCases,
 ];
 
 /**

@@ -1,0 +1,48 @@
+import { CheckpointCorruptError, RecordTooLargeError } from './errors.ts';
+import { isObject } from './json.ts';
+
+/** What a run is told from outside its process. Sent twice with the same `id`, it counts once. */
+export type Command =
+  | { readonly id: string; readonly kind: 'cancel'; readonly reason?: string }
+  | { readonly id: string; readonly kind: 'steer'; readonly text: string; readonly children?: boolean };
+
+/** A command on its way to its run. */
+export interface SentCommand {
+  readonly runId: string;
+  readonly command: Command;
+}
+
+/** So many commands may wait for one run. */
+export const MAX_COMMANDS = 1_000;
+
+/** Longest `id`, in characters. */
+const MAX_ID_CHARS = 128;
+
+/** Longest text of a command, in characters. */
+const MAX_TEXT_CHARS = 2 ** 20;
+
+/** @throws {TypeError} for what is no command @throws {RecordTooLargeError} for one whose text is too long */
+export function checkCommand(command: Command): Command {
+  if (!isCommand(command)) {
+    throw new TypeError("a command is { id, kind: 'cancel', reason? } or { id, kind: 'steer', text, children? }");
+  }
+  const { length } = command.kind === 'steer' ? command.text : (command.reason ?? '');
+  if (length > MAX_TEXT_CHARS) {
+    throw new RecordTooLargeError(`the text of a command has up to ${MAX_TEXT_CHARS} characters, not ${length}`);
+  }
+  return command;
+}
+
+/** @throws {CheckpointCorruptError} */
+export function parseCommand(value: unknown): Command {
+  if (isCommand(value)) return value;
+  throw new CheckpointCorruptError('a stored command is damaged');
+}
+
+function isCommand(value: unknown): value is Command {
+  if (!isObject(value) || typeof value.id !== 'string' || value.id === '' || value.id.length > MAX_ID_CHARS)
+    return false;
+  if (value.kind === 'cancel') return value.reason === undefined || typeof value.reason === 'string';
+  if (value.kind !== 'steer' || typeof value.text !== 'string' || value.text.trim() === '') return false;
+  return value.children === undefined || typeof value.children === 'boolean';
+}

@@ -1,0 +1,22 @@
+import { type Command, checkCommand, MAX_COMMANDS, parseCommand } from '../run/command.ts';
+import { CheckpointMissingError, UndeliveredError } from '../run/errors.ts';
+import { jsonText } from '../run/json.ts';
+import { parseStored } from './encode.ts';
+
+/** The text of a command to keep. @throws {TypeError} @throws {RecordTooLargeError} @throws {NotJsonError} */
+export function encodeCommand(command: Command): string {
+  return jsonText(checkCommand(command), 'command');
+}
+
+/** @throws {CheckpointCorruptError} */
+export function decodeCommand(text: string): Command {
+  return parseCommand(parseStored(text, 'command'));
+}
+
+export function refuseMissing(runId: string): CheckpointMissingError {
+  return new CheckpointMissingError(`the store has no record of run ${runId}: there is nobody to tell`);
+}
+
+export function refuseFull(runId: string): UndeliveredError {
+  return new UndeliveredError(`run ${runId} has ${MAX_COMMANDS} commands waiting: this one was not taken`);
+}

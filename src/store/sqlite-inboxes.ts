@@ -1,0 +1,66 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
+import { type Command, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { decodeCommand, refuseFull } from './commands.ts';
+import { isIntact } from './encode.ts';
+import type { InboxOf } from './port.ts';
+
+interface CommandRow {
+  readonly run_id: string;
+  readonly checksum: number;
+  readonly command: string;
+}
+
+/** A command with the text that is stored of it. */
+export interface CommandToSend {
+  readonly runId: string;
+  readonly id: Command['id'];
+  readonly text: string;
+}
+
+/** The rows of `commands`: most of the time there are none. */
+export class InboxTable {
+  readonly #find: StatementSync;
+  readonly #count: StatementSync;
+  readonly #insert: StatementSync;
+  readonly #ofRun: StatementSync;
+  readonly #ofOwner: StatementSync;
+  readonly #forget: StatementSync;
+  readonly #remove: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#find = db.prepare('SELECT 1 FROM commands WHERE run_id = ? AND command_id = ?');
+    this.#count = db.prepare('SELECT count(*) AS count FROM commands WHERE run_id = ?');
+    this.#insert = db.prepare('INSERT INTO commands (run_id, command_id, checksum, command) VALUES (?, ?, ?, ?)');
+    const columns = 'SELECT c.run_id, c.checksum, c.command FROM commands c';
+    this.#ofRun = db.prepare(`${columns} WHERE c.run_id = ? ORDER BY c.no LIMIT ${MAX_COMMANDS}`);
+    this.#ofOwner = db.prepare(
+      `${columns} JOIN claims l ON l.run_id = c.run_id WHERE l.owner = ? ORDER BY c.no LIMIT ${MAX_COMMANDS}`,
+    );
+    this.#forget = db.prepare('DELETE FROM commands WHERE run_id = ? AND command_id = ?');
+    this.#remove = db.prepare('DELETE FROM commands WHERE run_id = ?');
+  }
+
+  /** @throws {UndeliveredError} */
+  put({ runId, id, text }: CommandToSend): void {
+    if (this.#find.get(runId, id)) return;
+    if (Number(this.#count.get(runId)?.count) >= MAX_COMMANDS) throw refuseFull(runId);
+    this.#insert.run(runId, id, crc32(text), text);
+  }
+
+  /** A damaged command is as good as never sent: it must not keep the others from their runs. */
+  read(of: InboxOf): SentCommand[] {
+    const rows = 'owner' in of ? this.#ofOwner.all(of.owner) : this.#ofRun.all(of.runId);
+    return (rows as unknown as CommandRow[])
+      .filter(({ command, checksum }) => isIntact(command, checksum))
+      .map(({ run_id, command }) => ({ runId: run_id, command: decodeCommand(command) }));
+  }
+
+  forget(runId: string, ids: readonly string[]): void {
+    for (const id of ids) this.#forget.run(runId, id);
+  }
+
+  remove(runId: string): void {
+    this.#remove.run(runId);
+  }
+}

@@ -46,6 +46,7 @@ export type { Defaults, ExecutorOptions, Logger, Ports, RunOptions, StepInfo } f
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/recover.ts';
 export type { RunSummary } from './executor/registry.ts';
 export type { RunActor } from './executor/run-actor.ts';
+export type { SignalOptions } from './executor/signals.ts';
 export type { Model, Models } from './model/port.ts';
 export { createPalette } from './palette/palette.ts';
 export type { Palette } from './palette/port.ts';

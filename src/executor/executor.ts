@@ -14,6 +14,7 @@ import { listed, listing, type RecoverOptions, type RecoveryReport, recover } fr
 import { Registry, type RunSummary } from './registry.ts';
 import type { Kernel, RunScope } from './scope.ts';
 import { shutdown } from './shutdown.ts';
+import { type SignalOptions, SignalSwitch } from './signals.ts';
 import { startRun } from './start.ts';
 
 /** A line of `executor.list()`: a run that is live here, or one that the store holds. */
@@ -48,6 +49,14 @@ export interface Executor {
    * @param options.drainMs longest time that may take; default 10,000 ms
    */
   shutdown(options?: { readonly drainMs?: number }): Promise<void>;
+  /**
+   * Shuts down and ends the process when it is told to end: exit code 0 after SIGTERM, 128 + n after other signals (130 after
+   * Ctrl-C), 1 when `drainMs` was too short. A second signal ends it at once, with 128 + n. Listeners of others stay as they are. Called again,
+   * the new options take the place of the old ones; disposing what it returns, or a shutdown, takes the listeners away.
+   * @throws {TypeError} for a signal that nobody can listen to
+   * @example executor.shutdownOnSignals({ drainMs: 25_000, onSignal: () => server.close() })
+   */
+  shutdownOnSignals(options?: SignalOptions): Disposable;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -71,7 +80,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
     start: (agent, call) => startRun(kernel, agent, call),
   };
   const { registry } = kernel;
-  const end = ({ drainMs = 10_000 } = {}) => shutdown(kernel, drainMs);
+  const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(kernel, drainMs) });
+  const end = async ({ drainMs = 10_000 } = {}) => {
+    await shutdown(kernel, drainMs);
+    signals.off();
+  };
   return {
     start: (agent, invocation, runOptions = {}) => startRun(kernel, agent, { invocation, options: runOptions }),
     run: async (agent, invocation, runOptions = {}) =>
@@ -85,6 +98,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     park: (runId, reason) => park(kernel, runId, reason),
     unpark: (runId) => unpark(kernel, runId),
     shutdown: end,
+    shutdownOnSignals: (signalOptions = {}) => signals.on(signalOptions),
     [Symbol.asyncDispose]: () => end(),
   };
 }

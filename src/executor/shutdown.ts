@@ -10,8 +10,9 @@ const CALLS_SHARE = 0.75;
  * Leaves all live runs for the next boot: each flushes its newest state and gives up its claim. A call with effects that is
  * under way may end before that, so that its result is recorded: the next process would not know what became of it.
  * @param drainMs longest time that all of it may take, ms; what is not done by then is recovered like after a crash
+ * @returns whether all of it was done by then
  */
-export async function shutdown(kernel: Kernel, drainMs: number): Promise<void> {
+export async function shutdown(kernel: Kernel, drainMs: number): Promise<boolean> {
   kernel.isShutDown = true;
   const scopes = kernel.registry.all();
   const cause = new ShutdownError('the host is shutting down');
@@ -23,10 +24,12 @@ export async function shutdown(kernel: Kernel, drainMs: number): Promise<void> {
   const allEnded = Promise.all(scopes.map((scope) => scope.ended.promise)).then(() => Promise.all(kernel.closing));
   try {
     await withDeadline(allEnded, { ms: drainMs, clock, what: 'draining' });
+    return true;
   } catch {
     kernel.config.warn('executor: shutdown ended before all runs were left in good order', {
       runIds: kernel.registry.all().map((scope) => scope.runId),
     });
+    return false;
   } finally {
     clock.clearTimeout(timer);
   }

@@ -21,6 +21,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     exclude: ['test/bench/**'],
     testTimeout: 20_000,
+    // Hundreds of processes are started, many of them only to be killed: they should not compile the same sources again.
+    env: { NODE_COMPILE_CACHE: fromRoot('node_modules/.cache/compile') },
     coverage: { provider: 'v8', include: ['src/**/*.ts', 'machines/**/*.ts'], reporter: ['text', 'html'] },
   },
 });

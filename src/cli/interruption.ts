@@ -1,43 +1,34 @@
 import type { Executor } from '../index.ts';
-import { exitCodes } from './failure.ts';
 import type { Output } from './output.ts';
-
-const signals = ['SIGINT', 'SIGTERM'] as const;
-/** A terminal signals its whole foreground, and npm passes the signal on once more: that is still one Ctrl-C. */
-const SAME_PRESS_MS = 100;
 
 /** Ctrl-C and its relatives: once = leave the runs for later, in good order; twice = exit now. */
 export class Interruption {
   readonly #output: Output;
-  readonly #executors: Executor[] = [];
-  #requestedAt: number | undefined;
+  readonly #listening: Disposable[] = [];
+  #isRequested = false;
 
   constructor(output: Output) {
     this.#output = output;
-    for (const signal of signals) process.on(signal, this.#onSignal);
   }
 
   get isRequested(): boolean {
-    return this.#requestedAt !== undefined;
+    return this.#isRequested;
   }
 
-  /** Shuts this executor down too when the signal comes. */
+  /** Shuts this executor down when the signal comes. The command ends by itself, once it has said how to go on. */
   covers(executor: Executor): Executor {
-    this.#executors.push(executor);
+    this.#listening.push(executor.shutdownOnSignals({ exit: false, onSignal: () => this.#request() }));
     if (this.isRequested) void executor.shutdown();
     return executor;
   }
 
   stop(): void {
-    for (const signal of signals) process.off(signal, this.#onSignal);
+    for (const each of this.#listening) each[Symbol.dispose]();
   }
 
-  readonly #onSignal = (): void => {
-    const now = performance.now();
-    if (this.#requestedAt !== undefined && now - this.#requestedAt < SAME_PRESS_MS) return;
-    if (this.isRequested || this.#executors.length === 0) process.exit(exitCodes.interrupted);
-    this.#requestedAt = now;
+  #request(): void {
+    if (this.isRequested) return;
+    this.#isRequested = true;
     this.#output.say('pawl: stopping once this is saved; again to exit now');
-    for (const executor of this.#executors) void executor.shutdown();
-  };
+  }
 }

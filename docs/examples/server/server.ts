@@ -94,21 +94,16 @@ export async function boot(fast: Model, { port, path }: { port: number; path: st
   const server = createServer(handler(executor));
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   void executor.recover();
-  const leave = async () => {
-    server.close();
-    await executor.shutdown({ drainMs: 5_000 });
-    server.closeAllConnections();
-  };
-  return { executor, server, leave };
+  return { executor, server };
 }
 
 if (import.meta.main) {
-  const { server, leave } = await boot(model, {
+  const { executor, server } = await boot(model, {
     port: Number(process.env.PORT ?? 8080),
     path: process.env.STORE ?? '.pawl/server.db',
   });
   const address = server.address();
   console.log(`listening on http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`);
-  process.once('SIGTERM', () => void leave());
-  process.once('SIGINT', () => void leave());
+  // No new requests from the signal on; streams end with their runs.
+  executor.shutdownOnSignals({ drainMs: 5_000, onSignal: () => void server.close() });
 }

@@ -1,5 +1,6 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { stateOf } from '../record/state.ts';
+import { isRewritten } from '../record/upcast.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';
 import { NotDurableError } from '../run/errors.ts';
 import type { Progress } from '../run/progress.ts';
@@ -52,9 +53,11 @@ async function refuseOrGoOn(
 
 /** What the store holds, and whether the run that goes on continues it. Between two phases it holds no messages. */
 function landedOf(
-  { revision = 0, messages }: RunCheckpoint,
+  record: RunCheckpoint,
   { isReplaced, transcript }: { isReplaced: boolean; transcript: Transcript },
 ): BeginOptions['landed'] {
+  const { revision = 0, messages } = record;
+  if (isRewritten(record)) return { revision, messages: messages.length, isReplaced: true };
   const isSame = !isReplaced && transcript.length === messages.length;
   const origin = isSame ? transcript : undefined;
   return { revision, messages: messages.length, origin, isReplaced: !isSame && messages.length > 0 };

@@ -1,14 +1,36 @@
-import type { RECORD_VERSION } from './checkpoint.ts';
+import { CheckpointCorruptError } from '../run/errors.ts';
+import { RECORD_VERSION } from './checkpoint.ts';
 
 type Stored = Record<string, unknown>;
 
-/** One small function a version: `upcasts[n]` turns a record of version n into one of version n + 1. */
-const upcasts: Readonly<Record<number, (record: Stored) => Stored>> = {};
+/**
+ * One small function a version: `upcasts[n]` turns a record of version n into one of version n + 1. It gets a head
+ * without messages as well: lists read no more than that.
+ */
+export type Upcasts = Readonly<Record<number, (record: Stored) => Stored>>;
 
-/** Brings a stored record of an older version to today's. Fields that a version dropped are ignored. */
-export function upcast(record: Stored): Stored & { version: typeof RECORD_VERSION } {
+/** Whoever raises RECORD_VERSION adds the step from the version before, and pins what that one wrote under `fixtures`. */
+const upcasts: Upcasts = {};
+
+/** On a record that is no longer what its store holds: its next write has to be a whole one. Copies keep it, JSON does not. */
+export const rewritten: unique symbol = Symbol('pawl.rewritten');
+
+/** Whether a record was changed since its store gave it away, so that nothing may be appended to what is stored. */
+export function isRewritten(record: object): boolean {
+  return rewritten in record;
+}
+
+/**
+ * Brings a stored record, or its head, of an older version to today's. Fields that a version dropped are ignored.
+ * @param record its version is a whole number
+ * @throws {CheckpointCorruptError} when there is no way from its version to today's
+ */
+export function upcast(record: Stored, steps: Upcasts = upcasts, target: number = RECORD_VERSION): Stored {
   let current = record;
-  for (let step = upcasts[Number(current.version)]; step; step = upcasts[Number(current.version)])
-    current = step(current);
-  return current as Stored & { version: typeof RECORD_VERSION };
+  for (let version = Number(record.version); version < target; version++) {
+    const step = steps[version];
+    if (!step) throw new CheckpointCorruptError(`this record has version ${version}, which no Pawl has written`);
+    current = { ...step(current), version: version + 1, [rewritten]: true };
+  }
+  return current;
 }

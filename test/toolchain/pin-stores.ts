@@ -1,0 +1,70 @@
+// Pins what today's stores write of runs whose process dies: `node test/toolchain/pin-stores.ts v1 sqlite`. A version that
+// is released is pinned once, and what is pinned is never written again: tests open copies of it for ever after.
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+
+const [version, kind] = process.argv.slice(2);
+const folder = new URL(`../fixtures/stores/${version}/`, import.meta.url).pathname;
+const work = mkdtempSync(join(tmpdir(), 'pawl-pin-'));
+
+// The doors of the package stand for its sources, as in the tests.
+const doors: Record<string, string> = { pawl: 'src/index.ts', 'pawl/testing': 'src/testing/index.ts' };
+registerHooks({
+  resolve: (specifier, context, next) => {
+    const door = doors[specifier];
+    return next(door ? new URL(`../../${door}`, import.meta.url).href : specifier, context);
+  },
+});
+const { leaveRuns, PINNED_AT, recordsIn } = await import('../fixtures/pinned-runs.ts');
+const { testClock } = await import('../../src/testing/test-clock.ts');
+const clock = testClock(PINNED_AT);
+
+const pins: Record<string, () => Promise<void>> = { sqlite, file, records };
+const pin = pins[kind ?? ''];
+if (!/^v\d+$/.test(version ?? '') || !pin) {
+  console.error(`usage: pin-stores.ts v<version> ${Object.keys(pins).join(' | ')}`);
+  process.exit(2);
+}
+mkdirSync(folder, { recursive: true });
+await pin();
+// The runs hang for ever: that is what they are pinned for.
+process.exit(0);
+
+/** A path of the fixtures that nothing stands at yet. */
+function fresh(name: string): string {
+  const path = join(folder, name);
+  if (!existsSync(path)) return path;
+  console.error(`${path} is pinned already: what a version wrote is never written again`);
+  return process.exit(1);
+}
+
+async function sqlite(): Promise<void> {
+  const target = fresh('runs.db');
+  const { sqliteStore } = await import('../../src/store/sqlite.ts');
+  const path = join(work, 'runs.db');
+  await leaveRuns(sqliteStore({ path, clock }));
+  // All that stands beside the file goes into it.
+  const db = new DatabaseSync(path);
+  db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  copyFileSync(path, target);
+}
+
+async function file(): Promise<void> {
+  const target = fresh('files');
+  const { fileStore } = await import('../../src/store/file.ts');
+  const dir = join(work, 'files');
+  await leaveRuns(fileStore({ dir, clock }));
+  cpSync(dir, target, { recursive: true });
+}
+
+/** What every store must give of the pinned runs. */
+async function records(): Promise<void> {
+  const target = fresh('records.json');
+  const { memoryStore } = await import('../../src/store/memory.ts');
+  const store = memoryStore();
+  await leaveRuns(store);
+  writeFileSync(target, `${JSON.stringify(await recordsIn(store), undefined, 2)}\n`);
+}

@@ -58,6 +58,8 @@ export type Resolution =
 export interface Steer {
   readonly message: Message;
   readonly receipt: string;
+  /** The id of the command that said it, when it came from another process. */
+  readonly command?: string;
 }
 
 /** A reply, or why there is none and what the attempts cost. */
@@ -76,6 +78,8 @@ export type RunMachineEvent =
   | { readonly type: 'run.leave'; readonly cause: ErrorData }
   /** The run has to stop: shutdown, deadline, the caller's signal, a lost lease, a store that failed for good. */
   | { readonly type: 'run.stop'; readonly cause: ErrorData }
+  /** These commands of other processes wait no longer: the record need not remember them. */
+  | { readonly type: 'run.forget'; readonly commands: readonly string[] }
   /** A run that a call of this one began has recorded something new: this one is getting on as well. */
   | { readonly type: 'run.progressed' }
   /** The critic says something to the model before its next turn. */

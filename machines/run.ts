@@ -23,6 +23,7 @@ const work = pieces.createStateConfig({
     'run.nudge': { actions: { type: 'queueNudge', params: ({ event }) => event.message } },
     'run.raise': { actions: { type: 'raiseSteps', params: ({ event }) => event.by } },
     'run.progressed': { actions: 'countProgress' },
+    'run.forget': { actions: { type: 'forgetCommands', params: ({ event }) => event.commands } },
     'run.cancel': { target: 'ending', actions: { type: 'stop', params: cancelCause } },
     'run.stop': { target: 'ending', actions: { type: 'stop', params: givenCause } },
     'run.leave': [

@@ -179,6 +179,9 @@ export const pieces = setup({
     queueSteering: enqueueActions(({ context, enqueue }, steer: Steer) => queueSteering(context, [steer], enqueue)),
     /** What the critic says waits as well, and comes after what the host has said. */
     queueNudge: enqueueActions(({ context, enqueue }, message: Message) => queueNudge(context, message, enqueue)),
+    forgetCommands: assign(({ context: { progress } }, gone: readonly string[]) => ({
+      progress: { ...progress, commands: progress.commands.filter((id) => !gone.includes(id)) },
+    })),
     countProgress: enqueueActions(({ context, enqueue }) => countProgress(context, enqueue)),
     /** Takes the waiting messages into the transcript: both stand in one record, so that none is lost or doubled. */
     applySteering: enqueueActions(({ context, enqueue }) => {

@@ -13,7 +13,8 @@ export function queueSteering(context: RunContext, steers: readonly Steer[], enq
   const room = Math.max(0, MAX_UNDELIVERED - progress.undelivered.length);
   const taken = steers.slice(0, room);
   const undelivered = [...progress.undelivered, ...taken.map(({ message }) => message)];
-  const boundary = announce(context, { ...progress, undelivered }, enqueue);
+  const commands = [...progress.commands, ...taken.flatMap(({ command }) => command ?? [])];
+  const boundary = announce(context, { ...progress, undelivered, commands }, enqueue);
   for (const { receipt } of taken) enqueue.emit({ type: 'steer.queued', receipt, boundary });
   for (const { receipt } of steers.slice(room)) enqueue.emit({ type: 'steer.refused', receipt });
 }

@@ -33,7 +33,9 @@ export { type CriticOptions, createCritic } from './critic/critic.ts';
 export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
 export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
 export { createEscalator, type EscalatorOptions } from './critic/ready-escalator.ts';
+export type { RunControl } from './executor/control.ts';
 // Running
+export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/doctor.ts';
 export { createExecutor, type Executor, type ListedRun } from './executor/executor.ts';
 // How a run ends
 export { finalizeCheckpoint } from './executor/finalize-checkpoint.ts';
@@ -56,6 +58,7 @@ export type { InterruptedRun } from './record/interrupted.ts';
 export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';
 export type { Clock } from './run/clock.ts';
+export type { Command, SentCommand } from './run/command.ts';
 export type { ErrorData } from './run/error-data.ts';
 // Errors
 export {
@@ -111,5 +114,13 @@ export type { Spend, Usage } from './run/usage.ts';
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export { type CheckpointerFactory, createCheckpointerFactory, type FactoryOptions } from './store/factory.ts';
 export { memoryStore } from './store/memory.ts';
-export type { AppendingStore, CheckpointStore, Claim, OutcomeStore, OwningStore, WriteOptions } from './store/port.ts';
+export type {
+  AppendingStore,
+  CheckpointStore,
+  Claim,
+  ControlStore,
+  OutcomeStore,
+  OwningStore,
+  WriteOptions,
+} from './store/port.ts';
 export { defineTool, type Tool, type ToolContext } from './tool/define.ts';

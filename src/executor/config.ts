@@ -28,6 +28,7 @@ const defaults: Defaults = {
   portMs: 30_000,
   finalizeMs: 10_000,
   leaseMs: 30_000,
+  controlMs: 500,
 };
 
 /** An executor's options, checked and completed. */

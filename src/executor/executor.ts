@@ -3,11 +3,14 @@ import type { Agent } from '../agent/agent.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { Invocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
+import { checkRunId } from '../run/run-id.ts';
 import { newOwner } from '../store/owner.ts';
-import { configOf } from './config.ts';
+import { type Config, configOf } from './config.ts';
+import { controlOf, type RunControl } from './control.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './handle.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { type RunLogic, runLogic } from './logic.ts';
+import { Mailbox } from './mailbox.ts';
 import { park, unpark } from './parking.ts';
 import type { ExecutorOptions, RunOptions } from './ports.ts';
 import { listed, listing, type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
@@ -44,6 +47,8 @@ export interface Executor {
    */
   park(runId: string, reason: string): Promise<void>;
   unpark(runId: string): Promise<void>;
+  /** A run by its id, live in whichever process or waiting in the store: cancel it, steer it, set it aside. */
+  control(runId: string): RunControl;
   /**
    * Leaves all live runs for the next boot. Calls with effects that are under way may end first, for three quarters of that time.
    * @param options.drainMs longest time that may take; default 10,000 ms
@@ -69,11 +74,13 @@ export interface Executor {
  */
 export function createExecutor(options: ExecutorOptions): Executor {
   const config = configOf(options);
+  const owner = newOwner();
   const kernel: Kernel = {
     config,
     registry: new Registry(config.warn),
     leases: new LeaseKeeper(config.store, config.clock, config.defaults.leaseMs),
-    owner: newOwner(),
+    mailbox: mailboxOf(config, owner),
+    owner,
     scopes: new WeakMap(),
     isShutDown: false,
     closing: new Set(),
@@ -97,10 +104,15 @@ export function createExecutor(options: ExecutorOptions): Executor {
     recover: (recoverOptions = {}) => recover(kernel, recoverOptions),
     park: (runId, reason) => park(kernel, runId, reason),
     unpark: (runId) => unpark(kernel, runId),
+    control: (runId) => controlOf(kernel, checkRunId(runId)),
     shutdown: end,
     shutdownOnSignals: (signalOptions = {}) => signals.on(signalOptions),
     [Symbol.asyncDispose]: () => end(),
   };
+}
+
+function mailboxOf({ store, clock, warn, defaults }: Config, owner: string): Mailbox {
+  return new Mailbox(store, { clock, warn, owner, everyMs: defaults.controlMs, ms: defaults.portMs });
 }
 
 function handleFor(registry: Registry<RunScope>, runId: string): Run | EndedRun | undefined {

@@ -42,18 +42,13 @@ export function handleOf(scope: RunScope): Run {
     agentId: scope.agent.id,
     actor: scope.actor,
     result,
-    steer: (text, { children = false } = {}) => steerTree(scope, text, children),
+    steer: (text, { children = false } = {}) => scope.steerAll(text, { children }),
     events: ({ after = 0 } = {}) => scope.events.consume(after),
     cancel(reason) {
       scope.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
       return result;
     },
   };
-}
-
-function steerTree(scope: RunScope, text: string, isForChildren: boolean): Promise<'durable' | 'queued'> {
-  if (isForChildren) for (const child of scope.children) steerTree(child, text, true).catch(() => {});
-  return scope.steer(text);
 }
 
 export function endedHandle(output: RunOutput): EndedRun {

@@ -114,7 +114,8 @@ async function refuseParked(scope: RunScope, store: CheckpointStore, record: Run
   throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
 }
 
-function parkingOf(
+/** Why a start of this record, which is counted in its `attempts`, sets it aside instead. */
+export function parkingOf(
   record: RunCheckpoint,
   maxAttempts: number,
   { onUnknownOutcome }: Pick<Config, 'onUnknownOutcome'>,
@@ -132,7 +133,7 @@ function parkingOf(
 }
 
 /** Whether the agent's list of phases is still the one that the record was made with. */
-export function isPipelineSame({ agent }: RunScope, record: RunCheckpoint): boolean {
+export function isPipelineSame({ agent }: Pick<RunScope, 'agent'>, record: RunCheckpoint): boolean {
   const hasBegun = record.messages.length > 1 || record.openStep !== undefined;
   return isSamePipeline(record, phaseFactsOf(agent.phases, 1), hasBegun);
 }

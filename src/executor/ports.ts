@@ -41,6 +41,8 @@ export interface Defaults {
   readonly finalizeMs: number;
   /** How long a claim holds without renewal; it is renewed every third of that. */
   readonly leaseMs: number;
+  /** How often the store is asked what other processes have to say to the runs that are live here. */
+  readonly controlMs: number;
 }
 
 /** What a host may plug in, each on its own. Whatever a port does, runs end: what it throws is logged, or is their result. */

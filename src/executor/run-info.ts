@@ -23,19 +23,17 @@ export function limitsOf({ agent, kernel }: RunScope): Limits {
 
 /** The one object that all ports are told of the run. */
 export function infoOf(scope: RunScope, { meta }: Progress, limits: Limits): RunInfo {
-  const { runId, agentId, agentName, callerId, channelId, guildId, prompt, modelTier, parentRunId } = meta;
-  return Object.freeze({
-    runId,
-    subjectId: agentId,
-    name: agentName,
-    callerId,
-    channelId,
-    guildId,
-    parentRunId,
-    modelTier,
-    prompt,
+  return infoFrom(meta, {
     inputs: scope.record?.inputs ?? scope.seed.request.inputs,
     startedAt: scope.kernel.config.clock.now(),
     maxIterations: limits.maxIterations,
   });
+}
+
+export function infoFrom(
+  meta: RunCheckpointMeta,
+  rest: Pick<RunInfo, 'inputs' | 'startedAt' | 'maxIterations'>,
+): RunInfo {
+  const { agentId, agentName, ...same } = meta;
+  return Object.freeze({ ...same, subjectId: agentId, name: agentName, ...rest });
 }

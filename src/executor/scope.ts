@@ -2,6 +2,7 @@ import type { AnyActorRef } from 'xstate';
 import type { Resolution, RunContext } from '../../machines/context.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
+import type { Command } from '../run/command.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { LeaseLostError, ShutdownError } from '../run/errors.ts';
 import type { RunEventBody } from '../run/events.ts';
@@ -16,6 +17,7 @@ import type { Auditing } from './auditing.ts';
 import type { Config } from './config.ts';
 import { EventHub } from './event-hub.ts';
 import type { Leaseholder, LeaseKeeper } from './lease-keeper.ts';
+import type { Addressee, Mailbox } from './mailbox.ts';
 import type { RunOptions } from './ports.ts';
 import type { LiveRun, Registry, RunSummary } from './registry.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
@@ -28,6 +30,7 @@ export interface Kernel {
   readonly config: Config;
   readonly registry: Registry<RunScope>;
   readonly leases: LeaseKeeper;
+  readonly mailbox: Mailbox;
   /** Who we are in claims: this process and this executor. */
   readonly owner: string;
   /** The scope behind a run's actor. */
@@ -46,7 +49,7 @@ export interface Kernel {
  * What belongs to one run and cannot be serialised: model, tools, checkpointer, claim, signal, timers. Only the
  * executor's actors see it; nothing of it ever enters the machine's context, an event or an actor's input.
  */
-export class RunScope implements LiveRun, Leaseholder {
+export class RunScope implements LiveRun, Leaseholder, Addressee {
   readonly kernel: Kernel;
   readonly agent: Agent;
   readonly seed: RunSeed;
@@ -90,7 +93,9 @@ export class RunScope implements LiveRun, Leaseholder {
   resumedFrom: { readonly iteration: number; readonly attempts: number } | undefined;
   announcedState = '';
   /** Says something to the model before its next turn. */
-  steer: (text: string) => Promise<'durable' | 'queued'> = async () => 'queued';
+  steer: (text: string, command?: string) => Promise<'durable' | 'queued'> = async () => 'queued';
+  /** What its record says of commands, until its progress says it. */
+  storedCommands: readonly string[] = [];
   readonly events: EventHub;
   readonly #controller = new AbortController();
   readonly #cleanups: (() => void)[] = [];
@@ -152,6 +157,36 @@ export class RunScope implements LiveRun, Leaseholder {
 
   send(event: Parameters<RunActor['send']>[0]): void {
     if (this.isActive) this.actor.send(event);
+  }
+
+  /** @param told.children says it to the runs that it has put to work as well @param told.command the id of the command that says it */
+  steerAll(text: string, told: { children?: boolean; command?: string }): Promise<'durable' | 'queued'> {
+    if (told.children) for (const child of this.children) child.steerAll(text, { children: true }).catch(() => {});
+    return this.steer(text, told.command);
+  }
+
+  get commands(): readonly string[] {
+    const { storedCommands, progress } = this;
+    return storedCommands.length > 0
+      ? [...new Set([...storedCommands, ...(progress?.commands ?? [])])]
+      : (progress?.commands ?? []);
+  }
+
+  /** A cancel stays in the inbox and goes with the record: a crash on the way to the end must not undo it. */
+  async obey(command: Command): Promise<boolean> {
+    if (command.kind === 'cancel') {
+      const { reason } = command;
+      this.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
+      await this.ended.promise;
+      return false;
+    }
+    const { text, children = false, id } = command;
+    return (await this.steerAll(text, { children, command: id })) === 'durable';
+  }
+
+  forget(ids: readonly string[]): void {
+    this.storedCommands = this.storedCommands.filter((id) => !ids.includes(id));
+    this.send({ type: 'run.forget', commands: ids });
   }
 
   /** Asks the run to stop; the first cause stands. */

@@ -7,6 +7,8 @@ import type { RunScope } from './scope.ts';
 export type Steered = 'durable' | 'queued';
 
 interface Waiting {
+  /** It came through the store, and leaves it only when the record has it. */
+  readonly isCommand: boolean;
   readonly settle: PromiseWithResolvers<Steered>;
   boundary?: number;
 }
@@ -23,7 +25,7 @@ export class Steering {
   }
 
   /** @throws {UndeliveredError} when the run is over */
-  send(text: string): Promise<Steered> {
+  send(text: string, command?: string): Promise<Steered> {
     if (typeof text !== 'string' || text.trim() === '') {
       return Promise.reject(new TypeError('steer needs a message: a string that is not empty'));
     }
@@ -33,9 +35,9 @@ export class Steering {
     const settle = Promise.withResolvers<Steered>();
     if (!this.#waiting) this.#scope.onEnd(() => this.#refuseAll());
     this.#waiting ??= new Map();
-    this.#waiting.set(receipt, { settle });
+    this.#waiting.set(receipt, { settle, isCommand: command !== undefined });
     const message = enterMessage({ role: 'user', content: [{ type: 'text', text }] });
-    this.#scope.send({ type: 'run.steer', message, receipt });
+    this.#scope.send({ type: 'run.steer', message, receipt, ...(command === undefined ? {} : { command }) });
     return settle.promise;
   }
 
@@ -65,7 +67,7 @@ export class Steering {
   /** The store did not take it; it stays in memory, and goes with the next save that succeeds. */
   failed(): void {
     for (const [receipt, waiting] of this.#waiting ?? []) {
-      if (waiting.boundary !== undefined) this.#settle(receipt, waiting, 'queued');
+      if (waiting.boundary !== undefined && !waiting.isCommand) this.#settle(receipt, waiting, 'queued');
     }
   }
 

@@ -40,6 +40,8 @@ export interface RunHead {
   readonly undelivered?: readonly Message[];
   /** What the critic wants to say to the model. */
   readonly nudges?: readonly Message[];
+  /** Ids of the commands that the run has taken in, and that may wait in the store still. */
+  readonly commands?: readonly string[];
   readonly outcome?: RunOutcome;
   readonly parked?: Parked;
 }
@@ -79,6 +81,7 @@ export function variablePart(progress: Progress): Omit<RunHead, 'version' | 'met
     definition: progress.definition,
     ...(progress.undelivered.length > 0 ? { undelivered: progress.undelivered } : {}),
     ...(progress.nudges.length > 0 ? { nudges: progress.nudges } : {}),
+    ...(progress.commands.length > 0 ? { commands: progress.commands } : {}),
     ...(openStep ? { openStep } : {}),
     ...(openPhase ? { openPhase } : {}),
     ...(spend ? { spend } : {}),

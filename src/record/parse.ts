@@ -70,6 +70,7 @@ const optionalFields: readonly (readonly [field: string, isFine: (value: unknown
   ['parked', (value) => isObject(value) && typeof value.code === 'string' && typeof value.reason === 'string'],
   ['undelivered', isMessages],
   ['nudges', isMessages],
+  ['commands', (value) => Array.isArray(value) && value.every((id) => typeof id === 'string')],
   ['openStep', isOpenStep],
   ['openPhase', isOpenPhase],
   ['spend', (value) => isObject(value) && ['tokens', 'usd', 'seconds'].every((field) => isAmount(value[field]))],

@@ -127,6 +127,10 @@ export class CheckpointCorruptError extends PawlError {
 export class CheckpointTooNewError extends PawlError {
   readonly code = 'CHECKPOINT_TOO_NEW';
 }
+/** What is stored cannot be read with the keys that the store was given; it is kept as it is. */
+export class KeyMismatchError extends PawlError {
+  readonly code = 'KEY_MISMATCH';
+}
 /** A reference points to a record that the store does not have. */
 export class CheckpointMissingError extends PawlError {
   readonly code = 'CHECKPOINT_MISSING';

@@ -61,6 +61,8 @@ export interface Progress {
   readonly undelivered: readonly Message[];
   /** What the critic wants to say; it comes after what the host has said. */
   readonly nudges: readonly Message[];
+  /** Ids of the commands from other processes that are in this state, as long as they may still wait in the store. */
+  readonly commands: readonly string[];
   readonly outcome?: RunOutcome;
   readonly parked?: Parked;
 }
@@ -90,6 +92,7 @@ export function beginProgress(
     elapsedMs: 0,
     undelivered: [],
     nudges: [],
+    commands: [],
   };
 }
 

@@ -35,6 +35,7 @@ export interface ResumeState {
   readonly images?: readonly ImagePart[];
   readonly undelivered?: readonly Message[];
   readonly nudges?: readonly Message[];
+  readonly commands?: readonly string[];
   readonly outcome?: RunOutcome;
   readonly parked?: Parked;
 }
@@ -64,6 +65,7 @@ export function resumeProgress(fresh: Progress, resume: ResumeState, tools: Tool
     elapsedMs: resume.elapsedMs ?? 0,
     undelivered: resume.undelivered ?? [],
     nudges: resume.nudges ?? [],
+    commands: resume.commands ?? [],
     ...(openStep ? { openStep } : {}),
     ...(resume.outcome ? { outcome: resume.outcome } : {}),
     ...(resume.parked ? { parked: resume.parked } : {}),

@@ -169,11 +169,13 @@ export class RecordWriter {
 }
 
 /** No head has more bytes than this (a UTF-16 unit takes up to 3): cheaper than to measure, and nearly always enough. */
-function boundOf({ openStep, outcome, undelivered = [], nudges = [], critic, completedPhases }: RunHead): number {
+function boundOf(head: RunHead): number {
+  const { openStep, outcome, undelivered = [], nudges = [], commands = [], critic, completedPhases } = head;
   if (outcome || openStep?.calls.some((call) => call.result)) return Number.POSITIVE_INFINITY;
   // Of what has no fixed size: the calls' inputs stand in the message and in the ledger.
   let units = openStep ? 2 * encodeMessage(openStep.message).length : 0;
   for (const message of [...undelivered, ...nudges]) units += encodeMessage(message).length;
+  for (const id of commands) units += 2 * id.length + 4;
   if (critic) units += JSON.stringify(critic).length;
   for (const { output } of completedPhases) units += 2 * output.length;
   return SMALL_HEAD + 3 * units;

@@ -73,10 +73,14 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   const progress = await withData(scope, fitting);
   if (resume) scope.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
   scope.savedCritic = resume?.critic;
+  scope.storedCommands = progress.commands;
   const resumed = { isResumed: resume !== undefined, isReplaced, transcript: progress.transcript };
   scope.checkpointer = await checkpointerOf(scope, found.record, resumed);
   await firstSave(scope, progress, found.record);
   scope.isOurs = true;
+  scope.kernel.mailbox.enter(scope);
+  // A run that was told to end while nobody worked on it should not ask its model once more.
+  if (isStored) await scope.kernel.mailbox.look();
   if (early) return { kind: 'refused', error: toErrorData(early), progress, isDurable: scope.isDurable };
   // A run that has ended is only delivered: nobody looks after it any more.
   if (!progress.outcome) {

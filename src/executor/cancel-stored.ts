@@ -1,0 +1,63 @@
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { toResumeState } from '../record/checkpoint.ts';
+import { toErrorData } from '../run/error-data.ts';
+import { CancelledError } from '../run/errors.ts';
+import { outcomeOf } from '../run/outcome.ts';
+import { beginProgress } from '../run/progress.ts';
+import type { RunOutcome } from '../run/result.ts';
+import { resumeProgress } from '../run/resume.ts';
+import { type Claim, isKeepingOutcomes } from '../store/port.ts';
+import { Auditing } from './auditing.ts';
+import { rewriteHead } from './rewrite-head.ts';
+import { infoFrom } from './run-info.ts';
+import type { Kernel } from './scope.ts';
+import { type StoredRun, withStoredRun } from './stored-run.ts';
+
+/**
+ * Ends a run that nobody works on, interrupted or parked, without its agent: in the order of every end, so that a crash on
+ * the way leaves a record that is only delivered. One that had ended already keeps its own outcome.
+ * @throws {RunOwnedElsewhereError} while somebody works on it @throws {CheckpointMissingError} when there is no record of it
+ */
+export function cancelStored(kernel: Kernel, runId: string, reason = 'the run was cancelled'): Promise<void> {
+  return withStoredRun(kernel, runId, async (run) => {
+    const outcome = run.record.outcome ?? cancelled(run.record, run.claim, reason);
+    const { store, claim, bounded } = run;
+    const { onOutcome, keepOutcomesMs, clock } = kernel.config;
+    if (!run.record.outcome) {
+      const { parked: _, ...record } = run.record;
+      await bounded('store.append', rewriteHead(store, { ...record, outcome }, claim));
+    }
+    await bounded('onOutcome', Promise.resolve(onOutcome?.(outcome)));
+    await closeAudit(kernel, run, outcome);
+    const options = claim ? { claim } : {};
+    if (isKeepingOutcomes(store) && keepOutcomesMs > 0) {
+      const until = clock.now() + keepOutcomesMs;
+      await bounded('store.keepOutcome', store.keepOutcome(runId, outcome, until, options));
+    }
+    await bounded('store.delete', store.delete(runId, options));
+  });
+}
+
+function cancelled(record: RunCheckpoint, claim: Claim | undefined, reason: string): RunOutcome {
+  const { meta, definition = { version: '', hash: '' } } = record;
+  const progress = resumeProgress(beginProgress(meta, definition), toResumeState(record));
+  return outcomeOf(progress, {
+    status: 'cancelled',
+    error: toErrorData(new CancelledError(reason)),
+    durable: true,
+    saveErrors: 0,
+    outcomeId: `${meta.runId}:${claim?.epoch ?? 1}`,
+  });
+}
+
+async function closeAudit({ config }: Kernel, { record }: StoredRun, outcome: RunOutcome): Promise<void> {
+  const { audit, clock, warn, defaults } = config;
+  const info = infoFrom(record.meta, {
+    inputs: record.inputs ?? {},
+    startedAt: clock.now(),
+    maxIterations: defaults.maxIterations,
+  });
+  const auditing = Auditing.start(audit, info, { facts: () => ({}), clock, warn, ms: defaults.finalizeMs / 2 });
+  const { outcomeId: _, ...output } = outcome;
+  await auditing?.close(output, record.elapsedMs ?? 0);
+}

@@ -1,0 +1,96 @@
+import { withDeadline } from '../run/deadline.ts';
+import { hasCode } from '../run/error-data.ts';
+import { UnsupportedError } from '../run/errors.ts';
+import { type ControlStore, isControlling } from '../store/port.ts';
+import { cancelStored } from './cancel-stored.ts';
+import { handleOf } from './handle.ts';
+import { park, unpark } from './parking.ts';
+import type { Kernel } from './scope.ts';
+import { storeOf } from './stored-run.ts';
+
+/**
+ * A run by its id, wherever it is: live in this process, live in another one, or waiting in the store. A process that only
+ * controls needs neither the agent nor its models.
+ */
+export interface RunControl {
+  readonly runId: string;
+  /**
+   * Ends the run for good. `ended`: it is over, and its record is gone. `sent`: another process works on it and ends it at its
+   * next look (`defaults.controlMs`), or, if that process dies first, whoever goes on with it.
+   * @throws {CheckpointMissingError} when there is no such run
+   */
+  cancel(reason?: string): Promise<'ended' | 'sent'>;
+  /**
+   * Says something to the model before its next turn. `durable`, `queued`: as of `Run.steer`. `sent`: it waits in the store for
+   * whoever works on the run, now or later, and reaches the model once. A run that ends before it looks never hears of it.
+   * @param options.children says it to the agents as well that the run has put to work
+   * @throws {CheckpointMissingError} when there is no such run @throws {UndeliveredError} when 1,000 commands wait for it
+   */
+  steer(text: string, options?: { readonly children?: boolean }): Promise<'durable' | 'queued' | 'sent'>;
+  /**
+   * How many commands wait in the store for this run; 0 once the run has taken in what was sent, or is over.
+   * @throws {UnsupportedError} when the store carries no commands
+   */
+  waiting(): Promise<number>;
+  /** As `executor.park`. */
+  park(reason: string): Promise<void>;
+  /** As `executor.unpark`. */
+  unpark(): Promise<void>;
+}
+
+export function controlOf(kernel: Kernel, runId: string): RunControl {
+  return {
+    runId,
+    cancel: (reason) => cancel(kernel, runId, reason),
+    steer: (text, { children = false } = {}) => steer(kernel, runId, { text, children }),
+    waiting: async () => (await bounded(kernel, mailStore(kernel).inbox({ runId }), 'store.inbox')).length,
+    park: (reason) => park(kernel, runId, reason),
+    unpark: () => unpark(kernel, runId),
+  };
+}
+
+async function cancel(kernel: Kernel, runId: string, reason: string | undefined): Promise<'ended' | 'sent'> {
+  const live = kernel.registry.live(runId);
+  if (live) {
+    await handleOf(live).cancel(reason);
+    return 'ended';
+  }
+  try {
+    await cancelStored(kernel, runId, reason);
+    return 'ended';
+  } catch (error) {
+    if (!hasCode(error, 'RUN_OWNED_ELSEWHERE')) throw error;
+  }
+  await send(kernel, runId, { id: newCommandId(), kind: 'cancel', ...(reason === undefined ? {} : { reason }) });
+  return 'sent';
+}
+
+async function steer(
+  kernel: Kernel,
+  runId: string,
+  { text, children }: { text: string; children: boolean },
+): Promise<'durable' | 'queued' | 'sent'> {
+  const live = kernel.registry.live(runId);
+  if (live) return handleOf(live).steer(text, { children });
+  await send(kernel, runId, { id: newCommandId(), kind: 'steer', text, ...(children ? { children } : {}) });
+  return 'sent';
+}
+
+async function send(kernel: Kernel, runId: string, command: Parameters<ControlStore['send']>[1]): Promise<void> {
+  await bounded(kernel, mailStore(kernel).send(runId, command), 'store.send');
+}
+
+/** Unique over all processes that a store has: a host's own port for ids need not be. */
+const newCommandId = () => globalThis.crypto.randomUUID();
+
+function bounded<T>({ config }: Kernel, answer: Promise<T>, what: string): Promise<T> {
+  return withDeadline(answer, { ms: config.defaults.portMs, clock: config.clock, what });
+}
+
+function mailStore(kernel: Kernel): ControlStore {
+  const store = storeOf(kernel);
+  if (isControlling(store)) return store;
+  throw new UnsupportedError(
+    'this store carries no commands to other processes: it has no send, inbox and acknowledge',
+  );
+}

@@ -1,0 +1,50 @@
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { withDeadline } from '../run/deadline.ts';
+import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../run/errors.ts';
+import { type CheckpointStore, type Claim, isOwning } from '../store/port.ts';
+import type { Kernel } from './scope.ts';
+
+/** A stored run that nobody works on, in our hands for a moment. */
+export interface StoredRun {
+  readonly record: RunCheckpoint;
+  readonly store: CheckpointStore;
+  readonly claim: Claim | undefined;
+  /** Waits for a call of the store or the host, but not for ever. */
+  bounded<T>(what: string, answer: PromiseLike<T>): Promise<T>;
+}
+
+/** The store of an executor. @throws {NotDurableError} when it has none */
+export function storeOf({ config }: Kernel): CheckpointStore {
+  if (config.store) return config.store;
+  throw new NotDurableError('this executor has no store: it knows no runs but its own');
+}
+
+/**
+ * Claims a stored run, reads it, and lets go of it afterwards.
+ * @throws {RunOwnedElsewhereError} while somebody works on it
+ * @throws {CheckpointMissingError} when the store has no record of it
+ */
+export async function withStoredRun<T>(
+  kernel: Kernel,
+  runId: string,
+  work: (run: StoredRun) => Promise<T>,
+): Promise<T> {
+  const { clock, defaults } = kernel.config;
+  const store = storeOf(kernel);
+  const bounded: StoredRun['bounded'] = (what, answer) => withDeadline(answer, { ms: defaults.portMs, clock, what });
+  if (kernel.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
+  const claim = isOwning(store)
+    ? await bounded('store.claim', store.claim(runId, kernel.owner, defaults.leaseMs))
+    : undefined;
+  if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
+  try {
+    const record = await bounded('store.load', store.load(runId));
+    if (!record) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+    // The claim counted a start that is none.
+    const attempts = Math.max(0, (claim?.attempts ?? record.attempts + 1) - 1);
+    return await work({ record: { ...record, attempts }, store, claim, bounded });
+  } finally {
+    // One that is not released runs out by itself.
+    if (claim && isOwning(store)) await bounded('store.release', store.release(claim)).catch(() => {});
+  }
+}

@@ -9,11 +9,14 @@ import {
   type LineKind,
   leaseLine,
   messageLines,
+  type PieceInFile,
+  pieceLine,
+  type RecordState,
   runLine,
-  type State,
   type StoredLease,
   stateLine,
 } from './file-lines.ts';
+import { namesIn, type Piece } from './pieces.ts';
 
 /** What a commit writes. */
 export interface Commit {
@@ -24,7 +27,12 @@ export interface Commit {
   readonly messages: readonly string[];
   readonly lease: StoredLease | undefined;
   readonly isLeaseNew: boolean;
-  readonly record: State['record'];
+  readonly record: (RecordState & { readonly head: string }) | undefined;
+  /** What the head and the messages name, as far as they are new. */
+  readonly pieces: readonly Piece[];
+  /** The names of the pieces that the head needs, and that the messages need. */
+  readonly inHead: readonly string[];
+  readonly inMessages: ReadonlySet<string>;
 }
 
 /** Lines are collected up to about this many bytes before they are written. */
@@ -33,7 +41,7 @@ const BUFFER_SIZE = 2 ** 20;
 /** Below this many superseded bytes a journal is never written anew, ... */
 const MIN_SUPERSEDED = 2 ** 16;
 /** ... and above it when they are more than this share of the others. */
-const MAX_SUPERSEDED_SHARE = 0.4;
+const MAX_SUPERSEDED_SHARE = 0.45;
 
 /** Whether so much of a journal has been replaced since that writing it anew is worth its bytes. */
 export function isBloated({ superseded, end }: Journal): boolean {
@@ -45,13 +53,17 @@ export async function appendCommit(file: OpenFile, journal: Journal, commit: Com
   if (journal.stamp.size > journal.end) await file.truncate(journal.end);
   const writer = new LineWriter(file, journal.end);
   let superseded = journal.superseded + (journal.end - journal.stateAt);
+  const pieces = await addPieces(writer, commit, journal.pieces);
+  for (const [name, { length }] of journal.pieces) {
+    if (!pieces.has(name) && !commit.inMessages.has(name)) superseded += length;
+  }
   for (const line of messageLines(commit.messages)) await writer.add(line);
   let { lease } = journal;
   if (commit.isLeaseNew && commit.lease) {
     superseded += lease?.length ?? 0;
     lease = await addLease(writer, commit.lease);
   }
-  return addState(writer, { commit, lease, superseded, stamp: journal.stamp });
+  return addState(writer, { commit, lease, superseded, stamp: journal.stamp, pieces });
 }
 
 /**
@@ -61,14 +73,17 @@ export async function appendCommit(file: OpenFile, journal: Journal, commit: Com
 export function rewriteJournal(durable: Durable, path: string, { commit, old }: Rewrite): Promise<Journal> {
   return writeAtomically(durable, path, async (file) => {
     const writer = new LineWriter(file, 0);
-    if (old && !commit.base) await withFile(durable.files.open(path, 'read'), (from) => copyRecord(from, old, writer));
-    else await writer.add(runLine(commit.runId));
+    const there = new Map<string, PieceInFile>();
+    if (old && !commit.base) {
+      await withFile(durable.files.open(path, 'read'), (from) => copyRecord(from, { old, commit, writer, there }));
+    } else await writer.add(runLine(commit.runId));
     if (commit.base) await writer.add(baseLine(commit.base.meta));
     if (commit.base?.extras != null) await writer.add(extrasLine(commit.base.extras));
+    const pieces = await addPieces(writer, commit, there);
     for (const line of messageLines(commit.messages)) await writer.add(line);
     const lease = commit.lease && (await addLease(writer, commit.lease));
     const stamp = await file.stamp();
-    return addState(writer, { commit, lease, superseded: 0, stamp });
+    return addState(writer, { commit, lease, superseded: 0, stamp, pieces });
   });
 }
 
@@ -77,15 +92,67 @@ export interface Rewrite {
   readonly old: Journal | undefined;
 }
 
-const copied: readonly string[] = ['run', 'base', 'extras', 'messages'] satisfies LineKind[];
+const copied: readonly string[] = ['run', 'base', 'extras', 'piece', 'messages'] satisfies LineKind[];
+
+interface Copying {
+  readonly old: Journal;
+  readonly commit: Commit;
+  readonly writer: LineWriter;
+  /** Gets the places of the pieces. */
+  readonly there: Map<string, PieceInFile>;
+}
 
 /** Each line is checked on the way: damage must not get into a file that looks sound. */
-async function copyRecord(from: OpenFile, { end }: Journal, writer: LineWriter): Promise<void> {
+async function copyRecord(from: OpenFile, { old, commit, writer, there }: Copying): Promise<void> {
+  const needed = await piecesNeeded(from, old, commit);
   for await (const { lines } of readLines(from)) {
-    for (const line of lines) {
-      if (line.at < end && copied.includes(intactLine(line).kind)) await writer.add(line.bytes);
+    for (const raw of lines) {
+      if (raw.at >= old.end) continue;
+      const { kind, fields } = intactLine(raw);
+      const [name = ''] = fields;
+      if (!copied.includes(kind) || (kind === 'piece' && !needed.has(name))) continue;
+      if (kind === 'piece') there.set(name, { at: writer.position, length: raw.bytes.length });
+      await writer.add(raw.bytes);
     }
   }
+}
+
+/** The pieces that a message names, or that this commit needs. */
+async function piecesNeeded(from: OpenFile, old: Journal, { inHead, inMessages }: Commit): Promise<Set<string>> {
+  const needed = new Set([...inHead, ...inMessages]);
+  const inner = new Map<string, string[]>();
+  for await (const { lines } of readLines(from)) {
+    for (const raw of lines) {
+      const { kind, fields } = intactLine(raw);
+      const [name = '', text = ''] = fields;
+      if (raw.at >= old.end) continue;
+      if (kind === 'piece') inner.set(name, namesIn(text));
+      if (kind === 'messages') for (const named of namesIn(text)) needed.add(named);
+    }
+  }
+  // A set that grows while it is gone through is gone through to its end.
+  for (const name of needed) for (const each of inner.get(name) ?? []) needed.add(each);
+  return needed;
+}
+
+/** A state that names such a piece is found damaged. It cannot be: whoever names a piece brings it, or found it. */
+const nowhere: PieceInFile = { at: -1, length: 0 };
+
+/** Adds the pieces that are not there yet. @returns where those stand that the head names */
+async function addPieces(
+  writer: LineWriter,
+  { pieces, inHead, inMessages }: Commit,
+  there: ReadonlyMap<string, PieceInFile>,
+): Promise<Journal['pieces']> {
+  const places = new Map(there);
+  const needed = new Set([...inHead, ...inMessages]);
+  for (const piece of pieces) {
+    if (places.has(piece.name) || !needed.has(piece.name)) continue;
+    const line = pieceLine(piece);
+    places.set(piece.name, { at: writer.position, length: line.length });
+    await writer.add(line);
+  }
+  return new Map(inHead.map((name) => [name, places.get(name) ?? nowhere]));
 }
 
 async function addLease(writer: LineWriter, value: StoredLease): Promise<Journal['lease']> {
@@ -100,15 +167,17 @@ interface Ending {
   readonly lease: Journal['lease'];
   readonly superseded: number;
   readonly stamp: FileStamp;
+  readonly pieces: Journal['pieces'];
 }
 
-async function addState(writer: LineWriter, { commit, lease, superseded, stamp }: Ending): Promise<Journal> {
+async function addState(writer: LineWriter, { commit, lease, superseded, stamp, pieces }: Ending): Promise<Journal> {
   const stateAt = writer.position;
-  const state = { leaseAt: lease?.at ?? -1, superseded, record: commit.record };
+  const record = commit.record && { ...commit.record, pieces: [...pieces.values()].map(({ at }) => at) };
+  const state = { leaseAt: lease?.at ?? -1, superseded, record };
   await writer.add(stateLine(state));
   await writer.flush();
   const end = writer.position;
-  return { ...withoutHead(state, stateAt), stamp: { ...stamp, size: end }, end, lease };
+  return { ...withoutHead(state, stateAt), stamp: { ...stamp, size: end }, end, lease, pieces };
 }
 
 /** Collects lines into few large writes. */

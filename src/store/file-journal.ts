@@ -1,8 +1,19 @@
 import type { FileStamp, OpenFile } from '../files/file-system.ts';
 import { decodeLine, readLastLine, readLineAt, readLines } from '../files/lines.ts';
 import { CheckpointCorruptError, PawlError } from '../run/errors.ts';
-import { intactLine, type LeaseInFile, type RecordState, runIdOf, type State, toLease, toState } from './file-lines.ts';
-import { JournalScan } from './file-scan.ts';
+import {
+  intactLine,
+  type LeaseInFile,
+  type PieceInFile,
+  type PiecesInFile,
+  type RecordState,
+  runIdOf,
+  type State,
+  toLease,
+  toState,
+} from './file-lines.ts';
+import { type FoundPiece, JournalScan } from './file-scan.ts';
+import { joinPieces } from './pieces.ts';
 
 /** What a journal says at its last commit. Small: it is kept in memory for each run that is being written. */
 export interface Journal {
@@ -14,6 +25,8 @@ export interface Journal {
   readonly stateAt: number;
   readonly superseded: number;
   readonly record: RecordState | undefined;
+  /** Where the pieces stand that the head names. */
+  readonly pieces: ReadonlyMap<string, PieceInFile>;
 }
 
 /** `damage` says why a journal must not be believed, `journal` what can be made out of it all the same. */
@@ -52,10 +65,10 @@ export async function readSummary(file: OpenFile): Promise<Summary> {
     const scan = await scanJournal(file);
     const { journal, damage } = foundBy(scan, stamp);
     if (damage !== undefined || !journal) throw damage;
-    return { journal, runId: scan.runId ?? '', meta: scan.meta ?? '', head: scan.state?.record?.head };
+    return { journal, runId: scan.runId ?? '', meta: scan.meta ?? '', head: headOf(scan.state, scan.pieces) };
   }
   const { runId, firstLength, state } = ends;
-  const summary = { journal: toJournal(ends), runId, head: state.record?.head };
+  const summary = { journal: toJournal(ends), runId, head: headOf(state, ends.pieces) };
   if (!state.record) return { ...summary, meta: '' };
   const bytes = await readLineAt(file, firstLength, 1_024);
   const base = intactLine({ at: firstLength, bytes: bytes ?? Buffer.alloc(0) });
@@ -73,12 +86,21 @@ export async function scanJournal(file: OpenFile): Promise<JournalScan> {
 
 /** What stands in a file, all of whose lines were taken. */
 export function foundBy(scan: JournalScan, stamp: FileStamp): Found {
-  const { state, lease, stateAt, end } = scan;
+  const { state, lease, stateAt, end, pieces } = scan;
   const damage = scan.damage ?? (state ? undefined : missing('first commit'));
-  return { journal: state && { ...withoutHead(state, stateAt), stamp, end, lease }, damage };
+  return { journal: state && { ...withoutHead(state, stateAt), stamp, end, lease, pieces: placesOf(pieces) }, damage };
 }
 
-/** The head that stands in the last state of a journal. @throws {CheckpointCorruptError} */
+type FoundPieces = ReadonlyMap<string, FoundPiece>;
+
+/** What is kept in memory of pieces. */
+const placesOf = (pieces: FoundPieces) => new Map([...pieces].map(([name, { at, length }]) => [name, { at, length }]));
+
+function headOf(state: State | undefined, pieces: FoundPieces): string | undefined {
+  return state?.record && joinPieces(state.record.head, (name) => pieces.get(name)?.text);
+}
+
+/** The head that stands in the last state of a journal; it names its pieces. @throws {CheckpointCorruptError} */
 export async function readHead(file: OpenFile, { stateAt }: Journal): Promise<string | undefined> {
   const bytes = await readLineAt(file, stateAt, 2_048);
   return toState(intactLine({ at: stateAt, bytes: bytes ?? Buffer.alloc(0) })).record?.head;
@@ -87,7 +109,7 @@ export async function readHead(file: OpenFile, { stateAt }: Journal): Promise<st
 /** What is kept in memory of a state. */
 export function withoutHead({ superseded, record }: State, stateAt: number) {
   if (!record) return { stateAt, superseded, record };
-  const { head: _, ...rest } = record;
+  const { head: _, pieces: __, ...rest } = record;
   return { stateAt, superseded, record: rest };
 }
 
@@ -98,9 +120,10 @@ interface Ends {
   readonly state: State;
   readonly stateAt: number;
   readonly lease: LeaseInFile | undefined;
+  readonly pieces: FoundPieces;
 }
 
-/** The first line, the last one, and the lease that it names; undefined when one of them is not whole. */
+/** The first line, the last one, and the lease and the pieces that it names; undefined when one of them is not whole. */
 async function readEnds(file: OpenFile, stamp: FileStamp): Promise<Ends | undefined> {
   const first = await readLineAt(file, 0);
   const firstLine = first && decodeLine(first);
@@ -110,7 +133,9 @@ async function readEnds(file: OpenFile, stamp: FileStamp): Promise<Ends | undefi
   const line = last && decodeLine(last.bytes);
   if (!first || !last || line?.kind !== 'state') return undefined;
   const state = toState(line);
-  const ends = { stamp, runId, firstLength: first.length, state, stateAt: last.at };
+  const pieces = await readPieces(file, state.record?.pieces ?? []);
+  if (!pieces) return undefined;
+  const ends = { stamp, runId, firstLength: first.length, state, stateAt: last.at, pieces };
   if (state.leaseAt === -1) return { ...ends, lease: undefined };
   const bytes = await readLineAt(file, state.leaseAt);
   const leaseLine = bytes && decodeLine(bytes);
@@ -118,8 +143,20 @@ async function readEnds(file: OpenFile, stamp: FileStamp): Promise<Ends | undefi
   return { ...ends, lease: { value: toLease(leaseLine), at: state.leaseAt, length: bytes.length } };
 }
 
-function toJournal({ stamp, state, stateAt, lease }: Ends): Journal {
-  return { ...withoutHead(state, stateAt), stamp, end: stamp.size, lease };
+async function readPieces(file: OpenFile, places: PiecesInFile): Promise<FoundPieces | undefined> {
+  const pieces = new Map<string, FoundPiece>();
+  for (const at of places) {
+    const bytes = await readLineAt(file, at, 4_096);
+    const line = bytes && decodeLine(bytes);
+    if (line?.kind !== 'piece') return undefined;
+    const [name = '', text = ''] = line.fields;
+    pieces.set(name, { at, length: bytes?.length ?? 0, text: joinPieces(text, (inner) => pieces.get(inner)?.text) });
+  }
+  return pieces;
+}
+
+function toJournal({ stamp, state, stateAt, lease, pieces }: Ends): Journal {
+  return { ...withoutHead(state, stateAt), stamp, end: stamp.size, lease, pieces: placesOf(pieces) };
 }
 
 function missing(what: string): CheckpointCorruptError {

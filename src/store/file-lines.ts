@@ -3,6 +3,7 @@ import { CheckpointCorruptError } from '../run/errors.ts';
 import { parseStored } from './encode.ts';
 import { layoutError } from './file-errors.ts';
 import type { Lease } from './lease.ts';
+import type { Piece } from './pieces.ts';
 
 /*
  * A run's journal. One commit = the lines it adds, the last of which is a state. What the last state does not cover was
@@ -11,9 +12,11 @@ import type { Lease } from './lease.ts';
  *   run       layout, run id             the first line of each journal
  *   base      meta                       the second, once there is a record
  *   extras    inputs and images          when the record has any
+ *   piece     a name, a part of a record: heads and messages name it
  *   messages  how many, an array of them
  *   lease     epoch, attempts, until, boot, owner
- *   state     where the lease stands, superseded bytes, and of the record: version, revision, updatedAt, messages, head
+ *   state     where the lease stands, superseded bytes, and of the record: version, revision, updatedAt, messages, head,
+ *             where the pieces stand that the head names
  *
  * A state that has no record is that of a run which was only claimed yet.
  */
@@ -21,7 +24,7 @@ import type { Lease } from './lease.ts';
 /** The layout that this code reads and writes. */
 export const LAYOUT = 1;
 
-export type LineKind = 'run' | 'base' | 'extras' | 'messages' | 'lease' | 'state';
+export type LineKind = 'run' | 'base' | 'extras' | 'piece' | 'messages' | 'lease' | 'state';
 
 /** A lease, and the boot that its time belongs to. */
 export interface StoredLease extends Lease {
@@ -33,6 +36,13 @@ export interface LeaseInFile {
   readonly value: StoredLease;
   readonly at: number;
   /** Bytes. */
+  readonly length: number;
+}
+
+/** A piece, as far as it is kept in memory. */
+export interface PieceInFile {
+  readonly at: number;
+  /** Bytes of its line. */
   readonly length: number;
 }
 
@@ -49,8 +59,11 @@ export interface State {
   readonly leaseAt: number;
   /** Bytes of lines that a later one has replaced. */
   readonly superseded: number;
-  readonly record: (RecordState & { readonly head: string }) | undefined;
+  readonly record: (RecordState & { readonly head: string; readonly pieces: PiecesInFile }) | undefined;
 }
+
+/** Where the lines of the pieces that a head names begin, in order. */
+export type PiecesInFile = readonly number[];
 
 /** A long history is split over lines of about this many characters, so that loading can pause between them. */
 const MAX_LINE_CHARS = 2 ** 18;
@@ -58,6 +71,7 @@ const MAX_LINE_CHARS = 2 ** 18;
 export const runLine = (runId: string): Buffer => encodeLine('run', [LAYOUT, JSON.stringify(runId)]);
 export const baseLine = (meta: string): Buffer => encodeLine('base', [meta]);
 export const extrasLine = (extras: string): Buffer => encodeLine('extras', [extras]);
+export const pieceLine = ({ name, text }: Piece): Buffer => encodeLine('piece', [name, text]);
 
 export function leaseLine({ epoch, attempts, expiresAt, boot, owner }: StoredLease): Buffer {
   return encodeLine('lease', [epoch, attempts, expiresAt, JSON.stringify(boot), JSON.stringify(owner)]);
@@ -65,8 +79,9 @@ export function leaseLine({ epoch, attempts, expiresAt, boot, owner }: StoredLea
 
 export function stateLine({ leaseAt, superseded, record }: State): Buffer {
   if (!record) return encodeLine('state', [leaseAt, superseded]);
-  const { version, revision, updatedAt, messageCount, head } = record;
-  return encodeLine('state', [leaseAt, superseded, version, revision, updatedAt, messageCount, head]);
+  const { version, revision, updatedAt, messageCount, head, pieces } = record;
+  const at = pieces.length > 0 ? [pieces.map((each) => each.toString(36)).join(' ')] : [];
+  return encodeLine('state', [leaseAt, superseded, version, revision, updatedAt, messageCount, head, ...at]);
 }
 
 /** @param messages one JSON text each */
@@ -98,7 +113,7 @@ export function toLease(line: Line): StoredLease {
 }
 
 export function toState(line: Line): State {
-  const [leaseAt, superseded, version, revision, updatedAt, messageCount, head] = line.fields;
+  const [leaseAt, superseded, version, revision, updatedAt, messageCount, head, pieces] = line.fields;
   const state = { leaseAt: toNumber(leaseAt), superseded: toNumber(superseded) };
   if (head === undefined) return { ...state, record: undefined };
   const record = {
@@ -107,6 +122,7 @@ export function toState(line: Line): State {
     updatedAt: toNumber(updatedAt),
     messageCount: toNumber(messageCount),
     head,
+    pieces: pieces === undefined ? [] : pieces.split(' ').map((each) => Number.parseInt(each, 36)),
   };
   return { ...state, record };
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { withFile } from '../files/atomic-write.ts';
 import { orAbsent } from '../files/errors.ts';
 import type { OpenFile } from '../files/file-system.ts';
-import { type Line, readLines } from '../files/lines.ts';
+import { readLines } from '../files/lines.ts';
 import { safeName } from '../files/names.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
@@ -100,7 +100,7 @@ async function readRecord(
     signal?.throwIfAborted();
     for (const raw of batch.lines) {
       const line = scan.take(raw);
-      if (line?.kind === 'messages') addMessages(line, messages);
+      if (line?.kind === 'messages') addMessages(scan.join(line.fields[1] ?? ''), Number(line.fields[0]), messages);
     }
     if (batch.torn) scan.tear(batch.torn);
     if (scan.damage !== undefined) throw scan.damage;
@@ -112,12 +112,15 @@ async function readRecord(
   if (scan.runId !== runId) throw new CheckpointCorruptError(`this record is damaged: it names the run ${scan.runId}`);
   // What follows the last commit was never acknowledged.
   messages.length = state.record.messageCount;
-  return decodeRecord({ runId, meta, extras, messages, head: state.record.head }, journal.lease?.value.attempts);
+  return decodeRecord(
+    { runId, meta, extras, messages, head: scan.join(state.record.head) },
+    journal.lease?.value.attempts,
+  );
 }
 
-function addMessages({ fields: [count, text = ''] }: Line, messages: unknown[]): void {
+function addMessages(text: string, count: number, messages: unknown[]): void {
   const parsed = parseStored(text, 'messages');
-  if (!Array.isArray(parsed) || parsed.length !== Number(count)) {
+  if (!Array.isArray(parsed) || parsed.length !== count) {
     throw new CheckpointCorruptError('this record is damaged: its messages are not what they should be');
   }
   for (const message of parsed) messages.push(message);

@@ -1,6 +1,21 @@
 import { isIntact, type Line, type RawLine } from '../files/lines.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
-import { intactLine, type LeaseInFile, runIdOf, type State, toLease, toNumber, toState } from './file-lines.ts';
+import {
+  intactLine,
+  type LeaseInFile,
+  type PieceInFile,
+  runIdOf,
+  type State,
+  toLease,
+  toNumber,
+  toState,
+} from './file-lines.ts';
+import { joinPieces } from './pieces.ts';
+
+/** A piece, put together. */
+export interface FoundPiece extends PieceInFile {
+  readonly text: string;
+}
 
 /** Takes the lines of a journal one by one, and notes what each commit says. It goes on past damage, to save what it can. */
 export class JournalScan {
@@ -14,6 +29,8 @@ export class JournalScan {
   state: State | undefined;
   stateAt = 0;
   end = 0;
+  /** Those that the head of the last commit names, and what came after it. */
+  pieces = new Map<string, FoundPiece>();
   #messageCount = 0;
 
   /** @returns what an intact line says */
@@ -33,16 +50,26 @@ export class JournalScan {
     if (isIntact(torn.bytes)) this.damage ??= wrong('end', torn.at);
   }
 
+  /** A text of the journal with the pieces that it names. @throws {CheckpointCorruptError} */
+  join(text: string): string {
+    return joinPieces(text, (name) => this.pieces.get(name)?.text);
+  }
+
   #note(line: Line, { at, bytes }: RawLine): void {
     if ((at === 0) !== (line.kind === 'run')) throw wrong('kind', at);
     const [first = ''] = line.fields;
     if (line.kind === 'run') this.runId = runIdOf(line);
     else if (line.kind === 'base') this.meta = first;
     else if (line.kind === 'extras') this.extras = first;
+    else if (line.kind === 'piece') this.#addPiece(line, { at, bytes });
     else if (line.kind === 'messages') this.#messageCount += toNumber(first);
     else if (line.kind === 'lease') this.lease = { value: toLease(line), at, length: bytes.length };
     else if (line.kind === 'state') this.#commit(toState(line), at, at + bytes.length);
     else throw wrong('kind', at);
+  }
+
+  #addPiece({ fields: [name = '', text = ''] }: Line, { at, bytes }: RawLine): void {
+    this.pieces.set(name, { at, length: bytes.length, text: this.join(text) });
   }
 
   /** A commit must fit to all that stands before it: a line that is gone would show in no checksum. */
@@ -55,6 +82,10 @@ export class JournalScan {
         `this record is damaged: a line before byte ${at} is missing (${found} are there)`,
       );
     }
+    const needed = new Set(state.record?.pieces);
+    const pieces = [...this.pieces].filter(([, piece]) => needed.has(piece.at));
+    if (pieces.length < needed.size) throw wrong('pieces', at);
+    this.pieces = new Map(pieces);
     this.state = state;
     this.stateAt = at;
     this.end = end;

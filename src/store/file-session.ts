@@ -4,10 +4,11 @@ import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { Commit } from './file-commit.ts';
 import { type Found, readHead } from './file-journal.ts';
 import { renewed, toLiveLease, writeRenewal } from './file-lease.ts';
-import type { RecordState, State, StoredLease } from './file-lines.ts';
+import type { RecordState, StoredLease } from './file-lines.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import { findRun, type RunFiles, removeRun, storeCommit } from './file-run.ts';
 import type { Lease } from './lease.ts';
+import type { Piece, Pieces } from './pieces.ts';
 
 /** A run, and the name of its files. Whoever only tidies up knows the name alone: then the id is empty. */
 export interface RunName {
@@ -30,6 +31,9 @@ export class RunSession {
   #head: string | undefined;
   #base: Commit['base'];
   #messages: string[] = [];
+  #pieces: Piece[] = [];
+  #inHead: readonly string[] | undefined;
+  readonly #inMessages = new Set<string>();
   #outcome: KeptOutcome | undefined;
   #isChanged = false;
   #isLeaseNew = false;
@@ -80,7 +84,7 @@ export class RunSession {
     return this.lease;
   }
 
-  /** The head that is stored now; undefined when there is no record. */
+  /** The head that is stored now, which names its pieces; undefined when there is no record. */
   async head(): Promise<string | undefined> {
     const { journal } = this.#found;
     if (!this.#record || this.#head !== undefined || !journal) return this.#head;
@@ -102,13 +106,14 @@ export class RunSession {
     if (kept && outcomes.isOver(kept)) await outcomes.remove(this.runId);
   }
 
-  putRecord({ meta, extras, messages, ...head }: EncodedRecord): void {
+  putRecord({ meta, extras, messages, ...head }: EncodedRecord & Pieces): void {
     this.#base = { meta, extras };
     this.#messages = [...messages];
+    this.#pieces = [];
     this.#putHead(head, messages.length);
   }
 
-  addDelta({ from, messages, ...head }: EncodedDelta): void {
+  addDelta({ from, messages, ...head }: EncodedDelta & Pieces): void {
     for (const message of messages) this.#messages.push(message);
     this.#putHead(head, from + messages.length);
   }
@@ -136,6 +141,8 @@ export class RunSession {
     this.#head = undefined;
     this.#lease = undefined;
     this.#messages = [];
+    this.#pieces = [];
+    this.#inHead = undefined;
     this.#isRenewed = false;
   }
 
@@ -153,8 +160,12 @@ export class RunSession {
     await writeRenewal(this.#files.durable.files, this.#files.folders.expiry(this.#name), this.#lease);
   }
 
-  #putHead({ head, version, revision, updatedAt }: EncodedHead, messageCount: number): void {
+  #putHead(encoded: EncodedHead & Pieces, messageCount: number): void {
+    const { head, version, revision, updatedAt, pieces, inHead, inMessages } = encoded;
     this.#head = head;
+    this.#inHead = inHead;
+    for (const name of inMessages) this.#inMessages.add(name);
+    for (const piece of pieces) this.#pieces.push(piece);
     this.#record = { version, revision, updatedAt, messageCount };
     this.#isChanged = true;
     this.#mustSync = true;
@@ -166,7 +177,7 @@ export class RunSession {
     const head = await this.head();
     if (this.#record && head === undefined)
       throw new CheckpointCorruptError('this record is damaged: its head is missing');
-    const record: State['record'] = this.#record && head !== undefined ? { ...this.#record, head } : undefined;
+    const record = this.#record && head !== undefined ? { ...this.#record, head } : undefined;
     const commit: Commit = {
       runId: this.runId,
       base: this.#base,
@@ -174,6 +185,9 @@ export class RunSession {
       lease: this.#lease,
       isLeaseNew: this.#isLeaseNew,
       record,
+      pieces: this.#pieces,
+      inMessages: this.#inMessages,
+      inHead: record ? (this.#inHead ?? [...(this.#found.journal?.pieces.keys() ?? [])]) : [],
     };
     await storeCommit(this.#files, this.#name, {
       found: this.#found,

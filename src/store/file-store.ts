@@ -14,6 +14,7 @@ import { Reader } from './file-reader.ts';
 import type { RunFiles } from './file-run.ts';
 import { OutcomeSweep } from './file-sweep.ts';
 import * as writes from './file-writes.ts';
+import { Splitter } from './pieces.ts';
 import type { AppendingStore, OutcomeStore, OwningStore } from './port.ts';
 import { leaseClock } from './sqlite-lease-clock.ts';
 
@@ -79,7 +80,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   };
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {
-    ...recordWrites(queues, sweep),
+    ...recordWrites(queues, sweep, new Splitter()),
     ...ownership(queues),
     load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
     listInterrupted: async (list = {}) => lister.list(list),
@@ -92,18 +93,19 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
 function recordWrites(
   queues: WriteQueues,
   sweep: OutcomeSweep,
+  splitter: Splitter,
 ): Pick<FileStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
   return {
     save: async (record, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const encoded = encodeRecord(record);
+      const encoded = splitter.split(encodeRecord(record), record, { isContinued: false });
       const run = nameRun(encoded.runId);
       await queues.add(run, (session) => writes.saveRecord(session, encoded, claim), signal);
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const encoded = encodeDelta(delta);
+      const encoded = splitter.split(encodeDelta(delta), delta.head, { isContinued: true });
       const run = nameRun(encoded.runId);
       await queues.add(run, (session) => writes.appendDelta(session, encoded, claim), signal);
       delta.messages.forEach(dropEncoding);
@@ -112,6 +114,7 @@ function recordWrites(
       signal?.throwIfAborted();
       const run = nameRun(checkRunId(runId));
       await queues.add(run, (session) => writes.deleteRun(session, claim), signal);
+      splitter.forget(runId);
     },
     keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
       signal?.throwIfAborted();

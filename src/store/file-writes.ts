@@ -3,6 +3,7 @@ import { parseStored } from './encode.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import type { RunSession } from './file-session.ts';
 import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
+import { type Pieces, withoutPieces } from './pieces.ts';
 import type { Claim } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
 
@@ -11,14 +12,22 @@ import { checkReplaceable, isNewRevision } from './revision.ts';
  * nothing behind, so that the group can go on without it.
  */
 
-export async function saveRecord(session: RunSession, record: EncodedRecord, claim: Claim | undefined): Promise<void> {
+export async function saveRecord(
+  session: RunSession,
+  record: EncodedRecord & Pieces,
+  claim: Claim | undefined,
+): Promise<void> {
   const lease = await writable(session, claim);
   checkReplaceable(session.runId, session.record?.version);
   session.putRecord(record);
   countAttempts(session, record, lease);
 }
 
-export async function appendDelta(session: RunSession, delta: EncodedDelta, claim: Claim | undefined): Promise<void> {
+export async function appendDelta(
+  session: RunSession,
+  delta: EncodedDelta & Pieces,
+  claim: Claim | undefined,
+): Promise<void> {
   const lease = await writable(session, claim);
   checkReplaceable(session.runId, session.record?.version);
   if (!isNewRevision(delta, session.record)) return;
@@ -65,7 +74,7 @@ const noneBefore = { lastEpoch: 0, lastAttempts: 0 };
 
 /** Where epoch and attempts go on when a run has no lease yet. */
 async function countsOf(session: RunSession): Promise<typeof noneBefore> {
-  const { attempts } = parseStored((await session.head()) ?? '{}', 'head') as { attempts?: unknown };
+  const { attempts } = parseStored(withoutPieces((await session.head()) ?? '{}'), 'head') as { attempts?: unknown };
   return { lastEpoch: (await session.keptOutcome())?.epoch ?? 0, lastAttempts: Number(attempts ?? 0) || 0 };
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { FileSystem } from '../../src/files/file-system.ts';
-import type { OpenStep } from '../../src/run/open-step.ts';
+import { type OpenStep, resultsMessage } from '../../src/run/open-step.ts';
 import { fileStore } from '../../src/store/file.ts';
 import { fileStoreOn } from '../../src/store/file-store.ts';
 import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
@@ -27,18 +27,32 @@ function countingFiles(): { files: FileSystem; written: () => number } {
   return { files, written: () => bytes };
 }
 
-/** An open step of one call: before it, or with its result. */
-function openStep(n: number, isDone: boolean): OpenStep {
-  const call = { type: 'tool-call' as const, toolCallId: `call-${n}`, toolName: 'send', input: { n } };
-  const line = { callId: `call-${n}`, name: 'send', input: { n }, effect: 'once' as const, attempt: 1 };
-  const calls = isDone
-    ? [{ ...line, state: 'done' as const, result: { type: 'text' as const, value: text } }]
-    : [{ ...line, state: 'started' as const }];
-  return { message: { role: 'assistant', content: [call] }, calls };
+/** So many calls in a step of the size, each with a share of it: half in its input, half in its result. */
+function openSteps(n: number, { calls, size }: { calls: number; size: number }): OpenStep[] {
+  const share = text.slice(0, (size / calls - 400) / 2);
+  const content = Array.from({ length: calls }, (_, i) => ({
+    type: 'tool-call' as const,
+    toolCallId: `call-${n}-${i}`,
+    toolName: 'send',
+    input: { to: `${n}-${i}`, share },
+  }));
+  const message = { role: 'assistant' as const, content };
+  // First the intent, then a save with each result.
+  return Array.from({ length: calls + 1 }, (_, done) => ({
+    message,
+    calls: content.map(({ toolCallId: callId, toolName: name, input }, i) => {
+      const line = { callId, name, input, effect: 'once' as const, attempt: 1 };
+      const result = { type: 'text' as const, value: `${callId} ${share}` };
+      return i < done ? { ...line, state: 'done' as const, result } : { ...line, state: 'started' as const };
+    }),
+  }));
 }
 
-/** A run of so many steps; what is written and kept, as multiples of what its steps say. */
-async function sizes(steps: number, effect: 'read' | 'once'): Promise<{ written: number; kept: number }> {
+/**
+ * A run of so many steps; what is written and kept, as multiples of what its steps say.
+ * @param calls of `once` tools in each step; 0: `read` tools, which are recorded with their step
+ */
+async function sizes(steps: number, calls: number, size = STEP): Promise<{ written: number; kept: number }> {
   const dir = freshDir();
   const { files, written } = countingFiles();
   await using store = fileStoreOn(files, { dir, durability: 'process' });
@@ -46,40 +60,52 @@ async function sizes(steps: number, effect: 'read' | 'once'): Promise<{ written:
   let record = sampleRecord('run');
   await store.save(record, { claim });
   for (let n = 0; n < steps; n++) {
-    for (const isDone of effect === 'once' ? [false, true] : []) {
-      const open = nextStep(record, [], { openStep: openStep(n, isDone) });
+    for (const openStep of calls > 0 ? openSteps(n, { calls, size }) : []) {
+      const open = nextStep(record, [], { openStep });
       await store.append(open.delta, { claim });
       record = open.record;
     }
-    const { openStep: _, ...closed } = record;
-    const step = nextStep(closed, [userMessage(text)]);
+    const { openStep, ...closed } = record;
+    const step = nextStep(closed, openStep ? [openStep.message, resultsMessage(openStep)] : [userMessage(text)]);
     await store.append(step.delta, { claim });
     record = step.record;
   }
+  const said = record.messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
   expect(await store.load('run')).toEqual(record);
   const all = filesBelow(dir).map((path) => statSync(join(dir, path)).size);
-  return { written: written() / (steps * STEP), kept: all.reduce((sum, size) => sum + size, 0) / (steps * STEP) };
+  return { written: written() / said, kept: all.reduce((sum, size) => sum + size, 0) / said };
 }
 
 describe('the size of a run (recovery 4, the size law)', () => {
   test('400 steps of 5 KB keep at most 1.5 times what they say, and write at most 3 times that', async () => {
-    const { written, kept } = await sizes(400, 'read');
+    const { written, kept } = await sizes(400, 0);
     expect(kept).toBeLessThan(1.2);
     expect(written).toBeLessThan(1.3);
   });
 
   test('it grows with the number of steps, and no faster', async () => {
-    const [short, long] = [await sizes(50, 'read'), await sizes(800, 'read')];
+    const [short, long] = [await sizes(50, 0), await sizes(800, 0)];
     expect(long.written / short.written).toBeLessThan(1.05);
     expect(long.kept / short.kept).toBeLessThan(1.05);
   });
 
-  test('heads with open steps do not pile up: what was replaced goes, and writing it anew is paid by that', async () => {
-    for (const steps of [100, 400]) {
-      const { written, kept } = await sizes(steps, 'once');
-      expect(kept).toBeLessThan(1.6);
-      expect(written).toBeLessThan(8);
-    }
+  test.for([
+    [400, 1, STEP],
+    [400, 1, STEP / 2],
+    [50, 8, 4 * STEP],
+  ] as const)(
+    'intents and results of `once` calls are paid for once: %i steps of %i calls, %i bytes a step',
+    async ([steps, calls, size]) => {
+      const { written, kept } = await sizes(steps, calls, size);
+      expect(kept).toBeLessThan(1.5);
+      expect(written).toBeLessThan(3);
+    },
+  );
+
+  test('many small results of one step cost no more than their heads', async () => {
+    const { written, kept } = await sizes(100, 8);
+    expect(kept).toBeLessThan(1.5);
+    expect(written).toBeLessThan(8);
   });
 
   test('a journal that is written anew loses nothing of its run, and no epoch', { timeout: 60_000 }, async () => {
@@ -93,7 +119,7 @@ describe('the size of a run (recovery 4, the size law)', () => {
     let last = 0;
     for (let n = 0; n < 30; n++) {
       const step = nextStep(record, n % 3 === 0 ? [userMessage(`step ${n}`)] : [], {
-        undelivered: [userMessage('y'.repeat(20_000))],
+        undelivered: [userMessage(`${n}`.repeat(20_000))],
       });
       await store.append(step.delta, { claim });
       record = step.record;

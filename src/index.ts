@@ -26,6 +26,8 @@ export { type BudgetOptions, type BudgetStanding, createBudget, type RollingBudg
 export type { Budget, CallEstimate, CallUse, Reservation } from './budget/port.ts';
 export type { ModelPrice, PricedCall, Prices } from './budget/prices.ts';
 export type { BudgetStore } from './budget/store.ts';
+export { type EncryptOptions, encrypt } from './codec/encrypt.ts';
+export type { Codec, Place } from './codec/port.ts';
 export { type CompactorOptions, createCompactor } from './compaction/compactor.ts';
 export type { CompactionRequest, Compactor } from './compaction/port.ts';
 export { type SplitHistory, splitForCompaction } from './compaction/split.ts';
@@ -72,6 +74,7 @@ export {
   DeadlineExceededError,
   DefinitionChangedError,
   InvalidRunIdError,
+  KeyMismatchError,
   LeaseLostError,
   ModelError,
   ModelStalledError,

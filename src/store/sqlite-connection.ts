@@ -2,6 +2,7 @@ import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreUnavailableError } from '../run/errors.ts';
+import type { Sealing } from './sealing.ts';
 import { InboxTable } from './sqlite-inboxes.ts';
 import type { LeaseClock } from './sqlite-lease-clock.ts';
 import { LeaseTable } from './sqlite-leases.ts';
@@ -17,6 +18,7 @@ export interface DatabaseOptions {
   readonly leaseClock: LeaseClock;
   /** Wall clock, ms. */
   readonly now: () => number;
+  readonly sealing: Sealing;
 }
 
 /** How long one statement may block the event loop while another process holds the lock, ms. */
@@ -40,7 +42,7 @@ export class Connection {
   readonly #commit: StatementSync;
   readonly #rollback: StatementSync;
 
-  constructor(db: DatabaseSync, { path, leaseClock, now }: DatabaseOptions) {
+  constructor(db: DatabaseSync, { path, leaseClock, now, sealing }: DatabaseOptions) {
     this.#db = db;
     this.#path = path;
     this.#file = fileIdentity(path);
@@ -48,9 +50,9 @@ export class Connection {
     this.#commit = db.prepare('COMMIT');
     this.#rollback = db.prepare('ROLLBACK');
     const leases = new LeaseTable(db, leaseClock);
-    const outcomes = new OutcomeTable(db, now);
-    this.tables = { records: new RecordTable(db), leases, outcomes, inboxes: new InboxTable(db) };
-    this.reads = new Reads(db, leases);
+    const outcomes = new OutcomeTable(db, now, sealing);
+    this.tables = { records: new RecordTable(db, sealing), leases, outcomes, inboxes: new InboxTable(db, sealing) };
+    this.reads = new Reads(db, leases, sealing);
   }
 
   /** Runs `work` in a transaction: all of it is stored, or nothing. */

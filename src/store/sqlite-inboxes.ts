@@ -1,9 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { type Command, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { PawlError } from '../run/errors.ts';
 import { decodeCommand, refuseFull } from './commands.ts';
 import { isIntact } from './encode.ts';
 import type { InboxOf } from './port.ts';
+import type { Sealing } from './sealing.ts';
 
 interface CommandRow {
   readonly run_id: string;
@@ -20,6 +22,7 @@ export interface CommandToSend {
 
 /** The rows of `commands`: most of the time there are none. */
 export class InboxTable {
+  readonly #sealing: Sealing;
   readonly #find: StatementSync;
   readonly #count: StatementSync;
   readonly #insert: StatementSync;
@@ -28,7 +31,8 @@ export class InboxTable {
   readonly #forget: StatementSync;
   readonly #remove: StatementSync;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, sealing: Sealing) {
+    this.#sealing = sealing;
     this.#find = db.prepare('SELECT 1 FROM commands WHERE run_id = ? AND command_id = ?');
     this.#count = db.prepare('SELECT count(*) AS count FROM commands WHERE run_id = ?');
     this.#insert = db.prepare('INSERT INTO commands (run_id, command_id, checksum, command) VALUES (?, ?, ?, ?)');
@@ -51,9 +55,17 @@ export class InboxTable {
   /** A damaged command is as good as never sent: it must not keep the others from their runs. */
   read(of: InboxOf): SentCommand[] {
     const rows = 'owner' in of ? this.#ofOwner.all(of.owner) : this.#ofRun.all(of.runId);
-    return (rows as unknown as CommandRow[])
-      .filter(({ command, checksum }) => isIntact(command, checksum))
-      .map(({ run_id, command }) => ({ runId: run_id, command: decodeCommand(command) }));
+    return (rows as unknown as CommandRow[]).flatMap((row) => this.#sent(row));
+  }
+
+  #sent({ run_id: runId, checksum, command }: CommandRow): SentCommand[] {
+    if (!isIntact(command, checksum)) return [];
+    try {
+      return [{ runId, command: decodeCommand(this.#sealing.open(command, runId, 'command')) }];
+    } catch (error) {
+      if (error instanceof PawlError) return [];
+      throw error;
+    }
   }
 
   forget(runId: string, ids: readonly string[]): void {

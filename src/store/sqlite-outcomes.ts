@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { isIntact, parseStored } from './encode.ts';
+import type { Sealing } from './sealing.ts';
 
 interface OutcomeRow {
   readonly until: number;
@@ -21,13 +22,15 @@ export interface OutcomeToKeep {
 /** The rows of `outcomes`. One whose time is over is as good as gone. */
 export class OutcomeTable {
   readonly #now: () => number;
+  readonly #sealing: Sealing;
   readonly #find: StatementSync;
   readonly #put: StatementSync;
   readonly #raiseEpoch: StatementSync;
   readonly #forget: StatementSync;
 
-  constructor(db: DatabaseSync, now: () => number) {
+  constructor(db: DatabaseSync, now: () => number, sealing: Sealing) {
     this.#now = now;
+    this.#sealing = sealing;
     this.#find = db.prepare('SELECT until, epoch, checksum, outcome FROM outcomes WHERE run_id = ?');
     this.#put = db.prepare(
       `INSERT INTO outcomes (run_id, until, epoch, checksum, outcome) VALUES (?, ?, ?, ?, ?)
@@ -46,7 +49,7 @@ export class OutcomeTable {
     if (!isIntact(row.outcome, row.checksum)) {
       throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
     }
-    return parseStored(row.outcome, 'outcome') as RunOutcome;
+    return parseStored(this.#sealing.open(row.outcome, runId, 'outcome'), 'outcome') as RunOutcome;
   }
 
   /** The epoch that a kept outcome remembers for its run. */

@@ -4,6 +4,8 @@ import { CheckpointCorruptError } from '../run/errors.ts';
 import { decodeHead, isIntact, parseStored } from './encode.ts';
 import { isHeld } from './lease.ts';
 import type { Cursor } from './port.ts';
+import { messagesFrom } from './sealed.ts';
+import type { Sealing } from './sealing.ts';
 import type { LeaseTable } from './sqlite-leases.ts';
 import { type HeadRow, headChecksum, KEYS_PER_RUN } from './sqlite-records.ts';
 
@@ -44,13 +46,15 @@ const columns = `r.no, r.run_id, r.meta, r.meta_checksum, c.attempts, h.generati
 /** The queries of `load` and `listInterrupted`. */
 export class Reads {
   readonly #leases: LeaseTable;
+  readonly #sealing: Sealing;
   readonly #run: StatementSync;
   readonly #generation: StatementSync;
   readonly #messages: StatementSync;
   readonly #page: StatementSync;
 
-  constructor(db: DatabaseSync, leases: LeaseTable) {
+  constructor(db: DatabaseSync, leases: LeaseTable, sealing: Sealing) {
     this.#leases = leases;
+    this.#sealing = sealing;
     this.#run = db.prepare(
       `SELECT ${columns}, r.extras, r.extras_checksum FROM runs r LEFT JOIN heads h ON h.no = r.no
        LEFT JOIN claims c ON c.run_id = r.run_id WHERE r.run_id = ?`,
@@ -75,7 +79,8 @@ export class Reads {
     if (!row) return undefined;
     checkTexts(row);
     checkText(row.extras ?? '', row.extras_checksum, 'extras');
-    return row;
+    const extras = row.extras === null ? null : this.#sealing.open(row.extras, runId, 'extras');
+    return { ...row, ...this.#opened(row), extras };
   }
 
   /** Whether a record is still the one that was read: it may have grown, but was not replaced or deleted. */
@@ -95,7 +100,8 @@ export class Reads {
     for (const { id, checksum, messages: text } of rows as unknown as Iterable<MessageRow>) {
       if (id !== first + messages.length) break;
       checkText(text, checksum, `messages from ${messages.length} on`);
-      const parsed = parseStored(text, 'messages');
+      const part = messagesFrom(messages.length);
+      const parsed = parseStored(this.#sealing.open(text, row.run_id, part), 'messages');
       if (!Array.isArray(parsed) || parsed.length === 0) throw damaged('messages');
       for (const message of parsed) messages.push(message);
       size += text.length;
@@ -126,11 +132,15 @@ export class Reads {
     const runId = row.run_id;
     try {
       checkTexts(row);
-      const head = decodeHead({ runId, meta: row.meta, head: row.head }, row.attempts ?? undefined);
+      const head = decodeHead({ runId, ...this.#opened(row) }, row.attempts ?? undefined);
       return interruptedRun(head, this.#ownerOf(row, owners));
     } catch (error) {
       return quarantinedRun({ runId, updatedAt: row.at }, error);
     }
+  }
+
+  #opened({ run_id: runId, meta, head }: RunRow): Pick<RunRow, 'meta' | 'head'> {
+    return { meta: this.#sealing.open(meta, runId, 'meta'), head: this.#sealing.open(head, runId, 'head') };
   }
 
   /** Whether an owner lives takes a look at the system; once per owner is enough for a page. */

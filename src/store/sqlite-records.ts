@@ -1,13 +1,12 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { RecordTooLargeError } from '../run/errors.ts';
+import { KeyMismatchError, RecordTooLargeError } from '../run/errors.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
+import type { MessageRow, MessageRows } from './sealed.ts';
+import type { Sealing } from './sealing.ts';
 
 /** A key of `messages` is `no * 2^24 + index`. With `no` below 2^29 it stays exact in a JavaScript number. */
 export const KEYS_PER_RUN = 2 ** 24;
-
-/** A long history is split over rows of about this many characters, so that loading can pause between them. */
-const MAX_ROW_CHARS = 2 ** 18;
 
 /** What is known of a stored record without reading its texts. Null: the row of its head is missing. */
 export interface Stored {
@@ -36,6 +35,7 @@ export function headChecksum(row: HeadRow): number {
 
 /** The writes to `runs`, `heads` and `messages`. Whoever calls holds the transaction. */
 export class RecordTable {
+  readonly #sealing: Sealing;
   readonly #find: StatementSync;
   readonly #readHead: StatementSync;
   readonly #insertRun: StatementSync;
@@ -46,7 +46,8 @@ export class RecordTable {
   readonly #deletes: readonly StatementSync[];
   readonly #deleteMessages: StatementSync;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, sealing: Sealing) {
+    this.#sealing = sealing;
     this.#find = db.prepare(
       'SELECT r.no, h.generation, h.version, h.revision, h.message_count FROM runs r LEFT JOIN heads h ON h.no = r.no WHERE r.run_id = ?',
     );
@@ -72,20 +73,21 @@ export class RecordTable {
     return this.#find.get(runId) as unknown as Stored | undefined;
   }
 
-  /** The attempts that a record counts; 0 where it cannot be read. */
+  /** The attempts that a record counts; 0 where it is damaged. @throws {KeyMismatchError} */
   attempts(runId: string): number {
     const row = this.#readHead.get(runId) as { head: string } | undefined;
     try {
-      return Number(JSON.parse(row?.head ?? '{}').attempts ?? 0) || 0;
-    } catch {
+      return row ? Number(JSON.parse(this.#sealing.open(row.head, runId, 'head')).attempts ?? 0) || 0 : 0;
+    } catch (error) {
+      if (error instanceof KeyMismatchError) throw error;
       return 0;
     }
   }
 
   /** Writes a whole record, in the place of the one that is there. */
-  put(record: EncodedRecord, stored: Stored | undefined): void {
-    const { meta, extras, messages } = record;
-    checkCount(messages.length);
+  put(record: EncodedRecord & MessageRows, stored: Stored | undefined): void {
+    const { meta, extras, messageCount, rows } = record;
+    checkCount(messageCount);
     const run = [crc32(meta), crc32(extras ?? ''), meta, extras] as const;
     if (stored) {
       this.#updateRun.run(...run, stored.no);
@@ -94,16 +96,19 @@ export class RecordTable {
     const no = stored?.no ?? Number(this.#insertRun.run(...run, record.runId).lastInsertRowid);
     // Tells one whole save from another: a long load sees by it that the record was replaced under its eyes.
     const generation = Math.floor(Math.random() * 2 ** 48);
-    this.#putHead.run(...headValues(record, { generation, message_count: messages.length }), no);
-    this.#putMessages(no, 0, messages);
+    this.#putHead.run(...headValues(record, { generation, message_count: messageCount }), no);
+    this.#putMessages(no, rows);
   }
 
   /** Adds what is new. `runs` stays as it is. */
-  append(delta: EncodedDelta, { no, generation }: { readonly no: number; readonly generation: number }): void {
-    const { from, messages } = delta;
-    checkCount(from + messages.length);
-    this.#updateHead.run(...headValues(delta, { generation, message_count: from + messages.length }), no);
-    this.#putMessages(no, from, messages);
+  append(
+    delta: EncodedDelta & MessageRows,
+    { no, generation }: { readonly no: number; readonly generation: number },
+  ): void {
+    const { messageCount, rows } = delta;
+    checkCount(messageCount);
+    this.#updateHead.run(...headValues(delta, { generation, message_count: messageCount }), no);
+    this.#putMessages(no, rows);
   }
 
   remove({ no }: Stored): void {
@@ -115,14 +120,8 @@ export class RecordTable {
     this.#deleteMessages.run(no * KEYS_PER_RUN, (no + 1) * KEYS_PER_RUN);
   }
 
-  #putMessages(no: number, from: number, messages: readonly string[]): void {
-    for (let start = 0; start < messages.length; ) {
-      let end = start;
-      for (let size = 0; end < messages.length && size < MAX_ROW_CHARS; end++) size += messages[end]?.length ?? 0;
-      const text = `[${messages.slice(start, end).join(',')}]`;
-      this.#insertMessages.run(no * KEYS_PER_RUN + from + start, crc32(text), text);
-      start = end;
-    }
+  #putMessages(no: number, rows: readonly MessageRow[]): void {
+    for (const { first, text } of rows) this.#insertMessages.run(no * KEYS_PER_RUN + first, crc32(text), text);
   }
 }
 

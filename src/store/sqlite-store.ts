@@ -1,10 +1,13 @@
 import { resolve } from 'node:path';
+import type { Codec } from '../codec/port.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { dropEncoding } from '../run/message.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { encodeCommand } from './commands.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';
 import type { AppendingStore, ControlStore, OutcomeStore } from './port.ts';
+import { sealDelta, sealRecord } from './sealed.ts';
+import { Sealing } from './sealing.ts';
 import { Database } from './sqlite-connection.ts';
 import { leaseClock } from './sqlite-lease-clock.ts';
 import { WriteQueue } from './sqlite-queue.ts';
@@ -21,6 +24,8 @@ export interface SqliteStoreOptions {
   readonly durability?: 'power' | 'process' | undefined;
   /** How long a call waits while another process holds the lock, ms; default 10,000. The event loop goes on meanwhile. */
   readonly busyTimeoutMs?: number | undefined;
+  /** Encrypts what is stored: see `encrypt`. */
+  readonly codec?: Codec | undefined;
   /** For tests. All stores of one file must then share it, because leases are measured by it. */
   readonly clock?: Clock | undefined;
 }
@@ -43,7 +48,8 @@ export interface SqliteStore extends AppendingStore, ControlStore, OutcomeStore 
 export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
   const path = options.path === ':memory:' ? options.path : resolve(options.path);
-  const database = new Database({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now() });
+  const sealing = new Sealing(options.codec);
+  const database = new Database({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now(), sealing });
   const queue = new WriteQueue(database, { path, busyTimeoutMs });
   const close = async () => {
     await queue.idle();
@@ -51,26 +57,29 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   };
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {
-    ...recordWrites(queue),
+    ...recordWrites(queue, sealing),
     ...ownership(queue),
-    ...control(queue),
+    ...control(queue, sealing),
     ...reading(new Reader(database, queue, { path, busyTimeoutMs })),
     close,
     [Symbol.asyncDispose]: close,
   };
 }
 
-function recordWrites(queue: WriteQueue): Pick<SqliteStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
+function recordWrites(
+  queue: WriteQueue,
+  sealing: Sealing,
+): Pick<SqliteStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
   return {
     save: async (record, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const encoded = encodeRecord(record);
+      const encoded = sealRecord(encodeRecord(record), sealing);
       await queue.add((tables) => writes.saveRecord(tables, encoded, claim), signal);
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const encoded = encodeDelta(delta);
+      const encoded = sealDelta(encodeDelta(delta), sealing);
       await queue.add((tables) => writes.appendDelta(tables, encoded, claim), signal);
       delta.messages.forEach(dropEncoding);
     },
@@ -81,7 +90,7 @@ function recordWrites(queue: WriteQueue): Pick<SqliteStore, 'save' | 'append' | 
     },
     keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const kept = { runId: checkRunId(runId), text: encodeOutcome(outcome), untilMs };
+      const kept = { runId: checkRunId(runId), text: sealing.seal(encodeOutcome(outcome), runId, 'outcome'), untilMs };
       await queue.add((tables) => writes.keepOutcome(tables, kept, claim), signal);
     },
   };
@@ -98,10 +107,14 @@ function ownership(queue: WriteQueue): Pick<SqliteStore, 'claim' | 'renew' | 're
   };
 }
 
-function control(queue: WriteQueue): Pick<SqliteStore, 'send' | 'acknowledge'> {
+function control(queue: WriteQueue, sealing: Sealing): Pick<SqliteStore, 'send' | 'acknowledge'> {
   return {
     send: async (runId, command) => {
-      const wish = { runId: checkRunId(runId), id: command.id, text: encodeCommand(command) };
+      const wish = {
+        runId: checkRunId(runId),
+        id: command.id,
+        text: sealing.seal(encodeCommand(command), runId, 'command'),
+      };
       await queue.add((tables) => writes.sendCommand(tables, wish));
     },
     acknowledge: async (claim, ids) => queue.add((tables) => writes.acknowledge(tables, claim, ids)),

@@ -3,6 +3,7 @@ import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
 import type { Claim } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
+import type { MessageRows } from './sealed.ts';
 import type { CommandToSend, InboxTable } from './sqlite-inboxes.ts';
 import type { LeaseTable } from './sqlite-leases.ts';
 import type { OutcomeTable, OutcomeToKeep } from './sqlite-outcomes.ts';
@@ -21,7 +22,7 @@ export interface Tables {
  * refused leaves nothing behind, so that the transaction can go on without it.
  */
 
-export function saveRecord(tables: Tables, record: EncodedRecord, claim: Claim | undefined): void {
+export function saveRecord(tables: Tables, record: EncodedRecord & MessageRows, claim: Claim | undefined): void {
   const lease = writable(tables, record.runId, claim);
   const stored = tables.records.find(record.runId);
   checkReplaceable(record.runId, stored?.version ?? undefined);
@@ -29,7 +30,7 @@ export function saveRecord(tables: Tables, record: EncodedRecord, claim: Claim |
   countAttempts(tables, record, lease);
 }
 
-export function appendDelta(tables: Tables, delta: EncodedDelta, claim: Claim | undefined): void {
+export function appendDelta(tables: Tables, delta: EncodedDelta & MessageRows, claim: Claim | undefined): void {
   const lease = writable(tables, delta.runId, claim);
   const stored = tables.records.find(delta.runId);
   checkReplaceable(delta.runId, stored?.version ?? undefined);

@@ -1,0 +1,61 @@
+import type { EncodedDelta, EncodedRecord } from './encode.ts';
+import type { Sealing } from './sealing.ts';
+
+/*
+ * Texts are sealed before a write is queued: a codec may throw, and a transaction that others share must not be half
+ * written then. Messages are sealed by the row, because each seal costs some bytes.
+ */
+
+/** Messages that are stored as one text. */
+export interface MessageRow {
+  /** The index of its first message. */
+  readonly first: number;
+  /** A JSON array, or what the codec made of it. */
+  readonly text: string;
+}
+
+export interface MessageRows {
+  readonly messageCount: number;
+  readonly rows: readonly MessageRow[];
+}
+
+/** A long history is split over rows of about this many characters, so that loading can pause between them. */
+const MAX_ROW_CHARS = 2 ** 18;
+
+/** The part that a row of messages is. */
+export const messagesFrom = (first: number): string => `messages ${first}`;
+
+export function sealRecord(record: EncodedRecord, sealing: Sealing): EncodedRecord & MessageRows {
+  const { runId, meta, head, extras, messages } = record;
+  return {
+    ...record,
+    meta: sealing.seal(meta, runId, 'meta'),
+    extras: extras === null ? null : sealing.seal(extras, runId, 'extras'),
+    head: sealing.seal(head, runId, 'head'),
+    messageCount: messages.length,
+    rows: rowsOf({ ...record, from: 0 }, sealing),
+  };
+}
+
+export function sealDelta(delta: EncodedDelta, sealing: Sealing): EncodedDelta & MessageRows {
+  const { runId, head, from, messages } = delta;
+  return {
+    ...delta,
+    head: sealing.seal(head, runId, 'head'),
+    messageCount: from + messages.length,
+    rows: rowsOf(delta, sealing),
+  };
+}
+
+function rowsOf({ runId, from, messages }: Pick<EncodedDelta, 'runId' | 'from' | 'messages'>, sealing: Sealing) {
+  const rows: MessageRow[] = [];
+  for (let start = 0; start < messages.length; ) {
+    let end = start;
+    for (let size = 0; end < messages.length && size < MAX_ROW_CHARS; end++) size += messages[end]?.length ?? 0;
+    const first = from + start;
+    const text = sealing.seal(`[${messages.slice(start, end).join(',')}]`, runId, messagesFrom(first));
+    rows.push({ first, text });
+    start = end;
+  }
+  return rows;
+}

@@ -1,0 +1,132 @@
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { encrypt, type Place } from 'pawl';
+import { describe, expect, test } from 'vitest';
+import { codecOf, first, keyOf, second } from './keys.ts';
+
+const place: Place = { runId: 'run-1', part: 'head' };
+const corrupt = expect.objectContaining({ code: 'CHECKPOINT_CORRUPT' });
+
+const anyText = fc.string({ unit: 'grapheme', maxLength: 200 });
+const anyPlace = fc.record({ runId: anyText, part: anyText });
+
+describe('encrypt (recovery 11)', () => {
+  test('gives back any text, at its place', () => {
+    const codec = codecOf();
+    fc.assert(
+      fc.property(anyText, anyPlace, (text, at) => {
+        expect(codec.open(codec.seal(text, at), at)).toBe(text);
+      }),
+    );
+  });
+
+  test('opens at no other place: not in another run, not as another part', () => {
+    const codec = codecOf();
+    fc.assert(
+      fc.property(anyText, anyPlace, anyPlace, (text, at, other) => {
+        fc.pre(at.runId !== other.runId || at.part !== other.part);
+        expect(() => codec.open(codec.seal(text, at), other)).toThrow(corrupt);
+      }),
+    );
+  });
+
+  test('cannot be moved by ids and parts that read alike when they are joined', () => {
+    const codec = codecOf();
+    const sealed = codec.seal('x', { runId: 'a', part: 'b,c' });
+    expect(() => codec.open(sealed, { runId: 'a","b', part: 'c' })).toThrow(corrupt);
+    expect(() => codec.open(sealed, { runId: 'a,b', part: 'c' })).toThrow(corrupt);
+  });
+
+  test('gives another text each time: equal texts cannot be told to be equal', () => {
+    const codec = codecOf();
+    const sealed = Array.from({ length: 1_000 }, () => codec.seal('the same', place));
+    expect(new Set(sealed).size).toBe(1_000);
+    const ivs = sealed.map((text) => Buffer.from(text.split('.')[2] ?? '', 'base64').subarray(0, 12).toString('hex'));
+    expect(new Set(ivs).size).toBe(1_000);
+  });
+
+  test('says which key a text is sealed with, in letters that stand anywhere', () => {
+    expect(codecOf().seal('x \n\u0000\ud83d\ude00', place)).toMatch(/^gcm1\.first\.[A-Za-z0-9+/]+=*$/);
+  });
+
+  test('refuses a text of which any bit has changed, was cut off or was added', () => {
+    const codec = codecOf();
+    const sealed = codec.seal('{"iteration":1}', place);
+    const [form, id, body = ''] = sealed.split('.');
+    const bytes = Buffer.from(body, 'base64');
+    let refused = 0;
+    const expectRefused = (changed: Buffer) => {
+      expect(() => codec.open(`${form}.${id}.${changed.toString('base64')}`, place)).toThrow(corrupt);
+      refused += 1;
+    };
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const changed = Buffer.from(bytes);
+      changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expectRefused(changed);
+    }
+    for (let length = 0; length < bytes.length; length++) expectRefused(bytes.subarray(0, length));
+    expectRefused(Buffer.concat([bytes, Buffer.from([0])]));
+    expect(refused).toBe(bytes.length * 9 + 1);
+    for (const text of ['', 'gcm1', 'gcm1.first', 'gcm2.first.AAAA', 'first.AAAA', '.first.AAAA', 'gcm1..AAAA']) {
+      expect(() => codec.open(text, place)).toThrow(corrupt);
+    }
+  });
+
+  test('reads what older keys sealed, and seals with the current one', () => {
+    const before = codecOf().seal('old', place);
+    const after = encrypt({ keys: { ...first, ...second }, current: 'second' });
+    expect(after.open(before, place)).toBe('old');
+    expect(after.seal('new', place)).toMatch(/^gcm1\.second\./);
+  });
+
+  test('names the key that is missing, and never shows a key', () => {
+    const sealed = codecOf().seal('secret words', place);
+    const other = encrypt({ keys: second, current: 'second' });
+    expect(() => other.open(sealed, place)).toThrow(
+      expect.objectContaining({ code: 'KEY_MISMATCH', message: expect.stringContaining('the key first,') }),
+    );
+  });
+
+  test('does not take a key of one id for that of another', () => {
+    const sealed = codecOf().seal('x', place);
+    const both = encrypt({ keys: { first: keyOf(2), second: keyOf(1) }, current: 'second' });
+    expect(() => both.open(sealed, place)).toThrow(corrupt);
+    expect(() => both.open(sealed.replace('.first.', '.second.'), place)).toThrow(corrupt);
+  });
+
+  test('takes keys as bytes or as base64', () => {
+    const bytes = randomBytes(32);
+    const sealed = encrypt({ keys: { k: bytes }, current: 'k' }).seal('x', place);
+    expect(encrypt({ keys: { k: bytes.toString('base64') }, current: 'k' }).open(sealed, place)).toBe('x');
+  });
+
+  test.for([
+    ['a short key', { keys: { k: Buffer.alloc(31, 7) }, current: 'k' }],
+    ['a long key', { keys: { k: Buffer.alloc(33, 7) }, current: 'k' }],
+    ['an empty key, as of a missing variable', { keys: { k: '' }, current: 'k' }],
+    ['a key that is no base64', { keys: { k: 'correct horse battery staple!!!' }, current: 'k' }],
+    ['an id with a dot', { keys: { 'a.b': keyOf(7) }, current: 'a.b' }],
+    ['an empty id', { keys: { '': keyOf(7) }, current: '' }],
+    ['a current key that is not there', { keys: { k: keyOf(7) }, current: 'other' }],
+    ['a current key that every object has', { keys: { k: keyOf(7) }, current: 'constructor' }],
+  ] as const)('refuses %s with a TypeError, which does not show it', ([, options]) => {
+    const error = thrownBy(() => encrypt(options));
+    expect(error).toBeInstanceOf(TypeError);
+    expect((error as Error).message).not.toMatch(/correct horse|BwcH|0707/);
+  });
+
+  test('a codec that is printed shows no key', () => {
+    const codec = codecOf({ keys: { first: Buffer.from('0123456789abcdef0123456789abcdef') } });
+    const printed = `${JSON.stringify(codec)} ${Object.values(codec).map(String).join(' ')}`;
+    expect(printed).not.toMatch(/0123456789|MDEyMzQ1/);
+  });
+});
+
+function thrownBy(work: () => unknown): unknown {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}

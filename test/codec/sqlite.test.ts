@@ -1,0 +1,24 @@
+import { describe, test } from 'vitest';
+import { type SqliteStore, sqliteStore } from '../../src/store/sqlite.ts';
+import { checkpointStoreContract } from '../../src/testing/store-contract.ts';
+import { freshPath } from '../store/sqlite-files.ts';
+import { codecOf } from './keys.ts';
+import { damageSealed } from './sqlite-sealed.ts';
+
+const paths = new WeakMap<SqliteStore, string>();
+
+function open(path: string): SqliteStore {
+  const store = sqliteStore({ path, codec: codecOf() });
+  paths.set(store, path);
+  return store;
+}
+
+describe('encrypted SQLite store', () => {
+  const cases = checkpointStoreContract<SqliteStore>({
+    create: async () => open(freshPath()),
+    reopen: async (store) => open(paths.get(store) ?? ''),
+    damage: async (store, runId, kind) => damageSealed(paths.get(store) ?? '', runId, kind),
+    dispose: (store) => store.close(),
+  });
+  for (const { title, run } of cases) test(title, run);
+});

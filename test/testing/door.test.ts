@@ -7,6 +7,7 @@ test('the testing kit offers exactly these names', () => {
     'callTool',
     'callTools',
     'checkpointStoreContract',
+    'crashTest',
     'fail',
     'hang',
     'recordingCheckpointer',

@@ -1,0 +1,170 @@
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import type { RunDelta } from '../record/delta.ts';
+import type { Message, ToolOutput } from '../run/message.ts';
+import type { ToolEffect } from '../run/open-step.ts';
+import type { RunOutcome } from '../run/result.ts';
+
+/** The letter of a promise; docs/testing.md says what each means. */
+export type PromiseName = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g';
+
+export interface Complaint {
+  readonly promise: PromiseName;
+  readonly detail: string;
+}
+
+/** A tool call that began. */
+export interface BegunCall {
+  readonly life: number;
+  /** The same in all histories of one agent: the part of the key that does not name the run. */
+  readonly id: string;
+  readonly name: string;
+  readonly effect: ToolEffect;
+  readonly key: string;
+  readonly attempt: number;
+  /** Finished turns of its run when it began. */
+  readonly step: number;
+}
+
+/** What the store has acknowledged of one run. */
+interface Stored {
+  /** Null = deleted. */
+  certain: RunCheckpoint | null;
+  /** Writes that were refused since then: each may have landed all the same. */
+  readonly unclear: (RunCheckpoint | null)[];
+}
+
+/** All that the processes of one history did to the world outside, seen from outside. */
+export class Ledger {
+  readonly runId: string;
+  readonly calls: BegunCall[] = [];
+  readonly asked: { readonly life: number; readonly turn: number }[] = [];
+  readonly outcomes: { readonly life: number; readonly outcome: RunOutcome }[] = [];
+  readonly complaints: Complaint[] = [];
+  /** `once` calls that a crash found under way: nobody knows whether they took effect. */
+  readonly unknown: Set<string> = new Set();
+  /** Whether a tool call came back to the model as failed. */
+  hasFailures = false;
+  /** Messages that were handed to the store, and the most that one record had. */
+  readonly written = { messages: 0, largest: 0 };
+  /** The process at work. */
+  life = 0;
+  readonly #stored = new Map<string, Stored>();
+  readonly #recorded = new Set<string>();
+
+  constructor(runId: string) {
+    this.runId = runId;
+  }
+
+  complain(promise: PromiseName, detail: string): void {
+    this.complaints.push({ promise, detail });
+  }
+
+  began({ runId, callId, ...call }: Omit<BegunCall, 'life' | 'id'> & { runId: string; callId: string }): void {
+    const id = this.#idOf(runId, callId);
+    if (this.#recorded.has(id)) {
+      this.complain('b', `call ${id} of tool ${call.name} began again although its result was recorded`);
+    }
+    this.calls.push({ life: this.life, id, ...call });
+  }
+
+  /** @param turn its number in the run without a crash; undefined = it was not asked there */
+  asks(turn: number | undefined, isWatched: boolean): void {
+    if (turn === undefined) return;
+    const done = this.recordOf(this.runId)?.iteration ?? 0;
+    if (isWatched && turn < done) {
+      this.complain('b', `the model was asked for turn ${turn + 1} again although ${done} turns were recorded`);
+    }
+    this.asked.push({ life: this.life, turn });
+  }
+
+  ended(outcome: RunOutcome): void {
+    if (outcome.runId === this.runId) this.outcomes.push({ life: this.life, outcome });
+  }
+
+  /** A call to the store that changes records. @param isClear it was acknowledged, and not refused */
+  wrote(method: string, args: readonly unknown[], isClear: boolean): void {
+    if (method === 'delete') this.#note(args[0] as string, null, isClear);
+    if (method === 'save') this.#saved(args[0] as RunCheckpoint, isClear);
+    if (method === 'append') this.#appended(args[0] as RunDelta, isClear);
+  }
+
+  /** The runs that the store was told of, and what it must hold of each: one of these. */
+  *stored(): Iterable<{ runId: string; certain: RunCheckpoint | null; unclear: readonly (RunCheckpoint | null)[] }> {
+    for (const [runId, { certain, unclear }] of this.#stored) yield { runId, certain, unclear };
+  }
+
+  /** What the store surely holds of a run. */
+  recordOf(runId: string): RunCheckpoint | null | undefined {
+    return this.#stored.get(runId)?.certain;
+  }
+
+  /** What was found in the store settles what was unclear. */
+  found(runId: string, record: RunCheckpoint | null): void {
+    this.#stored.set(runId, { certain: record, unclear: [] });
+    if (record) this.#noteResults(record);
+    for (const { callId, effect, state } of record?.openStep?.calls ?? []) {
+      if (effect === 'once' && state === 'started') this.unknown.add(this.#idOf(runId, callId));
+    }
+  }
+
+  /** Whether the run has ended: its outcome was delivered, and its record is gone. */
+  get isOver(): boolean {
+    const stored = this.#stored.get(this.runId);
+    return this.outcomes.length > 0 && stored?.certain === null && stored.unclear.length === 0;
+  }
+
+  #saved(record: RunCheckpoint, isClear: boolean): void {
+    this.#count(record.messages.length, record);
+    this.#note(record.meta.runId, record, isClear);
+  }
+
+  #appended(delta: RunDelta, isClear: boolean): void {
+    const base = this.#baseOf(delta);
+    // What is there already is not written again.
+    if (base && base.revision >= delta.revision) return;
+    const messages = [...(base?.messages ?? []).slice(0, delta.from), ...delta.messages];
+    const { inputs, images } = base ?? {};
+    const record = { ...delta.head, messages, ...(inputs ? { inputs } : {}), ...(images ? { images } : {}) };
+    this.#count(delta.messages.length, record);
+    this.#note(delta.runId, record, isClear);
+  }
+
+  #note(runId: string, record: RunCheckpoint | null, isClear: boolean): void {
+    const stored = this.#stored.get(runId);
+    if (isClear) {
+      this.#stored.set(runId, { certain: record, unclear: [] });
+      if (record) this.#noteResults(record);
+    } else if (stored) stored.unclear.push(record);
+    else this.#stored.set(runId, { certain: null, unclear: [record] });
+  }
+
+  #noteResults({ meta, messages, openStep }: RunCheckpoint): void {
+    const open = (openStep?.calls ?? []).map(({ callId, result }) => ({ callId, output: result }));
+    for (const { callId, output } of [...messages.flatMap(resultsIn), ...open]) {
+      if (output) this.#recorded.add(this.#idOf(meta.runId, callId));
+      if (output?.type.startsWith('error')) this.hasFailures = true;
+    }
+  }
+
+  /** The newest state that has all messages which the delta goes on from. */
+  #baseOf({ runId, from }: RunDelta): RunCheckpoint | undefined {
+    const { certain = null, unclear = [] } = this.#stored.get(runId) ?? {};
+    return [certain, ...unclear].findLast((record) => record !== null && record.messages.length >= from) ?? undefined;
+  }
+
+  #count(messages: number, record: RunCheckpoint): void {
+    this.written.messages += messages;
+    this.written.largest = Math.max(this.written.largest, record.messages.length);
+  }
+
+  #idOf(runId: string, callId: string): string {
+    return `${runId.startsWith(this.runId) ? runId.slice(this.runId.length) : runId}:${callId}`.replace(/^:/, '');
+  }
+}
+
+function resultsIn({ role, content }: Message): { callId: string; output: ToolOutput | undefined }[] {
+  if (role !== 'tool') return [];
+  return content.flatMap((part) =>
+    part.type === 'tool-result' ? [{ callId: part.toolCallId, output: part.output as ToolOutput }] : [],
+  );
+}

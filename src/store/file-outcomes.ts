@@ -60,18 +60,31 @@ export class OutcomeFiles {
 
   /** The runs whose outcomes are noted down as over by now, span by span. A span is forgotten once `visit` is done. */
   async eachDue(visit: (runIds: readonly string[]) => Promise<void>): Promise<void> {
+    for await (const { folder, runIds } of this.#due()) {
+      await visit(runIds);
+      await this.#durable.files.removeFolder(folder);
+    }
+  }
+
+  /** How many there are whose time is noted down as over by now. */
+  async countDue(): Promise<number> {
+    let count = 0;
+    for await (const { runIds } of this.#due()) count += runIds.length;
+    return count;
+  }
+
+  async *#due(): AsyncGenerator<{ readonly folder: string; readonly runIds: readonly string[] }> {
     const { files } = this.#durable;
     for (const span of (await orAbsent(files.names(this.#folders.due))) ?? []) {
       if (!(Number(span) <= this.#now())) continue;
       const folder = join(this.#folders.due, span);
-      const found: string[] = [];
+      const runIds: string[] = [];
       for (const name of await files.names(folder)) {
         // One that is damaged stays as it is.
         const kept = await this.#read(name).catch(() => undefined);
-        if (kept && this.isOver(kept)) found.push(kept.runId);
+        if (kept && this.isOver(kept)) runIds.push(kept.runId);
       }
-      await visit(found);
-      await files.removeFolder(folder);
+      yield { folder, runIds };
     }
   }
 

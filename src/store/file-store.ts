@@ -80,6 +80,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   };
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {
+    forgetOutcomes: async ({ dryRun = false } = {}) => sweep.all(dryRun),
     ...recordWrites(queues, sweep, new Splitter()),
     ...ownership(queues),
     load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),

@@ -20,16 +20,32 @@ export class OutcomeSweep {
     const now = this.#now();
     if (now < this.#nextAt) return;
     this.#nextAt = now + SPAN_MS;
-    this.#underWay = this.#underWay.then(() => this.#sweep()).catch(() => {});
+    this.#underWay = this.#underWay
+      .then(() => this.#sweep())
+      .then(
+        () => {},
+        () => {},
+      );
+  }
+
+  /** @returns how many outcomes were past their time, each of which is removed unless it is only counted */
+  async all(isOnlyCounted: boolean): Promise<number> {
+    if (isOnlyCounted) return this.#outcomes.countDue();
+    const sweeping = this.#underWay.then(() => this.#sweep());
+    this.#underWay = sweeping.then(() => {}).catch(() => {});
+    return sweeping;
   }
 
   async end(): Promise<void> {
     await this.#underWay;
   }
 
-  async #sweep(): Promise<void> {
+  async #sweep(): Promise<number> {
+    let count = 0;
     await this.#outcomes.eachDue(async (runIds) => {
+      count += runIds.length;
       for (const runId of runIds) await this.#queues.add(nameRun(runId), (session) => session.forgetOutcome());
     });
+    return count;
   }
 }

@@ -49,6 +49,8 @@ export interface OutcomeStore extends CheckpointStore {
   /** @param untilMs wall clock, ms */
   keepOutcome(runId: string, outcome: RunOutcome, untilMs: number, options?: WriteOptions): Promise<void>;
   outcome(runId: string): Promise<RunOutcome | null>;
+  /** Removes answers whose time is over, which stores also do by the way; with `dryRun` only counts them. @returns how many */
+  forgetOutcomes?(options?: { readonly dryRun?: boolean }): Promise<number>;
 }
 
 /** A store that carries commands to whoever works on a run, from any process. They go when the record goes. */

@@ -27,6 +27,7 @@ export class OutcomeTable {
   readonly #put: StatementSync;
   readonly #raiseEpoch: StatementSync;
   readonly #forget: StatementSync;
+  readonly #countExpired: StatementSync;
 
   constructor(db: DatabaseSync, now: () => number, sealing: Sealing) {
     this.#now = now;
@@ -39,6 +40,7 @@ export class OutcomeTable {
     );
     this.#raiseEpoch = db.prepare('UPDATE outcomes SET epoch = max(epoch, ?) WHERE run_id = ?');
     this.#forget = db.prepare('DELETE FROM outcomes WHERE until <= ?');
+    this.#countExpired = db.prepare('SELECT count(*) AS count FROM outcomes WHERE until <= ?');
   }
 
   /** @throws {CheckpointCorruptError} */
@@ -67,7 +69,12 @@ export class OutcomeTable {
     this.#raiseEpoch.run(epoch, runId);
   }
 
-  forgetExpired(): void {
-    this.#forget.run(this.#now());
+  /** @returns how many there were */
+  forgetExpired(): number {
+    return Number(this.#forget.run(this.#now()).changes);
+  }
+
+  countExpired(): number {
+    return Number(this.#countExpired.get(this.#now())?.count);
   }
 }

@@ -57,6 +57,8 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   };
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {
+    forgetOutcomes: async ({ dryRun = false } = {}) =>
+      queue.add(({ outcomes }) => (dryRun ? outcomes.countExpired() : outcomes.forgetExpired())),
     ...recordWrites(queue, sealing),
     ...ownership(queue),
     ...control(queue, sealing),

@@ -8,7 +8,7 @@ import {
   intactLine,
   type LineKind,
   leaseLine,
-  messageLines,
+  messagesLine,
   type PieceInFile,
   pieceLine,
   type RecordState,
@@ -17,14 +17,14 @@ import {
   stateLine,
 } from './file-lines.ts';
 import { namesIn, type Piece } from './pieces.ts';
+import type { MessageRow } from './sealed.ts';
 
 /** What a commit writes. */
 export interface Commit {
   readonly runId: string;
   /** Begins a record in the place of the one that is there. */
   readonly base: { readonly meta: string; readonly extras: string | null } | undefined;
-  /** One JSON text each. */
-  readonly messages: readonly string[];
+  readonly rows: readonly MessageRow[];
   readonly lease: StoredLease | undefined;
   readonly isLeaseNew: boolean;
   readonly record: (RecordState & { readonly head: string }) | undefined;
@@ -57,7 +57,7 @@ export async function appendCommit(file: OpenFile, journal: Journal, commit: Com
   for (const [name, { length }] of journal.pieces) {
     if (!pieces.has(name) && !commit.inMessages.has(name)) superseded += length;
   }
-  for (const line of messageLines(commit.messages)) await writer.add(line);
+  for (const row of commit.rows) await writer.add(messagesLine(row));
   let { lease } = journal;
   if (commit.isLeaseNew && commit.lease) {
     superseded += lease?.length ?? 0;
@@ -80,7 +80,7 @@ export function rewriteJournal(durable: Durable, path: string, { commit, old }: 
     if (commit.base) await writer.add(baseLine(commit.base.meta));
     if (commit.base?.extras != null) await writer.add(extrasLine(commit.base.extras));
     const pieces = await addPieces(writer, commit, there);
-    for (const line of messageLines(commit.messages)) await writer.add(line);
+    for (const row of commit.rows) await writer.add(messagesLine(row));
     const lease = commit.lease && (await addLease(writer, commit.lease));
     const stamp = await file.stamp();
     return addState(writer, { commit, lease, superseded: 0, stamp, pieces });

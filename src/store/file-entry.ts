@@ -10,6 +10,7 @@ import { renewed, toLiveLease } from './file-lease.ts';
 import type { StoredLease } from './file-lines.ts';
 import { surely } from './file-reader.ts';
 import type { RunFiles } from './file-run.ts';
+import { JournalTexts } from './file-texts.ts';
 import { isDeadOwner } from './owner.ts';
 import type { Cursor } from './port.ts';
 
@@ -51,12 +52,15 @@ export class Entries {
     }
   }
 
-  async #toEntry(name: string, { journal, runId, meta }: Summary, head: string): Promise<Entry> {
+  async #toEntry(name: string, summary: Summary, storedHead: string): Promise<Entry> {
+    const { journal, runId, pieces } = summary;
     if (safeName(runId) !== name) throw new CheckpointCorruptError(`this record is damaged: it names the run ${runId}`);
     const place = { runId, updatedAt: journal.record?.updatedAt ?? 0 };
     try {
       const owner = await this.#ownerOf(name, journal.lease?.value);
-      return { run: interruptedRun(decodeHead({ runId, meta, head }, journal.lease?.value.attempts), owner), place };
+      const texts = new JournalTexts(this.#files.sealing, runId);
+      const stored = { runId, meta: texts.open(summary.meta, 'meta'), head: texts.whole(storedHead, 'head', pieces) };
+      return { run: interruptedRun(decodeHead(stored, journal.lease?.value.attempts), owner), place };
     } catch (error) {
       if (!(error instanceof PawlError)) throw error;
       return { run: quarantinedRun(place, error), place };

@@ -13,7 +13,6 @@ import {
   toState,
 } from './file-lines.ts';
 import { type FoundPiece, JournalScan } from './file-scan.ts';
-import { joinPieces } from './pieces.ts';
 
 /** What a journal says at its last commit. Small: it is kept in memory for each run that is being written. */
 export interface Journal {
@@ -35,13 +34,15 @@ export interface Found {
   readonly damage: unknown;
 }
 
-/** A journal without its messages. */
+/** A journal without its messages; its texts are as they are stored. */
 export interface Summary {
   readonly journal: Journal;
   readonly runId: string;
   readonly meta: string;
   /** Undefined when there is no record yet. */
   readonly head: string | undefined;
+  /** Those that the head names. */
+  readonly pieces: FoundPieces;
 }
 
 /** Reads the ends of a journal, and all of it only where they are not as they should be. */
@@ -65,10 +66,11 @@ export async function readSummary(file: OpenFile): Promise<Summary> {
     const scan = await scanJournal(file);
     const { journal, damage } = foundBy(scan, stamp);
     if (damage !== undefined || !journal) throw damage;
-    return { journal, runId: scan.runId ?? '', meta: scan.meta ?? '', head: headOf(scan.state, scan.pieces) };
+    const { runId = '', meta = '', state, pieces } = scan;
+    return { journal, runId, meta, head: state?.record?.head, pieces };
   }
-  const { runId, firstLength, state } = ends;
-  const summary = { journal: toJournal(ends), runId, head: headOf(state, ends.pieces) };
+  const { runId, firstLength, state, pieces } = ends;
+  const summary = { journal: toJournal(ends), runId, head: state.record?.head, pieces };
   if (!state.record) return { ...summary, meta: '' };
   const bytes = await readLineAt(file, firstLength, 1_024);
   const base = intactLine({ at: firstLength, bytes: bytes ?? Buffer.alloc(0) });
@@ -95,10 +97,6 @@ type FoundPieces = ReadonlyMap<string, FoundPiece>;
 
 /** What is kept in memory of pieces. */
 const placesOf = (pieces: FoundPieces) => new Map([...pieces].map(([name, { at, length }]) => [name, { at, length }]));
-
-function headOf(state: State | undefined, pieces: FoundPieces): string | undefined {
-  return state?.record && joinPieces(state.record.head, (name) => pieces.get(name)?.text);
-}
 
 /** The head that stands in the last state of a journal; it names its pieces. @throws {CheckpointCorruptError} */
 export async function readHead(file: OpenFile, { stateAt }: Journal): Promise<string | undefined> {
@@ -149,8 +147,8 @@ async function readPieces(file: OpenFile, places: PiecesInFile): Promise<FoundPi
     const bytes = await readLineAt(file, at, 4_096);
     const line = bytes && decodeLine(bytes);
     if (line?.kind !== 'piece') return undefined;
-    const [name = '', text = ''] = line.fields;
-    pieces.set(name, { at, length: bytes?.length ?? 0, text: joinPieces(text, (inner) => pieces.get(inner)?.text) });
+    const [name = '', stored = ''] = line.fields;
+    pieces.set(name, { at, length: bytes?.length ?? 0, stored });
   }
   return pieces;
 }

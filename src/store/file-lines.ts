@@ -4,6 +4,7 @@ import { parseStored } from './encode.ts';
 import { layoutError } from './file-errors.ts';
 import type { Lease } from './lease.ts';
 import type { Piece } from './pieces.ts';
+import type { MessageRow } from './sealed.ts';
 
 /*
  * A run's journal. One commit = the lines it adds, the last of which is a state. What the last state does not cover was
@@ -65,9 +66,6 @@ export interface State {
 /** Where the lines of the pieces that a head names begin, in order. */
 export type PiecesInFile = readonly number[];
 
-/** A long history is split over lines of about this many characters, so that loading can pause between them. */
-const MAX_LINE_CHARS = 2 ** 18;
-
 export const runLine = (runId: string): Buffer => encodeLine('run', [LAYOUT, JSON.stringify(runId)]);
 export const baseLine = (meta: string): Buffer => encodeLine('base', [meta]);
 export const extrasLine = (extras: string): Buffer => encodeLine('extras', [extras]);
@@ -84,15 +82,7 @@ export function stateLine({ leaseAt, superseded, record }: State): Buffer {
   return encodeLine('state', [leaseAt, superseded, version, revision, updatedAt, messageCount, head, ...at]);
 }
 
-/** @param messages one JSON text each */
-export function* messageLines(messages: readonly string[]): Generator<Buffer> {
-  for (let start = 0; start < messages.length; ) {
-    let end = start;
-    for (let size = 0; end < messages.length && size < MAX_LINE_CHARS; end++) size += messages[end]?.length ?? 0;
-    yield encodeLine('messages', [end - start, `[${messages.slice(start, end).join(',')}]`]);
-    start = end;
-  }
-}
+export const messagesLine = ({ count, text }: MessageRow): Buffer => encodeLine('messages', [count, text]);
 
 /** @throws {CheckpointCorruptError} when its checksum is wrong */
 export function intactLine({ at, bytes }: RawLine): Line {

@@ -14,6 +14,8 @@ import { foundBy } from './file-journal.ts';
 import { nameRun, type WriteQueues } from './file-queue.ts';
 import { checkFolder, type RunFiles } from './file-run.ts';
 import { JournalScan } from './file-scan.ts';
+import { JournalTexts } from './file-texts.ts';
+import { messagesFrom } from './sealed.ts';
 
 /**
  * Loads records and outcomes, after the writes that were asked for before. Reading takes no lock: a journal only grows, or
@@ -48,7 +50,9 @@ export class Reader {
         await this.#access.confirm();
         return null;
       }
-      if (!this.#files.outcomes.isOver(kept)) return parseStored(kept.text, 'outcome') as RunOutcome;
+      const texts = new JournalTexts(this.#files.sealing, runId);
+      if (!this.#files.outcomes.isOver(kept))
+        return parseStored(texts.open(kept.text, 'outcome'), 'outcome') as RunOutcome;
       // It is over for good, also when the wall clock goes back. Should removing it fail, the sweep will do it.
       await this.#queues.add(nameRun(runId), (session) => session.forgetOutcome()).catch(() => {});
       return null;
@@ -65,11 +69,12 @@ export class Reader {
   }
 
   async #record(runId: string, signal: AbortSignal | undefined): Promise<RunCheckpoint | null> {
-    const { durable, folders } = this.#files;
+    const { durable, folders, sealing } = this.#files;
     const name = safeName(runId);
     await checkFolder(this.#files, name);
+    const texts = new JournalTexts(sealing, runId);
     const opening = durable.files.open(folders.journal(name), 'read');
-    return (await orAbsent(withFile(opening, (file) => readRecord(file, runId, signal)))) ?? null;
+    return (await orAbsent(withFile(opening, (file) => readRecord(file, texts, signal)))) ?? null;
   }
 }
 
@@ -91,7 +96,7 @@ export async function surely<T>(read: () => Promise<T>): Promise<T> {
 
 async function readRecord(
   file: OpenFile,
-  runId: string,
+  texts: JournalTexts,
   signal: AbortSignal | undefined,
 ): Promise<RunCheckpoint | null> {
   const scan = new JournalScan();
@@ -100,20 +105,29 @@ async function readRecord(
     signal?.throwIfAborted();
     for (const raw of batch.lines) {
       const line = scan.take(raw);
-      if (line?.kind === 'messages') addMessages(scan.join(line.fields[1] ?? ''), Number(line.fields[0]), messages);
+      if (line?.kind !== 'messages') continue;
+      const [count, stored = ''] = line.fields;
+      addMessages(texts.whole(stored, messagesFrom(messages.length), scan.pieces), Number(count), messages);
     }
     if (batch.torn) scan.tear(batch.torn);
     if (scan.damage !== undefined) throw scan.damage;
   }
   const { journal, damage } = foundBy(scan, await file.stamp());
   if (damage !== undefined) throw damage;
-  const { meta = '', extras, state } = scan;
+  const { runId } = texts;
+  const { meta = '', extras, pieces, state } = scan;
   if (!journal || !state?.record) return null;
   if (scan.runId !== runId) throw new CheckpointCorruptError(`this record is damaged: it names the run ${scan.runId}`);
   // What follows the last commit was never acknowledged.
   messages.length = state.record.messageCount;
   return decodeRecord(
-    { runId, meta, extras, messages, head: scan.join(state.record.head) },
+    {
+      runId,
+      messages,
+      meta: texts.open(meta, 'meta'),
+      extras: extras === null ? null : texts.open(extras, 'extras'),
+      head: texts.whole(state.record.head, 'head', pieces),
+    },
     journal.lease?.value.attempts,
   );
 }

@@ -7,6 +7,7 @@ import { appendCommit, type Commit, isBloated, rewriteJournal } from './file-com
 import type { Folders } from './file-folders.ts';
 import { type Found, type Journal, readJournal } from './file-journal.ts';
 import type { OutcomeFiles } from './file-outcomes.ts';
+import type { Sealing } from './sealing.ts';
 import type { LeaseClock } from './sqlite-lease-clock.ts';
 
 /** What the writes of all runs share. */
@@ -15,6 +16,7 @@ export interface RunFiles {
   readonly folders: Folders;
   readonly outcomes: OutcomeFiles;
   readonly leaseClock: LeaseClock;
+  readonly sealing: Sealing;
   /** What this process knows of the journals that it writes, by name. */
   readonly known: Map<string, Journal>;
   /** Journals whose last sync failed: a second one could succeed without having written anything. They are written anew. */

@@ -10,11 +10,10 @@ import {
   toNumber,
   toState,
 } from './file-lines.ts';
-import { joinPieces } from './pieces.ts';
 
-/** A piece, put together. */
+/** A piece, and its text as it is stored. */
 export interface FoundPiece extends PieceInFile {
-  readonly text: string;
+  readonly stored: string;
 }
 
 /** Takes the lines of a journal one by one, and notes what each commit says. It goes on past damage, to save what it can. */
@@ -50,11 +49,6 @@ export class JournalScan {
     if (isIntact(torn.bytes)) this.damage ??= wrong('end', torn.at);
   }
 
-  /** A text of the journal with the pieces that it names. @throws {CheckpointCorruptError} */
-  join(text: string): string {
-    return joinPieces(text, (name) => this.pieces.get(name)?.text);
-  }
-
   #note(line: Line, { at, bytes }: RawLine): void {
     if ((at === 0) !== (line.kind === 'run')) throw wrong('kind', at);
     const [first = ''] = line.fields;
@@ -68,8 +62,8 @@ export class JournalScan {
     else throw wrong('kind', at);
   }
 
-  #addPiece({ fields: [name = '', text = ''] }: Line, { at, bytes }: RawLine): void {
-    this.pieces.set(name, { at, length: bytes.length, text: this.join(text) });
+  #addPiece({ fields: [name = '', stored = ''] }: Line, { at, bytes }: RawLine): void {
+    this.pieces.set(name, { at, length: bytes.length, stored });
   }
 
   /** A commit must fit to all that stands before it: a line that is gone would show in no checksum. */

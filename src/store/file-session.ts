@@ -1,14 +1,17 @@
 import { withFile } from '../files/atomic-write.ts';
 import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../run/errors.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
+import { parseStored } from './encode.ts';
 import type { Commit } from './file-commit.ts';
 import { type Found, readHead } from './file-journal.ts';
 import { renewed, toLiveLease, writeRenewal } from './file-lease.ts';
 import type { RecordState, StoredLease } from './file-lines.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import { findRun, type RunFiles, removeRun, storeCommit } from './file-run.ts';
+import { JournalTexts } from './file-texts.ts';
 import type { Lease } from './lease.ts';
 import type { Piece, Pieces } from './pieces.ts';
+import type { MessageRow, MessageRows } from './sealed.ts';
 
 /** A run, and the name of its files. Whoever only tidies up knows the name alone: then the id is empty. */
 export interface RunName {
@@ -30,7 +33,7 @@ export class RunSession {
   /** The head of the record, when this session wrote it. */
   #head: string | undefined;
   #base: Commit['base'];
-  #messages: string[] = [];
+  #rows: MessageRow[] = [];
   #pieces: Piece[] = [];
   #inHead: readonly string[] | undefined;
   readonly #inMessages = new Set<string>();
@@ -84,6 +87,15 @@ export class RunSession {
     return this.lease;
   }
 
+  /** How often the record that is stored now says that it was started. @throws {KeyMismatchError} */
+  async attempts(): Promise<number> {
+    const head = await this.head();
+    if (head === undefined) return 0;
+    const texts = new JournalTexts(this.#files.sealing, this.runId);
+    const { attempts } = parseStored(texts.withoutPieces(head, 'head'), 'head') as { attempts?: unknown };
+    return Number(attempts ?? 0) || 0;
+  }
+
   /** The head that is stored now, which names its pieces; undefined when there is no record. */
   async head(): Promise<string | undefined> {
     const { journal } = this.#found;
@@ -106,16 +118,16 @@ export class RunSession {
     if (kept && outcomes.isOver(kept)) await outcomes.remove(this.runId);
   }
 
-  putRecord({ meta, extras, messages, ...head }: EncodedRecord & Pieces): void {
+  putRecord({ meta, extras, rows, ...head }: EncodedRecord & Pieces & MessageRows): void {
     this.#base = { meta, extras };
-    this.#messages = [...messages];
+    this.#rows = [...rows];
     this.#pieces = [];
-    this.#putHead(head, messages.length);
+    this.#putHead(head);
   }
 
-  addDelta({ from, messages, ...head }: EncodedDelta & Pieces): void {
-    for (const message of messages) this.#messages.push(message);
-    this.#putHead(head, from + messages.length);
+  addDelta({ rows, ...head }: EncodedDelta & Pieces & MessageRows): void {
+    for (const row of rows) this.#rows.push(row);
+    this.#putHead(head);
   }
 
   /** @param mustLast whether it must survive the loss of power: who dies with the power needs no release */
@@ -140,7 +152,7 @@ export class RunSession {
     this.#record = undefined;
     this.#head = undefined;
     this.#lease = undefined;
-    this.#messages = [];
+    this.#rows = [];
     this.#pieces = [];
     this.#inHead = undefined;
     this.#isRenewed = false;
@@ -160,8 +172,8 @@ export class RunSession {
     await writeRenewal(this.#files.durable.files, this.#files.folders.expiry(this.#name), this.#lease);
   }
 
-  #putHead(encoded: EncodedHead & Pieces, messageCount: number): void {
-    const { head, version, revision, updatedAt, pieces, inHead, inMessages } = encoded;
+  #putHead(encoded: EncodedHead & Pieces & Pick<MessageRows, 'messageCount'>): void {
+    const { head, version, revision, updatedAt, messageCount, pieces, inHead, inMessages } = encoded;
     this.#head = head;
     this.#inHead = inHead;
     for (const name of inMessages) this.#inMessages.add(name);
@@ -181,7 +193,7 @@ export class RunSession {
     const commit: Commit = {
       runId: this.runId,
       base: this.#base,
-      messages: this.#messages,
+      rows: this.#rows,
       lease: this.#lease,
       isLeaseNew: this.#isLeaseNew,
       record,

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import type { Codec } from '../codec/port.ts';
 import { FolderSyncs } from '../files/atomic-write.ts';
 import { diskFiles, type FileSystem } from '../files/file-system.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
@@ -13,9 +14,11 @@ import { nameRun, WriteQueues } from './file-queue.ts';
 import { Reader } from './file-reader.ts';
 import type { RunFiles } from './file-run.ts';
 import { OutcomeSweep } from './file-sweep.ts';
+import { sealCutDelta, sealCutRecord } from './file-texts.ts';
 import * as writes from './file-writes.ts';
 import { Splitter } from './pieces.ts';
 import type { AppendingStore, OutcomeStore, OwningStore } from './port.ts';
+import { Sealing } from './sealing.ts';
 import { leaseClock } from './sqlite-lease-clock.ts';
 
 export interface FileStoreOptions {
@@ -28,6 +31,8 @@ export interface FileStoreOptions {
   readonly durability?: 'power' | 'process' | undefined;
   /** How long a call waits while another process writes to the same run, ms; default 10,000. */
   readonly busyTimeoutMs?: number | undefined;
+  /** Encrypts what is stored: see `encrypt`. */
+  readonly codec?: Codec | undefined;
   /** For tests. All stores of one folder must then share it, because leases are measured by it. */
   readonly clock?: Clock | undefined;
 }
@@ -58,6 +63,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
   const durable = { files, isSynced: durability === 'power', folders: new FolderSyncs(files) };
   const folders = foldersIn(resolve(options.dir));
+  const sealing = new Sealing(options.codec);
   const outcomes = new OutcomeFiles(durable, folders, () => clock.now());
   const access = new Access(durable, folders, busyTimeoutMs);
   const shared: RunFiles = {
@@ -65,6 +71,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
     folders,
     outcomes,
     leaseClock: leaseClock(clock),
+    sealing,
     known: new Map(),
     suspects: new Set(),
     written: { names: undefined },
@@ -81,7 +88,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {
     forgetOutcomes: async ({ dryRun = false } = {}) => sweep.all(dryRun),
-    ...recordWrites(queues, sweep, new Splitter()),
+    ...recordWrites(queues, sweep, { splitter: new Splitter(), sealing }),
     ...ownership(queues),
     load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
     listInterrupted: async (list = {}) => lister.list(list),
@@ -94,19 +101,21 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
 function recordWrites(
   queues: WriteQueues,
   sweep: OutcomeSweep,
-  splitter: Splitter,
+  { splitter, sealing }: { readonly splitter: Splitter; readonly sealing: Sealing },
 ): Pick<FileStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
   return {
     save: async (record, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const encoded = splitter.split(encodeRecord(record), record, { isContinued: false });
+      const cut = splitter.split(encodeRecord(record), record, { isContinued: false });
+      const encoded = sealCutRecord(cut, sealing);
       const run = nameRun(encoded.runId);
       await queues.add(run, (session) => writes.saveRecord(session, encoded, claim), signal);
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const encoded = splitter.split(encodeDelta(delta), delta.head, { isContinued: true });
+      const cut = splitter.split(encodeDelta(delta), delta.head, { isContinued: true });
+      const encoded = sealCutDelta(cut, sealing);
       const run = nameRun(encoded.runId);
       await queues.add(run, (session) => writes.appendDelta(session, encoded, claim), signal);
       delta.messages.forEach(dropEncoding);
@@ -120,7 +129,7 @@ function recordWrites(
     keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
       signal?.throwIfAborted();
       const run = nameRun(checkRunId(runId));
-      const kept = { text: encodeOutcome(outcome), untilMs };
+      const kept = { text: sealing.seal(encodeOutcome(outcome), runId, 'outcome'), untilMs };
       await queues.add(run, (session) => writes.keepOutcome(session, kept, claim), signal);
       sweep.begin();
     },

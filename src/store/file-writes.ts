@@ -1,11 +1,11 @@
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
-import { parseStored } from './encode.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import type { RunSession } from './file-session.ts';
 import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
-import { type Pieces, withoutPieces } from './pieces.ts';
+import type { Pieces } from './pieces.ts';
 import type { Claim } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
+import type { MessageRows } from './sealed.ts';
 
 /*
  * The writes to a run, in a group with others. All of them check first and change afterwards: one that is refused leaves
@@ -14,7 +14,7 @@ import { checkReplaceable, isNewRevision } from './revision.ts';
 
 export async function saveRecord(
   session: RunSession,
-  record: EncodedRecord & Pieces,
+  record: EncodedRecord & Pieces & MessageRows,
   claim: Claim | undefined,
 ): Promise<void> {
   const lease = await writable(session, claim);
@@ -25,7 +25,7 @@ export async function saveRecord(
 
 export async function appendDelta(
   session: RunSession,
-  delta: EncodedDelta & Pieces,
+  delta: EncodedDelta & Pieces & MessageRows,
   claim: Claim | undefined,
 ): Promise<void> {
   const lease = await writable(session, claim);
@@ -74,8 +74,7 @@ const noneBefore = { lastEpoch: 0, lastAttempts: 0 };
 
 /** Where epoch and attempts go on when a run has no lease yet. */
 async function countsOf(session: RunSession): Promise<typeof noneBefore> {
-  const { attempts } = parseStored(withoutPieces((await session.head()) ?? '{}'), 'head') as { attempts?: unknown };
-  return { lastEpoch: (await session.keptOutcome())?.epoch ?? 0, lastAttempts: Number(attempts ?? 0) || 0 };
+  return { lastEpoch: (await session.keptOutcome())?.epoch ?? 0, lastAttempts: await session.attempts() };
 }
 
 export function renewClaim(session: RunSession, claim: Claim, ttlMs: number): Claim {

@@ -16,6 +16,9 @@ import type { EncodedHead } from './encode.ts';
 /** Between the marks stands a name. JSON has no such character: in strings it is escaped. */
 const MARK = '\u001a';
 
+/** Between pieces that are one text: as little JSON as the mark. */
+const BETWEEN = '\u001e';
+
 /** Shorter parts stay where they are. */
 const MIN_CHARS = 128;
 
@@ -139,6 +142,12 @@ class Naming {
 const nameOf = ({ name }: Piece) => name;
 const withInner = (part: Part): readonly Part[] => [...part.inner, part];
 
+/** The name of a piece, as texts name it. */
+export const mention = (name: string): string => `${MARK}${name}${MARK}`;
+
+/** What stands before the first name. */
+export const withoutMentions = (text: string): string => text.split(MARK, 1)[0] ?? '';
+
 /** The pieces that a stored text names. */
 export function namesIn(text: string): string[] {
   return isCut(text) ? text.split(MARK).filter((_, i) => i % 2 === 1) : [];
@@ -151,10 +160,23 @@ function cut(text: string, parts: readonly Part[]): string {
   for (const { whole, name } of parts) {
     const at = text.indexOf(whole, from);
     if (at === -1) continue;
-    before += `${text.slice(from, at)}${MARK}${name}${MARK}`;
+    before += `${text.slice(from, at)}${mention(name)}`;
     from = at + whole.length;
   }
   return from === 0 ? text : before + text.slice(from);
+}
+
+/** Pieces as one text. */
+export function bundleOf(pieces: readonly Piece[]): string {
+  return pieces.map(({ name, text }) => `${name}${BETWEEN}${text}`).join(BETWEEN);
+}
+
+export function piecesIn(bundled: string): Piece[] {
+  const parts = bundled.split(BETWEEN);
+  return Array.from({ length: parts.length >> 1 }, (_, i) => ({
+    name: parts[2 * i] ?? '',
+    text: parts[2 * i + 1] ?? '',
+  }));
 }
 
 /** Whether a stored text names pieces. */

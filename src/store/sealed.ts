@@ -10,6 +10,7 @@ import type { Sealing } from './sealing.ts';
 export interface MessageRow {
   /** The index of its first message. */
   readonly first: number;
+  readonly count: number;
   /** A JSON array, or what the codec made of it. */
   readonly text: string;
 }
@@ -25,7 +26,7 @@ const MAX_ROW_CHARS = 2 ** 18;
 /** The part that a row of messages is. */
 export const messagesFrom = (first: number): string => `messages ${first}`;
 
-export function sealRecord(record: EncodedRecord, sealing: Sealing): EncodedRecord & MessageRows {
+export function sealRecord(record: EncodedRecord, sealing: Pick<Sealing, 'seal'>): EncodedRecord & MessageRows {
   const { runId, meta, head, extras, messages } = record;
   return {
     ...record,
@@ -37,7 +38,7 @@ export function sealRecord(record: EncodedRecord, sealing: Sealing): EncodedReco
   };
 }
 
-export function sealDelta(delta: EncodedDelta, sealing: Sealing): EncodedDelta & MessageRows {
+export function sealDelta(delta: EncodedDelta, sealing: Pick<Sealing, 'seal'>): EncodedDelta & MessageRows {
   const { runId, head, from, messages } = delta;
   return {
     ...delta,
@@ -47,14 +48,17 @@ export function sealDelta(delta: EncodedDelta, sealing: Sealing): EncodedDelta &
   };
 }
 
-function rowsOf({ runId, from, messages }: Pick<EncodedDelta, 'runId' | 'from' | 'messages'>, sealing: Sealing) {
+function rowsOf(
+  { runId, from, messages }: Pick<EncodedDelta, 'runId' | 'from' | 'messages'>,
+  sealing: Pick<Sealing, 'seal'>,
+) {
   const rows: MessageRow[] = [];
   for (let start = 0; start < messages.length; ) {
     let end = start;
     for (let size = 0; end < messages.length && size < MAX_ROW_CHARS; end++) size += messages[end]?.length ?? 0;
     const first = from + start;
     const text = sealing.seal(`[${messages.slice(start, end).join(',')}]`, runId, messagesFrom(first));
-    rows.push({ first, text });
+    rows.push({ first, count: end - start, text });
     start = end;
   }
   return rows;

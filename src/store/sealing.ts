@@ -4,6 +4,9 @@ import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../run/erro
 /** What a sealed text begins with. No JSON text does. */
 const MARK = 'sealed:';
 
+/** Whether a stored text went through a codec. */
+export const isSealed = (stored: string): boolean => stored.startsWith(MARK);
+
 /** A text that is not JSON must still be one word of a line, of a column, of anything. */
 const isWord = (text: unknown): text is string => typeof text === 'string' && /^[!-~]*$/.test(text);
 
@@ -29,7 +32,7 @@ export class Sealing {
    */
   open(stored: string, runId: string, part: string): string {
     const codec = this.#codec;
-    if (!stored.startsWith(MARK)) {
+    if (!isSealed(stored)) {
       if (!codec || codec.plain === 'read') return stored;
       throw new KeyMismatchError(
         `the ${part} of run ${runId} is not encrypted, and this store's codec takes nothing else: plain: 'read' makes it`,

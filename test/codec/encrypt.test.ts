@@ -41,7 +41,11 @@ describe('encrypt (recovery 11)', () => {
     const codec = codecOf();
     const sealed = Array.from({ length: 1_000 }, () => codec.seal('the same', place));
     expect(new Set(sealed).size).toBe(1_000);
-    const ivs = sealed.map((text) => Buffer.from(text.split('.')[2] ?? '', 'base64').subarray(0, 12).toString('hex'));
+    const ivs = sealed.map((text) =>
+      Buffer.from(text.split('.')[2] ?? '', 'base64')
+        .subarray(0, 12)
+        .toString('hex'),
+    );
     expect(new Set(ivs).size).toBe(1_000);
   });
 

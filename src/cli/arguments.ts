@@ -1,7 +1,21 @@
 import { parseArgs } from 'node:util';
 import { Failure } from './failure.ts';
 
-const commandNames = ['run', 'list', 'show', 'resume', 'park', 'unpark', 'demo', 'stats'] as const;
+const commandNames = [
+  'run',
+  'list',
+  'show',
+  'resume',
+  'recover',
+  'cancel',
+  'steer',
+  'park',
+  'unpark',
+  'doctor',
+  'prune',
+  'stats',
+  'demo',
+] as const;
 export type CommandName = (typeof commandNames)[number];
 
 /** What the user asked for. */
@@ -17,6 +31,13 @@ export interface Arguments {
   readonly by: string | undefined;
   readonly since: string | undefined;
   readonly limit: string | undefined;
+  readonly olderThan: string | undefined;
+  readonly quarantined: boolean;
+  readonly parked: boolean;
+  readonly dryRun: boolean;
+  readonly yes: boolean;
+  readonly reason: string | undefined;
+  readonly wait: string | undefined;
   readonly json: boolean;
   readonly help: boolean;
   readonly version: boolean;
@@ -31,6 +52,13 @@ const options = {
   by: { type: 'string' },
   since: { type: 'string' },
   limit: { type: 'string' },
+  'older-than': { type: 'string' },
+  quarantined: { type: 'boolean' },
+  parked: { type: 'boolean' },
+  'dry-run': { type: 'boolean' },
+  yes: { type: 'boolean', short: 'y' },
+  reason: { type: 'string' },
+  wait: { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
@@ -42,8 +70,13 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   list: { options: ['store', 'audit', 'all', 'since', 'limit'], words: 0 },
   show: { options: ['store', 'audit'], words: 1 },
   resume: { options: ['store', 'audit', 'agent'], words: 1 },
+  recover: { options: ['store', 'audit'], words: Number.POSITIVE_INFINITY },
+  cancel: { options: ['store', 'audit', 'reason', 'wait'], words: 1 },
+  steer: { options: ['store', 'wait'], words: 2 },
   park: { options: ['store'], words: 2 },
   unpark: { options: ['store'], words: 1 },
+  doctor: { options: ['store'], words: Number.POSITIVE_INFINITY },
+  prune: { options: ['store', 'older-than', 'quarantined', 'parked', 'dry-run', 'yes'], words: 0 },
   stats: { options: ['store', 'audit', 'by', 'since'], words: 0 },
   demo: { options: [], words: 0 },
 };
@@ -67,6 +100,13 @@ export function readArguments(argv: readonly string[]): Arguments {
     by: values.by,
     since: values.since,
     limit: values.limit,
+    olderThan: values['older-than'],
+    quarantined: values.quarantined ?? false,
+    parked: values.parked ?? false,
+    dryRun: values['dry-run'] ?? false,
+    yes: values.yes ?? false,
+    reason: values.reason,
+    wait: values.wait,
     json: values.json ?? false,
     help: isHelp || (values.help ?? false),
     version: values.version ?? false,

@@ -5,7 +5,7 @@ import { toErrorData } from '../run/error-data.ts';
 import type { Arguments } from './arguments.ts';
 import type { CommandContext } from './command.ts';
 import { Failure, oneLine } from './failure.ts';
-import { runStorePath } from './run-store.ts';
+import { filePathOf } from './store-place.ts';
 
 /** An audit, with the path under which the user knows it. */
 export interface AuditFile extends SqliteAudit {
@@ -53,7 +53,7 @@ export function noAudit(path: string): Failure {
 
 /** Where the audit of a store lies when nobody names another. */
 export function pathBeside(store: string | undefined): string {
-  return join(dirname(runStorePath(store)), 'audit.db');
+  return join(dirname(filePathOf(store)), 'audit.db');
 }
 
 function namedPath(option: string | undefined): string | undefined {

@@ -1,7 +1,7 @@
 import { Failure, oneLine } from './failure.ts';
 import { shortened } from './figures.ts';
 
-const lengths: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+const lengths: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
  * What `--since` means: a date, or how long ago. Wall clock, ms.
@@ -21,6 +21,18 @@ export function sinceOf(option: string | undefined, now: number): number | undef
 /** Without a time, the day begins when the days of the audit do: in UTC. */
 function dateOf(text: string): number {
   return /^\d{4}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
+}
+
+/**
+ * What `--wait` and `--older-than` mean, ms.
+ * @param name of the option
+ * @throws {Failure} for what is no length of time
+ * @example lengthOf('wait', '30s') // 30_000
+ */
+export function lengthOf(name: string, option: string): number {
+  const [, amount, unit = ''] = /^(\d+)([smhd])$/.exec(option) ?? [];
+  if (amount !== undefined) return Number(amount) * (lengths[unit] ?? 0);
+  throw new Failure(`--${name} ${quoted(option)} is no length of time; write for example 30s, 10m, 12h or 7d`);
 }
 
 /** @throws {Failure} for what is no whole number from 1 to 10,000 */

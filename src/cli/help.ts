@@ -1,4 +1,5 @@
 import type { CommandName } from './arguments.ts';
+import { cancel, doctor, park, prune, recover, steer, unpark } from './help-operations.ts';
 
 const general = `Usage: pawl <command> [options]
 
@@ -10,13 +11,20 @@ Commands:
   list                          the runs that are waiting or live in other processes; --all: the ended ones too
   show <run id>                 one run: how far it is, or how it ended
   resume [run id]               go on with one interrupted run, or with all of them
+  recover [agent module…]       go on with all interrupted runs, or with those of these agents
+  cancel <run id>               end a run for good, wherever it is
+  steer <run id> <text>         say something to the model of a run
   park <run id> [reason]        set a run aside, so that nobody takes it up
   unpark <run id>               give a parked run back
+  doctor [agent module…]        read every record, and say what will become of it
+  prune                         remove what nobody needs any more
   stats                         what the runs of an audit came to, by day, agent or caller
   demo                          kill a run with SIGKILL, resume it, and show what ran where
 
 Options:
-  --store <file>   where runs are recorded; else $PAWL_STORE, else .pawl/runs.db
+  --store <store>  where runs are recorded; else $PAWL_STORE, else .pawl/runs.db. A SQLite file; a folder of plain files (a
+                   new one is named with a / at its end); or postgres://user@host/database, with ?schema=… if it is not
+                   \`pawl\` (the package pg must be installed; PGPASSWORD or PAWL_STORE keep the password off the command line)
   --audit <file>   where ended runs are remembered; else $PAWL_AUDIT, else audit.db beside the store when it is there
   --json           for machines: JSON on stdout (\`pawl <command> --help\` says of which shape)
   -h, --help       help; also \`pawl help <command>\`
@@ -29,7 +37,7 @@ Environment:
   PAWL_DEBUG=1     print the stack of an error
   NO_COLOR         no colours
 
-Exit codes: 0 ok · 1 the run failed · 2 bad input, nothing was done · 130 interrupted, left to be resumed
+Exit codes: 0 ok · 1 the run failed, or something needs a person · 2 bad input, nothing was done · 130 interrupted, left to be resumed
 
 Examples:
   pawl run agent.ts "What is new in the logs?"
@@ -54,7 +62,7 @@ Ctrl-C once stops after saving and says how to go on; twice exits now. Nothing r
 
 Options:
   --run-id <id>    a name of your own for the run; the same id again resumes it, or gives its result
-  --store <file>   where the run is recorded; else $PAWL_STORE, else .pawl/runs.db
+  --store <store>  where the run is recorded; else $PAWL_STORE, else .pawl/runs.db
   --audit <file>   where it is remembered when its record is gone, made when it is not there; else $PAWL_AUDIT, else
                    audit.db beside the store when it is there. Not used for a module with an audit in its \`ports\`.
                    \`pawl\` never removes anything from it
@@ -78,7 +86,7 @@ With --all the runs that an audit remembers come after them, the latest first. O
 record either (its process died, and it was not durable or its record is elsewhere) is marked "no record".
 
 Options:
-  --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
+  --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --all            also what the audit remembers
   --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store
   --since <time>   of the audit, runs that began since then: a date, or how long ago (30m, 12h, 7d)
@@ -98,7 +106,7 @@ Shows a run: its steps and the calls that were under way when it is waiting or l
 what an audit knows of it: its phases, steps and calls when its record is gone, the runs it began, what it cost.
 
 Options:
-  --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
+  --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store when it is there
   --json           { runId, status: 'live' | 'interrupted' | 'parked', pid?, record, audit? } or
                    { runId, status: 'ended', outcome, audit? }, outcome null when only the audit knows of it; 'lost': it
@@ -112,14 +120,14 @@ Examples:
 
 const resume = `Usage: pawl resume [run id] [options]
 
-Goes on with an interrupted run from its last recorded step; without an id, with all of them. A run that another process
-works on is left alone. A run that has ended meanwhile gives its result again.
+Goes on with an interrupted run from its last recorded step; without an id, with all of them, as \`pawl recover\` does. A run
+that another process works on is left alone. A run that has ended meanwhile gives its result again.
 
 The agent module is the one that the run was begun with, unless --agent names another place of it.
 
 Options:
   --agent <file>   the agent module, when it was moved, or when a program other than pawl began the run
-  --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
+  --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --audit <file>   where the run is remembered when its record is gone, as of \`pawl run\`
   --json           JSON lines on stdout, as of \`pawl run\`; one that could not be resumed gives
                    { type: 'run.skipped', runId, reason }
@@ -128,32 +136,6 @@ Examples:
   pawl resume nightly-2026-11-21
   pawl resume --store /var/lib/pawl/runs.db
   pawl resume nightly-2026-11-21 --agent ./moved/agent.ts
-`;
-
-const park = `Usage: pawl park <run id> [reason] [options]
-
-Sets an interrupted run aside: \`pawl resume\` and every \`recover()\` leave it alone until it is unparked. A run that a process
-works on is not parked.
-
-Options:
-  --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
-  --json           { runId, status: 'parked' }
-
-Examples:
-  pawl park nightly-2026-11-21 "the customer was told already"
-`;
-
-const unpark = `Usage: pawl unpark <run id> [options]
-
-Gives a parked run back, whoever parked it: it can be resumed, and has all its attempts again.
-
-Options:
-  --store <file>   the store; else $PAWL_STORE, else .pawl/runs.db
-  --json           { runId, status: 'interrupted' }
-
-Examples:
-  pawl unpark nightly-2026-11-21
-  pawl unpark nightly-2026-11-21 && pawl resume nightly-2026-11-21
 `;
 
 const stats = `Usage: pawl stats [options]
@@ -165,7 +147,7 @@ Options:
   --by <what>      day (the default), agent or caller
   --since <time>   runs that began since then: a date, or how long ago (30m, 12h, 7d)
   --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store
-  --store <file>   the store beside which the audit lies; else $PAWL_STORE, else .pawl/runs.db
+  --store <store>  the store beside which the audit lies; else $PAWL_STORE, else .pawl/runs.db
   --json           { audit, by, totals: [{ key, runs, statuses, usage, spend, iterations, elapsedMs }] }
 
 Examples:
@@ -187,7 +169,21 @@ Examples:
   pawl demo
 `;
 
-const pages: Readonly<Record<CommandName, string>> = { run, list, show, resume, park, unpark, demo, stats };
+const pages: Readonly<Record<CommandName, string>> = {
+  run,
+  list,
+  show,
+  resume,
+  recover,
+  cancel,
+  steer,
+  park,
+  unpark,
+  doctor,
+  prune,
+  stats,
+  demo,
+};
 
 export function helpFor(command: CommandName | undefined): string {
   return (command ? pages[command] : general).trimEnd();

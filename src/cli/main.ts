@@ -12,8 +12,13 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   list: async () => (await import('./list-command.ts')).listCommand,
   show: async () => (await import('./show-command.ts')).showCommand,
   resume: async () => (await import('./resume-command.ts')).resumeCommand,
+  recover: async () => (await import('./resume-command.ts')).recoverCommand,
+  cancel: async () => (await import('./control-command.ts')).cancelCommand,
+  steer: async () => (await import('./control-command.ts')).steerCommand,
   park: async () => (await import('./park-command.ts')).parkCommand,
   unpark: async () => (await import('./park-command.ts')).unparkCommand,
+  doctor: async () => (await import('./doctor-command.ts')).doctorCommand,
+  prune: async () => (await import('./prune-command.ts')).pruneCommand,
   stats: async () => (await import('./stats-command.ts')).statsCommand,
   demo: async () => (await import('./demo/demo-command.ts')).demoCommand,
 };

@@ -9,9 +9,12 @@ export function unknownRun(runId: string, store: RunStore): Failure {
 }
 
 /** What keeps a run from being resumed, and whether it takes a person to remove it. */
-export function obstacleOf(
-  entry: InterruptedRun,
-): { readonly reason: string; readonly needsSomebody: boolean } | undefined {
+export interface Obstacle {
+  readonly reason: string;
+  readonly needsSomebody: boolean;
+}
+
+export function obstacleOf(entry: InterruptedRun): Obstacle | undefined {
   const pid = pidOf(entry);
   switch (statusOf(entry)) {
     case 'interrupted':

@@ -1,61 +1,56 @@
-import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
-import type { InterruptedRun, RunCheckpoint } from '../index.ts';
-import { type SqliteStore, sqliteStore } from '../store/sqlite.ts';
+import type { AppendingStore, InterruptedRun, OutcomeStore, OwningStore, RunCheckpoint } from '../index.ts';
+import { fileStore } from '../store/file.ts';
+import { sqliteStore } from '../store/sqlite.ts';
 import { Failure, lineOf, oneLine } from './failure.ts';
 import { shortened } from './figures.ts';
+import { noStore, openPostgres } from './open-postgres.ts';
+import { lookAt, placeOf, type StorePlace } from './store-place.ts';
 
-/** A store, with the path under which the user knows it. */
-export interface RunStore extends SqliteStore {
+export { quoted } from './store-place.ts';
+
+/** A store, as the user knows it. */
+export interface RunStore extends AppendingStore, OwningStore, OutcomeStore {
+  /** An absolute path, or a URL without its password. */
   readonly path: string;
   /** What to add to a command so that it uses this store too; '' when it would anyway, whatever the environment. */
   readonly option: string;
+  /** Removes kept outcomes whose time is over; how many there were. */
+  forgetOutcomes?(options?: { readonly dryRun?: boolean }): Promise<number>;
+  close(): Promise<void>;
 }
 
-const DEFAULT_PATH = '.pawl/runs.db';
-
-/** Where the store of a command lies, whether there is one or not. */
-export function runStorePath(option: string | undefined): string {
-  return resolve(option ?? (process.env.PAWL_STORE || DEFAULT_PATH));
-}
-
-/** Whether there is a store. @throws {Failure} when nobody can tell */
+/** Whether there is a store. Of one in a database only the database can tell. @throws {Failure} when nobody can tell */
 export function isStoreThere(option: string | undefined): boolean {
-  return exists(runStorePath(option));
+  return isThere(placeOf(option));
 }
 
 /** Opens the store of a command; made at its first write when there is none. @throws {Failure} when it cannot be used */
 export async function openStore(option: string | undefined): Promise<RunStore> {
-  const given = option ?? (process.env.PAWL_STORE || DEFAULT_PATH);
-  if (given === '' || given === ':memory:') {
-    throw new Failure(`${JSON.stringify(given)} is no store that outlives this process; name a file with --store`);
-  }
-  const path = resolve(given);
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new Failure(`the store ${path} is a folder; name a file in it, for example ${resolve(path, 'runs.db')}`);
-  }
-  const store = sqliteStore({ path });
-  await store.listInterrupted({ limit: 1 });
-  return { ...store, path, option: path === resolve(DEFAULT_PATH) ? '' : ` --store ${quoted(given)}` };
+  return open(placeOf(option), false);
 }
 
-/** Opens a store that is there already. Looking for runs must not make one. */
+/** Opens a store that is there already. Looking for runs must not make one. @throws {Failure} */
 export async function openExistingStore(option: string | undefined): Promise<RunStore> {
-  const path = runStorePath(option);
-  if (exists(path)) return openStore(option);
-  throw new Failure(
-    `there is no store ${path}; \`pawl run <agent module>\` makes one, and --store or PAWL_STORE names another`,
-  );
+  const place = placeOf(option);
+  if (!isThere(place)) throw noStore(place.path);
+  return open(place, true);
 }
 
-function exists(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOTDIR') return false;
-    throw new Failure(`the store ${path} cannot be looked at (${code}); check the permissions of its folder`);
-  }
+async function open(place: StorePlace, mustExist: boolean): Promise<RunStore> {
+  const { kind, path, option } = place;
+  const store =
+    kind === 'postgres'
+      ? await openPostgres(place, mustExist)
+      : kind === 'files'
+        ? fileStore({ dir: path })
+        : sqliteStore({ path });
+  // Trouble with a store comes from its first use: here it is trouble with the store and with nothing else.
+  await store.listInterrupted({ limit: 1 });
+  return { ...store, path, option };
+}
+
+function isThere({ kind, path }: StorePlace): boolean {
+  return kind === 'postgres' || lookAt(path) !== undefined;
 }
 
 /** The line of one run in the list of those that have not ended. */
@@ -75,7 +70,11 @@ export async function loadRecord(store: RunStore, runId: string): Promise<RunChe
 /** The process that works on a run; undefined when nobody does, or it is on another machine. */
 export function pidOf(entry: InterruptedRun | undefined): number | undefined {
   if (entry === undefined || entry.status === 'quarantined' || entry.owner === undefined) return undefined;
-  return Number(entry.owner.split('|')[3]) || undefined;
+  return pidOfOwner(entry.owner);
+}
+
+export function pidOfOwner(owner: string): number | undefined {
+  return Number(owner.split('|')[3]) || undefined;
 }
 
 export type WaitingStatus = 'live' | 'interrupted' | 'parked' | 'quarantined';
@@ -83,9 +82,4 @@ export type WaitingStatus = 'live' | 'interrupted' | 'parked' | 'quarantined';
 export function statusOf(entry: InterruptedRun): WaitingStatus {
   if (entry.status !== 'quarantined' && entry.owner !== undefined) return 'live';
   return entry.status ?? 'interrupted';
-}
-
-/** A word of a command line as a shell wants it. */
-export function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

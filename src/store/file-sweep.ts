@@ -20,19 +20,17 @@ export class OutcomeSweep {
     const now = this.#now();
     if (now < this.#nextAt) return;
     this.#nextAt = now + SPAN_MS;
-    this.#underWay = this.#underWay
-      .then(() => this.#sweep())
-      .then(
-        () => {},
-        () => {},
-      );
+    this.#next().catch(() => {});
   }
 
-  /** @returns how many outcomes were past their time, each of which is removed unless it is only counted */
+  /** @returns how many outcomes were past their time; they are removed, unless they are only counted */
   async all(isOnlyCounted: boolean): Promise<number> {
-    if (isOnlyCounted) return this.#outcomes.countDue();
+    return isOnlyCounted ? this.#outcomes.countDue() : this.#next();
+  }
+
+  #next(): Promise<number> {
     const sweeping = this.#underWay.then(() => this.#sweep());
-    this.#underWay = sweeping.then(() => {}).catch(() => {});
+    this.#underWay = sweeping.then(nothing, nothing);
     return sweeping;
   }
 
@@ -49,3 +47,5 @@ export class OutcomeSweep {
     return count;
   }
 }
+
+function nothing(): void {}

@@ -1,0 +1,113 @@
+import { statSync } from 'node:fs';
+import { type CheckpointStore, diagnose, type RunDiagnosis } from '../index.ts';
+import { loadAgentModule } from './agent-module.ts';
+import type { Command, CommandContext } from './command.ts';
+import { adviceFor, exitCodes, oneLine } from './failure.ts';
+import { count } from './figures.ts';
+import { openExistingStore, pidOfOwner, type RunStore } from './run-store.ts';
+
+/** `pawl doctor`: reads every record, and says what will become of it. */
+export const doctorCommand: Command = async (context) => {
+  const store = await openExistingStore(context.args.store);
+  const counts = new Map<string, number>();
+  let needing = 0;
+  for await (const found of findings(context, store)) {
+    counts.set(found.verdict, (counts.get(found.verdict) ?? 0) + 1);
+    if (found.needsSomebody) needing += 1;
+    context.output.print(context.args.json ? JSON.stringify({ type: 'run', ...found }) : lineFor(found));
+  }
+  summarise(context, { store, counts, needing });
+  await store.close();
+  return needing === 0 ? exitCodes.ok : exitCodes.failed;
+};
+
+async function* findings({ args }: CommandContext, store: RunStore): AsyncGenerator<RunDiagnosis> {
+  const modules = await Promise.all(args.words.map(loadAgentModule));
+  const remembered = new RememberedModules(store);
+  const agents = modules.length === 0 ? {} : { agents: modules.map(({ agent }) => agent) };
+  for await (const found of diagnose(remembered.store, agents)) {
+    const path = remembered.take(found.runId);
+    yield modules.length === 0 && path !== undefined ? withModule(found, path) : found;
+  }
+}
+
+/** `pawl run` leaves the path of its agent module in the record: notes it in passing. */
+class RememberedModules {
+  readonly #paths = new Map<string, string>();
+  readonly store: CheckpointStore;
+
+  constructor(store: RunStore) {
+    this.store = {
+      ...store,
+      load: async (runId, options) => {
+        const record = await store.load(runId, options);
+        const path = record?.inputs?.['pawl.module'];
+        if (typeof path === 'string') this.#paths.set(runId, path);
+        return record;
+      },
+    };
+  }
+
+  take(runId: string): string | undefined {
+    const path = this.#paths.get(runId);
+    this.#paths.clear();
+    return path;
+  }
+}
+
+/** A run that would go on cannot where its module is gone. */
+function withModule(found: RunDiagnosis, path: string): RunDiagnosis {
+  if (found.verdict !== 'resumes' || statSync(path, { throwIfNoEntry: false })?.isFile()) return found;
+  const reason = `its agent module ${oneLine(path)} is gone; name it where it is now: pawl recover <agent module>`;
+  return { ...found, verdict: 'skipped', code: 'AGENT_NOT_FOUND', reason, needsSomebody: true };
+}
+
+function lineFor({ runId, verdict, reason, code, needsSomebody, record }: RunDiagnosis): string {
+  const pid = record?.owner === undefined ? undefined : pidOfOwner(record.owner);
+  const todo = needsSomebody && code !== undefined ? todoFor(code) : undefined;
+  const facts = [
+    oneLine(reason),
+    ...(pid === undefined ? [] : [`process ${pid}`]),
+    ...(record?.isMigrated ? ['an older version wrote it, and it can be read'] : []),
+    ...(record && record.unknownCalls.length > 0 ? [unknown(record.unknownCalls)] : []),
+    ...(todo === undefined ? [] : [todo]),
+  ];
+  return `${needsSomebody ? '!' : ' '} ${verdict.padEnd(10)} ${oneLine(runId)}: ${facts.join('; ')}`;
+}
+
+const unknown = (names: readonly string[]) =>
+  `nobody knows whether ${names.map(oneLine).join(', ')} took effect, and it is not repeated`;
+
+/** What a person can do, where the advice for a single command would lead astray. */
+const todos: Readonly<Record<string, string>> = {
+  AGENT_NOT_FOUND: '',
+  CHECKPOINT_CORRUPT: 'its bytes are kept: restore the store from a copy, or `pawl prune --quarantined`',
+  DEFINITION_CHANGED: 'deploy the agent as it was, or `pawl cancel` it',
+};
+
+function todoFor(code: string): string | undefined {
+  return (
+    (todos[code] ?? adviceFor(code) ?? (code === 'CHECKPOINT_TOO_NEW' ? '' : '`pawl unpark`, or `pawl cancel` it')) ||
+    undefined
+  );
+}
+
+interface Summary {
+  readonly store: RunStore;
+  readonly counts: ReadonlyMap<string, number>;
+  readonly needing: number;
+}
+
+function summarise({ args, output }: CommandContext, { store, counts, needing }: Summary): void {
+  const all = [...counts.values()].reduce((sum, each) => sum + each, 0);
+  if (args.json) {
+    const verdicts = Object.fromEntries(counts);
+    output.print(
+      JSON.stringify({ type: 'summary', store: store.path, records: all, verdicts, needingSomebody: needing }),
+    );
+    return;
+  }
+  const verdicts = [...counts].map(([verdict, each]) => `${each} ${verdict}`).join(', ');
+  const health = needing === 0 ? 'nothing needs a person' : `${count(needing, 'run needs', 'runs need')} a person`;
+  output.say(`${count(all, 'record')} in ${store.path}${all === 0 ? '' : `: ${verdicts}`}; ${health}`);
+}

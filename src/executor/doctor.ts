@@ -1,0 +1,217 @@
+import type { Agent } from '../agent/agent.ts';
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import type { InterruptedRun } from '../record/interrupted.ts';
+import { isRewritten } from '../record/upcast.ts';
+import { type Clock, systemClock } from '../run/clock.ts';
+import { withDeadline } from '../run/deadline.ts';
+import { toErrorData } from '../run/error-data.ts';
+import type { CheckpointStore } from '../store/port.ts';
+import { DEFAULT_MAX_ATTEMPTS, isPipelineSame, parkingOf } from './ownership.ts';
+import type { ExecutorOptions } from './ports.ts';
+import { listed } from './recover.ts';
+import { isChild } from './sub-agents.ts';
+
+/** How the runs are going to be recovered: the same as of the executor that will do it. */
+export interface DiagnoseOptions
+  extends Pick<ExecutorOptions, 'agents' | 'onUnknownOutcome' | 'onDefinitionChange' | 'clock'> {
+  /** As of `executor.recover`; default 3. */
+  readonly maxAttempts?: number;
+  /** Longest wait for one answer of the store, ms; default 30,000. */
+  readonly timeoutMs?: number;
+  /** Aborted: rejects with its reason before the next record. */
+  readonly signal?: AbortSignal;
+}
+
+/** What stands in a store of one run, and what the next `recover()` does about it. */
+export interface RunDiagnosis {
+  readonly runId: string;
+  /**
+   * `resumes`: it goes on. `waits`: its parent goes on with it. `live`: a process works on it. `parked`: it is set aside, or will
+   * be. `skipped`: left alone, because no agent of its id is there. `unreadable`: its bytes are kept, and nothing is done.
+   */
+  readonly verdict: 'resumes' | 'waits' | 'live' | 'parked' | 'skipped' | 'unreadable';
+  /** Why, in words; after the name of the run they make a sentence. */
+  readonly reason: string;
+  /** The error code that goes with it, where there is one. */
+  readonly code?: string;
+  /** Whether it stays as it is until a person, or a deploy, does something about it. */
+  readonly needsSomebody: boolean;
+  /** What the record says; absent when it cannot be read. */
+  readonly record?: {
+    readonly agentId: string;
+    readonly iteration: number;
+    /** Starts in a row that recorded nothing new. */
+    readonly attempts: number;
+    /** Wall clock, ms. */
+    readonly updatedAt: number;
+    /** Whether an older version wrote it; the next save writes it anew. */
+    readonly isMigrated: boolean;
+    /** Calls of `once` tools that were under way: nobody knows whether they took effect, and they are not repeated. */
+    readonly unknownCalls: readonly string[];
+    /** Who works on it. */
+    readonly owner?: string;
+  };
+}
+
+/**
+ * Looks at every record of a store and says what the next `recover()` would do with it, and why. Each is read whole, as a
+ * resume would read it, its checksums and the steps from older versions included; one at a time, so that memory stays flat.
+ * Nothing is written, claimed or run. A run that begins or ends meanwhile may be left out.
+ *
+ * Without `agents` it is not asked whether a run's agent is there, or whether its phases have changed.
+ * @throws what the store throws when it cannot even be listed
+ * @example
+ * for await (const { runId, verdict, reason, needsSomebody } of diagnose(store, { agents: [agent] })) {
+ *   if (needsSomebody) console.warn(`${runId} (${verdict}): ${reason}`);
+ * }
+ */
+export async function* diagnose(
+  store: CheckpointStore,
+  options: DiagnoseOptions = {},
+): AsyncGenerator<RunDiagnosis, void, undefined> {
+  const { clock = systemClock, timeoutMs: ms = 30_000, signal } = options;
+  const doctor = new Doctor(store, options);
+  for await (const entry of listed(store, { ms, clock, what: 'store.listInterrupted', signal })) {
+    signal?.throwIfAborted();
+    const diagnosis = await doctor.lookAt(entry);
+    if (diagnosis) yield diagnosis;
+  }
+}
+
+type Listed = Extract<InterruptedRun, { meta: RunCheckpoint['meta'] }>;
+type Finding = Pick<RunDiagnosis, 'verdict' | 'reason' | 'code' | 'needsSomebody'>;
+
+/** Runs of which it is remembered whether somebody goes on with their children. */
+const MAX_REMEMBERED = 1_000;
+
+class Doctor {
+  readonly #store: CheckpointStore;
+  readonly #options: DiagnoseOptions;
+  readonly #agents: ReadonlyMap<string, Agent> | undefined;
+  readonly #clock: Clock;
+  readonly #isStored = new Map<string, boolean>();
+
+  constructor(store: CheckpointStore, options: DiagnoseOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.#agents = options.agents && new Map(options.agents.map((agent) => [agent.id, agent]));
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** Undefined when the run has ended meanwhile. */
+  async lookAt(entry: InterruptedRun): Promise<RunDiagnosis | undefined> {
+    const { runId } = entry;
+    if (entry.status === 'quarantined') return { runId, ...unreadable(entry.reason) };
+    let record: RunCheckpoint | null;
+    try {
+      record = await this.#load(runId);
+    } catch (error) {
+      const { code, message } = toErrorData(error);
+      return { runId, ...unreadable(`${code}: ${message}`) };
+    }
+    return record ? { runId, ...(await this.#finding(entry, record)), record: factsOf(entry, record) } : undefined;
+  }
+
+  async #finding(entry: Listed, record: RunCheckpoint): Promise<Finding> {
+    if (entry.owner !== undefined) return { verdict: 'live', reason: 'a process works on it', needsSomebody: false };
+    if (isChild(entry)) return this.#findingOfChild(entry);
+    return this.#agentFinding(record) ?? this.#parking(record) ?? resuming(record, entry.attempts ?? 0);
+  }
+
+  #agentFinding({ meta: { agentId }, parked }: RunCheckpoint): Finding | undefined {
+    if (!this.#agents || this.#agents.has(agentId) || parked) return undefined;
+    const reason = `no agent ${agentId} is there to go on with it; its record is kept`;
+    return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsSomebody: true };
+  }
+
+  #parking(record: RunCheckpoint): Finding | undefined {
+    const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome = 'tell-model' } = this.#options;
+    // What was set aside because its agent had changed goes on when the agent is again what it was.
+    const standing = record.parked?.code === 'DEFINITION_CHANGED' && this.#agents ? undefined : record.parked;
+    if (standing) {
+      const { code, reason } = standing;
+      return { verdict: 'parked', reason: `it was set aside: ${reason}`, code, needsSomebody: true };
+    }
+    const next = { ...record, attempts: (record.attempts ?? 0) + 1 };
+    const parked = parkingOf(next, maxAttempts, { onUnknownOutcome }) ?? this.#change(record);
+    return (
+      parked && {
+        verdict: 'parked',
+        reason: `the next start sets it aside: ${parked.reason}`,
+        code: parked.code,
+        needsSomebody: true,
+      }
+    );
+  }
+
+  #change(record: RunCheckpoint): { readonly code: string; readonly reason: string } | undefined {
+    const agent = this.#agents?.get(record.meta.agentId);
+    const isRefused = (this.#options.onDefinitionChange ?? 'refuse') === 'refuse' && !record.outcome;
+    if (!agent || !isRefused || isPipelineSame({ agent }, record)) return undefined;
+    return {
+      code: 'DEFINITION_CHANGED',
+      reason: `the phases of agent ${agent.id} are not those that it was begun with`,
+    };
+  }
+
+  /** A child is its parent's business as long as there is a run above it that is none itself. */
+  async #findingOfChild({ meta }: Listed): Promise<Finding> {
+    const hasRoot = await this.#hasRoot(meta.parentRunId);
+    if (hasRoot)
+      return { verdict: 'waits', reason: `run ${meta.parentRunId} began it and goes on with it`, needsSomebody: false };
+    const reason = 'the run that began it is gone: it is ended as cancelled, without another call of a model';
+    return { verdict: 'resumes', reason, needsSomebody: false };
+  }
+
+  async #hasRoot(parentRunId: string): Promise<boolean> {
+    const known = this.#isStored.get(parentRunId);
+    if (known !== undefined) return known;
+    // Records that name each other as parents have no root.
+    this.#isStored.set(parentRunId, false);
+    const parent = await this.#load(parentRunId).catch(() => undefined);
+    // One that cannot be read is there all the same.
+    const isThere = parent === undefined || (parent !== null && (await this.#isRooted(parent)));
+    if (this.#isStored.size >= MAX_REMEMBERED) this.#isStored.clear();
+    this.#isStored.set(parentRunId, isThere);
+    return isThere;
+  }
+
+  async #isRooted({ meta }: RunCheckpoint): Promise<boolean> {
+    return !isChild({ runId: meta.runId, meta }) || this.#hasRoot(meta.parentRunId);
+  }
+
+  #load(runId: string): Promise<RunCheckpoint | null> {
+    const ms = this.#options.timeoutMs ?? 30_000;
+    return withDeadline(this.#store.load(runId), { ms, clock: this.#clock, what: 'store.load' });
+  }
+}
+
+function unreadable(reason: string): Finding {
+  const code = /^[A-Z][A-Z_]+/.exec(reason)?.[0];
+  return { verdict: 'unreadable', reason, ...(code ? { code } : {}), needsSomebody: true };
+}
+
+function resuming({ outcome, iteration }: RunCheckpoint, attempts: number): Finding {
+  const from = `it goes on after ${iteration === 1 ? '1 step' : `${iteration} steps`}`;
+  const again =
+    attempts === 0
+      ? ''
+      : `; it was started ${attempts === 1 ? 'once' : `${attempts} times`} without recording anything new`;
+  const reason = outcome ? `it ended (${outcome.status}), and only its outcome has to be delivered` : `${from}${again}`;
+  return { verdict: 'resumes', reason, needsSomebody: false };
+}
+
+function factsOf({ owner, attempts }: Listed, record: RunCheckpoint): NonNullable<RunDiagnosis['record']> {
+  const { meta, iteration, updatedAt, openStep } = record;
+  const unknown = (openStep?.calls ?? []).filter(({ effect, state }) => effect === 'once' && state === 'started');
+  return {
+    agentId: meta.agentId,
+    iteration,
+    attempts: attempts ?? record.attempts ?? 0,
+    updatedAt,
+    isMigrated: isRewritten(record),
+    // A live process knows well what becomes of its calls.
+    unknownCalls: owner === undefined ? unknown.map(({ name }) => name) : [],
+    ...(owner === undefined ? {} : { owner }),
+  };
+}

@@ -16,7 +16,12 @@ function expectRefusal({ code, stdout, stderr }: Ended, ...words: readonly (stri
 
 describe.concurrent('a command that makes no sense', () => {
   test.for([
-    ['an unknown command', ['walk'], 'unknown command "walk"', 'run, list, show, resume, recover, cancel, steer, park, unpark, doctor, prune, demo'],
+    [
+      'an unknown command',
+      ['walk'],
+      'unknown command "walk"',
+      'run, list, show, resume, recover, cancel, steer, park, unpark, doctor, prune, stats, demo',
+    ],
     ['an unknown option', ['list', '--al'], "unknown option '--al'", 'pawl --help'],
     ['an option without its value', ['list', '--store'], "'--store <value>' argument missing", 'pawl --help'],
     ['an option of another command', ['list', '--run-id', 'x'], 'no option --run-id', 'pawl list --help'],

@@ -1,0 +1,195 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { noUsage } from '../../src/run/usage.ts';
+import { sqliteStore } from '../../src/store/sqlite.ts';
+import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
+import { execute, interruptedRun, stepsOf, storeRuns } from './stored-runs.ts';
+
+const DAY = 86_400_000;
+const parked = { code: 'PARKED', reason: 'a person looks' };
+
+test('`pawl recover` with agent modules goes on with the runs of these agents, whoever began them, and with no others', async () => {
+  const cwd = emptyFolder();
+  const path = join(cwd, 'runs.db');
+  // `host`: no module in its record. `last`: one start away from being parked.
+  await storeRuns(
+    path,
+    interruptedRun({ runId: 'last', attempts: 2 }),
+    interruptedRun({ runId: 'host', module: '' }),
+    interruptedRun({ runId: 'other', agentId: 'clerk' }),
+    interruptedRun({ runId: 'aside', parked: { code: 'DEFINITION_CHANGED', reason: 'other phases' } }),
+  );
+  const { code, stdout } = await pawl(['recover', agentFile('counter'), '--store', path, '--json'], { cwd });
+  const lines = jsonLines(stdout);
+  const ids = (type: string) => lines.filter((line) => line.type === type).map(({ runId }) => runId);
+  expect(ids('run.started')).toEqual(['host', 'last']);
+  expect(ids('run.ended')).toEqual(['host', 'last']);
+  expect(lines.find(({ runId }) => runId === 'other')?.reason).toContain('none of the modules that were named');
+  // The parked one needs a person.
+  expect(code).toBe(1);
+  expect(await stepsOf(path, 'other')).toBe(1);
+});
+
+test('`pawl doctor` says of each record what becomes of it, and exits with 1 when one needs a person', async () => {
+  const cwd = emptyFolder();
+  const path = join(cwd, 'runs.db');
+  const args = ['doctor', '--store', 'runs.db'];
+  await storeRuns(path, interruptedRun({ runId: 'fine' }), interruptedRun({ runId: 'child', meta: childOf('fine') }));
+  const healthy = await pawl(args, { cwd });
+  expect(healthy).toEqual({
+    code: 0,
+    stdout: '  resumes    fine: it goes on after 1 step\n  waits      fine~1: run fine began it and goes on with it\n',
+    stderr: `2 records in ${path}: 1 resumes, 1 waits; nothing needs a person\n`,
+  });
+
+  await storeRuns(
+    path,
+    interruptedRun({ runId: 'moved', module: '/gone/agent.ts' }),
+    interruptedRun({ runId: 'aside', parked }),
+    interruptedRun({ runId: 'stranger', agentId: 'clerk' }),
+    interruptedRun({ runId: 'torn' }),
+  );
+  damageMessages(path, 'torn');
+  const [plain, named] = await Promise.all([
+    pawl(args, { cwd }),
+    pawl([...args, agentFile('counter'), '--json'], { cwd }),
+  ]);
+  expect(plain.code).toBe(1);
+  expect(
+    plain.stdout
+      .split('\n')
+      .filter((line) => line.startsWith('!'))
+      .map((line) => line.split(':')[0])
+      .toSorted(),
+  ).toEqual(['! parked     aside', '! skipped    moved', '! unreadable torn']);
+  expect(plain.stdout).toContain('/gone/agent.ts is gone; name it where it is now: pawl recover <agent module>');
+  expect(plain.stdout).toMatch(/torn: CHECKPOINT_CORRUPT: .*its bytes are kept/);
+  expect(named.code).toBe(1);
+  const lines = jsonLines(named.stdout);
+  expect(lines.find(({ runId }) => runId === 'stranger')).toMatchObject({
+    verdict: 'skipped',
+    code: 'AGENT_NOT_FOUND',
+  });
+  expect(lines.at(-1)).toEqual({
+    type: 'summary',
+    store: path,
+    records: 6,
+    verdicts: { resumes: 2, waits: 1, parked: 1, skipped: 1, unreadable: 1 },
+    needingSomebody: 3,
+  });
+});
+
+test('`pawl prune` removes what it was told to, never a run that is live or can be recovered', async () => {
+  const cwd = emptyFolder();
+  const path = join(cwd, 'runs.db');
+  const updatedAt = Date.now() - 40 * DAY;
+  await storeRuns(
+    path,
+    interruptedRun({ runId: 'waits', updatedAt }),
+    interruptedRun({ runId: 'old', updatedAt, parked }),
+    interruptedRun({ runId: 'young', parked }),
+    interruptedRun({ runId: 'held', updatedAt, parked }),
+    interruptedRun({ runId: 'torn', updatedAt }),
+  );
+  damageHead(path, 'torn');
+  const store = sqliteStore({ path });
+  await store.claim('held', 'another host|1', 60_000);
+  await store.keepOutcome('ended', outcome('ended'), Date.now() + DAY);
+  await store.keepOutcome('long-ended', outcome('long-ended'), Date.now() - DAY);
+  const args = ['prune', '--store', path, '--parked', '--quarantined', '--older-than', '30d'];
+  const dry = await pawl([...args, '--dry-run'], { cwd });
+  expect(dry.code).toBe(0);
+  expect(dry.stderr).toContain('would delete 2 records and 1 outcome past their time');
+  const unsure = await pawl(args, { cwd });
+  expect(unsure).toMatchObject({ code: 2, stderr: expect.stringContaining('say --yes, or --dry-run') });
+  expect(await listed(store)).toEqual(['held', 'old', 'torn', 'waits', 'young']);
+
+  const sure = await pawl([...args, '--yes', '--json'], { cwd });
+  expect(sure.code).toBe(0);
+  expect(JSON.parse(sure.stdout)).toEqual({
+    store: path,
+    dryRun: false,
+    outcomes: 1,
+    deleted: ['old', 'torn'],
+    kept: [],
+  });
+  expect(await listed(store)).toEqual(['held', 'waits', 'young']);
+  expect(await store.outcome('ended')).not.toBeNull();
+  await store.close();
+});
+
+test('`pawl steer` and `pawl cancel` reach a run that is live in another process, and say what became of it', async () => {
+  const cwd = emptyFolder();
+  const live = new Pawl(['run', agentFile('counter'), '--run-id', 'r1'], { cwd, env: { HOLD: 'go' } });
+  await live.says('holding');
+  expect(await pawl(['steer', 'r1', 'count on', '--json'], { cwd })).toMatchObject({
+    code: 0,
+    stdout: '{"runId":"r1","status":"heard"}\n',
+  });
+  expect(await pawl(['cancel', 'r1', '--reason', 'enough', '--wait', '20s'], { cwd })).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: 'run r1 is cancelled\n',
+  });
+  expect(await live.ended).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/failed: .*enough.* \(CANCELLED\)/),
+  });
+  expect(await pawl(['cancel', 'r1'], { cwd })).toMatchObject({
+    code: 2,
+    stderr: 'pawl: run r1 has ended: cancelled\n',
+  });
+});
+
+test('`pawl steer` of a run that waits is kept for whoever goes on with it, and `pawl cancel` ends it at once', async () => {
+  const cwd = emptyFolder();
+  await storeRuns(join(cwd, 'runs.db'), interruptedRun({ runId: 'r1' }), interruptedRun({ runId: 'r2', parked }));
+  const store = ['--store', 'runs.db'];
+  const steered = await pawl(['steer', 'r1', 'count on', '--json', ...store], { cwd });
+  expect(steered).toMatchObject({ code: 0, stdout: '{"runId":"r1","status":"kept"}\n' });
+  expect((await pawl(['resume', 'r1', ...store], { cwd })).code).toBe(0);
+  expect(await pawl(['cancel', 'r2', '--json', ...store], { cwd })).toMatchObject({
+    code: 0,
+    stdout: '{"runId":"r2","status":"cancelled"}\n',
+  });
+  expect(await stepsOf(join(cwd, 'runs.db'), 'r2')).toBeUndefined();
+});
+
+test.for([
+  [['prune', '--parked'], '--parked needs --older-than'],
+  [['steer', 'r1'], 'needs a run id and what to say'],
+  [['cancel', 'nobody'], 'there is no run nobody'],
+] as const)('`pawl %s` is refused in one line with exit code 2', async ([args, words]) => {
+  const cwd = emptyFolder();
+  await storeRuns(join(cwd, 'runs.db'), interruptedRun());
+  const { code, stderr } = await pawl([...args, '--store', 'runs.db'], { cwd });
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/^pawl: [^\n]+\n$/);
+  expect(stderr).toContain(words);
+});
+
+function childOf(parentRunId: string) {
+  return { ...interruptedRun().meta, runId: `${parentRunId}~1`, parentRunId };
+}
+
+function outcome(runId: string) {
+  const ended = { status: 'ok', output: '', usage: noUsage, iterations: 1, phases: [], undelivered: [] } as const;
+  return { ...ended, runId, outcomeId: `${runId}:1`, durable: true, saveErrors: 0 };
+}
+
+async function listed(store: ReturnType<typeof sqliteStore>): Promise<string[]> {
+  return (await store.listInterrupted()).map(({ runId }) => runId).toSorted();
+}
+
+/** No list looks at messages: only reading the record shows it. */
+function damageMessages(path: string, runId: string): void {
+  const no = `(SELECT no FROM runs WHERE run_id = '${runId}')`;
+  execute(
+    path,
+    `UPDATE messages SET messages = replace(messages, 'number', 'numbed') WHERE id >= ${no} * 16777216 AND id < (${no} + 1) * 16777216`,
+  );
+}
+
+function damageHead(path: string, runId: string): void {
+  execute(path, `UPDATE heads SET checksum = checksum + 1 WHERE no = (SELECT no FROM runs WHERE run_id = '${runId}')`);
+}

@@ -1,0 +1,82 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { agentFile, emptyFolder, Pawl, pawl } from './pawl.ts';
+
+const held = { HOLD: 'go' };
+
+describe('a store that is a folder', () => {
+  test('is made where its name ends in /, found again without, and its runs go on after a kill', async () => {
+    const cwd = emptyFolder();
+    await killedIn(cwd, { args: ['--store', 'deep/runs/'] });
+    expect(existsSync(join(cwd, 'deep/runs/layout'))).toBe(true);
+    const resumed = await pawl(['resume', '--store', 'deep/runs'], { cwd });
+    expect(resumed).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
+    expect(resumed.stderr).not.toContain('step 1');
+    const shown = await pawl(['show', 'r1'], { cwd, env: { PAWL_STORE: 'deep/runs' } });
+    expect(shown.stdout).toContain('ended: ok');
+  });
+
+  test.for([
+    ['runs.db', 'is a folder; name a file in it'],
+    ['other/', 'is a folder; name a file in it'],
+    ['gone/', 'there is no store'],
+  ])(
+    '`--store %s` is refused where that is something else, or not there, and makes nothing',
+    async ([name = '', words]) => {
+      const cwd = emptyFolder();
+      mkdirSync(join(cwd, 'runs.db'));
+      mkdirSync(join(cwd, 'other'));
+      writeFileSync(join(cwd, 'other/notes.txt'), '');
+      const { code, stderr } = await pawl(['list', '--store', name], { cwd });
+      expect({ code, lines: stderr.trim().split('\n').length }).toEqual({ code: 2, lines: 1 });
+      expect(stderr).toContain(words);
+      expect(existsSync(join(cwd, 'gone'))).toBe(false);
+    },
+  );
+});
+
+describe('a store in PostgreSQL', () => {
+  const secret = 'correct-horse-battery';
+
+  test.for([
+    [`postgres://bob:${secret}@127.0.0.1:1/db?sslpassword=${secret}`, 'cannot be reached'],
+    [`postgres://bob:${secret}@:x:/db`, 'the URL of the store cannot be read'],
+  ])('that cannot be reached is one line without its password (%#)', async ([url = '', words]) => {
+    const env = { PAWL_DEBUG: '1', PAWL_STORE: url };
+    const { code, stdout, stderr } = await pawl(['list'], { cwd: emptyFolder(), env });
+    expect(code).toBe(2);
+    expect(stderr).toContain(words);
+    expect(stdout + stderr).not.toContain(secret);
+  });
+
+  describe.skipIf(whyNoPostgres)('that runs', () => {
+    const server = postgresServer();
+
+    test('is not made by looking for it, holds runs in the schema that its URL names, and they go on after a kill', async () => {
+      const cwd = emptyFolder();
+      const url = new URL(server.url);
+      const schema = server.freshSchema();
+      url.searchParams.set('schema', schema);
+      const env = { PAWL_STORE: url.href };
+      const none = await pawl(['list'], { cwd, env });
+      expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining('there is no store postgres://') });
+      await killedIn(cwd, { env });
+      const checked = await pawl(['doctor'], { cwd, env });
+      expect(checked).toMatchObject({ code: 0, stdout: '  resumes    r1: it goes on after 1 step\n' });
+      expect(await pawl(['resume'], { cwd, env })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
+      const pool = server.pool({ max: 1 });
+      const { rows } = await pool.query(`SELECT count(*)::int AS kept FROM ${schema}.outcomes`);
+      await pool.end();
+      expect(rows).toEqual([{ kept: 1 }]);
+    });
+  });
+});
+
+async function killedIn(cwd: string, { args = [], env = {} }: { args?: readonly string[]; env?: NodeJS.ProcessEnv }) {
+  const run = new Pawl(['run', agentFile('counter'), '--run-id', 'r1', ...args], { cwd, env: { ...held, ...env } });
+  await run.says('holding');
+  run.child.kill('SIGKILL');
+  await run.ended;
+}

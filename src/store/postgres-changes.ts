@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
+import type { Pieces } from './pieces.ts';
 import type { Claim } from './port.ts';
 import type { Found, RunState, StoredRecord } from './postgres-state.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
@@ -17,7 +18,7 @@ export interface Change {
   readonly attempts: number;
   /** From now on the lease has this many ms. */
   readonly ttlMs?: number;
-  readonly head?: EncodedHead & { readonly messageCount: number };
+  readonly head?: EncodedHead & Pieces & { readonly messageCount: number };
   /** A whole record: its parts get a new body. */
   readonly start?: { readonly meta: string; readonly extras: string | null };
   /** The record as it is before. */
@@ -45,7 +46,7 @@ export type Decide<T> = (found: Found) => Decision<T>;
 
 const nothing: Decision<void> = { value: undefined };
 
-export function saveRecord(record: EncodedRecord, claim: Claim | undefined): Decide<void> {
+export function saveRecord(record: EncodedRecord & Pieces, claim: Claim | undefined): Decide<void> {
   const { runId, meta, extras, messages } = record;
   return (found) => {
     const base = writable(runId, found, claim);
@@ -56,7 +57,7 @@ export function saveRecord(record: EncodedRecord, claim: Claim | undefined): Dec
   };
 }
 
-export function appendDelta(delta: EncodedDelta, claim: Claim | undefined): Decide<void> {
+export function appendDelta(delta: EncodedDelta & Pieces, claim: Claim | undefined): Decide<void> {
   const { runId, from, messages } = delta;
   return (found) => {
     const base = writable(runId, found, claim);
@@ -143,6 +144,8 @@ export function stateAfter(change: Change, token: number): RunState | undefined 
 export function recordAfter({ head, start, record }: Change, token: number): StoredRecord | undefined {
   const body = start ? token : record?.body;
   if (!head || body === undefined) return record;
-  const { version, revision, messageCount } = head;
-  return { body, version, revision, messageCount };
+  const { version, revision, messageCount, inHead } = head;
+  const known = start ? undefined : record?.pieces;
+  const pieces = new Map(inHead.map((name) => [name, known?.get(name) ?? token]));
+  return { body, version, revision, messageCount, pieces };
 }

@@ -1,9 +1,12 @@
 import { CheckpointCorruptError } from '../run/errors.ts';
-import { isIntact, parseStored } from './encode.ts';
+import { isIntact } from './checksum.ts';
+import { parseStored } from './encode.ts';
 import type { Lease } from './lease.ts';
+import { joinPieces, piecesIn } from './pieces.ts';
 import type { Cursor } from './port.ts';
 import { Parameters } from './postgres-parameters.ts';
 import type { Row, Session } from './postgres-pool.ts';
+import type { Tables } from './postgres-schema.ts';
 import type { Server } from './postgres-server.ts';
 import { headChecksum, hexOf, leaseOf, runIdOf } from './postgres-state.ts';
 
@@ -24,6 +27,15 @@ export interface StoredRun {
 const columns = `encode(r.run_id, 'hex') AS id, r.body, r.version, r.revision, r.updated_at, r.message_count, r.checksum,
   r.head, r.owner, r.epoch, r.attempts, r.expires_at, s.meta, s.meta_checksum`;
 
+/** The pieces that a row of `runs` or `messages` names, as it is at the moment of the statement. */
+function piecesOf(tables: Tables, row: string): string {
+  return `(SELECT json_agg(json_build_array(x.checksum, x.bundled)) FROM ${bundlesOf(tables, row)}) AS pieces`;
+}
+
+function bundlesOf({ pieces }: Tables, row: string): string {
+  return `${pieces} x WHERE x.body = ${row}.body AND x.bundle = ANY (string_to_array(${row}.pieces, ' ')::bigint[])`;
+}
+
 export async function readRun(
   session: Session,
   { tables, times }: Server,
@@ -31,7 +43,7 @@ export async function readRun(
 ): Promise<StoredRun | undefined> {
   const parameters = new Parameters();
   const rows = await session.query(
-    `SELECT ${columns}, s.extras, s.extras_checksum, ${times.lease(parameters)} AS now
+    `SELECT ${columns}, ${piecesOf(tables, 'r')}, s.extras, s.extras_checksum, ${times.lease(parameters)} AS now
      FROM ${tables.runs} r LEFT JOIN ${tables.starts} s ON s.body = r.body
      WHERE r.run_id = decode(${parameters.add(hexOf(runId))}, 'hex') AND r.body IS NOT NULL`,
     parameters.values,
@@ -48,7 +60,7 @@ export async function readPage(
   const parameters = new Parameters();
   const from = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, hexOf(after?.runId ?? '')] as const;
   const rows = await session.query(
-    `SELECT ${columns}, ${times.lease(parameters)} AS now FROM (
+    `SELECT ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now FROM (
        SELECT run_id, updated_at FROM ${tables.runs} WHERE body IS NOT NULL
          AND (updated_at, run_id) > (${parameters.add(from[0])}::float8, decode(${parameters.add(from[1])}, 'hex'))
        ORDER BY updated_at, run_id LIMIT ${parameters.add(limit)}::bigint
@@ -71,17 +83,19 @@ export async function readMessages(
 ): Promise<boolean> {
   // The size of a stored text is known without reading it.
   const rows = await session.query(
-    `SELECT first, checksum, messages FROM (
-       SELECT first, checksum, messages, sum(octet_length(messages)) OVER (ORDER BY first) - octet_length(messages) AS before
-       FROM (SELECT first, checksum, messages FROM ${tables.messages}
+    `SELECT first, checksum, messages, ${piecesOf(tables, 'sized')} FROM (
+       SELECT page.*, sum(size) OVER (ORDER BY first) - size AS before
+       FROM (SELECT body, first, checksum, messages, pieces, octet_length(messages) + CASE WHEN pieces IS NULL THEN 0 ELSE
+           (SELECT coalesce(sum(octet_length(x.bundled)), 0) FROM ${bundlesOf(tables, 'm')}) END AS size
+         FROM ${tables.messages} m
          WHERE body = $1::bigint AND first >= $2::bigint AND first < $3::bigint ORDER BY first LIMIT ${ROWS_PER_PAGE}) page
      ) sized WHERE before < ${CHARS_PER_PAGE} ORDER BY first`,
     [row.body, messages.length, row.message_count],
   );
-  for (const { first, checksum, messages: text } of rows) {
+  for (const { first, checksum, messages: text, pieces } of rows) {
     if (Number(first) !== messages.length) return false;
     checkText(text ?? '', checksum, `messages from ${first} on`);
-    const parsed = parseStored(text ?? '', 'messages');
+    const parsed = parseStored(joined(text ?? '', pieces), 'messages');
     if (!Array.isArray(parsed) || parsed.length === 0) throw damaged('messages');
     for (const message of parsed) messages.push(message);
   }
@@ -109,7 +123,22 @@ export function textsOf({ row, updatedAt }: StoredRun): { meta: string; head: st
   const fields = { version: Number(version), revision: Number(revision), updatedAt, head };
   const checksum = headChecksum(fields, { body: Number(body), messageCount: Number(messageCount) });
   if (checksum !== Number(row.checksum)) throw new CheckpointCorruptError(wrongChecksum('head'));
-  return { meta, head, extras };
+  return { meta, head: joined(head, row.pieces), extras };
+}
+
+/** A text with the pieces that it names. @param found them, as JSON @throws {CheckpointCorruptError} */
+function joined(text: string, found: string | null | undefined): string {
+  if (found == null) return joinPieces(text, () => undefined);
+  const pieces = new Map<string, string>();
+  for (const [checksum, bundled] of parseStored(found, 'pieces') as [unknown, string][]) {
+    checkText(bundled, String(checksum), 'pieces');
+    for (const { name, text: piece } of piecesIn(bundled)) pieces.set(name, piece);
+  }
+  // A piece of a piece names none.
+  return joinPieces(text, (name) => {
+    const piece = pieces.get(name);
+    return piece && joinPieces(piece, (inner) => pieces.get(inner));
+  });
 }
 
 function checkText(text: string, checksum: string | null | undefined, what: string): void {

@@ -10,6 +10,7 @@ export interface Tables {
   readonly runs: string;
   readonly starts: string;
   readonly messages: string;
+  readonly pieces: string;
   readonly outcomes: string;
 }
 
@@ -35,6 +36,7 @@ export function tablesIn(name: string): Tables {
     runs: table('runs'),
     starts: table('starts'),
     messages: table('messages'),
+    pieces: table('pieces'),
     outcomes: table('outcomes'),
   };
 }
@@ -50,10 +52,11 @@ function quoted(name: string): string {
  * Ids are kept as bytes, because a PostgreSQL text cannot hold every string. `runs` has the claim and the head, which change
  * with each save: it leaves room in its pages for the next version of a row, and what seldom changes stands first, because
  * the server's log leaves out how a row begins when it begins as before. What a whole save writes once (`starts`) and the
- * log (`messages`) are found by the token of that save. Nothing that changes from save to save is indexed.
+ * log (`messages`) are found by the token of that save. So are the `pieces` that heads and messages name: those of one write
+ * are one row, whose token stands beside the texts that name them. Nothing that changes from save to save is indexed.
  */
 const layouts: readonly ((tables: Tables) => string)[] = [
-  ({ runs, starts, messages, outcomes }) => `
+  ({ runs, starts, messages, pieces, outcomes }) => `
     CREATE TABLE ${runs} (
       run_id bytea PRIMARY KEY,
       body bigint,
@@ -67,6 +70,7 @@ const layouts: readonly ((tables: Tables) => string)[] = [
       updated_at double precision,
       message_count bigint,
       checksum bigint,
+      pieces text,
       head text
     ) WITH (fillfactor = 70);
     CREATE TABLE ${starts} (
@@ -81,7 +85,15 @@ const layouts: readonly ((tables: Tables) => string)[] = [
       first bigint,
       checksum bigint NOT NULL,
       messages text NOT NULL,
+      pieces text,
       PRIMARY KEY (body, first)
+    );
+    CREATE TABLE ${pieces} (
+      body bigint,
+      bundle bigint,
+      checksum bigint NOT NULL,
+      bundled text NOT NULL,
+      PRIMARY KEY (body, bundle)
     );
     CREATE TABLE ${outcomes} (
       run_id bytea PRIMARY KEY,

@@ -13,6 +13,8 @@ export interface StoredRecord {
   readonly version: number;
   readonly revision: number;
   readonly messageCount: number;
+  /** The pieces that its head names, by the bundle that they are in, as far as that is known. */
+  readonly pieces: ReadonlyMap<string, number>;
 }
 
 /** A row of `runs`. Each write gives it another token: whoever knows the token knows the row. */
@@ -87,6 +89,7 @@ function stateOf(row: Row): RunState | undefined {
           version: Number(version),
           revision: Number(revision),
           messageCount: Number(messageCount),
+          pieces: new Map<string, number>(),
         };
   return { token: Number(token), lease: leaseOf(row), attempts: Number(row.attempts), record };
 }

@@ -1,8 +1,10 @@
+import type { RunHead } from '../record/checkpoint.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { RecordTooLargeError } from '../run/errors.ts';
 import { dropEncoding } from '../run/message.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';
+import { Splitter } from './pieces.ts';
 import type { AppendingStore, OutcomeStore, OwningStore, WriteOptions } from './port.ts';
 import * as changes from './postgres-changes.ts';
 import type { PostgresPool } from './postgres-pool.ts';
@@ -58,7 +60,7 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   };
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {
-    ...recordWrites(queue),
+    ...recordWrites(queue, new Splitter()),
     ...ownership(queue),
     ...reading(new Reader(server, queue, timeoutMs)),
     close,
@@ -66,29 +68,35 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   };
 }
 
-function recordWrites(queue: WriteQueue): Pick<PostgresStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
+function recordWrites(
+  queue: WriteQueue,
+  splitter: Splitter,
+): Pick<PostgresStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
   const add = (write: Pick<Job, 'runId' | 'size' | 'decide'>, { claim, signal }: WriteOptions) =>
     queue.add({ ...write, hasClaim: claim !== undefined, signal });
   return {
     save: async (record, options = {}) => {
       options.signal?.throwIfAborted();
-      const encoded = encodeRecord(record);
-      const { runId, head, meta, extras, messages } = encoded;
-      const size = sizeOf(runId, [head, meta, extras ?? '', ...messages]);
+      const encoded = splitter.split(encodeRecord(steadyEndOf(record)), record, { isContinued: false });
+      const { runId, head, meta, extras, messages, pieces } = encoded;
+      const size = sizeOf(runId, [head, meta, extras ?? '', ...messages, ...pieces.map(({ text }) => text)]);
       await add({ runId, size, decide: changes.saveRecord(encoded, options.claim) }, options);
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, options = {}) => {
       options.signal?.throwIfAborted();
-      const encoded = encodeDelta(delta);
-      const { runId, head, messages } = encoded;
-      const size = sizeOf(runId, [head, ...messages]);
+      const encoded = splitter.split(encodeDelta({ ...delta, head: steadyEndOf(delta.head) }), delta.head, {
+        isContinued: true,
+      });
+      const { runId, head, messages, pieces } = encoded;
+      const size = sizeOf(runId, [head, ...messages, ...pieces.map(({ text }) => text)]);
       await add({ runId, size, decide: changes.appendDelta(encoded, options.claim) }, options);
       delta.messages.forEach(dropEncoding);
     },
     delete: async (runId, options = {}) => {
       options.signal?.throwIfAborted();
       await add({ runId: checkRunId(runId), size: 0, decide: changes.deleteRun(runId, options.claim) }, options);
+      splitter.forget(runId);
     },
     keepOutcome: async (runId, outcome, untilMs, options = {}) => {
       options.signal?.throwIfAborted();
@@ -123,6 +131,14 @@ function reading(reader: Reader): Pick<PostgresStore, 'load' | 'listInterrupted'
     listInterrupted: async (options = {}) => reader.list(options),
     outcome: async (runId) => reader.outcome(checkRunId(runId)),
   };
+}
+
+/** What changes with most saves comes first: the server's log leaves out how a row ends when it ends as before. */
+function steadyEndOf<T extends Partial<RunHead>>(head: T): T {
+  const { revision, updatedAt, seq, elapsedMs, iteration, openStep, openPhase, undelivered, nudges, critic } = head;
+  const { spend, counters, usage } = head;
+  const first = { revision, updatedAt, seq, elapsedMs, iteration, openStep, openPhase, undelivered, nudges, critic };
+  return { ...first, spend, counters, usage, ...head };
 }
 
 /** The characters of a write. @throws {RecordTooLargeError} when PostgreSQL could not take them in one statement */

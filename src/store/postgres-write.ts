@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import { bundleOf, namesIn, type Piece } from './pieces.ts';
 import { type Change, recordAfter } from './postgres-changes.ts';
 import { Parameters } from './postgres-parameters.ts';
 import type { Session } from './postgres-pool.ts';
@@ -56,6 +57,7 @@ function partsOf(writing: Writing): string[] {
   const landed = landing.map(([name]) => `SELECT token FROM ${name}`).join(' UNION ALL ');
   const following = [
     has(({ start }) => start) && starts(writing),
+    has((change) => newPieces(change).length) && pieces(writing),
     has(({ messages }) => messages?.texts.length) && messages(writing),
     has(isReplacing) && bodiesGone(writing),
     has(({ outcome }) => outcome) && outcomes(writing),
@@ -81,13 +83,14 @@ function input({ sent, parameters }: Writing): string {
     const from = { id: hexOf(runId), kind, seen, token, body: record?.body, replaced: replacedBody(change) };
     const { version, revision, updatedAt: updated_at, head: text } = head ?? {};
     const to = { version, revision, updated_at, message_count: head?.messageCount, checksum, head: text };
-    return { ...from, owner: ownerText(lease?.owner ?? null), epoch: lease?.epoch, attempts, ttl, ...to };
+    const pieces = head && record ? tokensOf([...record.pieces.values()]) : null;
+    return { ...from, owner: ownerText(lease?.owner ?? null), epoch: lease?.epoch, attempts, ttl, ...to, pieces };
   });
   return `input AS (SELECT decode(t.id, 'hex') AS run_id, t.* FROM ${parameters.table(
     {
       ...{ id: 'text', kind: 'text', seen: 'bigint', token: 'bigint', body: 'bigint', replaced: 'bigint' },
       ...{ owner: 'text', epoch: 'bigint', attempts: 'bigint', ttl: 'float8', version: 'bigint', revision: 'bigint' },
-      ...{ updated_at: 'float8', message_count: 'bigint', checksum: 'bigint', head: 'long' },
+      ...{ updated_at: 'float8', message_count: 'bigint', checksum: 'bigint', head: 'long', pieces: 'text' },
     },
     rows,
   )} WHERE t.id IS NOT NULL)`;
@@ -101,7 +104,8 @@ function locked({ tables }: Writing): string {
     FOR UPDATE OF r SKIP LOCKED)`;
 }
 
-const columns = 'token, body, owner, epoch, attempts, version, revision, updated_at, message_count, checksum, head';
+const columns =
+  'token, body, owner, epoch, attempts, version, revision, updated_at, message_count, checksum, pieces, head';
 
 function created({ tables, times, parameters }: Writing): string {
   return `INSERT INTO ${tables.runs} (run_id, expires_at, ${columns})
@@ -111,7 +115,7 @@ function created({ tables, times, parameters }: Writing): string {
 
 /** A change without a head leaves the record as it is. */
 function changed({ tables, times, parameters }: Writing): string {
-  const kept = ['version', 'revision', 'updated_at', 'message_count', 'checksum', 'head'];
+  const kept = ['version', 'revision', 'updated_at', 'message_count', 'checksum', 'pieces', 'head'];
   return `UPDATE ${tables.runs} r SET token = i.token, body = i.body, owner = i.owner, epoch = i.epoch,
       attempts = i.attempts, expires_at = coalesce(${times.lease(parameters)} + i.ttl, r.expires_at),
       ${kept.map((column) => `${column} = coalesce(i.${column}, r.${column})`).join(', ')}
@@ -140,24 +144,54 @@ function starts({ sent, tables, parameters }: Writing): string {
 function messages({ sent, tables, parameters }: Writing): string {
   const rows = sent.flatMap(({ change, token }) => {
     const body = recordAfter(change, token)?.body;
-    return messageRows(change).map((row) => ({ token, body, ...row }));
+    return messageRows(change, token).map((row) => ({ token, body, ...row }));
   });
   const table = parameters.table(
-    { token: 'bigint', body: 'bigint', first: 'bigint', checksum: 'bigint', messages: 'long' },
+    { token: 'bigint', body: 'bigint', first: 'bigint', checksum: 'bigint', messages: 'long', pieces: 'text' },
     rows,
   );
-  return `messages_put AS (INSERT INTO ${tables.messages} (body, first, checksum, messages)
-    SELECT body, first, checksum, messages FROM ${table} JOIN landed USING (token))`;
+  return `messages_put AS (INSERT INTO ${tables.messages} (body, first, checksum, messages, pieces)
+    SELECT body, first, checksum, messages, pieces FROM ${table} JOIN landed USING (token))`;
 }
 
-function messageRows({ messages }: Change): { first: number; checksum: number; messages: string }[] {
+interface MessageRow {
+  readonly first: number;
+  readonly checksum: number;
+  readonly messages: string;
+  readonly pieces: string | null;
+}
+
+const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join(' ');
+
+/** Those that are not known to be there. One that is there all the same is there twice. */
+function newPieces({ head, start, record }: Change): readonly Piece[] {
+  return head?.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
+}
+
+function pieces({ sent, tables, parameters }: Writing): string {
+  const rows = sent.flatMap(({ change, token }) => {
+    const body = recordAfter(change, token)?.body;
+    const bundled = bundleOf(newPieces(change));
+    return bundled === '' ? [] : [{ token, body, checksum: crc32(bundled), bundled }];
+  });
+  const table = parameters.table({ token: 'bigint', body: 'bigint', checksum: 'bigint', bundled: 'long' }, rows);
+  return `pieces_put AS (INSERT INTO ${tables.pieces} (body, bundle, checksum, bundled)
+    SELECT body, token, checksum, bundled FROM ${table} JOIN landed USING (token))`;
+}
+
+function messageRows({ messages, head, start, record }: Change, token: number): MessageRow[] {
+  const known = record?.pieces;
+  const inner = new Map(head?.pieces.map(({ name, text }) => [name, namesIn(text)]));
   const { from, texts } = messages ?? { from: 0, texts: [] };
   const rows = [];
   for (let start = 0; start < texts.length; ) {
     let end = start;
     for (let size = 0; end < texts.length && size < MAX_ROW_CHARS; end++) size += texts[end]?.length ?? 0;
     const text = `[${texts.slice(start, end).join(',')}]`;
-    rows.push({ first: from + start, checksum: crc32(text), messages: text });
+    const named = namesIn(text).flatMap((name) => [...(inner.get(name) ?? []), name]);
+    const pieces =
+      named.length > 0 ? tokensOf(named.map((name) => (start ? token : (known?.get(name) ?? token)))) : null;
+    rows.push({ first: from + start, checksum: crc32(text), messages: text, pieces });
     start = end;
   }
   return rows;
@@ -166,7 +200,8 @@ function messageRows({ messages }: Change): { first: number; checksum: number; m
 function bodiesGone({ tables }: Writing): string {
   const gone = (table: string) =>
     `DELETE FROM ${table} p USING input i JOIN landed USING (token) WHERE p.body = i.replaced`;
-  return `starts_gone AS (${gone(tables.starts)}), messages_gone AS (${gone(tables.messages)})`;
+  const { starts, messages, pieces } = tables;
+  return `starts_gone AS (${gone(starts)}), messages_gone AS (${gone(messages)}), pieces_gone AS (${gone(pieces)})`;
 }
 
 function outcomes({ sent, tables, times, parameters }: Writing): string {

@@ -16,13 +16,14 @@ const texts = [
   // A list reads neither of these: it shows the run, and loading it is refused.
   { name: 'starts.extras', table: 'starts', column: 'extras', key: `body = ${body}`, isListed: true },
   { name: 'messages', table: 'messages', column: 'messages', key: `body = ${body} AND first = 0`, isListed: true },
+  { name: 'pieces', table: 'pieces', column: 'bundled', key: `body = ${body}`, isListed: false },
 ] as const;
 
 describe.skipIf(whyNoPostgres)('damage in the tables', () => {
   let pool: PostgresPool;
   let store: PostgresStore;
   const sql = (text: string, ...values: unknown[]) =>
-    server.sql(text.replaceAll(/\b(runs|starts|messages|outcomes)\b(?! =| \|)/g, `"${schema}".$1`), ...values);
+    server.sql(text.replaceAll(/\b(runs|starts|messages|pieces|outcomes)\b(?! =| \|)/g, `"${schema}".$1`), ...values);
 
   beforeAll(() => {
     pool = server.pool();
@@ -83,6 +84,8 @@ describe.skipIf(whyNoPostgres)('damage in the tables', () => {
     'UPDATE starts SET meta_checksum = 0',
     'UPDATE starts SET extras = NULL',
     'DELETE FROM starts',
+    'DELETE FROM pieces',
+    "UPDATE runs SET pieces = '' WHERE run_id = 'run'",
     'DELETE FROM messages',
     'DELETE FROM messages WHERE first > 0',
     'DELETE FROM messages WHERE first = 0',

@@ -95,7 +95,8 @@ describe.skipIf(whyNoPostgres)('two hosts on PostgreSQL, any answers of which ge
           const model = world([memory, memory]);
           const stores = [0, 1].map(() => postgresStore({ pool, schema, clock }));
           const real = world(stores);
-          await stores[0]?.load('run');
+          // The first use of a store forgets claims of runs without a record; a memory store has no such moment.
+          for (const store of stores) await store.load('run');
           await emptyTables(server, schema);
           for (const [i, asked] of commands.entries()) {
             if (asked.method === 'wait') await clock.advance(400);

@@ -16,6 +16,8 @@ export interface Scene {
   readonly within: <T>(what: string, work: Promise<T>) => Promise<T>;
   /** Processes that may follow the last one that is stopped: of a store in trouble each may be refused. */
   readonly spareLives: number;
+  /** Whether a run that is over is started again, to see that it is over. */
+  readonly isAskedAgain: boolean;
 }
 
 /** What became of one run over all its processes. */
@@ -175,15 +177,15 @@ class Player implements History {
   }
 
   /** Nothing is left of a run that is over; and a store that keeps outcomes answers with the same one. */
-  async #askAgain({ store, bare }: Opened): Promise<void> {
+  async #askAgain({ bare }: Opened): Promise<void> {
     const { ledger } = this;
     const left = (await listed(bare)).map(({ runId }) => runId).filter((runId) => !this.#foreign.has(runId));
     if (left.length > 0) ledger.complain('e', `the run is over, and the store still lists ${left.join(', ')}`);
     const outcome = ledger.outcomes.at(-1)?.outcome;
-    if (!isKeepingOutcomes(bare) || !outcome) return;
+    if (!this.#scene.isAskedAgain || !isKeepingOutcomes(bare) || !outcome) return;
     const calls = ledger.calls.length;
     const life = new Life();
-    const { executor, agent } = processOf(this.#scene.job, { store, life, ledger, isForeign: () => true });
+    const { executor, agent } = processOf(this.#scene.job, { store: bare, life, ledger, isForeign: () => true });
     const asked = executor.run(agent, { runId: ledger.runId, prompt: this.#scene.prompt });
     const again = await this.#scene
       .within('asking for the result again', asked)

@@ -98,20 +98,19 @@ export class ModelMemory {
   }
 
   #turnFor(options: LanguageModelV4CallOptions): Turn {
-    const exact = exactOf(options);
+    const { exact, place } = keysOf(options);
     const known = this.#turns.find((turn) => turn.exact === exact);
     if (known) return known;
-    const turn = { exact, place: placeOf(options), answers: [] };
+    const turn = { exact, place, answers: [] };
     this.#turns.push(turn);
     return turn;
   }
 
   #find(options: LanguageModelV4CallOptions): Turn | undefined {
-    const exact = exactOf(options);
+    const { exact, place } = keysOf(options);
     const same = this.#turns.find((turn) => turn.exact === exact);
     if (same) return same;
     // After a crash the model may be told that an outcome is unknown: another request, and the same turn.
-    const place = placeOf(options);
     return this.#turns.find((turn) => turn.place === place);
   }
 }
@@ -173,15 +172,18 @@ function identityOf({ provider, modelId, supportedUrls }: Model) {
   return { specificationVersion: 'v4' as const, provider, modelId, supportedUrls };
 }
 
-function exactOf({ prompt }: LanguageModelV4CallOptions): string {
-  return digest(prompt);
-}
-
-function placeOf({ prompt }: LanguageModelV4CallOptions): string {
+/** What a request is known by. It is asked for several times, and a long prompt takes its time. */
+function keysOf({ prompt }: LanguageModelV4CallOptions): Pick<Turn, 'exact' | 'place'> {
+  const known = keys.get(prompt);
+  if (known) return known;
   const spoken = prompt.filter(({ role }) => role === 'assistant').length;
   const opening = prompt.slice(0, prompt[0]?.role === 'system' ? 2 : 1);
-  return digest([opening, spoken]);
+  const found = { exact: digest(prompt), place: digest([opening, spoken]) };
+  keys.set(prompt, found);
+  return found;
 }
+
+const keys = new WeakMap<object, Pick<Turn, 'exact' | 'place'>>();
 
 function digest(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('base64');

@@ -171,7 +171,7 @@ class CrashTest {
       isAlone: isAlone(this.#options),
     };
     const within: Scene['within'] = (what, work) => withDeadline(work, { ms: lifeMs, clock: systemClock, what });
-    return { job, prompt, open: () => this.#stores.open(), within, spareLives: SPARE_LIVES };
+    return { job, prompt, open: () => this.#stores.open(), within, spareLives: SPARE_LIVES, isAskedAgain: true };
   }
 }
 

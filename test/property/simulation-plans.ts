@@ -1,0 +1,79 @@
+import fc from 'fast-check';
+import { type Agent, defineAgent, type Model, type Tool } from 'pawl';
+import { agentOf, modelOf, type Plan, plans, type Watch } from './pipeline-plans.ts';
+import { type Pace, paced } from './simulation-store.ts';
+
+const MINUTE = 60_000;
+
+/** What happens to one run besides what it does. Numbers of calls and boundaries count from the beginning of a process. */
+export interface Misfortune {
+  /** How processes end before the run does: at this boundary, one process after the other. */
+  readonly stops: readonly { readonly at: number; readonly how: 'crash' | 'shutdown' }[];
+  /** Calls to the store, counted over all processes, that go wrong. */
+  readonly faults: readonly { readonly call: number; readonly kind: 'refused' | 'unclear' | 'slow' }[];
+  /** From that call on every one is refused, for so long. */
+  readonly outage: { readonly call: number; readonly ms: number } | undefined;
+  /** Milliseconds that calls to the store take, in turn. */
+  readonly latency: readonly number[];
+  /** Boundaries at which the wall clock is set to another time. */
+  readonly jumps: readonly { readonly at: number; readonly ms: number }[];
+}
+
+export interface Story {
+  readonly plan: Plan;
+  readonly isPipeline: boolean;
+  /** On a store of four methods. */
+  readonly isPlain: boolean;
+  /** Milliseconds that a model and a tool take, in turn. */
+  readonly pace: Pace;
+  readonly misfortunes: readonly Misfortune[];
+}
+
+const misfortune: fc.Arbitrary<Misfortune> = fc.record({
+  stops: fc.array(fc.record({ at: fc.nat(20), how: fc.constantFrom('crash', 'crash', 'crash', 'shutdown') }), {
+    minLength: 1,
+    maxLength: 3,
+  }),
+  faults: fc.oneof(
+    fc.constant([]),
+    fc.array(fc.record({ call: fc.nat(30), kind: fc.constantFrom('refused', 'unclear', 'slow') }), { maxLength: 4 }),
+  ),
+  outage: fc
+    .record({ isOut: fc.nat(3).map((n) => n === 0), call: fc.nat(30), ms: fc.constantFrom(100, MINUTE) })
+    .map(({ isOut, ...outage }) => (isOut ? outage : undefined)),
+  latency: fc.oneof(fc.constant([0]), fc.array(fc.constantFrom(0, 1, 40), { minLength: 1, maxLength: 5 })),
+  jumps: fc.array(fc.record({ at: fc.nat(20), ms: fc.constantFrom(-60 * MINUTE, 24 * 60 * MINUTE) }), { maxLength: 1 }),
+});
+
+export const stories: fc.Arbitrary<Story> = fc.record({
+  plan: plans,
+  isPipeline: fc.boolean(),
+  isPlain: fc.boolean(),
+  pace: fc.array(fc.constantFrom(0, 0, 0, 5, 300), { minLength: 1, maxLength: 4 }),
+  misfortunes: fc.array(misfortune, { minLength: 1, maxLength: 7 }),
+});
+
+const nobody: Watch = { alive: () => undefined, called: () => {}, asked: () => {} };
+
+/** The agent of a story: a pipeline, or its first phase as the one loop of an agent. */
+export function storyAgent({ plan, isPipeline, pace }: Story, wait: (ms: number) => Promise<void>): Agent {
+  const pipeline = agentOf(plan, nobody);
+  const tools = (pipeline.tools as readonly Tool[]).map((tool): Tool => {
+    const execute = paced(pace, wait, tool.execute as (...args: unknown[]) => Promise<unknown>);
+    return Object.create(tool, { execute: { value: execute } });
+  });
+  const [first] = plan.phases;
+  if (isPipeline) return defineAgent({ ...pipeline, tools });
+  const named = first?.tools;
+  return defineAgent({
+    id: 'loop',
+    instructions: '0: do it',
+    tools: tools.filter(({ name }) => !named || (named as readonly string[]).includes(name)),
+    maxIterations: first?.maxIterations ?? 6,
+  });
+}
+
+export function storyModel({ plan, pace }: Story, wait: (ms: number) => Promise<void>): Model {
+  const model = modelOf(plan, nobody);
+  return { ...model, doStream: paced(pace, wait, (options) => model.doStream(options)) };
+}

@@ -1,0 +1,81 @@
+import type { CheckpointStore } from 'pawl';
+import type { TestClock } from 'pawl/testing';
+import { StoreUnavailableError } from '../../src/run/errors.ts';
+import type { Misfortune } from './simulation-plans.ts';
+
+/** Milliseconds that one call after the other takes. */
+export type Pace = readonly number[];
+
+export function waiting(clock: TestClock): (ms: number) => Promise<void> {
+  return async (ms) => {
+    if (ms > 0) await new Promise<void>((resolve) => clock.setTimeout(resolve, ms));
+  };
+}
+
+/** The same function, that takes its time. */
+export function paced<A extends unknown[], R>(
+  pace: Pace,
+  wait: (ms: number) => Promise<void>,
+  work: (...args: A) => PromiseLike<R>,
+): (...args: A) => Promise<R> {
+  let calls = 0;
+  return async (...args) => {
+    await wait(pace[calls++ % pace.length] ?? 0);
+    return work(...args);
+  };
+}
+
+/** How often each kind of fault was met. */
+export type Fired = { [kind: string]: number };
+
+export function fire(fired: Fired, kind: string): void {
+  fired[kind] = (fired[kind] ?? 0) + 1;
+}
+
+/** What the store's calls meet over all processes of one history. */
+export class Trouble {
+  readonly #misfortune: Misfortune;
+  readonly #clock: TestClock;
+  readonly #fired: Fired;
+  readonly #wait: (ms: number) => Promise<void>;
+  #calls = 0;
+  #outageUntil = Number.NEGATIVE_INFINITY;
+
+  constructor(misfortune: Misfortune, clock: TestClock, fired: Fired) {
+    this.#misfortune = misfortune;
+    this.#clock = clock;
+    this.#fired = fired;
+    this.#wait = waiting(clock);
+  }
+
+  /** A store as a process reaches it. */
+  wrap(store: CheckpointStore): CheckpointStore {
+    const methods = Object.entries(store).filter(([, method]) => typeof method === 'function');
+    const met = methods.map(([name, method]) => [name, (...args: unknown[]) => this.#meet(() => method(...args))]);
+    return Object.fromEntries(met);
+  }
+
+  async #meet(work: () => Promise<unknown>): Promise<unknown> {
+    const call = this.#calls++;
+    const { faults, outage, latency } = this.#misfortune;
+    const ms = latency[call % latency.length] ?? 0;
+    if (ms > 0) fire(this.#fired, 'latency');
+    await this.#wait(ms);
+    if (outage?.call === call) this.#outageUntil = this.#clock.monotonic() + outage.ms;
+    if (this.#clock.monotonic() < this.#outageUntil) this.#refuse('outage');
+    const fault = faults.find((each) => each.call === call)?.kind;
+    if (fault === 'refused') this.#refuse('refused');
+    if (fault === 'slow') {
+      fire(this.#fired, 'slow');
+      await this.#wait(2_000);
+    }
+    const answer = await work();
+    if (fault === 'unclear') this.#refuse('unclear');
+    return answer;
+  }
+
+  #refuse(kind: string): never {
+    fire(this.#fired, kind);
+    throw new StoreUnavailableError(`simulated: ${kind}`);
+  }
+}

@@ -1,0 +1,113 @@
+import { type CheckpointStore, memoryStore } from 'pawl';
+import { type TestClock, testClock } from 'pawl/testing';
+import { type History, play, type Scene } from '../../src/testing/crash-test-history.ts';
+import { type Allowed, judge } from '../../src/testing/crash-test-judge.ts';
+import type { Complaint } from '../../src/testing/crash-test-ledger.ts';
+import type { StopAt } from '../../src/testing/crash-test-life.ts';
+import { ModelMemory } from '../../src/testing/crash-test-model.ts';
+import { plainStore } from '../fixtures/watched-store.ts';
+import { type Misfortune, type Story, storyAgent, storyModel } from './simulation-plans.ts';
+import { type Fired, fire, Trouble, waiting } from './simulation-store.ts';
+
+/** What stands between the processes and the storage, which is honest; absent = nothing. */
+export type Between = (storage: CheckpointStore) => Promise<CheckpointStore>;
+
+const RESTART_MS = 20_000;
+const STEP_MS = 2_000;
+/** Simulated: more than an hour. */
+const MAX_STEPS = 2_000;
+const MAX_UNSAVED_STEPS = 8;
+
+/** A story as it goes without any trouble, and what its misfortunes can be compared with. */
+export class Simulation {
+  readonly #story: Story;
+  readonly #memory = new ModelMemory();
+  readonly #between: Between;
+  #whole: History | undefined;
+
+  constructor(story: Story, between: Between = async (storage) => storage) {
+    this.#story = story;
+    this.#between = between;
+  }
+
+  async whole(): Promise<History> {
+    this.#whole ??= await this.#play({ stops: [], faults: [], outage: undefined, latency: [0], jumps: [] }, {});
+    return this.#whole;
+  }
+
+  /** @returns the promises that were broken, and what the history was */
+  async suffer(misfortune: Misfortune, fired: Fired): Promise<{ complaints: Complaint[]; history: History }> {
+    const whole = await this.whole();
+    const history = await this.#play(misfortune, fired);
+    for (const { when, what } of history.crashes) fire(fired, `crash ${when} ${what.split(' ')[0]}`);
+    return { complaints: judge(history, whole, this.#allowed(misfortune)), history };
+  }
+
+  async #play(misfortune: Misfortune, fired: Fired): Promise<History> {
+    const clock = testClock(1_700_000_000_000);
+    const storage = memoryStore({ clock });
+    const trouble = new Trouble(misfortune, clock, fired);
+    const bare = this.#story.isPlain ? plainStore(storage) : storage;
+    const wait = waiting(clock);
+    const open = async () => {
+      await wait(RESTART_MS);
+      const between = await this.#between(bare);
+      return { store: trouble.wrap(between), bare: between };
+    };
+    // It costs a process; one history of a story is enough.
+    const isAskedAgain = misfortune === this.#story.misfortunes[0];
+    return play({ ...this.#scene(clock), open, isAskedAgain }, 'run', stopsOf(misfortune, { clock, fired }));
+  }
+
+  #scene(clock: TestClock): Pick<Scene, 'job' | 'prompt' | 'within' | 'spareLives'> {
+    const wait = waiting(clock);
+    const model = () => storyModel(this.#story, wait);
+    const job: Scene['job'] = {
+      agent: storyAgent(this.#story, wait),
+      tools: [],
+      executor: { clock, defaults: { maxRuntimeMs: 1e9 }, onSaveError: { maxUnsavedSteps: MAX_UNSAVED_STEPS } },
+      memory: this.#memory,
+      modelFor: () => (this.#whole ? this.#memory.recall(model) : this.#memory.remember(model())),
+      isAlone: true,
+    };
+    return { job, prompt: 'Go.', within: (what, work) => driven(clock, what, work), spareLives: 30 };
+  }
+
+  #allowed({ faults, outage }: Misfortune): Allowed {
+    const isTroubled = outage !== undefined || faults.length > 0;
+    return {
+      errorsInARow: 3,
+      redoneSteps: isTroubled ? 1 + MAX_UNSAVED_STEPS : 1,
+      hasPhasesAnew: this.#story.isPipeline && this.#story.plan.phases.some(({ recovery }) => recovery === 'boundary'),
+      isAlone: true,
+      isAppending: !this.#story.isPlain && !isTroubled,
+    };
+  }
+}
+
+function stopsOf({ stops, jumps }: Misfortune, { clock, fired }: { clock: TestClock; fired: Fired }): StopAt[] {
+  return stops.map(({ at, how }): StopAt => {
+    return (_, index) => {
+      for (const jump of jumps) {
+        if (jump.at !== index) continue;
+        fire(fired, jump.ms > 0 ? 'clock set forward' : 'clock set back');
+        clock.wallJump(jump.ms);
+      }
+      if (index !== at) return undefined;
+      if (how === 'shutdown') fire(fired, 'shutdown');
+      return how;
+    };
+  });
+}
+
+/** Lets time pass until something has come. @throws when it does not come */
+async function driven<T>(clock: TestClock, what: string, work: Promise<T>): Promise<T> {
+  let isOver = false;
+  const over = work.finally(() => {
+    isOver = true;
+  });
+  over.catch(() => {});
+  for (let step = 0; step < MAX_STEPS && !isOver; step++) await clock.advance(STEP_MS);
+  if (!isOver) throw new Error(`${what} took more than ${(MAX_STEPS * STEP_MS) / 60_000} minutes`);
+  return over;
+}

@@ -1,0 +1,106 @@
+import { encrypt, type InterruptedRun } from 'pawl';
+import { testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { until } from '../fixtures/host.ts';
+import { leaveRuns, PINNED_AT, pinnedHost, recordsIn, saidInRuns } from '../fixtures/pinned-runs.ts';
+import { pinnedRecords } from '../fixtures/pinned-stores.ts';
+import { bytesOf, type DurableStore, type Kind, kinds } from './encrypted-stores.ts';
+import { codecOf, first, second } from './keys.ts';
+
+const TURNS = 1_000_000;
+const runIds = ['effects', 'parent', 'pipeline', 'single', 'told'];
+
+/** What a process leaves whose store has this codec. */
+async function leftWith(kind: Kind, codec?: ReturnType<typeof codecOf>): Promise<string> {
+  const path = kind.fresh();
+  await leaveRuns(kind.open(path, codec, testClock(PINNED_AT)));
+  return path;
+}
+
+/** Lets all runs go on to their ends. */
+async function goOn(store: DurableStore): Promise<readonly string[]> {
+  const { executor } = pinnedHost(store, 'next');
+  const { resumed } = await executor.recover();
+  await until(async () => (await store.listInterrupted()).length === 0, 'the end of the runs', TURNS);
+  await executor.shutdown();
+  return resumed.map(({ runId }) => runId).sort();
+}
+
+const reasonsOf = (listed: readonly InterruptedRun[]) =>
+  new Set(listed.map((run) => (run.status === 'quarantined' ? run.reason.split(' of ')[0] : run.status)));
+
+const countOf = (bytes: string) => saidInRuns.filter((words) => bytes.includes(words)).length;
+
+describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => {
+  test('leave nothing there that anybody typed, said, sent or was told; without the codec all of it is there', async () => {
+    expect(countOf(bytesOf(await leftWith(kind)))).toBeGreaterThan(saidInRuns.length - 3);
+    const path = await leftWith(kind, codecOf());
+    expect(saidInRuns.filter((words) => bytesOf(path).includes(words))).toEqual([]);
+    expect(bytesOf(path)).toContain('gcm1.first.');
+  });
+
+  test('leave records that read as all others', async () => {
+    const store = kind.open(await leftWith(kind, codecOf()), codecOf());
+    expect((await recordsIn(store)).records).toMatchObject(pinnedRecords().records);
+    await store.close();
+  });
+
+  test('go on after a crash, and leave nothing either when they have ended', async () => {
+    const path = await leftWith(kind, codecOf());
+    const store = kind.open(path, codecOf());
+    expect(await goOn(store)).toEqual(runIds);
+    expect(await store.outcome('single')).toMatchObject({ output: 'Find it. done' });
+    await store.close();
+    expect(saidInRuns.filter((words) => bytesOf(path).includes(words))).toEqual([]);
+  });
+
+  test.for([
+    ['another key', encrypt({ keys: second, current: 'second' }), 'the key first,'],
+    ['no codec', undefined, 'give the store the codec'],
+  ] as const)('are not touched by a process with %s, and go on in one that has the key', async ([, codec, says]) => {
+    const path = await leftWith(kind, codecOf());
+    const stranger = kind.open(path, codec);
+    const mismatch = { code: 'KEY_MISMATCH', message: expect.stringContaining(says) };
+    await expect(stranger.load('single')).rejects.toMatchObject(mismatch);
+    await expect(stranger.outcome('kept')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
+    expect(reasonsOf(await stranger.listInterrupted())).toEqual(new Set(['KEY_MISMATCH: the meta']));
+    const { executor } = pinnedHost(stranger, 'next');
+    expect((await executor.recover()).resumed).toEqual([]);
+    await executor.shutdown();
+    await stranger.close();
+
+    const store = kind.open(path, codecOf());
+    expect(await goOn(store)).toEqual(runIds);
+    await store.close();
+  });
+
+  test('go on with a new key beside the old one, and then need only the new one', async () => {
+    const path = await leftWith(kind, codecOf());
+    const both = kind.open(path, encrypt({ keys: { ...first, ...second }, current: 'second' }));
+    expect(await goOn(both)).toEqual(runIds);
+    const record = sampleRecord('later', { messages: [userMessage('after')] });
+    await both.save(record);
+    await both.close();
+
+    const only = kind.open(path, encrypt({ keys: second, current: 'second' }));
+    expect(await only.load('later')).toEqual(record);
+    expect(await only.outcome('single')).toMatchObject({ output: 'Find it. done' });
+    await expect(only.outcome('kept')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
+    await only.close();
+  });
+
+  test('that were begun without encryption are refused, unless the codec is told to read them; what they add is encrypted', async () => {
+    const path = await leftWith(kind);
+    const strict = kind.open(path, codecOf());
+    await expect(strict.load('single')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
+    expect(reasonsOf(await strict.listInterrupted())).toEqual(new Set(['KEY_MISMATCH: the meta']));
+    await strict.close();
+
+    const lenient = kind.open(path, codecOf({ plain: 'read' }));
+    expect(await goOn(lenient)).toEqual(runIds);
+    expect(await lenient.outcome('kept')).toMatchObject({ output: 'Keep it. done' });
+    await lenient.close();
+    expect(bytesOf(path)).toContain('gcm1.first.');
+  });
+});

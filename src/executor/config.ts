@@ -44,6 +44,7 @@ export interface Config {
   readonly onSaveError: { readonly maxUnsavedSteps: number; readonly then: 'wait' | 'fail' };
   readonly onUnknownOutcome: 'tell-model' | 'park';
   readonly onDefinitionChange: NonNullable<ExecutorOptions['onDefinitionChange']>;
+  readonly migrate: ExecutorOptions['migrate'];
   readonly systemHeader: string;
   readonly compactor: ExecutorOptions['compactor'];
   readonly contextTokens: ExecutorOptions['contextTokens'];
@@ -82,6 +83,7 @@ export function configOf(options: ExecutorOptions): Config {
     onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...options.onSaveError },
     onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
     onDefinitionChange: options.onDefinitionChange ?? 'refuse',
+    migrate: options.migrate,
     systemHeader: options.systemHeader ?? '',
     compactor: options.compactor,
     contextTokens: options.contextTokens,

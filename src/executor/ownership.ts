@@ -1,5 +1,6 @@
 import { phaseFactsOf } from '../agent/phase.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { migrateRecord } from '../record/migrate.ts';
 import { parseOutcome } from '../record/parse.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
@@ -74,12 +75,22 @@ async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
     throw new CheckpointMissingError(`the store has no record of run ${runId}`);
   }
   const attempts = scope.claim?.attempts ?? (record.attempts ?? 0) + 1;
-  const stored = { ...record, messages: record.messages.map(enterStored), attempts };
+  const stored = await migrate(scope, store, { ...record, messages: record.messages.map(enterStored), attempts });
   await refuseForeign(scope, store, stored);
   await refuseParked(scope, store, stored);
   const { parked: _, ...taken } = stored;
   scope.record = taken;
   return { record: taken, attempts };
+}
+
+/** The host may have to change a record before its run can go on. A start that fails by that does not count. */
+async function migrate(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<RunCheckpoint> {
+  try {
+    return migrateRecord(record, scope.kernel.config.migrate);
+  } catch (error) {
+    await rewrite(scope, store, { ...record, attempts: record.attempts - 1 });
+    throw error;
+  }
 }
 
 /** This start did not count: nothing of the run was tried. The record goes back as it was, and the claim with it. */

@@ -7,6 +7,7 @@ import type { Critic } from '../critic/port.ts';
 import type { Models } from '../model/port.ts';
 import type { Palette } from '../palette/port.ts';
 import type { Clock } from '../run/clock.ts';
+import type { Migrate } from '../record/migrate.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { ResumeState } from '../run/resume.ts';
 import type { Usage } from '../run/usage.ts';
@@ -84,6 +85,8 @@ export interface ExecutorOptions {
    * anew (`restart`), or keep the completed phases that still match (`continue-matching`).
    */
   readonly onDefinitionChange?: 'refuse' | 'restart' | 'continue-matching';
+  /** Changes a stored record before its run goes on, where a deploy has renamed what it names. */
+  readonly migrate?: Migrate;
   /** Goes before the instructions of every agent. */
   readonly systemHeader?: string;
   /** Shortens a history that outgrows the model's context window, for the model's eyes only; see `contextTokens`. */

@@ -127,6 +127,10 @@ export class CheckpointCorruptError extends PawlError {
 export class CheckpointTooNewError extends PawlError {
   readonly code = 'CHECKPOINT_TOO_NEW';
 }
+/** The host's `migrate` failed on a stored record; the record is as it was. */
+export class MigrationError extends PawlError {
+  readonly code = 'MIGRATION';
+}
 /** What is stored cannot be read with the keys that the store was given; it is kept as it is. */
 export class KeyMismatchError extends PawlError {
   readonly code = 'KEY_MISMATCH';

@@ -1,0 +1,154 @@
+import { type Migrate, memoryStore, migrateRecord, type RunCheckpoint } from 'pawl';
+import { callTool, hang, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { isRewritten } from '../../src/record/upcast.ts';
+import { hostOf, toolOf, until } from '../fixtures/host.ts';
+import { recordOf } from '../fixtures/records.ts';
+import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
+
+/** A deploy has renamed the tool `note` to `write_note`. */
+const renamed: Migrate = (record) => {
+  const { openStep } = record;
+  if (!openStep?.calls.some(({ name }) => name === 'note')) return record;
+  const calls = openStep.calls.map((call) => (call.name === 'note' ? { ...call, name: 'write_note' } : call));
+  const content = openStep.message.content.map((part) =>
+    typeof part === 'object' && part.type === 'tool-call' && part.toolName === 'note'
+      ? { ...part, toolName: 'write_note' }
+      : part,
+  );
+  return { ...record, openStep: { message: { ...openStep.message, content } as never, calls } };
+};
+
+const seen: string[] = [];
+const tools = (['look', 'send', 'write_note'] as const).map((name) =>
+  toolOf(name, name === 'send' ? 'once' : 'idempotent', (_, { callId }) => {
+    seen.push(`${name} ${callId}`);
+    return 'done';
+  }),
+);
+
+const holding = async (name: 'open-step' | 'first' | 'parked', inner = memoryStore()) => {
+  await inner.save(recordOf(name));
+  return watchedStore({}, inner);
+};
+
+describe('migrate (recovery 8)', () => {
+  test('changes a record before its run goes on: a renamed tool is called by its new name', async () => {
+    seen.length = 0;
+    const store = await holding('open-step');
+    const host = hostOf({ script: [reply('end')], tools, checkpoints: store, migrate: renamed });
+    expect(await host.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ status: 'ok', output: 'end' });
+    expect(seen).toEqual(['write_note call-4', 'write_note call-5']);
+  });
+
+  test('is followed by a whole record: nothing is appended to what was stored before', async () => {
+    const store = await holding('open-step');
+    const mark: Migrate = (record) =>
+      record.messages.length > 3 ? record : { ...renamed(record), messages: [...record.messages.slice(0, 1)] };
+    const host = hostOf({ script: [hang()], tools, checkpoints: store, migrate: mark });
+    await host.start({ runId: 'run-1', prompt: 'Find it.' });
+    await until(() => host.model.calls.length === 1);
+    const writes = store.methods.filter((method) => method === 'save' || method === 'append');
+    expect(writes[0]).toBe('save');
+    expect(writes.slice(1)).not.toContain('save');
+    expect((await store.load('run-1'))?.messages.length).toBe(3);
+  });
+
+  test('that gives the record back as it was costs no write', async () => {
+    const store = await holding('first');
+    const host = hostOf({ script: [hang()], tools, checkpoints: store, migrate: (record) => record });
+    await host.start({ runId: 'run-1', prompt: 'Find it.' });
+    await until(() => host.model.calls.length === 1);
+    expect(store.methods).not.toContain('save');
+    expect(store.methods).not.toContain('append');
+  });
+
+  test('works with a store of four methods', async () => {
+    seen.length = 0;
+    const store = plainStore(await holding('open-step'));
+    const host = hostOf({ script: [reply('end')], tools, checkpoints: store, migrate: renamed });
+    expect(await host.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ status: 'ok' });
+    expect(seen).toEqual(['write_note call-4', 'write_note call-5']);
+  });
+
+  const bad: readonly (readonly [string, Migrate])[] = [
+    [
+      'throws',
+      () => {
+        throw new Error('no such field');
+      },
+    ],
+    ['gives a promise', (async (record: RunCheckpoint) => record) as never],
+    [
+      'gives a promise that rejects',
+      (async () => {
+        throw new Error('late');
+      }) as never,
+    ],
+    ['gives nothing', () => undefined as never],
+    ['gives a record that lacks something', ({ iteration: _, ...record }) => record as never],
+    ['gives what JSON cannot hold', (record) => ({ ...record, inputs: { at: new Date(0) as never } })],
+    ['changes what it was given', (record) => Object.assign(record, { iteration: 9 })],
+    [
+      'changes the messages that it was given',
+      (record) => {
+        (record.messages as unknown[]).length = 0;
+        return record;
+      },
+    ],
+    ['gives the record of another run', (record) => ({ ...record, meta: { ...record.meta, runId: 'other' } })],
+  ];
+
+  test.for(bad)(
+    'one that %s refuses the run with MIGRATION; the record stays, and the start does not count',
+    async ([, migrate]) => {
+      const store = await holding('first');
+      const before = await store.load('run-1');
+      const host = hostOf({ tools, checkpoints: store, migrate });
+      for (let start = 0; start < 5; start++) {
+        const { error, durable } = await host.run({ runId: 'run-1', prompt: 'Find it.' });
+        expect([error?.code, durable]).toEqual(['MIGRATION', false]);
+      }
+      const { revision: _, ...after } = (await store.load('run-1')) as RunCheckpoint;
+      const { revision: __, ...expected } = before as RunCheckpoint;
+      expect(after).toEqual(expected);
+      expect((await host.executor.recover()).failed).toMatchObject([{ runId: 'run-1', reason: /^MIGRATION/ }]);
+
+      const mended = hostOf({ script: [reply('end')], tools, checkpoints: store });
+      expect(await mended.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ status: 'ok' });
+    },
+  );
+
+  test('cannot change what counts the saves and starts of a run', () => {
+    const record = recordOf('first');
+    const changed = migrateRecord(record, (given) => ({
+      ...given,
+      revision: 99,
+      attempts: 99,
+      version: 1,
+      elapsedMs: 5,
+    }));
+    expect(changed).toMatchObject({ ...record, elapsedMs: 5 });
+    expect(isRewritten(changed)).toBe(true);
+  });
+
+  test('without one, or with nothing to do, the very record is given back', () => {
+    const record = recordOf('first');
+    expect(migrateRecord(record, undefined)).toBe(record);
+    expect(migrateRecord(record, (given) => given)).toBe(record);
+  });
+
+  test('a parked run stays parked', async () => {
+    const store = await holding('parked');
+    const host = hostOf({ tools, checkpoints: store, migrate: (record) => ({ ...record, elapsedMs: 1 }) });
+    expect(await host.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ error: { code: 'RUN_PARKED' } });
+  });
+
+  test('a call in the model’s history may be changed as well', async () => {
+    const store = await holding('open-step');
+    const shorter: Migrate = (record) => ({ ...renamed(record), messages: record.messages.slice(0, 1) });
+    const host = hostOf({ script: [callTool('look'), reply('end')], tools, checkpoints: store, migrate: shorter });
+    await host.run({ runId: 'run-1', prompt: 'Find it.' });
+    expect(host.model.calls[0]?.messages.length).toBe(3);
+  });
+});

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { sha256 } from '../run/digest.ts';
 import type { Definition } from '../run/progress.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
 import type { ToolEntries } from '../tool/toolbox.ts';
@@ -71,7 +71,7 @@ export function definitionOf(agent: Agent): Definition {
   const text = JSON.stringify([agent.id, agent.instructions, agent.modelTier ?? '', agent.phases ?? []]);
   const definition = {
     version: agent.version,
-    hash: createHash('sha256').update(text).digest('base64url').slice(0, 16),
+    hash: sha256(text).slice(0, 16),
   };
   definitions.set(agent, definition);
   return definition;

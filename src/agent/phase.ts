@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { sha256 } from '../run/digest.ts';
 import type { PhaseFacts } from '../run/phase.ts';
 
 /** One stage of a multi-phase agent: a loop of its own, with a conversation of its own. */
@@ -68,5 +68,5 @@ export function phaseFactsOf(phases: readonly Phase[] | undefined, maxIterations
 /** Of what a phase does and with what; not of how long it may take, nor of how it is recovered. */
 function hashOf({ name, instructions, modelTier, tools, optional, fallback, bare }: Phase): string {
   const text = JSON.stringify([name, instructions, modelTier ?? '', tools ?? null, !!optional, fallback ?? '', !!bare]);
-  return createHash('sha256').update(text).digest('base64url').slice(0, 16);
+  return sha256(text).slice(0, 16);
 }

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../run/clock.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { type Entry, type QueuedEntry, type RunHandle, type RunRow, sizeOf } from './entries.ts';
@@ -191,3 +190,5 @@ function unref(timer: unknown): void {
   const { unref } = (timer ?? {}) as { unref?: () => void };
   unref?.call(timer);
 }
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Ledger } from './ledger.ts';
 import type { BudgetStore, Terms } from './store.ts';
 
@@ -28,6 +27,6 @@ export function storeOf(books: Books): BudgetStore {
       }),
     refund: ({ callerId, key }, terms) => books.with(callerId, terms, (ledger) => void ledger.close(key)),
     restore: ({ callerId, runId, spent }, terms) =>
-      books.with(callerId, terms, (ledger) => ledger.restore(runId, spent, `restored ${randomUUID()}`)),
+      books.with(callerId, terms, (ledger) => ledger.restore(runId, spent, `restored ${crypto.randomUUID()}`)),
   };
 }

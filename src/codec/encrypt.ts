@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { nodeCrypto } from '../run/digest.ts';
 import { CheckpointCorruptError, KeyMismatchError } from '../run/errors.ts';
 import type { Codec, Place } from './port.ts';
 
@@ -59,7 +60,7 @@ function keyOf(id: string, key: Uint8Array | string): KeyObject {
   if (!(bytes instanceof Uint8Array) || bytes.length !== KEY_BYTES) {
     throw new TypeError(`encrypt: the key ${id} must be ${KEY_BYTES} bytes, or their base64`);
   }
-  return createSecretKey(bytes);
+  return nodeCrypto().createSecretKey(bytes);
 }
 
 /** What is authenticated beside the text: moved to another place, it does not open. */
@@ -68,8 +69,8 @@ function boundTo(id: string, { runId, part }: Place): Buffer {
 }
 
 function sealed(text: string, key: KeyObject, aad: Buffer): string {
-  const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv(CIPHER, key, iv);
+  const iv = nodeCrypto().randomBytes(IV_BYTES);
+  const cipher = nodeCrypto().createCipheriv(CIPHER, key, iv);
   cipher.setAAD(aad);
   const body = cipher.update(text, 'utf8');
   return Buffer.concat([iv, body, cipher.final(), cipher.getAuthTag()]).toString('base64');
@@ -78,7 +79,8 @@ function sealed(text: string, key: KeyObject, aad: Buffer): string {
 function opened(text: string, key: KeyObject, { aad, place }: { aad: Buffer; place: Place }): string {
   const bytes = Buffer.from(text, 'base64');
   try {
-    const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES });
+    const options = { authTagLength: TAG_BYTES };
+    const decipher = nodeCrypto().createDecipheriv(CIPHER, key, bytes.subarray(0, IV_BYTES), options);
     decipher.setAAD(aad);
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
     const body = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));

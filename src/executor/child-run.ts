@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import type { Agent } from '../agent/agent.ts';
+import { sha256 } from '../run/digest.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';
 import { CancelledError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
@@ -116,5 +116,5 @@ export async function askedBefore(scope: RunScope, { callId }: ToolContext): Pro
 function childId(parentRunId: string, callId: string): string {
   const id = `${parentRunId}~${callId}`;
   if (Buffer.byteLength(id) <= MAX_RUN_ID_BYTES && id.isWellFormed()) return id;
-  return `~${createHash('sha256').update(id).digest('base64url')}`;
+  return `~${sha256(id)}`;
 }

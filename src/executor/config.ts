@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { InspectionEvent } from 'xstate';
 import type { Agent } from '../agent/agent.ts';
 import type { Clock } from '../run/clock.ts';
@@ -106,14 +105,14 @@ function portsOf({ ports = {} }: ExecutorOptions): Pick<Config, 'budget' | 'audi
 /** Run ids from the host's port; a random one when the port throws, or gives something that is none. */
 function guardedId(ids: (() => string) | undefined, warn: Warn): () => string {
   return () => {
-    if (!ids) return randomUUID();
+    if (!ids) return crypto.randomUUID();
     try {
       const id = ids();
       letGo(id);
       return checkRunId(id);
     } catch (error) {
       warn('run: ids gave no run id; a random one is used', { error: toErrorData(error) });
-      return randomUUID();
+      return crypto.randomUUID();
     }
   };
 }

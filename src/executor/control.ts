@@ -81,7 +81,7 @@ async function send(kernel: Kernel, runId: string, command: Parameters<ControlSt
 }
 
 /** Unique over all processes that a store has: a host's own port for ids need not be. */
-const newCommandId = () => globalThis.crypto.randomUUID();
+const newCommandId = () => crypto.randomUUID();
 
 function bounded<T>({ config }: Kernel, answer: Promise<T>, what: string): Promise<T> {
   return withDeadline(answer, { ms: config.defaults.portMs, clock: config.clock, what });

@@ -1,4 +1,3 @@
-import { constants } from 'node:os';
 import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { letGo } from '../run/thenable.ts';
@@ -151,10 +150,12 @@ class SignalListener {
 }
 
 function checkSignal(signal: NodeJS.Signals): void {
-  const isKnown = Object.hasOwn(constants.signals, signal) && signal !== 'SIGKILL' && signal !== 'SIGSTOP';
+  const isKnown = Object.hasOwn(signalNumbers(), signal) && signal !== 'SIGKILL' && signal !== 'SIGSTOP';
   if (!isKnown) throw new TypeError(`shutdownOnSignals: ${signal} is no signal that a process can listen to`);
 }
 
 function interrupted(signal: NodeJS.Signals): number {
-  return 128 + constants.signals[signal];
+  return 128 + signalNumbers()[signal];
 }
+
+const signalNumbers = () => process.getBuiltinModule('node:os').constants.signals;

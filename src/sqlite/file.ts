@@ -1,6 +1,6 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CheckpointTooNewError, StoreUnavailableError } from '../run/errors.ts';
 import { isBusy, isIoError, storeError } from '../store/sqlite-errors.ts';
@@ -119,7 +119,9 @@ export class SqliteFile<T> {
 
 function connect<T>(path: string, layout: Layout<T>): Connection<T> {
   if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true });
-  const db = new DatabaseSync(path, { timeout: BLOCKING_MS });
+  // Loaded at the first use: whoever imports the package need not want an audit.
+  const { DatabaseSync: Opened } = process.getBuiltinModule('node:sqlite');
+  const db = new Opened(path, { timeout: BLOCKING_MS });
   try {
     prepareTables(db, path, layout);
     db.exec('PRAGMA journal_mode = WAL');

@@ -1,4 +1,3 @@
-import { crc32 } from 'node:zlib';
 import type { RunCheckpoint, RunHead } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import { parseCheckpoint, parseHead } from '../record/parse.ts';
@@ -117,11 +116,6 @@ function headFields(
 function checkOwnId<T extends RunHead>(head: T, runId: string): T {
   if (head.meta.runId === runId) return head;
   throw new CheckpointCorruptError('this record is damaged: it is stored under the id of another run');
-}
-
-/** Whether a stored text is as it was written. A damaged row of a database can hold anything in the place of a text. */
-export function isIntact(text: unknown, checksum: unknown): text is string {
-  return typeof text === 'string' && crc32(text) === Number(checksum);
 }
 
 /** Parses a stored text. @throws {CheckpointCorruptError} */

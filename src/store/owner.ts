@@ -1,13 +1,11 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
-import { hostname } from 'node:os';
 
 /**
  * Who works on a run: `host|boot|pid namespace|pid|start time|nonce`. All but the nonce say which process it is, so that
  * another process of the same machine can see that it is gone, without waiting for its lease to run out.
  */
 export function newOwner(): string {
-  return [...machine(), String(process.pid), startTime(process.pid), randomUUID()].join('|');
+  return [...machine(), String(process.pid), startTime(process.pid), crypto.randomUUID()].join('|');
 }
 
 /**
@@ -28,7 +26,7 @@ let identity: readonly string[] | undefined;
 
 function machine(): readonly string[] {
   identity ??= [
-    hostname().replaceAll('|', '_'),
+    process.getBuiltinModule('node:os').hostname().replaceAll('|', '_'),
     read(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()),
     read(() => readlinkSync('/proc/self/ns/pid')),
   ];

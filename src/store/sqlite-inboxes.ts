@@ -2,8 +2,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { type Command, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
 import { PawlError } from '../run/errors.ts';
+import { isIntact } from './checksum.ts';
 import { decodeCommand, refuseFull } from './commands.ts';
-import { isIntact } from './encode.ts';
 import type { InboxOf } from './port.ts';
 import type { Sealing } from './sealing.ts';
 

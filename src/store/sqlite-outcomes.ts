@@ -2,7 +2,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
-import { isIntact, parseStored } from './encode.ts';
+import { isIntact } from './checksum.ts';
+import { parseStored } from './encode.ts';
 import type { Sealing } from './sealing.ts';
 
 interface OutcomeRow {

@@ -1,7 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
-import { decodeHead, isIntact, parseStored } from './encode.ts';
+import { isIntact } from './checksum.ts';
+import { decodeHead, parseStored } from './encode.ts';
 import { isHeld } from './lease.ts';
 import type { Cursor } from './port.ts';
 import { messagesFrom } from './sealed.ts';

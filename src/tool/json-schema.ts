@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module';
 import type { OutputUnit, Schema, SchemaDraft, Validator } from '@cfworker/json-schema';
 import type { JsonObject } from '../run/json.ts';
 
@@ -19,10 +18,9 @@ const wrappers = new Set([
   'allOf',
 ]);
 
-const require = createRequire(import.meta.url);
-
 /** Loaded with the first check: most processes that import Pawl (a command, a test, a web worker) never make one. */
 function newValidator(schema: JsonObject): Validator {
+  const require = process.getBuiltinModule('node:module').createRequire(import.meta.url);
   const library = require('@cfworker/json-schema') as typeof import('@cfworker/json-schema');
   // The validator writes its marks into the schema that it gets.
   return new library.Validator(structuredClone(schema) as Schema, draftOf(schema), false);

@@ -94,9 +94,9 @@ export class Access {
   async #prepare(): Promise<Opened> {
     const { files } = this.#durable;
     await this.check();
-    const { dir, runs, outcomes, locks, owners } = this.#folders;
+    const { dir, runs, outcomes, mail, locks, owners } = this.#folders;
     const isNew = (await orAbsent(files.stamp(runs))) === undefined;
-    for (const folder of [runs, outcomes, locks, owners]) await files.makeFolder(folder);
+    for (const folder of [runs, outcomes, mail, locks, owners]) await files.makeFolder(folder);
     const ownerFile = join(owners, randomUUID());
     await this.#create(ownerFile, this.#owner);
     if (isNew) {

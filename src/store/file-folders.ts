@@ -6,6 +6,7 @@ import { join } from 'node:path';
  *   layout                    the number of this layout
  *   runs/<hash>/journal       a run's record and lease; `expiry`: until when the lease was renewed
  *   outcomes/<hash>           a kept outcome
+ *   mail/<hash>               commands that wait for a run
  *   due/<time>/<hash>         this outcome's time is over by then: spares looking at all of them
  *   locks/<hash>              who writes at the moment
  *   owners/                   one file for each process that has the store open
@@ -13,10 +14,12 @@ import { join } from 'node:path';
 export function foldersIn(dir: string) {
   const runs = join(dir, 'runs');
   const outcomes = join(dir, 'outcomes');
+  const mail = join(dir, 'mail');
   return {
     dir,
     runs,
     outcomes,
+    mail,
     layout: join(dir, 'layout'),
     due: join(dir, 'due'),
     locks: join(dir, 'locks'),
@@ -25,6 +28,7 @@ export function foldersIn(dir: string) {
     journal: (name: string) => join(runs, name, 'journal'),
     expiry: (name: string) => join(runs, name, 'expiry'),
     outcome: (name: string) => join(outcomes, name),
+    mailOf: (name: string) => join(mail, name),
   };
 }
 

@@ -5,16 +5,19 @@ import type { OpenFile } from '../files/file-system.ts';
 import { readLines } from '../files/lines.ts';
 import { safeName } from '../files/names.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { MAX_COMMANDS, type SentCommand } from '../run/command.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { decodeRecord, parseStored } from './encode.ts';
 import type { Access } from './file-access.ts';
 import { storeError } from './file-errors.ts';
-import { foundBy } from './file-journal.ts';
+import { foundBy, readJournal } from './file-journal.ts';
+import { type CommandToSend, opened } from './file-mail.ts';
 import { nameRun, type WriteQueues } from './file-queue.ts';
 import { checkFolder, type RunFiles } from './file-run.ts';
 import { JournalScan } from './file-scan.ts';
 import { JournalTexts } from './file-texts.ts';
+import type { InboxOf } from './port.ts';
 import { messagesFrom } from './sealed.ts';
 
 /**
@@ -57,6 +60,30 @@ export class Reader {
       await this.#queues.add(nameRun(runId), (session) => session.forgetOutcome()).catch(() => {});
       return null;
     });
+  }
+
+  async inbox(of: InboxOf): Promise<SentCommand[]> {
+    return this.#reading(async () => {
+      if ('owner' in of) return this.#inboxOf(of.owner);
+      const name = safeName(of.runId);
+      await this.#queues.idle(name);
+      return opened((await this.#files.mail.find(name)).values(), this.#files.sealing);
+    });
+  }
+
+  /** Most of the time nothing waits: then this is one look at an empty folder. */
+  async #inboxOf(owner: string): Promise<SentCommand[]> {
+    const { mail, durable, folders, sealing } = this.#files;
+    const found: CommandToSend[] = [];
+    for (const name of await mail.names()) {
+      await this.#queues.idle(name);
+      const opening = durable.files.open(folders.journal(name), 'read');
+      const run = await orAbsent(withFile(opening, readJournal));
+      if (run?.journal?.lease?.value.owner !== owner) continue;
+      for (const command of (await mail.find(name)).values()) found.push(command);
+      if (found.length >= MAX_COMMANDS) break;
+    }
+    return opened(found, sealing);
   }
 
   async #reading<T>(work: () => Promise<T>): Promise<T> {

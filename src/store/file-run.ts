@@ -6,6 +6,7 @@ import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from 
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './file-commit.ts';
 import type { Folders } from './file-folders.ts';
 import { type Found, type Journal, readJournal } from './file-journal.ts';
+import type { MailFiles } from './file-mail.ts';
 import type { OutcomeFiles } from './file-outcomes.ts';
 import type { Sealing } from './sealing.ts';
 import type { LeaseClock } from './sqlite-lease-clock.ts';
@@ -15,6 +16,7 @@ export interface RunFiles {
   readonly durable: Durable;
   readonly folders: Folders;
   readonly outcomes: OutcomeFiles;
+  readonly mail: MailFiles;
   readonly leaseClock: LeaseClock;
   readonly sealing: Sealing;
   /** What this process knows of the journals that it writes, by name. */

@@ -6,6 +6,7 @@ import type { Commit } from './file-commit.ts';
 import { type Found, readHead } from './file-journal.ts';
 import { renewed, toLiveLease, writeRenewal } from './file-lease.ts';
 import type { RecordState, StoredLease } from './file-lines.ts';
+import type { Mail } from './file-mail.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import { findRun, type RunFiles, removeRun, storeCommit } from './file-run.ts';
 import { JournalTexts } from './file-texts.ts';
@@ -38,6 +39,7 @@ export class RunSession {
   #inHead: readonly string[] | undefined;
   readonly #inMessages = new Set<string>();
   #outcome: KeptOutcome | undefined;
+  #mail: Mail | undefined;
   #isChanged = false;
   #isLeaseNew = false;
   #isRenewed = false;
@@ -143,7 +145,7 @@ export class RunSession {
     this.#isRenewed = true;
   }
 
-  /** Record and lease. */
+  /** Record, lease, and the commands that wait. */
   remove(): void {
     this.#isDiscarded = true;
     this.#isChanged = true;
@@ -155,7 +157,17 @@ export class RunSession {
     this.#rows = [];
     this.#pieces = [];
     this.#inHead = undefined;
+    this.#mail = new Map();
     this.#isRenewed = false;
+  }
+
+  /** The commands that wait. */
+  async mail(): Promise<Mail> {
+    return this.#mail ?? this.#files.mail.find(this.#name);
+  }
+
+  putMail(mail: Mail): void {
+    this.#mail = mail;
   }
 
   putOutcome(kept: KeptOutcome): void {
@@ -165,6 +177,8 @@ export class RunSession {
   /** Writes what has changed. @throws errors of the file system; then nothing counts as written */
   async flush(): Promise<void> {
     if (this.#outcome) await this.#files.outcomes.put(this.#outcome);
+    // Before the record goes: commands that nobody is left to hear must not wait for the next run of that name.
+    if (this.#mail) await this.#files.mail.put(this.#name, this.#mail);
     if (this.#isChanged) this.#files.written.names?.add(this.#name);
     const isSuspect = this.#record !== undefined && this.#files.suspects.has(this.#name);
     if (this.#isChanged || isSuspect) await this.#store(this.#mustSync || isSuspect);

@@ -5,10 +5,12 @@ import { diskFiles, type FileSystem } from '../files/file-system.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { dropEncoding } from '../run/message.ts';
 import { checkRunId } from '../run/run-id.ts';
+import { encodeCommand } from './commands.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';
 import { Access } from './file-access.ts';
 import { foldersIn } from './file-folders.ts';
 import { Lister } from './file-list.ts';
+import { MailFiles } from './file-mail.ts';
 import { OutcomeFiles } from './file-outcomes.ts';
 import { nameRun, WriteQueues } from './file-queue.ts';
 import { Reader } from './file-reader.ts';
@@ -17,7 +19,7 @@ import { OutcomeSweep } from './file-sweep.ts';
 import { sealCutDelta, sealCutRecord } from './file-texts.ts';
 import * as writes from './file-writes.ts';
 import { Splitter } from './pieces.ts';
-import type { AppendingStore, OutcomeStore, OwningStore } from './port.ts';
+import type { AppendingStore, ControlStore, OutcomeStore } from './port.ts';
 import { Sealing } from './sealing.ts';
 import { leaseClock } from './sqlite-lease-clock.ts';
 
@@ -37,8 +39,8 @@ export interface FileStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Appends, owns, and keeps outcomes. */
-export interface FileStore extends AppendingStore, OwningStore, OutcomeStore {
+/** Appends, owns, carries commands, and keeps outcomes. */
+export interface FileStore extends AppendingStore, ControlStore, OutcomeStore {
   /** Waits for the writes that were asked for. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -70,6 +72,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
     durable,
     folders,
     outcomes,
+    mail: new MailFiles(durable, folders),
     leaseClock: leaseClock(clock),
     sealing,
     known: new Map(),
@@ -90,6 +93,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
     forgetOutcomes: async ({ dryRun = false } = {}) => sweep.all(dryRun),
     ...recordWrites(queues, sweep, { splitter: new Splitter(), sealing }),
     ...ownership(queues),
+    ...control(queues, reader, sealing),
     load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
     listInterrupted: async (list = {}) => lister.list(list),
     outcome: async (runId) => reader.outcome(checkRunId(runId)),
@@ -133,6 +137,23 @@ function recordWrites(
       await queues.add(run, (session) => writes.keepOutcome(session, kept, claim), signal);
       sweep.begin();
     },
+  };
+}
+
+function control(
+  queues: WriteQueues,
+  reader: Reader,
+  sealing: Sealing,
+): Pick<FileStore, 'send' | 'inbox' | 'acknowledge'> {
+  return {
+    send: async (runId, command) => {
+      const run = nameRun(checkRunId(runId));
+      const text = sealing.seal(encodeCommand(command), runId, 'command');
+      await queues.add(run, (session) => writes.sendCommand(session, { runId, id: command.id, text }));
+    },
+    inbox: async (of) => reader.inbox(of),
+    acknowledge: async (claim, ids) =>
+      queues.add(nameRun(claim.runId), (session) => writes.acknowledge(session, claim, ids)),
   };
 }
 

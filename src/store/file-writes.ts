@@ -1,4 +1,7 @@
+import { MAX_COMMANDS } from '../run/command.ts';
+import { refuseFull, refuseMissing } from './commands.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
+import type { CommandToSend } from './file-mail.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import type { RunSession } from './file-session.ts';
 import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
@@ -91,6 +94,23 @@ export async function releaseClaim(session: RunSession, claim: Claim): Promise<v
   if (!kept) return session.putLease({ ...lease, owner: null }, false);
   session.remove();
   raiseEpoch(session, kept, lease);
+}
+
+/** @throws {CheckpointMissingError} @throws {UndeliveredError} @throws {CheckpointCorruptError} */
+export async function sendCommand(session: RunSession, command: CommandToSend): Promise<void> {
+  if (session.damage !== undefined) throw session.damage;
+  if (!session.record) throw refuseMissing(session.runId);
+  const mail = await session.mail();
+  if (mail.has(command.id)) return;
+  if (mail.size >= MAX_COMMANDS) throw refuseFull(session.runId);
+  session.putMail(new Map([...mail, [command.id, command]]));
+}
+
+export async function acknowledge(session: RunSession, claim: Claim, ids: readonly string[]): Promise<void> {
+  checkClaim(session.lease, claim);
+  const mail = await session.mail();
+  const left = [...mail].filter(([id]) => !ids.includes(id));
+  if (left.length < mail.size) session.putMail(new Map(left));
 }
 
 function raiseEpoch(session: RunSession, kept: KeptOutcome, { epoch }: Lease): void {

@@ -40,6 +40,19 @@ const roles: Readonly<Record<string, () => Promise<void>>> = {
     await told();
   },
 
+  /** Tells a run something, so many times. */
+  async send() {
+    const store = fileStore({ dir });
+    say('ready');
+    await told();
+    for (let i = 0; i < Number(argument); i++) {
+      await store.send('run', { id: `${process.pid}-${i}`, kind: 'steer', text: `say ${i}` });
+    }
+    say('sent');
+    await store.close();
+    process.stdin.destroy();
+  },
+
   /** Claims all runs there are, at once; says which it got. */
   async race() {
     const store = fileStore({ dir });

@@ -26,7 +26,7 @@ describe('a folder that is not what it should be (recovery 6, faults F36)', () =
     expect(await store.outcome('run')).toBe(null);
     expect(() => readdirSync(dir)).toThrow('ENOENT');
     await store.save(sampleRecord('run'));
-    expect(readdirSync(dir).sort()).toEqual(['layout', 'locks', 'outcomes', 'owners', 'runs']);
+    expect(readdirSync(dir).sort()).toEqual(['layout', 'locks', 'mail', 'outcomes', 'owners', 'runs']);
   });
 
   test.for(['load', 'save', 'listInterrupted', 'claim', 'outcome'] as const)(

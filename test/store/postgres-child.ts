@@ -20,6 +20,17 @@ const roles: Readonly<Record<string, () => Promise<void>>> = {
     await told();
   },
 
+  /** Tells a run something, so many times. */
+  async send() {
+    say('ready');
+    await told();
+    for (let i = 0; i < 20; i++) {
+      await store.send('run', { id: `${process.pid}-${i}`, kind: 'steer', text: `say ${i}` });
+    }
+    say('sent');
+    process.stdin.destroy();
+  },
+
   /** Claims all runs there are, at once; says which it got. */
   async race() {
     const owner = newOwner();

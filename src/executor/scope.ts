@@ -2,7 +2,6 @@ import type { AnyActorRef } from 'xstate';
 import type { Resolution, RunContext } from '../../machines/context.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
-import type { Command } from '../run/command.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { LeaseLostError, ShutdownError } from '../run/errors.ts';
 import type { RunEventBody } from '../run/events.ts';
@@ -17,7 +16,7 @@ import type { Auditing } from './auditing.ts';
 import type { Config } from './config.ts';
 import { EventHub } from './event-hub.ts';
 import type { Leaseholder, LeaseKeeper } from './lease-keeper.ts';
-import type { Addressee, Mailbox } from './mailbox.ts';
+import type { Mailbox } from './mailbox.ts';
 import type { RunOptions } from './ports.ts';
 import type { LiveRun, Registry, RunSummary } from './registry.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
@@ -49,7 +48,7 @@ export interface Kernel {
  * What belongs to one run and cannot be serialised: model, tools, checkpointer, claim, signal, timers. Only the
  * executor's actors see it; nothing of it ever enters the machine's context, an event or an actor's input.
  */
-export class RunScope implements LiveRun, Leaseholder, Addressee {
+export class RunScope implements LiveRun, Leaseholder {
   readonly kernel: Kernel;
   readonly agent: Agent;
   readonly seed: RunSeed;
@@ -94,8 +93,6 @@ export class RunScope implements LiveRun, Leaseholder, Addressee {
   announcedState = '';
   /** Says something to the model before its next turn. */
   steer: (text: string, command?: string) => Promise<'durable' | 'queued'> = async () => 'queued';
-  /** What its record says of commands, until its progress says it. */
-  storedCommands: readonly string[] = [];
   readonly events: EventHub;
   readonly #controller = new AbortController();
   readonly #cleanups: (() => void)[] = [];
@@ -163,30 +160,6 @@ export class RunScope implements LiveRun, Leaseholder, Addressee {
   steerAll(text: string, told: { children?: boolean; command?: string }): Promise<'durable' | 'queued'> {
     if (told.children) for (const child of this.children) child.steerAll(text, { children: true }).catch(() => {});
     return this.steer(text, told.command);
-  }
-
-  get commands(): readonly string[] {
-    const { storedCommands, progress } = this;
-    return storedCommands.length > 0
-      ? [...new Set([...storedCommands, ...(progress?.commands ?? [])])]
-      : (progress?.commands ?? []);
-  }
-
-  /** A cancel stays in the inbox and goes with the record: a crash on the way to the end must not undo it. */
-  async obey(command: Command): Promise<boolean> {
-    if (command.kind === 'cancel') {
-      const { reason } = command;
-      this.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
-      await this.ended.promise;
-      return false;
-    }
-    const { text, children = false, id } = command;
-    return (await this.steerAll(text, { children, command: id })) === 'durable';
-  }
-
-  forget(ids: readonly string[]): void {
-    this.storedCommands = this.storedCommands.filter((id) => !ids.includes(id));
-    this.send({ type: 'run.forget', commands: ids });
   }
 
   /** Asks the run to stop; the first cause stands. */

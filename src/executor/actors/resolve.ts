@@ -10,6 +10,7 @@ import type { Progress } from '../../run/progress.ts';
 import { type RunOutput, withoutMessages } from '../../run/result.ts';
 import { type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { joined, toolboxOf } from '../../tool/toolbox.ts';
+import { addresseeOf } from '../addressee.ts';
 import { asError } from '../guard.ts';
 import { auditOf, checkBudget, supervise, tellParked } from '../oversight.ts';
 import { carriedRecord, giveBack, releaseClaim, takeOwnership } from '../ownership.ts';
@@ -73,12 +74,11 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   const progress = await withData(scope, fitting);
   if (resume) scope.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
   scope.savedCritic = resume?.critic;
-  scope.storedCommands = progress.commands;
   const resumed = { isResumed: resume !== undefined, isReplaced, transcript: progress.transcript };
   scope.checkpointer = await checkpointerOf(scope, found.record, resumed);
   await firstSave(scope, progress, found.record);
   scope.isOurs = true;
-  scope.kernel.mailbox.enter(scope);
+  scope.kernel.mailbox.enter(addresseeOf(scope, progress.commands));
   // A run that was told to end while nobody worked on it should not ask its model once more.
   if (isStored) await scope.kernel.mailbox.look();
   if (early) return { kind: 'refused', error: toErrorData(early), progress, isDurable: scope.isDurable };

@@ -79,8 +79,10 @@ async function confirm({ args }: CommandContext, records: number): Promise<void>
   if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('nothing was deleted');
 }
 
-/** @returns why a record was not deleted */
-async function removed(store: RunStore, entry: InterruptedRun): Promise<string | undefined> {
+type Removing = Pick<RunStore, 'claim' | 'release' | 'load' | 'delete'>;
+
+/** Removes the record of an entry as it was listed. @returns why it was not deleted */
+export async function removed(store: Removing, entry: InterruptedRun): Promise<string | undefined> {
   const { runId } = entry;
   try {
     const claim = await claimed(store, runId);
@@ -98,7 +100,7 @@ async function removed(store: RunStore, entry: InterruptedRun): Promise<string |
 const CLAIM_MS = 30_000;
 
 /** Undefined where the record is too damaged to be anybody's. */
-async function claimed(store: RunStore, runId: string) {
+async function claimed(store: Removing, runId: string) {
   try {
     return await store.claim(runId, `pawl prune ${process.pid} ${randomUUID()}`, CLAIM_MS);
   } catch (error) {
@@ -107,7 +109,7 @@ async function claimed(store: RunStore, runId: string) {
   }
 }
 
-async function isUnchanged(store: RunStore, entry: InterruptedRun): Promise<boolean> {
+async function isUnchanged(store: Removing, entry: InterruptedRun): Promise<boolean> {
   try {
     const record = await store.load(entry.runId);
     return record?.parked !== undefined && record.updatedAt === entry.updatedAt;

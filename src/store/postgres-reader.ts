@@ -1,23 +1,28 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
+import type { SentCommand } from '../run/command.ts';
 import { CheckpointCorruptError, StoreUnavailableError } from '../run/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { isIntact } from './checksum.ts';
 import { decodeHead, decodeRecord, parseStored } from './encode.ts';
 import { isHeld, type Lease } from './lease.ts';
-import type { ListOptions } from './port.ts';
+import type { Claim, InboxOf, ListOptions } from './port.ts';
+import { acknowledge, type CommandToSend, readInbox, send } from './postgres-inboxes.ts';
 import type { Session } from './postgres-pool.ts';
 import type { WriteQueue } from './postgres-queue.ts';
 import { isSame, readMessages, readPage, readRun, type StoredRun, textsOf } from './postgres-reads.ts';
 import type { Server } from './postgres-server.ts';
 import { hexOf } from './postgres-state.ts';
 
-/** Reads that are under way at once. More wait here, where waiting is no fault, and leave the host's pool to others. */
+/** Reads, and commands, that are under way at once. More wait here, where waiting is no fault, and leave the host's pool to others. */
 const MAX_READS = 4;
 
 /** A list reads this many runs at a time. */
 const RUNS_PER_PAGE = 500;
+
+/** So many outcomes whose time is over are forgotten by one statement. */
+const FORGOTTEN_AT_ONCE = 1_000;
 
 /** A record that is replaced each time while it is read is not read for ever. */
 const MAX_LOADS = 20;
@@ -93,6 +98,40 @@ export class Reader {
     const text = row.outcome ?? '';
     if (isIntact(text, row.checksum)) return parseStored(text, 'outcome') as RunOutcome;
     throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
+  }
+
+  /** @returns how many outcomes were past their time; they are removed, unless they are only counted */
+  async forgetOutcomes(isOnlyCounted: boolean): Promise<number> {
+    const { tables, times } = this.#server;
+    const now = times.wall();
+    const due = `FROM ${tables.outcomes} WHERE until <= $1::float8`;
+    if (isOnlyCounted) {
+      const [row] = await this.#read((session) => session.query(`SELECT count(*) AS count ${due}`, [now]));
+      return Number(row?.count);
+    }
+    const some = `SELECT run_id ${due} LIMIT ${FORGOTTEN_AT_ONCE} FOR UPDATE SKIP LOCKED`;
+    const forget = `DELETE FROM ${tables.outcomes} WHERE run_id IN (${some}) RETURNING 1 AS gone`;
+    for (let count = 0; ; ) {
+      const { length } = await this.#read((session) => session.query(forget, [now]));
+      count += length;
+      if (length < FORGOTTEN_AT_ONCE) return count;
+    }
+  }
+
+  async inbox(of: InboxOf): Promise<SentCommand[]> {
+    if ('runId' in of) await this.#queue.settled(of.runId);
+    return this.#read((session) => readInbox(session, this.#server.tables, of));
+  }
+
+  /** These two write, but change no record: they need not stand in line with what does. */
+  async send(command: CommandToSend): Promise<void> {
+    await this.#queue.settled(command.runId);
+    await this.#read((session) => send(session, this.#server.tables, command));
+  }
+
+  async acknowledge(claim: Claim, ids: readonly string[]): Promise<void> {
+    await this.#queue.settled(claim.runId);
+    await this.#read((session) => acknowledge(session, this.#server.tables, { claim, ids }));
   }
 
   /** Undefined when the record was replaced or deleted under our eyes. One that only grew is read as it was. */

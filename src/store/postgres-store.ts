@@ -3,9 +3,10 @@ import { type Clock, systemClock } from '../run/clock.ts';
 import { RecordTooLargeError } from '../run/errors.ts';
 import { dropEncoding } from '../run/message.ts';
 import { checkRunId } from '../run/run-id.ts';
+import { encodeCommand } from './commands.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';
 import { Splitter } from './pieces.ts';
-import type { AppendingStore, OutcomeStore, OwningStore, WriteOptions } from './port.ts';
+import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from './port.ts';
 import * as changes from './postgres-changes.ts';
 import type { PostgresPool } from './postgres-pool.ts';
 import { type Job, WriteQueue } from './postgres-queue.ts';
@@ -28,8 +29,8 @@ export interface PostgresStoreOptions {
 /** PostgreSQL takes no statement of 2^30 bytes. */
 const MAX_BYTES = 1_000_000_000;
 
-/** Appends, owns, and keeps outcomes. */
-export interface PostgresStore extends AppendingStore, OwningStore, OutcomeStore {
+/** Appends, owns, carries commands, and keeps outcomes. */
+export interface PostgresStore extends AppendingStore, ControlStore, OutcomeStore {
   /** Waits for the writes that were asked for. Every later call is refused. The pool stays open: it is the host's. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -54,6 +55,7 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   const server = new Server({ pool, schema, times: serverTimes(clock) });
   const writer = new Writer(server);
   const queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
+  const reader = new Reader(server, queue, timeoutMs);
   const close = async () => {
     await queue.settled();
     server.close();
@@ -62,7 +64,8 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   return {
     ...recordWrites(queue, new Splitter()),
     ...ownership(queue),
-    ...reading(new Reader(server, queue, timeoutMs)),
+    ...reading(reader),
+    ...control(reader),
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -125,10 +128,22 @@ function ownership(queue: WriteQueue): Pick<PostgresStore, 'claim' | 'renew' | '
   };
 }
 
-function reading(reader: Reader): Pick<PostgresStore, 'load' | 'listInterrupted' | 'outcome'> {
+function control(reader: Reader): Pick<PostgresStore, 'send' | 'inbox' | 'acknowledge'> {
+  return {
+    send: async (runId, command) => {
+      const text = encodeCommand(command);
+      await reader.send({ runId: checkRunId(runId), id: command.id, text });
+    },
+    inbox: async (of) => reader.inbox(of),
+    acknowledge: async (claim, ids) => reader.acknowledge(claim, ids),
+  };
+}
+
+function reading(reader: Reader): Pick<PostgresStore, 'load' | 'listInterrupted' | 'outcome' | 'forgetOutcomes'> {
   return {
     load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
     listInterrupted: async (options = {}) => reader.list(options),
+    forgetOutcomes: async ({ dryRun = false } = {}) => reader.forgetOutcomes(dryRun),
     outcome: async (runId) => reader.outcome(checkRunId(runId)),
   };
 }

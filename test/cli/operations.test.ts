@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { noUsage } from '../../src/run/usage.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
-import { execute, interruptedRun, stepsOf, storeRuns } from './stored-runs.ts';
+import { execute, interruptedRun, makeTooNew, stepsOf, storeRuns } from './stored-runs.ts';
 
 const DAY = 86_400_000;
 const parked = { code: 'PARKED', reason: 'a person looks' };
@@ -85,12 +85,14 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   const updatedAt = Date.now() - 40 * DAY;
   await storeRuns(
     path,
+    interruptedRun({ runId: 'newer', updatedAt }),
     interruptedRun({ runId: 'waits', updatedAt }),
     interruptedRun({ runId: 'old', updatedAt, parked }),
     interruptedRun({ runId: 'young', parked }),
     interruptedRun({ runId: 'held', updatedAt, parked }),
     interruptedRun({ runId: 'torn', updatedAt }),
   );
+  makeTooNew(path);
   damageHead(path, 'torn');
   const store = sqliteStore({ path });
   await store.claim('held', 'another host|1', 60_000);
@@ -102,7 +104,7 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   expect(dry.stderr).toContain('would delete 2 records and 1 outcome past their time');
   const unsure = await pawl(args, { cwd });
   expect(unsure).toMatchObject({ code: 2, stderr: expect.stringContaining('say --yes, or --dry-run') });
-  expect(await listed(store)).toEqual(['held', 'old', 'torn', 'waits', 'young']);
+  expect(await listed(store)).toEqual(['held', 'newer', 'old', 'torn', 'waits', 'young']);
 
   const sure = await pawl([...args, '--yes', '--json'], { cwd });
   expect(sure.code).toBe(0);
@@ -113,7 +115,7 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
     deleted: ['old', 'torn'],
     kept: [],
   });
-  expect(await listed(store)).toEqual(['held', 'waits', 'young']);
+  expect(await listed(store)).toEqual(['held', 'newer', 'waits', 'young']);
   expect(await store.outcome('ended')).not.toBeNull();
   await store.close();
 });

@@ -4,6 +4,7 @@ import {
   type DiagnoseOptions,
   defineAgent,
   diagnose,
+  type Message,
   memoryStore,
   type OpenCall,
   type RunCheckpoint,
@@ -24,8 +25,8 @@ function record(
 ): RunCheckpoint {
   const { agentId = 'worker', parentRunId = '', ...rest } = change;
   const meta = { ...noMeta, runId, agentId, agentName: agentId, parentRunId, prompt: 'Go.' };
-  const asked = { role: 'user', content: [{ type: 'text', text: 'Go.' }] } as const;
-  const answered = { role: 'assistant', content: [{ type: 'text', text: 'Hm.' }] } as const;
+  const asked: Message = { role: 'user', content: [{ type: 'text', text: 'Go.' }] };
+  const answered: Message = { role: 'assistant', content: [{ type: 'text', text: 'Hm.' }] };
   return { ...usual, meta, messages: [asked, answered, asked], updatedAt: clock++, ...rest };
 }
 

@@ -87,6 +87,7 @@ describe('executor.shutdownOnSignals (faults F21 to F23)', () => {
     expect(heard).toEqual([signal]);
     calling.open('worked');
     await closing.reached;
+    await settle();
     expect({ heard, exits }).toEqual({ heard: [signal, 'left'], exits: [] });
     closing.open();
     await settle();

@@ -19,7 +19,7 @@ export interface AgentModule {
 }
 
 /** What an agent module may say of the executor that runs it; the rest is the command's. */
-interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextTokens'> {
+interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextTokens' | 'migrate'> {
   readonly ports: Omit<Ports, 'checkpointer'>;
 }
 
@@ -103,7 +103,10 @@ const portMethods: Readonly<Record<keyof ModuleOptions['ports'], readonly string
   palette: ['resolve'],
 };
 
-function optionsOf({ ports = {}, compactor, contextTokens }: Record<string, unknown>, path: string): ModuleOptions {
+function optionsOf(
+  { ports = {}, compactor, contextTokens, migrate }: Record<string, unknown>,
+  path: string,
+): ModuleOptions {
   const mustBe = (name: string, what: string) => new Failure(`the export \`${name}\` of ${path} must be ${what}`);
   if (!isRecord(ports)) throw mustBe('ports', `an object with some of: ${Object.keys(portMethods).join(', ')}`);
   if (compactor !== undefined && typeof compactor !== 'function') {
@@ -112,11 +115,15 @@ function optionsOf({ ports = {}, compactor, contextTokens }: Record<string, unkn
   if (contextTokens !== undefined && typeof contextTokens !== 'function' && !isRecord(contextTokens)) {
     throw mustBe('contextTokens', 'an object { tier: tokens }, or a function (tier) => tokens');
   }
+  if (migrate !== undefined && typeof migrate !== 'function') {
+    throw mustBe('migrate', 'a function (record) => record');
+  }
   const checked = Object.keys(ports).map((name) => [name, portOf(ports, name, path)] as const);
   const options = {
     ports: Object.fromEntries(checked),
     ...(compactor === undefined ? {} : { compactor }),
     ...(contextTokens === undefined ? {} : { contextTokens }),
+    ...(migrate === undefined ? {} : { migrate }),
   };
   return options as ModuleOptions;
 }

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
-import { type CheckpointStore, diagnose, type RunDiagnosis } from '../index.ts';
-import { loadAgentModule } from './agent-module.ts';
+import { type CheckpointStore, diagnose, type Migrate, type RunDiagnosis } from '../index.ts';
+import { type AgentModule, loadAgentModule } from './agent-module.ts';
 import type { Command, CommandContext } from './command.ts';
 import { adviceFor, exitCodes, oneLine } from './failure.ts';
 import { count } from './figures.ts';
@@ -24,11 +24,20 @@ export const doctorCommand: Command = async (context) => {
 async function* findings({ args }: CommandContext, store: RunStore): AsyncGenerator<RunDiagnosis> {
   const modules = await Promise.all(args.words.map(loadAgentModule));
   const remembered = new RememberedModules(store);
-  const agents = modules.length === 0 ? {} : { agents: modules.map(({ agent }) => agent) };
-  for await (const found of diagnose(remembered.store, agents)) {
+  const options =
+    modules.length === 0 ? {} : { agents: modules.map(({ agent }) => agent), migrate: migrateOf(modules) };
+  for await (const found of diagnose(remembered.store, options)) {
     const path = remembered.take(found.runId);
     yield modules.length === 0 && path !== undefined ? withModule(found, path) : found;
   }
+}
+
+/** Each record by the module of its agent. */
+function migrateOf(modules: readonly AgentModule[]): Migrate {
+  return (record) => {
+    const module = modules.find(({ agent }) => agent.id === record.meta.agentId);
+    return module?.options.migrate?.(record) ?? record;
+  };
 }
 
 /** `pawl run` leaves the path of its agent module in the record: notes it in passing. */
@@ -68,7 +77,7 @@ function lineFor({ runId, verdict, reason, code, needsSomebody, record }: RunDia
   const facts = [
     oneLine(reason),
     ...(pid === undefined ? [] : [`process ${pid}`]),
-    ...(record?.isMigrated ? ['an older version wrote it, and it can be read'] : []),
+    ...(record?.isMigrated ? ['its next save writes it anew, in the form of today'] : []),
     ...(record && record.unknownCalls.length > 0 ? [unknown(record.unknownCalls)] : []),
     ...(todo === undefined ? [] : [todo]),
   ];
@@ -82,6 +91,7 @@ const unknown = (names: readonly string[]) =>
 const todos: Readonly<Record<string, string>> = {
   AGENT_NOT_FOUND: '',
   CHECKPOINT_CORRUPT: 'its bytes are kept: restore the store from a copy, or `pawl prune --quarantined`',
+  MIGRATION: 'mend the `migrate` of its agent module',
   DEFINITION_CHANGED: 'deploy the agent as it was, or `pawl cancel` it',
 };
 

@@ -81,11 +81,12 @@ export const doctor = `Usage: pawl doctor [agent module…] [options]
 
 Reads every record of a store as a resume would (whole, with its checksums, and with the steps from older versions), and says for each
 run whether the next recovery goes on with it, and why not. Nothing is written or started. With agent modules it also says
-whose agent is missing, and whose list of phases has changed.
+whose agent is missing, whose list of phases has changed, and whose record their \`migrate\` cannot bring over.
 
   resumes     the next recovery goes on with it         waits       the run that began it goes on with it
   live        a process works on it                     parked      it is set aside, or the next start will do that
   skipped     no agent of its id was named, or its module is gone
+  fails       the \`migrate\` of its agent module throws at it
   unreadable  damaged, or of a newer version; its bytes are kept
 
 Lines that begin with ! need a person. Exit code 1 when there are any, 0 otherwise.

@@ -51,7 +51,8 @@ Runs an agent to its answer, which goes to stdout; progress goes to stderr.
 
 The agent module is a JavaScript or TypeScript file. Its default export is the agent (made with defineAgent). It may also
 export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (used when none
-is given), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\` and \`contextTokens\`.
+is given), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\`, \`contextTokens\` and
+\`migrate\`.
 It is remembered with the run, so that \`pawl resume\` finds it. Tools find the module and the folder in which the run
 began in context.invocation.inputs, as 'pawl.module' and 'pawl.cwd'.
 

@@ -1,6 +1,7 @@
 import type { Agent } from '../agent/agent.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
+import { migrateRecord } from '../record/migrate.ts';
 import { isRewritten } from '../record/upcast.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
@@ -13,7 +14,7 @@ import { isChild } from './sub-agents.ts';
 
 /** How the runs are going to be recovered: the same as of the executor that will do it. */
 export interface DiagnoseOptions
-  extends Pick<ExecutorOptions, 'agents' | 'onUnknownOutcome' | 'onDefinitionChange' | 'clock'> {
+  extends Pick<ExecutorOptions, 'agents' | 'migrate' | 'onUnknownOutcome' | 'onDefinitionChange' | 'clock'> {
   /** As of `executor.recover`; default 3. */
   readonly maxAttempts?: number;
   /** Longest wait for one answer of the store, ms; default 30,000. */
@@ -27,9 +28,10 @@ export interface RunDiagnosis {
   readonly runId: string;
   /**
    * `resumes`: it goes on. `waits`: its parent goes on with it. `live`: a process works on it. `parked`: it is set aside, or will
-   * be. `skipped`: left alone, because no agent of its id is there. `unreadable`: its bytes are kept, and nothing is done.
+   * be. `skipped`: left alone, because no agent of its id is there. `fails`: `migrate` cannot bring it over, and it stays as it is.
+   * `unreadable`: its bytes are kept, and nothing is done.
    */
-  readonly verdict: 'resumes' | 'waits' | 'live' | 'parked' | 'skipped' | 'unreadable';
+  readonly verdict: 'resumes' | 'waits' | 'live' | 'parked' | 'skipped' | 'fails' | 'unreadable';
   /** Why, in words; after the name of the run they make a sentence. */
   readonly reason: string;
   /** The error code that goes with it, where there is one. */
@@ -44,7 +46,7 @@ export interface RunDiagnosis {
     readonly attempts: number;
     /** Wall clock, ms. */
     readonly updatedAt: number;
-    /** Whether an older version wrote it; the next save writes it anew. */
+    /** Whether an older version wrote it, or `migrate` changes it: the next save writes it anew. */
     readonly isMigrated: boolean;
     /** Calls of `once` tools that were under way: nobody knows whether they took effect, and they are not repeated. */
     readonly unknownCalls: readonly string[];
@@ -55,8 +57,8 @@ export interface RunDiagnosis {
 
 /**
  * Looks at every record of a store and says what the next `recover()` would do with it, and why. Each is read whole, as a
- * resume would read it, its checksums and the steps from older versions included; one at a time, so that memory stays flat.
- * Nothing is written, claimed or run. A run that begins or ends meanwhile may be left out.
+ * resume would read it, its checksums and the steps from older versions included, and `migrate` is tried on it; one at a
+ * time, so that memory stays flat. Nothing is written, claimed or run. A run that begins or ends meanwhile may be left out.
  *
  * Without `agents` it is not asked whether a run's agent is there, or whether its phases have changed.
  * @throws what the store throws when it cannot even be listed
@@ -109,39 +111,46 @@ class Doctor {
       const { code, message } = toErrorData(error);
       return { runId, ...unreadable(`${code}: ${message}`) };
     }
-    return record ? { runId, ...(await this.#finding(entry, record)), record: factsOf(entry, record) } : undefined;
+    if (!record) return undefined;
+    if (entry.owner !== undefined) return { runId, ...live, record: factsOf(entry, record) };
+    return { runId, ...(await this.#waiting(entry, record)) };
   }
 
-  async #finding(entry: Listed, record: RunCheckpoint): Promise<Finding> {
-    if (entry.owner !== undefined) return { verdict: 'live', reason: 'a process works on it', needsSomebody: false };
-    if (isChild(entry)) return this.#findingOfChild(entry);
-    return this.#agentFinding(record) ?? this.#parking(record) ?? resuming(record, entry.attempts ?? 0);
+  /** Of a run that nobody works on. */
+  async #waiting(entry: Listed, record: RunCheckpoint): Promise<Finding & Pick<RunDiagnosis, 'record'>> {
+    const aside = this.#aside(record);
+    if (aside) return { ...aside, record: factsOf(entry, record) };
+    try {
+      const next = migrateRecord(record, this.#options.migrate);
+      return { ...(await this.#next(entry, next)), record: factsOf(entry, next) };
+    } catch (error) {
+      const { code, message, cause } = toErrorData(error);
+      const reason = cause ? `${message}: ${cause.message}` : message;
+      return { verdict: 'fails', reason, code, needsSomebody: true, record: factsOf(entry, record) };
+    }
   }
 
-  #agentFinding({ meta: { agentId }, parked }: RunCheckpoint): Finding | undefined {
-    if (!this.#agents || this.#agents.has(agentId) || parked) return undefined;
+  /** What keeps a run from being started. */
+  #aside({ parked, meta: { agentId } }: RunCheckpoint): Finding | undefined {
+    // What was set aside because its agent had changed goes on when the agent is again what it was.
+    if (parked && (parked.code !== 'DEFINITION_CHANGED' || !this.#agents)) {
+      const { code, reason } = parked;
+      return { verdict: 'parked', reason: `it was set aside: ${reason}`, code, needsSomebody: true };
+    }
+    if (!this.#agents || this.#agents.has(agentId)) return undefined;
     const reason = `no agent ${agentId} is there to go on with it; its record is kept`;
     return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsSomebody: true };
   }
 
-  #parking(record: RunCheckpoint): Finding | undefined {
+  /** What becomes of its next start. */
+  async #next(entry: Listed, record: RunCheckpoint): Promise<Finding> {
+    if (isChild(entry)) return this.#findingOfChild(entry);
     const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome = 'tell-model' } = this.#options;
-    // What was set aside because its agent had changed goes on when the agent is again what it was.
-    const standing = record.parked?.code === 'DEFINITION_CHANGED' && this.#agents ? undefined : record.parked;
-    if (standing) {
-      const { code, reason } = standing;
-      return { verdict: 'parked', reason: `it was set aside: ${reason}`, code, needsSomebody: true };
-    }
-    const next = { ...record, attempts: (record.attempts ?? 0) + 1 };
-    const parked = parkingOf(next, maxAttempts, { onUnknownOutcome }) ?? this.#change(record);
-    return (
-      parked && {
-        verdict: 'parked',
-        reason: `the next start sets it aside: ${parked.reason}`,
-        code: parked.code,
-        needsSomebody: true,
-      }
-    );
+    const started = { ...record, attempts: (record.attempts ?? 0) + 1 };
+    const parked = parkingOf(started, maxAttempts, { onUnknownOutcome }) ?? this.#change(record);
+    if (!parked) return resuming(record, entry.attempts ?? 0);
+    const reason = `the next start sets it aside: ${parked.reason}`;
+    return { verdict: 'parked', reason, code: parked.code, needsSomebody: true };
   }
 
   #change(record: RunCheckpoint): { readonly code: string; readonly reason: string } | undefined {
@@ -185,6 +194,8 @@ class Doctor {
     return withDeadline(this.#store.load(runId), { ms, clock: this.#clock, what: 'store.load' });
   }
 }
+
+const live: Finding = { verdict: 'live', reason: 'a process works on it', needsSomebody: false };
 
 function unreadable(reason: string): Finding {
   const code = /^[A-Z][A-Z_]+/.exec(reason)?.[0];

@@ -5,6 +5,7 @@ import {
   defineAgent,
   diagnose,
   type Message,
+  type Migrate,
   memoryStore,
   type OpenCall,
   type RunCheckpoint,
@@ -17,6 +18,7 @@ import { hostOf, toolOf } from '../fixtures/host.ts';
 
 const usual = { version: 1, iteration: 2, completedPhases: [], revision: 1, usage: noUsage, attempts: 0 } as const;
 const noMeta = { callerId: '', channelId: '', guildId: '', parentRunId: '', modelTier: 'fast' };
+const gone = { name: 'gone', output: 'x', hash: 'y' };
 let clock = 1;
 
 function record(
@@ -45,7 +47,7 @@ const left: Readonly<Record<string, RunCheckpoint>> = Object.fromEntries(
     record('by-hand', { parked: { code: 'PARKED', reason: 'a person looks' } }),
     record('was-changed', { parked: { code: 'DEFINITION_CHANGED', reason: 'the phases are others' } }),
     record('stranger', { agentId: 'nobody' }),
-    record('pipeline', { agentId: 'piped', completedPhases: [{ name: 'gone', output: 'x', hash: 'y' } as never] }),
+    record('pipeline', { agentId: 'piped', completedPhases: [gone] }),
     record('mail', underWay('once')),
     record('order', underWay('idempotent')),
     record('parent'),
@@ -142,6 +144,30 @@ describe('diagnose (recovery 1, 2, 8; issue 5)', () => {
     });
     expect(found.get('order')?.record?.unknownCalls).toEqual([]);
     expect(found.get('unlucky')?.reason).toContain('started 2 times');
+  });
+
+  test('tries `migrate` on each record, writes nothing of it, and judges the run by what it gives', async () => {
+    const store = await storeOf([record('pipeline', { completedPhases: [gone] }), record('broken'), record('same')]);
+    const migrate: Migrate = (old) => {
+      if (old.meta.runId === 'broken') throw new Error('no such field');
+      return old.completedPhases.length > 0 ? { ...old, completedPhases: [] } : old;
+    };
+    const found = await examined(store, { agents: [worker], migrate });
+    expect(found.get('pipeline')).toMatchObject({ verdict: 'resumes', record: { isMigrated: true } });
+    expect(found.get('same')).toMatchObject({ verdict: 'resumes', record: { isMigrated: false } });
+    expect(found.get('broken')).toMatchObject({ verdict: 'fails', code: 'MIGRATION', needsSomebody: true });
+    expect(found.get('broken')?.reason).toContain('no such field');
+    expect((await store.load('pipeline'))?.completedPhases).toEqual([gone]);
+    expect((await examined(store, { agents: [worker] })).get('pipeline')?.verdict).toBe('parked');
+    const host = hostOf({
+      checkpoints: store,
+      agents: [worker],
+      migrate,
+      script: Array.from({ length: 9 }, () => reply('done')),
+    });
+    const report = await host.executor.recover();
+    expect(report.failed.map(({ runId }) => runId)).toEqual(['broken']);
+    expect(report.resumed.map(({ runId }) => runId).toSorted()).toEqual(['pipeline', 'same']);
   });
 
   test('a run that somebody works on is live, with its owner', async () => {

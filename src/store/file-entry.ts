@@ -4,13 +4,13 @@ import type { OpenFile } from '../files/file-system.ts';
 import { safeName } from '../files/names.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { CheckpointCorruptError, PawlError } from '../run/errors.ts';
+import { RunTexts } from './cut-texts.ts';
 import { decodeHead } from './encode.ts';
 import { readSummary, type Summary, scanJournal } from './file-journal.ts';
 import { renewed, toLiveLease } from './file-lease.ts';
 import type { StoredLease } from './file-lines.ts';
 import { surely } from './file-reader.ts';
 import type { RunFiles } from './file-run.ts';
-import { JournalTexts } from './file-texts.ts';
 import { isDeadOwner } from './owner.ts';
 import type { Cursor } from './port.ts';
 
@@ -58,7 +58,7 @@ export class Entries {
     const place = { runId, updatedAt: journal.record?.updatedAt ?? 0 };
     try {
       const owner = await this.#ownerOf(name, journal.lease?.value);
-      const texts = new JournalTexts(this.#files.sealing, runId);
+      const texts = new RunTexts(this.#files.sealing, runId);
       const stored = { runId, meta: texts.open(summary.meta, 'meta'), head: texts.whole(storedHead, 'head', pieces) };
       return { run: interruptedRun(decodeHead(stored, journal.lease?.value.attempts), owner), place };
     } catch (error) {

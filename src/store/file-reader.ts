@@ -8,6 +8,7 @@ import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { MAX_COMMANDS, type SentCommand } from '../run/command.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
+import { RunTexts } from './cut-texts.ts';
 import { decodeRecord, parseStored } from './encode.ts';
 import type { Access } from './file-access.ts';
 import { storeError } from './file-errors.ts';
@@ -16,7 +17,6 @@ import { type CommandToSend, opened } from './file-mail.ts';
 import { nameRun, type WriteQueues } from './file-queue.ts';
 import { checkFolder, type RunFiles } from './file-run.ts';
 import { JournalScan } from './file-scan.ts';
-import { JournalTexts } from './file-texts.ts';
 import type { InboxOf } from './port.ts';
 import { messagesFrom } from './sealed.ts';
 
@@ -53,7 +53,7 @@ export class Reader {
         await this.#access.confirm();
         return null;
       }
-      const texts = new JournalTexts(this.#files.sealing, runId);
+      const texts = new RunTexts(this.#files.sealing, runId);
       if (!this.#files.outcomes.isOver(kept))
         return parseStored(texts.open(kept.text, 'outcome'), 'outcome') as RunOutcome;
       // It is over for good, also when the wall clock goes back. Should removing it fail, the sweep will do it.
@@ -99,7 +99,7 @@ export class Reader {
     const { durable, folders, sealing } = this.#files;
     const name = safeName(runId);
     await checkFolder(this.#files, name);
-    const texts = new JournalTexts(sealing, runId);
+    const texts = new RunTexts(sealing, runId);
     const opening = durable.files.open(folders.journal(name), 'read');
     return (await orAbsent(withFile(opening, (file) => readRecord(file, texts, signal)))) ?? null;
   }
@@ -123,7 +123,7 @@ export async function surely<T>(read: () => Promise<T>): Promise<T> {
 
 async function readRecord(
   file: OpenFile,
-  texts: JournalTexts,
+  texts: RunTexts,
   signal: AbortSignal | undefined,
 ): Promise<RunCheckpoint | null> {
   const scan = new JournalScan();

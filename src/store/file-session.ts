@@ -1,5 +1,6 @@
 import { withFile } from '../files/atomic-write.ts';
 import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../run/errors.ts';
+import { RunTexts } from './cut-texts.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import { parseStored } from './encode.ts';
 import type { Commit } from './file-commit.ts';
@@ -9,7 +10,6 @@ import type { RecordState, StoredLease } from './file-lines.ts';
 import type { Mail } from './file-mail.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import { findRun, type RunFiles, removeRun, storeCommit } from './file-run.ts';
-import { JournalTexts } from './file-texts.ts';
 import type { Lease } from './lease.ts';
 import type { Piece, Pieces } from './pieces.ts';
 import type { MessageRow, MessageRows } from './sealed.ts';
@@ -93,7 +93,7 @@ export class RunSession {
   async attempts(): Promise<number> {
     const head = await this.head();
     if (head === undefined) return 0;
-    const texts = new JournalTexts(this.#files.sealing, this.runId);
+    const texts = new RunTexts(this.#files.sealing, this.runId);
     const { attempts } = parseStored(texts.withoutPieces(head, 'head'), 'head') as { attempts?: unknown };
     return Number(attempts ?? 0) || 0;
   }

@@ -5,6 +5,7 @@ import type { Pieces } from './pieces.ts';
 import type { Claim } from './port.ts';
 import type { Found, RunState, StoredRecord } from './postgres-state.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
+import type { MessageRow, MessageRows } from './sealed.ts';
 
 /** What a write does to its run, once it has been decided from what was found. */
 export interface Change {
@@ -23,7 +24,7 @@ export interface Change {
   readonly start?: { readonly meta: string; readonly extras: string | null };
   /** The record as it is before. */
   readonly record: StoredRecord | undefined;
-  readonly messages?: { readonly from: number; readonly texts: readonly string[] };
+  readonly rows?: readonly MessageRow[];
   readonly outcome?: KeptOutcome;
 }
 
@@ -46,26 +47,23 @@ export type Decide<T> = (found: Found) => Decision<T>;
 
 const nothing: Decision<void> = { value: undefined };
 
-export function saveRecord(record: EncodedRecord & Pieces, claim: Claim | undefined): Decide<void> {
-  const { runId, meta, extras, messages } = record;
+export function saveRecord(record: EncodedRecord & Pieces & MessageRows, claim: Claim | undefined): Decide<void> {
+  const { runId, meta, extras, rows } = record;
   return (found) => {
     const base = writable(runId, found, claim);
     checkReplaceable(runId, found.run?.record?.version);
-    const head = { ...record, messageCount: messages.length };
-    const texts = { from: 0, texts: messages };
-    return changed({ ...base, ...counted(base, record), head, start: { meta, extras }, messages: texts });
+    return changed({ ...base, ...counted(base, record), head: record, start: { meta, extras }, rows });
   };
 }
 
-export function appendDelta(delta: EncodedDelta & Pieces, claim: Claim | undefined): Decide<void> {
-  const { runId, from, messages } = delta;
+export function appendDelta(delta: EncodedDelta & Pieces & MessageRows, claim: Claim | undefined): Decide<void> {
+  const { runId, rows } = delta;
   return (found) => {
     const base = writable(runId, found, claim);
     const record = found.run?.record;
     checkReplaceable(runId, record?.version);
     if (!isNewRevision(delta, record)) return nothing;
-    const head = { ...delta, messageCount: from + messages.length };
-    return changed({ ...base, ...counted(base, delta), head, messages: { from, texts: messages } });
+    return changed({ ...base, ...counted(base, delta), head: delta, rows });
   };
 }
 

@@ -14,6 +14,7 @@ import type { WriteQueue } from './postgres-queue.ts';
 import { isSame, readMessages, readPage, readRun, type StoredRun, textsOf } from './postgres-reads.ts';
 import type { Server } from './postgres-server.ts';
 import { hexOf } from './postgres-state.ts';
+import type { Sealing } from './sealing.ts';
 
 /** Reads, and commands, that are under way at once. More wait here, where waiting is no fault, and leave the host's pool to others. */
 const MAX_READS = 4;
@@ -51,7 +52,7 @@ export class Reader {
       signal?.throwIfAborted();
       const stored = await this.#read((session) => readRun(session, this.#server, runId));
       if (!stored) return null;
-      const texts = textsOf(stored);
+      const texts = textsOf(stored, this.#server.sealing);
       const messages = await this.#messages(stored, signal);
       if (messages) return decodeRecord({ runId, ...texts, messages }, stored.lease?.attempts);
     }
@@ -69,7 +70,7 @@ export class Reader {
       const page = { after: from, limit: Math.min(RUNS_PER_PAGE, limit - listed.length) };
       const runs = await this.#read((session) => readPage(session, this.#server, page));
       const owners = new Map<string, boolean>();
-      for (const run of runs) listed.push(listedRun(run, owners));
+      for (const run of runs) listed.push(listedRun(run, owners, this.#server.sealing));
       if (runs.length < page.limit) break;
       from = runs.at(-1);
     }
@@ -96,7 +97,8 @@ export class Reader {
     });
     if (!row) return null;
     const text = row.outcome ?? '';
-    if (isIntact(text, row.checksum)) return parseStored(text, 'outcome') as RunOutcome;
+    const open = () => this.#server.sealing.open(text, runId, 'outcome');
+    if (isIntact(text, row.checksum)) return parseStored(open(), 'outcome') as RunOutcome;
     throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
   }
 
@@ -120,7 +122,7 @@ export class Reader {
 
   async inbox(of: InboxOf): Promise<SentCommand[]> {
     if ('runId' in of) await this.#queue.settled(of.runId);
-    return this.#read((session) => readInbox(session, this.#server.tables, of));
+    return this.#read((session) => readInbox(session, this.#server, of));
   }
 
   /** These two write, but change no record: they need not stand in line with what does. */
@@ -140,7 +142,7 @@ export class Reader {
     const { row } = stored;
     const count = Number(row.message_count);
     while (messages.length < count) {
-      const isMore = await this.#read((session) => readMessages(session, this.#server, { row, messages }));
+      const isMore = await this.#read((session) => readMessages(session, this.#server, { stored, messages }));
       if (!isMore) {
         if (!(await this.#read((session) => isSame(session, this.#server, stored)))) return undefined;
         break;
@@ -173,10 +175,10 @@ export class Reader {
 }
 
 /** @param owners whether an owner lives takes a look at the system; once for each is enough for a page */
-function listedRun(stored: StoredRun, owners: Map<string, boolean>): InterruptedRun {
+function listedRun(stored: StoredRun, owners: Map<string, boolean>, sealing: Sealing): InterruptedRun {
   const { runId, updatedAt, lease, now } = stored;
   try {
-    const { meta, head } = textsOf(stored);
+    const { meta, head } = textsOf(stored, sealing);
     return interruptedRun(decodeHead({ runId, meta, head }, lease?.attempts), liveOwner(lease, now, owners));
   } catch (error) {
     return quarantinedRun({ runId, updatedAt }, error);

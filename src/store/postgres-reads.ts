@@ -1,14 +1,17 @@
 import { CheckpointCorruptError } from '../run/errors.ts';
 import { isIntact } from './checksum.ts';
+import { RunTexts, type StoredPieces } from './cut-texts.ts';
 import { parseStored } from './encode.ts';
 import type { Lease } from './lease.ts';
-import { joinPieces, piecesIn } from './pieces.ts';
+import { piecesIn } from './pieces.ts';
 import type { Cursor } from './port.ts';
 import { Parameters } from './postgres-parameters.ts';
 import type { Row, Session } from './postgres-pool.ts';
 import type { Tables } from './postgres-schema.ts';
 import type { Server } from './postgres-server.ts';
 import { headChecksum, hexOf, leaseOf, runIdOf } from './postgres-state.ts';
+import { messagesFrom } from './sealed.ts';
+import type { Sealing } from './sealing.ts';
 
 /** About how many characters of a transcript are read and parsed before the event loop gets its turn, and how many rows. */
 const CHARS_PER_PAGE = 2 ** 20;
@@ -78,9 +81,11 @@ export async function readPage(
  */
 export async function readMessages(
   session: Session,
-  { tables }: Server,
-  { row, messages }: { readonly row: Row; readonly messages: unknown[] },
+  { tables, sealing }: Server,
+  { stored, messages }: { readonly stored: StoredRun; readonly messages: unknown[] },
 ): Promise<boolean> {
+  const { row, runId } = stored;
+  const texts = new RunTexts(sealing, runId);
   // The size of a stored text is known without reading it.
   const rows = await session.query(
     `SELECT first, checksum, messages, ${piecesOf(tables, 'sized')} FROM (
@@ -95,7 +100,8 @@ export async function readMessages(
   for (const { first, checksum, messages: text, pieces } of rows) {
     if (Number(first) !== messages.length) return false;
     checkText(text ?? '', checksum, `messages from ${first} on`);
-    const parsed = parseStored(joined(text ?? '', pieces), 'messages');
+    const whole = texts.whole(text ?? '', messagesFrom(messages.length), piecesFrom(pieces));
+    const parsed = parseStored(whole, 'messages');
     if (!Array.isArray(parsed) || parsed.length === 0) throw damaged('messages');
     for (const message of parsed) messages.push(message);
   }
@@ -114,7 +120,10 @@ function storedRun(row: Row): StoredRun {
 }
 
 /** The texts of a record, once they are sure to be what was written. @throws {CheckpointCorruptError} */
-export function textsOf({ row, updatedAt }: StoredRun): { meta: string; head: string; extras: string | null } {
+export function textsOf(
+  { runId, row, updatedAt }: StoredRun,
+  sealing: Sealing,
+): { meta: string; head: string; extras: string | null } {
   const { body, version, revision, message_count: messageCount, meta, head, extras = null } = row;
   if (meta == null) throw damaged('meta');
   if (head == null) throw damaged('head');
@@ -123,22 +132,23 @@ export function textsOf({ row, updatedAt }: StoredRun): { meta: string; head: st
   const fields = { version: Number(version), revision: Number(revision), updatedAt, head };
   const checksum = headChecksum(fields, { body: Number(body), messageCount: Number(messageCount) });
   if (checksum !== Number(row.checksum)) throw new CheckpointCorruptError(wrongChecksum('head'));
-  return { meta, head: joined(head, row.pieces), extras };
+  const texts = new RunTexts(sealing, runId);
+  return {
+    meta: texts.open(meta, 'meta'),
+    head: texts.whole(head, 'head', piecesFrom(row.pieces)),
+    extras: extras === null ? null : texts.open(extras, 'extras'),
+  };
 }
 
-/** A text with the pieces that it names. @param found them, as JSON @throws {CheckpointCorruptError} */
-function joined(text: string, found: string | null | undefined): string {
-  if (found == null) return joinPieces(text, () => undefined);
-  const pieces = new Map<string, string>();
+/** The pieces of some rows by name. @param found as JSON @throws {CheckpointCorruptError} */
+function piecesFrom(found: string | null | undefined): StoredPieces {
+  const pieces = new Map<string, { readonly stored: string }>();
+  if (found == null) return pieces;
   for (const [checksum, bundled] of parseStored(found, 'pieces') as [unknown, string][]) {
     checkText(bundled, String(checksum), 'pieces');
-    for (const { name, text: piece } of piecesIn(bundled)) pieces.set(name, piece);
+    for (const { name, text } of piecesIn(bundled)) pieces.set(name, { stored: text });
   }
-  // A piece of a piece names none.
-  return joinPieces(text, (name) => {
-    const piece = pieces.get(name);
-    return piece && joinPieces(piece, (inner) => pieces.get(inner));
-  });
+  return pieces;
 }
 
 function checkText(text: string, checksum: string | null | undefined, what: string): void {

@@ -5,6 +5,7 @@ import { Parameters } from './postgres-parameters.ts';
 import { Connections, type PostgresPool, type Session } from './postgres-pool.ts';
 import { Schema, type Tables } from './postgres-schema.ts';
 import type { Times } from './postgres-state.ts';
+import type { Sealing } from './sealing.ts';
 
 /** Whatever is left of the time: an attempt gets this many ms at least. */
 const LEAST_MS = 500;
@@ -16,20 +17,23 @@ export interface ServerOptions {
   readonly pool: PostgresPool;
   readonly schema: string;
   readonly times: Times;
+  readonly sealing: Sealing;
 }
 
 /** A schema on a server, reached over the host's pool. */
 export class Server {
   readonly tables: Tables;
   readonly times: Times;
+  readonly sealing: Sealing;
   readonly #connections: Connections;
   readonly #schema: Schema;
   readonly #name: string;
   #isSwept = false;
   #isClosed = false;
 
-  constructor({ pool, schema, times }: ServerOptions) {
+  constructor({ pool, schema, times, sealing }: ServerOptions) {
     this.times = times;
+    this.sealing = sealing;
     this.#connections = new Connections(pool);
     this.#schema = new Schema(schema);
     this.#name = `the PostgreSQL store in schema ${schema}`;

@@ -1,9 +1,11 @@
+import type { Codec } from '../codec/port.ts';
 import type { RunHead } from '../record/checkpoint.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { RecordTooLargeError } from '../run/errors.ts';
 import { dropEncoding } from '../run/message.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { encodeCommand } from './commands.ts';
+import { sealCutDelta, sealCutRecord } from './cut-texts.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';
 import { Splitter } from './pieces.ts';
 import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from './port.ts';
@@ -14,6 +16,7 @@ import { Reader } from './postgres-reader.ts';
 import { Server } from './postgres-server.ts';
 import { serverTimes } from './postgres-state.ts';
 import { Writer } from './postgres-writer.ts';
+import { Sealing } from './sealing.ts';
 
 export interface PostgresStoreOptions {
   /** A pool of `pg`, which the host makes, sizes and ends. The store takes up to six of its connections at a time. */
@@ -22,6 +25,8 @@ export interface PostgresStoreOptions {
   readonly schema?: string | undefined;
   /** How long a call is tried again, over new connections, before it is refused with STORE_UNAVAILABLE, ms; default 10,000. */
   readonly timeoutMs?: number | undefined;
+  /** Encrypts what is stored: see `encrypt`. */
+  readonly codec?: Codec | undefined;
   /** For tests. All stores of one schema must then share it, because leases are measured by it instead of the server's. */
   readonly clock?: Clock | undefined;
 }
@@ -52,7 +57,8 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   const { pool, schema = 'pawl', timeoutMs = 10_000, clock = systemClock } = options;
   if (typeof pool?.connect !== 'function') throw new TypeError('postgresStore needs a pool: a Pool of pg');
   if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);
-  const server = new Server({ pool, schema, times: serverTimes(clock) });
+  const sealing = new Sealing(options.codec);
+  const server = new Server({ pool, schema, times: serverTimes(clock), sealing });
   const writer = new Writer(server);
   const queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
   const reader = new Reader(server, queue, timeoutMs);
@@ -62,10 +68,10 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   };
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {
-    ...recordWrites(queue, new Splitter()),
+    ...recordWrites(queue, { splitter: new Splitter(), sealing }),
     ...ownership(queue),
     ...reading(reader),
-    ...control(reader),
+    ...control(reader, sealing),
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -73,26 +79,28 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
 
 function recordWrites(
   queue: WriteQueue,
-  splitter: Splitter,
+  { splitter, sealing }: { readonly splitter: Splitter; readonly sealing: Sealing },
 ): Pick<PostgresStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
   const add = (write: Pick<Job, 'runId' | 'size' | 'decide'>, { claim, signal }: WriteOptions) =>
     queue.add({ ...write, hasClaim: claim !== undefined, signal });
   return {
     save: async (record, options = {}) => {
       options.signal?.throwIfAborted();
-      const encoded = splitter.split(encodeRecord(steadyEndOf(record)), record, { isContinued: false });
-      const { runId, head, meta, extras, messages, pieces } = encoded;
-      const size = sizeOf(runId, [head, meta, extras ?? '', ...messages, ...pieces.map(({ text }) => text)]);
+      const cut = splitter.split(encodeRecord(steadyEndOf(record)), record, { isContinued: false });
+      const encoded = sealCutRecord(cut, sealing);
+      const { runId, head, meta, extras, rows, pieces } = encoded;
+      const size = sizeOf(runId, [head, meta, extras ?? '', ...textsOf(rows), ...textsOf(pieces)]);
       await add({ runId, size, decide: changes.saveRecord(encoded, options.claim) }, options);
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, options = {}) => {
       options.signal?.throwIfAborted();
-      const encoded = splitter.split(encodeDelta({ ...delta, head: steadyEndOf(delta.head) }), delta.head, {
+      const cut = splitter.split(encodeDelta({ ...delta, head: steadyEndOf(delta.head) }), delta.head, {
         isContinued: true,
       });
-      const { runId, head, messages, pieces } = encoded;
-      const size = sizeOf(runId, [head, ...messages, ...pieces.map(({ text }) => text)]);
+      const encoded = sealCutDelta(cut, sealing);
+      const { runId, head, rows, pieces } = encoded;
+      const size = sizeOf(runId, [head, ...textsOf(rows), ...textsOf(pieces)]);
       await add({ runId, size, decide: changes.appendDelta(encoded, options.claim) }, options);
       delta.messages.forEach(dropEncoding);
     },
@@ -103,7 +111,7 @@ function recordWrites(
     },
     keepOutcome: async (runId, outcome, untilMs, options = {}) => {
       options.signal?.throwIfAborted();
-      const kept = { runId: checkRunId(runId), text: encodeOutcome(outcome), untilMs };
+      const kept = { runId: checkRunId(runId), text: sealing.seal(encodeOutcome(outcome), runId, 'outcome'), untilMs };
       const size = sizeOf(runId, [kept.text]);
       await add({ runId, size, decide: changes.keepOutcome(kept, options.claim) }, options);
     },
@@ -128,10 +136,10 @@ function ownership(queue: WriteQueue): Pick<PostgresStore, 'claim' | 'renew' | '
   };
 }
 
-function control(reader: Reader): Pick<PostgresStore, 'send' | 'inbox' | 'acknowledge'> {
+function control(reader: Reader, sealing: Sealing): Pick<PostgresStore, 'send' | 'inbox' | 'acknowledge'> {
   return {
     send: async (runId, command) => {
-      const text = encodeCommand(command);
+      const text = sealing.seal(encodeCommand(command), runId, 'command');
       await reader.send({ runId: checkRunId(runId), id: command.id, text });
     },
     inbox: async (of) => reader.inbox(of),
@@ -155,6 +163,8 @@ function steadyEndOf<T extends Partial<RunHead>>(head: T): T {
   const first = { revision, updatedAt, seq, elapsedMs, iteration, openStep, openPhase, undelivered, nudges, critic };
   return { ...first, spend, counters, usage, ...head };
 }
+
+const textsOf = (parts: readonly { readonly text: string }[]) => parts.map(({ text }) => text);
 
 /** The characters of a write. @throws {RecordTooLargeError} when PostgreSQL could not take them in one statement */
 function sizeOf(runId: string, texts: readonly string[]): number {

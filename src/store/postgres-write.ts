@@ -20,9 +20,6 @@ interface Writing {
   readonly parameters: Parameters;
 }
 
-/** A long history is split over rows of about this many characters, so that loading can pause between them. */
-const MAX_ROW_CHARS = 2 ** 18;
-
 /** So many outcomes whose time is over are forgotten by one write. */
 const FORGOTTEN_AT_ONCE = 100;
 
@@ -58,7 +55,7 @@ function partsOf(writing: Writing): string[] {
   const following = [
     has(({ start }) => start) && starts(writing),
     has((change) => newPieces(change).length) && pieces(writing),
-    has(({ messages }) => messages?.texts.length) && messages(writing),
+    has(({ rows }) => rows?.length) && messages(writing),
     has(isReplacing) && bodiesGone(writing),
     has(({ outcome }) => outcome) && outcomes(writing),
     has(({ kind, lease }) => kind === 'remove' && lease) && epochKept(writing),
@@ -179,22 +176,14 @@ function pieces({ sent, tables, parameters }: Writing): string {
     SELECT body, token, checksum, bundled FROM ${table} JOIN landed USING (token))`;
 }
 
-function messageRows({ messages, head, start, record }: Change, token: number): MessageRow[] {
+function messageRows({ rows = [], head, start, record }: Change, token: number): MessageRow[] {
   const known = record?.pieces;
   const inner = new Map(head?.pieces.map(({ name, text }) => [name, namesIn(text)]));
-  const { from, texts } = messages ?? { from: 0, texts: [] };
-  const rows = [];
-  for (let start = 0; start < texts.length; ) {
-    let end = start;
-    for (let size = 0; end < texts.length && size < MAX_ROW_CHARS; end++) size += texts[end]?.length ?? 0;
-    const text = `[${texts.slice(start, end).join(',')}]`;
+  return rows.map(({ first, text }) => {
     const named = namesIn(text).flatMap((name) => [...(inner.get(name) ?? []), name]);
-    const pieces =
-      named.length > 0 ? tokensOf(named.map((name) => (start ? token : (known?.get(name) ?? token)))) : null;
-    rows.push({ first: from + start, checksum: crc32(text), messages: text, pieces });
-    start = end;
-  }
-  return rows;
+    const tokens = named.map((name) => (start ? token : (known?.get(name) ?? token)));
+    return { first, checksum: crc32(text), messages: text, pieces: tokens.length > 0 ? tokensOf(tokens) : null };
+  });
 }
 
 function bodiesGone({ tables }: Writing): string {

@@ -29,7 +29,7 @@ describe.for(kinds)('a codec of the host on a $name store', (kind) => {
   test.for([
     [
       'throws',
-      () => {
+      (): string => {
         throw new Error('no');
       },
       /no/,
@@ -65,7 +65,7 @@ describe.for(kinds)('a codec of the host on a $name store', (kind) => {
     },
   );
 
-  test.for([
+  test.for<readonly [string, () => string]>([
     [
       'throws',
       () => {
@@ -74,7 +74,7 @@ describe.for(kinds)('a codec of the host on a $name store', (kind) => {
     ],
     ['gives no text', () => undefined as never],
     ['gives something else', () => '[1, 2'],
-  ] as const)('that %s when it opens makes the record a damaged one, and says nothing of why', async ([, open]) => {
+  ])('that %s when it opens makes the record a damaged one, and says nothing of why', async ([, open]) => {
     const store = kind.open(await withRecord(kind), { ...turning, open });
     const reason = await store.load('run').catch((error: unknown) => error);
     expect(reason).toMatchObject({ code: 'CHECKPOINT_CORRUPT', message: expect.not.stringContaining('hunter2') });

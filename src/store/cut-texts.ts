@@ -5,8 +5,8 @@ import { type MessageRows, sealDelta, sealRecord } from './sealed.ts';
 import { isSealed, type Sealing } from './sealing.ts';
 
 /*
- * The texts of journals, on their way in and out. A text is cut first and sealed afterwards; the names of its pieces stand
- * behind what was sealed, so that a journal can be written anew by whoever has no key.
+ * Texts that name pieces, on their way in and out. A text is cut first and sealed afterwards; the names of its pieces stand
+ * behind what was sealed, so that whoever has no key can still tell which pieces are needed.
  */
 
 /** A piece names others, and those name none. */
@@ -38,10 +38,10 @@ function cutSealing(sealing: Sealing): Pick<Sealing, 'seal'> {
   };
 }
 
-type StoredPieces = ReadonlyMap<string, { readonly stored: string }>;
+export type StoredPieces = ReadonlyMap<string, { readonly stored: string }>;
 
-/** The texts of one run's journal, as they were before they were sealed. */
-export class JournalTexts {
+/** The stored texts of one run, as they were before they were sealed. */
+export class RunTexts {
   readonly runId: string;
   readonly #sealing: Sealing;
 

@@ -22,7 +22,7 @@ export function judge(history: History, whole: History, allowed: Allowed): Compl
   // Of a run that did not end it is known already; what it has not done it might have done.
   if (ledger.isOver)
     complaints.push(...judgeEnd(ledger, whole.ledger, allowed), ...judgeWork(ledger, whole.ledger, allowed));
-  complaints.push(...judgeCalls(ledger), ...judgeRepeats(history, allowed), ...judgeSize(history, whole, allowed));
+  complaints.push(...judgeCalls(ledger), ...judgeRepeats(history, allowed), ...judgeSize(history, allowed));
   return [...Map.groupBy(complaints, ({ promise }) => promise).values()].flatMap(([first]) => (first ? [first] : []));
 }
 
@@ -122,10 +122,11 @@ function judgeRepeats({ ledger, points }: History, allowed: Allowed): Complaint[
   return [];
 }
 
-/** Each crash may cost a record that is written whole; nothing else is written twice. */
-function judgeSize({ ledger, points }: History, { ledger: whole }: History, { isAppending }: Allowed): Complaint[] {
-  const most = whole.written.messages + points.length * (whole.written.largest + 2);
-  const { messages } = ledger.written;
+/** Each process may write one record as a whole; of the rest, nothing is written twice. */
+function judgeSize({ ledger, points }: History, { isAppending }: Allowed): Complaint[] {
+  const { messages, said, largest } = ledger.written;
+  const most = 2 * said + points.length * (largest + 2);
   if (!isAppending || messages <= most) return [];
-  return [{ promise: 'g', detail: `the store was handed ${messages} messages, and ${most} would have been enough` }];
+  const detail = `the store was handed ${messages} messages of a run that said ${said}: ${most} would have been plenty`;
+  return [{ promise: 'g', detail }];
 }

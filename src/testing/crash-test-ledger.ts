@@ -44,8 +44,8 @@ export class Ledger {
   readonly unknown: Set<string> = new Set();
   /** Whether a tool call came back to the model as failed. */
   hasFailures = false;
-  /** Messages that were handed to the store, and the most that one record had. */
-  readonly written = { messages: 0, largest: 0 };
+  /** Messages that were handed to the store, those that the runs said in all, and the most that one record had. */
+  readonly written = { messages: 0, said: 0, largest: 0 };
   /** The process at work. */
   life = 0;
   readonly #stored = new Map<string, Stored>();
@@ -153,6 +153,11 @@ export class Ledger {
   }
 
   #count(messages: number, record: RunCheckpoint): void {
+    const { certain = null, unclear = [] } = this.#stored.get(record.meta.runId) ?? {};
+    const before = Math.max(0, ...[certain, ...unclear].map((known) => known?.messages.length ?? 0));
+    // A phase of a pipeline begins a conversation of its own.
+    const isAnother = record.messages.length < before;
+    this.written.said += isAnother ? record.messages.length : record.messages.length - before;
     this.written.messages += messages;
     this.written.largest = Math.max(this.written.largest, record.messages.length);
   }

@@ -12,6 +12,7 @@ export interface Tables {
   readonly messages: string;
   readonly pieces: string;
   readonly outcomes: string;
+  readonly commands: string;
 }
 
 /** PostgreSQL cuts longer names off: two of them could become one. */
@@ -38,6 +39,7 @@ export function tablesIn(name: string): Tables {
     messages: table('messages'),
     pieces: table('pieces'),
     outcomes: table('outcomes'),
+    commands: table('commands'),
   };
 }
 
@@ -56,7 +58,7 @@ function quoted(name: string): string {
  * are one row, whose token stands beside the texts that name them. Nothing that changes from save to save is indexed.
  */
 const layouts: readonly ((tables: Tables) => string)[] = [
-  ({ runs, starts, messages, pieces, outcomes }) => `
+  ({ runs, starts, messages, pieces, outcomes, commands }) => `
     CREATE TABLE ${runs} (
       run_id bytea PRIMARY KEY,
       body bigint,
@@ -103,6 +105,14 @@ const layouts: readonly ((tables: Tables) => string)[] = [
       outcome text NOT NULL
     );
     CREATE INDEX ON ${outcomes} (until);
+    CREATE TABLE ${commands} (
+      no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      run_id bytea NOT NULL,
+      command_id text NOT NULL,
+      checksum bigint NOT NULL,
+      command text NOT NULL,
+      UNIQUE (run_id, command_id)
+    );
   `,
 ];
 

@@ -59,6 +59,7 @@ function partsOf(writing: Writing): string[] {
     has(isReplacing) && bodiesGone(writing),
     has(({ outcome }) => outcome) && outcomes(writing),
     has(({ kind, lease }) => kind === 'remove' && lease) && epochKept(writing),
+    has(({ kind }) => kind === 'remove') && commandsGone(writing),
   ].filter((part) => part !== false);
   return [
     input(writing),
@@ -210,6 +211,11 @@ function outcomes({ sent, tables, times, parameters }: Writing): string {
       SELECT decode(id, 'hex'), until, epoch, checksum, outcome FROM ${table} JOIN landed USING (token) ORDER BY id
       ON CONFLICT (run_id) DO UPDATE SET until = excluded.until, epoch = excluded.epoch,
         checksum = excluded.checksum, outcome = excluded.outcome)`;
+}
+
+function commandsGone({ tables }: Writing): string {
+  return `commands_gone AS (DELETE FROM ${tables.commands} c USING input i JOIN landed USING (token)
+    WHERE i.kind = 'remove' AND c.run_id = i.run_id)`;
 }
 
 /** The epoch goes on after the record, as long as the outcome is kept. */

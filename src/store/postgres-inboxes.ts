@@ -1,0 +1,84 @@
+import { crc32 } from 'node:zlib';
+import { type Command, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { PawlError } from '../run/errors.ts';
+import { isIntact } from './checksum.ts';
+import { decodeCommand, refuseFull, refuseMissing } from './commands.ts';
+import { checkClaim } from './lease.ts';
+import type { Claim, InboxOf } from './port.ts';
+import type { Row, Session } from './postgres-pool.ts';
+import type { Tables } from './postgres-schema.ts';
+import type { Server } from './postgres-server.ts';
+import { hexOf, leaseOf, ownerText, runIdOf } from './postgres-state.ts';
+import type { Sealing } from './sealing.ts';
+
+/** A command with the text that is stored of it. */
+export interface CommandToSend {
+  readonly runId: string;
+  readonly id: Command['id'];
+  readonly text: string;
+}
+
+/** An id is any string; its JSON is one that PostgreSQL can hold. */
+const idText = (id: string) => JSON.stringify(id);
+
+/**
+ * Leaves a command. The run's row gets another token: whoever deletes the run at this moment finds it changed, looks again,
+ * and takes the command with it. Sent again, it is there already.
+ * @throws {CheckpointMissingError} @throws {UndeliveredError}
+ */
+export async function send(session: Session, { runs, commands }: Tables, command: CommandToSend): Promise<void> {
+  const { runId, id, text } = command;
+  const [row] = await session.query(
+    `WITH run AS (UPDATE ${runs} SET token = $3::bigint
+         WHERE run_id = decode($1, 'hex') AND body IS NOT NULL RETURNING run_id),
+       waiting AS (SELECT count(*) AS count, count(*) FILTER (WHERE command_id = $2) AS same
+         FROM ${commands} WHERE run_id = decode($1, 'hex')),
+       put AS (INSERT INTO ${commands} (run_id, command_id, checksum, command)
+         SELECT run.run_id, $2, $4::bigint, $5 FROM run, waiting WHERE waiting.count < ${MAX_COMMANDS} ON CONFLICT DO NOTHING)
+     SELECT (SELECT count(*) FROM run) AS runs, count, same FROM waiting`,
+    [hexOf(runId), idText(id), Math.floor(Math.random() * 2 ** 53), crc32(text), text],
+  );
+  if (Number(row?.runs) === 0) throw refuseMissing(runId);
+  if (Number(row?.same) === 0 && Number(row?.count) >= MAX_COMMANDS) throw refuseFull(runId);
+}
+
+/** A damaged command is as good as never sent: it must not keep the others from their runs. */
+export async function readInbox(session: Session, { tables, sealing }: Server, of: InboxOf): Promise<SentCommand[]> {
+  const { runs, commands } = tables;
+  const whose =
+    'owner' in of ? `JOIN ${runs} r ON r.run_id = c.run_id WHERE r.owner = $1` : "WHERE c.run_id = decode($1, 'hex')";
+  const rows = await session.query(
+    `SELECT encode(c.run_id, 'hex') AS id, c.checksum, c.command FROM ${commands} c ${whose}
+     ORDER BY c.no LIMIT ${MAX_COMMANDS}`,
+    ['owner' in of ? ownerText(of.owner) : hexOf(of.runId)],
+  );
+  return rows.flatMap((row) => sentCommand(row, sealing));
+}
+
+function sentCommand({ id, checksum, command }: Row, sealing: Sealing): SentCommand[] {
+  if (!isIntact(command, checksum)) return [];
+  try {
+    const runId = runIdOf(id ?? '');
+    return [{ runId, command: decodeCommand(sealing.open(command, runId, 'command')) }];
+  } catch (error) {
+    if (error instanceof PawlError) return [];
+    throw error;
+  }
+}
+
+/** @throws {LeaseLostError} */
+export async function acknowledge(
+  session: Session,
+  { runs, commands }: Tables,
+  { claim, ids }: { readonly claim: Claim; readonly ids: readonly string[] },
+): Promise<void> {
+  const { runId, owner, epoch } = claim;
+  const [row = {}] = await session.query(
+    `WITH run AS (SELECT owner, epoch, attempts, expires_at FROM ${runs} WHERE run_id = decode($1, 'hex')),
+       gone AS (DELETE FROM ${commands} WHERE run_id = decode($1, 'hex') AND command_id = ANY ($2::text[])
+         AND EXISTS (SELECT FROM run WHERE owner = $3 AND epoch = $4::bigint))
+     SELECT * FROM run`,
+    [hexOf(runId), ids.map(idText), ownerText(owner), epoch],
+  );
+  checkClaim(leaseOf(row), claim);
+}

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import { postgresStore } from '../../src/store/postgres.ts';
+import { sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { TroubledPool } from '../fixtures/postgres-trouble.ts';
+import { startChild } from './child-process.ts';
+
+const server = postgresServer(['fsync=off']);
+const steer = (id: string) => ({ id, kind: 'steer', text: `say ${id}` }) as const;
+
+describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
+  const open = () => {
+    const schema = server.freshSchema();
+    return { schema, store: postgresStore({ pool: server.pool(), schema }) };
+  };
+
+  test('what several processes send while the owner takes it out arrives once each', async () => {
+    const { schema, store } = open();
+    await store.save(sampleRecord('run'));
+    const claim = await store.claim('run', 'me', 600_000);
+    if (!claim) throw new Error('nobody else has the run');
+    const children = [1, 2].map(() =>
+      startChild({ script: 'postgres-child.ts', role: 'send', path: server.url, argument: schema }),
+    );
+    await Promise.all(children.map((each) => each.next()));
+    for (const each of children) each.tell();
+    const taken: string[] = [];
+    while (taken.length < 40) {
+      const ids = (await store.inbox({ owner: 'me' })).map(({ command }) => command.id);
+      await store.acknowledge(claim, ids);
+      taken.push(...ids);
+    }
+    expect(await Promise.all(children.map((each) => each.next()))).toEqual(['sent', 'sent']);
+    expect(await store.inbox({ runId: 'run' })).toEqual([]);
+    expect(new Set(taken).size).toBe(40);
+    await Promise.all(children.map((each) => each.exited));
+  });
+
+  test('a run that is deleted while commands are sent to it takes all of them with it', async () => {
+    const { schema, store } = open();
+    const other = postgresStore({ pool: server.pool(), schema });
+    let missing = 0;
+    for (let round = 0; round < 20; round++) {
+      await store.save(sampleRecord('run'));
+      const sending = Array.from({ length: 5 }, (_, i) =>
+        other.send('run', steer(`${round}-${i}`)).catch((error: { code?: unknown }) => {
+          expect(error.code).toBe('CHECKPOINT_MISSING');
+          missing += 1;
+        }),
+      );
+      if (round % 2 === 0) await sending[round % 5];
+      await store.delete('run');
+      await Promise.all(sending);
+      expect(await server.sql(`SELECT count(*) FROM "${schema}".commands`)).toEqual([{ count: '0' }]);
+    }
+    expect(missing).toBeGreaterThan(0);
+  });
+
+  test('a command whose answer got lost is sent again, and waits once', async () => {
+    const pool = new TroubledPool(server.pool());
+    const schema = server.freshSchema();
+    const store = postgresStore({ pool, schema });
+    await store.save(sampleRecord('run'));
+    for (const [i, fate] of (['unsent', 'lost'] as const).entries()) {
+      pool.next(/INSERT INTO .*commands/s, fate);
+      await store.send('run', steer(String(i)));
+    }
+    expect(pool.fired).toBe(2);
+    expect((await store.inbox({ runId: 'run' })).map(({ command }) => command.id)).toEqual(['0', '1']);
+  });
+
+  test('one that was changed in the table is not believed, and hides none of the others', async () => {
+    const { schema, store } = open();
+    await store.save(sampleRecord('run'));
+    for (const id of ['a', 'b', 'c']) await store.send('run', steer(id));
+    await server.sql(
+      `UPDATE "${schema}".commands SET command = replace(command, 'say', 'do') WHERE command_id = '"b"'`,
+    );
+    expect((await store.inbox({ runId: 'run' })).map(({ command }) => command.id)).toEqual(['a', 'c']);
+  });
+});

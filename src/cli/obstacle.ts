@@ -24,6 +24,8 @@ export function obstacleOf(entry: InterruptedRun): Obstacle | undefined {
       return { reason: `lives in ${where}; wait for it, or end that process first`, needsSomebody: false };
     }
     case 'parked':
+      // Goes on when its agent is again what it was; starting it tells.
+      if ('code' in entry && entry.code === 'DEFINITION_CHANGED') return undefined;
       return {
         reason: `is parked: ${oneLine(entry.reason ?? '')}; \`pawl show\` tells how far it came, \`pawl unpark\` gives it back`,
         needsSomebody: true,

@@ -18,7 +18,9 @@ export type Stop =
       /** After the process began with the run (the default), or after its first call began. */
       readonly from?: 'started' | 'working';
     }
-  | { readonly failpoint: NonNullable<Job['failpoint']> };
+  | { readonly failpoint: NonNullable<Job['failpoint']> }
+  /** A command that runs the process, and meddles with it. */
+  | { readonly under: readonly string[] };
 
 /** What was there right after a process had died, the store read from a copy of its files. */
 export interface Death {
@@ -99,7 +101,7 @@ async function inFolder(folder: string, job: RunJob, stops: readonly Stop[]): Pr
 
 /** One worker from its start to its end, by itself or by ours. */
 async function liveAndDie(job: Job, stop: Stop | undefined): Promise<{ tookMs: number; complaints: string }> {
-  const child = startWorker(job);
+  const child = startWorker(job, stop && 'under' in stop ? stop.under : []);
   let complaints = '';
   child.stderr?.on('data', (text) => {
     complaints += text;
@@ -117,11 +119,12 @@ async function liveAndDie(job: Job, stop: Stop | undefined): Promise<{ tookMs: n
   return { tookMs: heard.ended - heard.started, complaints };
 }
 
-export const startWorker = (job: Job) => startProcess(worker, job);
+export const startWorker = (job: Job, under: readonly string[] = []) => startProcess(worker, job, under);
 export const startFleet = (job: FleetJob) => startProcess(fleet, job);
 
-function startProcess(program: string, job: Job | FleetJob): ChildProcess {
-  return spawn(process.execPath, ['--import', sources, program, JSON.stringify(job)], {
+function startProcess(program: string, job: Job | FleetJob, under: readonly string[] = []): ChildProcess {
+  const [command = '', ...args] = [...under, process.execPath, '--import', sources, program, JSON.stringify(job)];
+  return spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: environment,
   });

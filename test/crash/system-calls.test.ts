@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RunResult } from 'pawl';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { closed } from './child-end.ts';
+import { brokenPromises } from './promises.ts';
+import { randomFrom, seed, torture } from './random.ts';
+import { Meddling, type Moment, momentsOf, whyNoStrace } from './system-calls.ts';
+import { inTurn, type RunJob, runTrial, startWorker, type Trial } from './trial.ts';
+
+const stores = [
+  { name: 'SQLite', job: { runId: 'run-1', agent: 'twelve-tools' } },
+  { name: 'the file store', job: { runId: 'run-1', agent: 'twelve-tools', store: 'file' } },
+] as const;
+/** A few moments of each store, drawn anew each time; all of them with PAWL_TORTURE. */
+const KILLS = 3;
+const ERRORS = 1;
+const limit = { timeout: torture > 1 ? 1_800_000 : 60_000 };
+
+describe.skipIf(whyNoStrace).for(stores)(`a run of twelve tools on $name (seed ${seed})`, ({ job }) => {
+  let undisturbed: RunResult;
+  let moments: readonly Moment[];
+  beforeAll(async () => {
+    const { result, complaints } = await runTrial(job, []);
+    if (result?.status !== 'ok') throw new Error(`the undisturbed run failed: ${JSON.stringify(result)} ${complaints}`);
+    undisturbed = result;
+    moments = await momentsIn(job);
+  }, 60_000);
+
+  /** Meddles with the first process of a trial each, at these moments. */
+  const meddled = (at: readonly Moment[], what: ConstructorParameters<typeof Meddling>[1]) =>
+    Promise.all(
+      at.map((moment) =>
+        inTurn(async () => {
+          const meddling = new Meddling(moment, what);
+          const trial = await runTrial(job, [meddling]);
+          return { name: `${moment.call} ${moment.nth}`, trial, isFired: meddling.fired() };
+        }),
+      ),
+    );
+
+  test(
+    'that is killed right before it changes a file goes on as if nothing had happened (recovery 5, fault F1)',
+    limit,
+    async () => {
+      const trials = await meddled(sample(moments, KILLS), 'signal=SIGKILL');
+      const broken = trials.flatMap(({ name, trial }) =>
+        brokenPromises(trial, undisturbed).map((promise) => `${name}: ${promise}`),
+      );
+      expect(broken, `PAWL_SEED=${seed}`).toEqual([]);
+      report(trials, 'SIGKILL');
+    },
+  );
+
+  test.for(['EIO', 'ENOSPC'] as const)(
+    'whose disk answers %s once ends all the same, and no call begins twice (faults F3, F4)',
+    limit,
+    async (error) => {
+      const failing = moments.filter(({ call }) => ['pwrite64', 'fdatasync', 'fsync'].includes(call));
+      const trials = await meddled(sample(failing, ERRORS), `error=${error}`);
+      const broken = trials.flatMap(({ name, trial }) =>
+        brokenByError(trial, undisturbed).map((promise) => `${name}: ${promise}`),
+      );
+      expect(broken, `PAWL_SEED=${seed}`).toEqual([]);
+      report(trials, error);
+    },
+  );
+});
+
+/** The saves that failed are counted in the result; nothing else in it may differ. */
+function brokenByError(trial: Trial, undisturbed: RunResult): string[] {
+  const { result } = trial;
+  return brokenPromises({ ...trial, result: result && { ...result, saveErrors: 0 } }, undisturbed);
+}
+
+/** Moments from all of the run. */
+function sample<T>(all: readonly T[], count: number): T[] {
+  if (torture > 1) return [...all];
+  const random = randomFrom(seed);
+  return Array.from({ length: count }, (_, i) => all[Math.floor(((i + random()) / count) * all.length)] as T);
+}
+
+async function momentsIn(job: RunJob): Promise<Moment[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-strace-'));
+  const moments = await momentsOf(folder, (under) => closed(startWorker({ ...job, folder }, under)));
+  rmSync(folder, { recursive: true, force: true });
+  return moments;
+}
+
+/** A run is not the same to the last call each time; most of the moments come. */
+function report(trials: readonly { readonly isFired: boolean; readonly trial: Trial }[], what: string): void {
+  const fired = trials.filter(({ isFired }) => isFired).length;
+  const unfinished = trials.filter(({ trial }) => trial.deaths.length > 0).length;
+  if (torture > 1) console.log(`${what}: ${fired} of ${trials.length} fired, ${unfinished} before the run's end`);
+  expect(fired, 'faults that fired').toBeGreaterThan(trials.length * 0.6);
+}

@@ -16,11 +16,21 @@ export interface SignalJob {
   readonly at: number;
   /** The second one so long after the first, ms. */
   readonly againAfterMs?: number | undefined;
+  /** Default: SIGTERM. */
+  readonly signal?: 'SIGINT' | undefined;
   /** Nobody listens to the signal: what a host without `shutdownOnSignals` gets. */
   readonly isDeaf?: boolean | undefined;
 }
 
-const { folder, runs, drainMs, at, againAfterMs, isDeaf } = JSON.parse(process.argv[2] ?? '') as SignalJob;
+const {
+  folder,
+  runs,
+  drainMs,
+  at,
+  againAfterMs,
+  signal = 'SIGTERM',
+  isDeaf,
+} = JSON.parse(process.argv[2] ?? '') as SignalJob;
 const note = (file: string, line: object) => appendFileSync(join(folder, file), `${JSON.stringify(line)}\n`);
 const noted = (file: string): { runId: string }[] =>
   existsSync(join(folder, file))
@@ -37,7 +47,7 @@ function count(ms = 0): void {
   events += 1;
   if (isTold || at === 0 || events < at || (againAfterMs !== undefined && ms < 2 * againAfterMs)) return;
   isTold = true;
-  process.kill(process.pid, 'SIGTERM');
+  process.kill(process.pid, signal);
 }
 
 const tools = (['read', 'once', 'idempotent'] as const).map((effect) =>
@@ -73,7 +83,7 @@ const executor = createExecutor({
 });
 const onSignal = () => {
   note('signals.jsonl', { live: executor.runs.get().length, at: Date.now() });
-  if (againAfterMs !== undefined) setTimeout(() => process.kill(process.pid, 'SIGTERM'), againAfterMs);
+  if (againAfterMs !== undefined) setTimeout(() => process.kill(process.pid, signal), againAfterMs);
 };
 if (!isDeaf) executor.shutdownOnSignals({ drainMs, onSignal });
 

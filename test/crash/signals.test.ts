@@ -90,9 +90,14 @@ describe(`${RUNS} runs in a host that gets a SIGTERM at random moments, and agai
     expect(rounds.flatMap((round) => round.boots).filter(({ code }) => code === 143).length).toBeGreaterThan(0);
   });
 
-  test('a host that does not listen is ended by the signal: the exit codes are the work of shutdownOnSignals', async () => {
-    const { boots } = await roundOf([{ at: 5, isDeaf: true, runs: 2 }]);
-    expect(boots[0]).toMatchObject({ code: null, signal: 'SIGTERM' });
+  test('Ctrl-C ends the process with 130; one that does not listen is ended by the signal itself', async () => {
+    const few = { at: 5, runs: 2 };
+    const [interrupted, deaf] = await Promise.all([
+      roundOf([{ ...few, signal: 'SIGINT' }]),
+      roundOf([{ ...few, isDeaf: true }]),
+    ]);
+    expect(interrupted.boots.map(({ code }) => code)).toEqual([130, 0]);
+    expect(deaf.boots[0]).toMatchObject({ code: null, signal: 'SIGTERM' });
   });
 });
 

@@ -10,7 +10,7 @@ import { randomFrom, seed, torture } from './random.ts';
 import type { SignalJob } from './signals-worker.ts';
 
 const RUNS = 200;
-const ROUNDS = 2 * torture;
+const ROUNDS = torture === 1 ? 1 : 2 * torture;
 const DRAIN_MS = 5_000;
 /** So many boots of a round are told to end; then it may go on to its end. Forced ones count as starts of a run, of which it has three. */
 const BOOTS = 4;
@@ -86,7 +86,9 @@ describe(`${RUNS} runs in a host that gets a SIGTERM at random moments, and agai
   });
 
   test('signals came while runs were live, some of them twice', () => {
-    expect(rounds.flatMap((round) => round.liveAt).filter((live) => live > RUNS / 10).length).toBeGreaterThan(ROUNDS);
+    expect(rounds.flatMap((round) => round.liveAt).filter((live) => live > RUNS / 10).length).toBeGreaterThanOrEqual(
+      ROUNDS,
+    );
     expect(rounds.flatMap((round) => round.boots).filter(({ code }) => code === 143).length).toBeGreaterThan(0);
   });
 
@@ -108,7 +110,7 @@ function planOf(random: () => number): Plan[] {
     const at = 1 + Math.floor((random() * EVENTS) / 2.5);
     // Less than 100 ms after the first it would count as the same.
     const againAfterMs = 101 + 50 * random();
-    return i % 2 === 1 && i <= 2 * MAX_FORCED ? { at, againAfterMs } : { at };
+    return i % 2 === 0 && i < 2 * MAX_FORCED ? { at, againAfterMs } : { at };
   });
 }
 

@@ -27,6 +27,8 @@ export interface History {
   readonly points: readonly (readonly CrashPoint[])[];
   /** Where processes died. */
   readonly crashes: readonly CrashPoint[];
+  /** What the storage held of the run when a process ended before it did. */
+  readonly left: readonly RunCheckpoint[];
   /** A process that did not come to an end. */
   readonly isHung: boolean;
 }
@@ -46,6 +48,7 @@ class Player implements History {
   readonly ledger: Ledger;
   readonly points: CrashPoint[][] = [];
   readonly crashes: CrashPoint[] = [];
+  readonly left: RunCheckpoint[] = [];
   isHung = false;
   life: Life | undefined;
   readonly #scene: Scene;
@@ -107,6 +110,7 @@ class Player implements History {
   ): Promise<boolean> {
     const { ledger } = this;
     const found = await store.load(runId);
+    if (found && runId === ledger.runId) this.left.push(found);
     const differences = [certain, ...unclear].map((each) => firstDifference(found, each));
     const same = differences.lastIndexOf(undefined);
     if (same !== -1) {

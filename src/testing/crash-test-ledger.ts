@@ -46,6 +46,8 @@ export class Ledger {
   hasFailures = false;
   /** Messages that were handed to the store, those that the runs said in all, and the most that one record had. */
   readonly written = { messages: 0, said: 0, largest: 0 };
+  /** The newest record of the run that was acknowledged. */
+  last: RunCheckpoint | undefined;
   /** The process at work. */
   life = 0;
   readonly #stored = new Map<string, Stored>();
@@ -134,6 +136,7 @@ export class Ledger {
     if (isClear) {
       this.#stored.set(runId, { certain: record, unclear: [] });
       if (record) this.#noteResults(record);
+      if (record && runId === this.runId) this.last = record;
     } else if (stored) stored.unclear.push(record);
     else this.#stored.set(runId, { certain: null, unclear: [record] });
   }

@@ -31,6 +31,7 @@ interface Turn {
  */
 export class ModelMemory {
   readonly #turns: Turn[] = [];
+  #identity: ReturnType<typeof identityOf> | undefined;
 
   /** The number of the turn that a request asks for, from 0; undefined = it was not asked in the run without a crash. */
   turnOf(options: LanguageModelV4CallOptions): number | undefined {
@@ -47,8 +48,9 @@ export class ModelMemory {
       this.#turnFor(options).answers.push(answer);
       return answer;
     };
+    this.#identity = identityOf(model);
     return {
-      ...identityOf(model),
+      ...this.#identity,
       doGenerate: async (options) => {
         const answer = answerTo(options);
         return noting(answer, async () => {
@@ -79,10 +81,7 @@ export class ModelMemory {
       return turn?.answers[Math.min(times, turn.answers.length - 1)];
     };
     return {
-      specificationVersion: 'v4',
-      provider: 'crash-test',
-      modelId: 'crash-test',
-      supportedUrls: {},
+      ...(this.#identity ?? identityOf(model())),
       doGenerate: async (options) => {
         const answer = answerTo(options);
         if (answer?.failure) throw answer.failure.error;

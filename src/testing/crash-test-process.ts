@@ -11,12 +11,13 @@ import type { LateWrite, Life } from './crash-test-life.ts';
 import { type ModelMemory, mortalModel } from './crash-test-model.ts';
 
 type Palette = NonNullable<Ports['palette']>;
+type Budget = NonNullable<Ports['budget']>;
 
 /** How the host's executors are set up, apart from what a crash test brings itself. */
 export type CrashTestExecutorOptions = Pick<
   ExecutorOptions,
   'clock' | 'compactor' | 'contextTokens' | 'defaults' | 'onSaveError' | 'random' | 'systemHeader'
-> & { readonly ports?: { readonly palette?: Palette } };
+> & { readonly ports?: Pick<Ports, 'budget' | 'palette'> };
 
 /** What is run in each process. */
 export interface Job {
@@ -54,7 +55,7 @@ export function processOf(job: Job, world: World): MortalProcess {
   const { tools, executor } = job;
   const { life, ledger } = world;
   const agent = mortalAgent(job.agent, job, world);
-  const palette = executor.ports?.palette;
+  const { palette, budget } = executor.ports ?? {};
   const model = mortalModel(job.modelFor(), life, (options) => ledger.asks(job.memory.turnOf(options), job.isAlone));
   const own = createExecutor({
     random: () => 0,
@@ -65,7 +66,10 @@ export function processOf(job: Job, world: World): MortalProcess {
     checkpoints: mortalStore(world),
     requireDurable: true,
     clock: life.clock(executor.clock ?? systemClock),
-    ports: palette ? { palette: mortalPalette(palette, job, world) } : {},
+    ports: {
+      ...(palette ? { palette: mortalPalette(palette, job, world) } : {}),
+      ...(budget ? { budget: mortalBudget(budget, life) } : {}),
+    },
     logger: { warn: () => {} },
     onOutcome: async (outcome) => {
       await life.pass('before', 'onOutcome');
@@ -89,6 +93,17 @@ function mortalPalette(palette: Palette, job: Job, world: World): Palette {
     return agent && mortalAgent(agent, job, world);
   };
   return { resolve: resolve as Palette['resolve'] };
+}
+
+/** The books outlive each process. */
+function mortalBudget(budget: Budget, life: Life): Budget {
+  return new Proxy(budget, {
+    get(_, key) {
+      const method: unknown = Reflect.get(budget, key);
+      if (typeof method !== 'function') return method;
+      return (...args: unknown[]) => life.reach(() => method.apply(budget, args));
+    },
+  });
 }
 
 function mortalTool(tool: Tool, { life, ledger }: World): Tool {

@@ -5,6 +5,7 @@ import { type Allowed, judge } from '../../src/testing/crash-test-judge.ts';
 import type { Complaint } from '../../src/testing/crash-test-ledger.ts';
 import type { StopAt } from '../../src/testing/crash-test-life.ts';
 import { ModelMemory } from '../../src/testing/crash-test-model.ts';
+import { type NotingBudget, notingBudget } from '../fixtures/noting-ports.ts';
 import { plainStore } from '../fixtures/watched-store.ts';
 import { type Misfortune, type Story, storyAgent, storyModel } from './simulation-plans.ts';
 import { type Fired, fire, Trouble, waiting } from './simulation-store.ts';
@@ -18,32 +19,39 @@ const STEP_MS = 2_000;
 const MAX_STEPS = 2_000;
 const MAX_UNSAVED_STEPS = 8;
 
+/** What became of a run, and what the budget's books hold of it: tokens by turn, each once. */
+export interface Lived {
+  readonly history: History;
+  readonly books: { readonly [turn: string]: number };
+}
+
 /** A story as it goes without any trouble, and what its misfortunes can be compared with. */
 export class Simulation {
   readonly #story: Story;
   readonly #memory = new ModelMemory();
   readonly #between: Between;
-  #whole: History | undefined;
+  #whole: Lived | undefined;
 
   constructor(story: Story, between: Between = async (storage) => storage) {
     this.#story = story;
     this.#between = between;
   }
 
-  async whole(): Promise<History> {
+  async whole(): Promise<Lived> {
     this.#whole ??= await this.#play({ stops: [], faults: [], outage: undefined, latency: [0], jumps: [] }, {});
     return this.#whole;
   }
 
   /** @returns the promises that were broken, and what the history was */
-  async suffer(misfortune: Misfortune, fired: Fired): Promise<{ complaints: Complaint[]; history: History }> {
+  async suffer(misfortune: Misfortune, fired: Fired): Promise<Lived & { complaints: Complaint[] }> {
     const whole = await this.whole();
-    const history = await this.#play(misfortune, fired);
-    for (const { when, what } of history.crashes) fire(fired, `crash ${when} ${what.split(' ')[0]}`);
-    return { complaints: judge(history, whole, this.#allowed(misfortune)), history };
+    const lived = await this.#play(misfortune, fired);
+    for (const { when, what } of lived.history.crashes) fire(fired, `crash ${when} ${what.split(' ')[0]}`);
+    return { complaints: judge(lived.history, whole.history, this.#allowed(misfortune)), ...lived };
   }
 
-  async #play(misfortune: Misfortune, fired: Fired): Promise<History> {
+  async #play(misfortune: Misfortune, fired: Fired): Promise<Lived> {
+    const budget = notingBudget();
     const clock = testClock(1_700_000_000_000);
     const storage = memoryStore({ clock });
     const trouble = new Trouble(misfortune, clock, fired);
@@ -56,16 +64,23 @@ export class Simulation {
     };
     // It costs a process; one history of a story is enough.
     const isAskedAgain = misfortune === this.#story.misfortunes[0];
-    return play({ ...this.#scene(clock), open, isAskedAgain }, 'run', stopsOf(misfortune, { clock, fired }));
+    const scene = { ...this.#scene(clock, budget), open, isAskedAgain };
+    const history = await play(scene, 'run', stopsOf(misfortune, { clock, fired }));
+    return { history, books: booksOf(budget) };
   }
 
-  #scene(clock: TestClock): Pick<Scene, 'job' | 'prompt' | 'within' | 'spareLives'> {
+  #scene(clock: TestClock, budget: NotingBudget): Pick<Scene, 'job' | 'prompt' | 'within' | 'spareLives'> {
     const wait = waiting(clock);
     const model = () => storyModel(this.#story, wait);
     const job: Scene['job'] = {
       agent: storyAgent(this.#story, wait),
       tools: [],
-      executor: { clock, defaults: { maxRuntimeMs: 1e9 }, onSaveError: { maxUnsavedSteps: MAX_UNSAVED_STEPS } },
+      executor: {
+        clock,
+        defaults: { maxRuntimeMs: 1e9 },
+        onSaveError: { maxUnsavedSteps: MAX_UNSAVED_STEPS },
+        ports: { budget },
+      },
       memory: this.#memory,
       modelFor: () => (this.#whole ? this.#memory.recall(model) : this.#memory.remember(model())),
       isAlone: true,
@@ -83,6 +98,10 @@ export class Simulation {
       isAppending: !this.#story.isPlain && !isTroubled,
     };
   }
+}
+
+function booksOf({ counted }: NotingBudget): Lived['books'] {
+  return Object.fromEntries([...counted].map(([turn, { tokens }]) => [turn, tokens]));
 }
 
 function stopsOf({ stops, jumps }: Misfortune, { clock, fired }: { clock: TestClock; fired: Fired }): StopAt[] {

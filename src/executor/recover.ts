@@ -77,8 +77,7 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
   const childById = new Map(children.map((child) => [child.runId, child]));
   for (const child of children) {
     if (isOver()) break;
-    let root = child.meta.parentRunId;
-    for (let above = childById.get(root); above; above = childById.get(root)) root = above.meta.parentRunId;
+    const root = rootOf(child, childById);
     if (known.has(root) || kernel.registry.live(root)) {
       report.skipped.push({ runId: child.runId, reason: 'its parent goes on with it' });
     } else {
@@ -90,6 +89,18 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
   await Promise.all(taken);
   if (report.failed.length > 0) warn('recover: some runs could not be taken up', { failed: report.failed.length });
   return report;
+}
+
+/** The run at the top of a tree; '' when damaged records name each other as parents, because nobody is at the top then. */
+function rootOf(child: Listed, childById: ReadonlyMap<string, Listed>): string {
+  const seen = new Set<string>();
+  let root = child.meta.parentRunId;
+  for (let above = childById.get(root); above; above = childById.get(root)) {
+    if (seen.has(root)) return '';
+    seen.add(root);
+    root = above.meta.parentRunId;
+  }
+  return root;
 }
 
 /**

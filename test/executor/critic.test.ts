@@ -144,7 +144,7 @@ describe('the working time of a run', () => {
   test('has of the 24 hours what earlier processes left of them (supervision 3)', async () => {
     const clock = testClock();
     const store = memoryStore({ clock });
-    const base = { tools, clock, defaults: impatient, agent: { maxRuntimeMs: 1_000 } };
+    const base = { tools, clock, defaults: { ...impatient, controlMs: HOUR }, agent: { maxRuntimeMs: 1_000 } };
     const slow: ScriptedEntry = async () => {
       await clock.advance(20 * HOUR);
       return look(1);

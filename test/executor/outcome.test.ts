@@ -43,6 +43,50 @@ describe('the outcome of a run', () => {
     ]);
   });
 
+  /** A store that refuses the outcome so many times. */
+  const refusing = (times: number, error: Error = new Error('disk gone')) => {
+    let left = times;
+    return watchedStore({
+      before: (call) => headOfWrite(call)?.outcome && left-- > 0 && Promise.reject(error),
+    });
+  };
+
+  test('is tried again when its save is refused, and delivered when it is durable (finalize 6)', async () => {
+    const delivered: RunOutcome[] = [];
+    const store = refusing(2);
+    const host = hostOf({ checkpoints: store, onOutcome: (outcome) => void delivered.push(outcome) });
+    expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', saveErrors: 1 });
+    expect(delivered).toHaveLength(1);
+    expect(await store.load('r')).toBeNull();
+    expect(host.warnings).toEqual([]);
+  });
+
+  test('that cannot be stored is not delivered: the record stays, and the next start ends the run, once (finalize 6)', async () => {
+    const delivered: RunOutcome[] = [];
+    const onOutcome = (outcome: RunOutcome) => void delivered.push(outcome);
+    const store = refusing(4);
+    const clock = testClock();
+    const host = hostOf({ script: script(), tools, checkpoints: store, clock, onOutcome });
+    const run = await host.start({ runId: 'r' });
+    await clock.advance(1_000);
+    expect(await run.result).toMatchObject({ status: 'ok', output: 'the answer' });
+    expect(host.warnings).toEqual(['run: checkpoint complete failed']);
+    expect(delivered).toEqual([]);
+    expect((await onlyRecord(store)).iteration).toBe(1);
+    const next = hostOf({ script: [reply('the answer')], tools, checkpoints: store, onOutcome });
+    await next.executor.recover();
+    expect((await next.executor.get('r')?.result)?.status).toBe('ok');
+    expect(delivered).toHaveLength(1);
+  });
+
+  test('that no record can hold ends the run all the same: trying again would not help (checkpoint 25)', async () => {
+    const store = refusing(1, Object.assign(new Error('too large'), { code: 'RECORD_TOO_LARGE' }));
+    const host = hostOf({ checkpoints: store });
+    expect((await host.run({ runId: 'r' })).status).toBe('ok');
+    expect(host.warnings).toEqual(['run: outcome save failed']);
+    expect(await store.load('r')).toBeNull();
+  });
+
   test('of a run without a store is delivered too', async () => {
     const delivered: RunOutcome[] = [];
     const onOutcome = (outcome: RunOutcome) => void delivered.push(outcome);

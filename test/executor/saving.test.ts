@@ -172,7 +172,9 @@ describe('while the store fails', () => {
     const { clock, host } = fragile([callTool('once', { n: 0 }), reply('end')]);
     const run = await host.start({ runId: 'r' });
     await clock.advance(1_000);
-    expect((await run.cancel()).status).toBe('cancelled');
+    const cancelled = run.cancel();
+    await clock.advance(1_000);
+    expect((await cancelled).status).toBe('cancelled');
     expect(clock.pending).toBe(0);
   });
 

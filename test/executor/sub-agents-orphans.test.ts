@@ -159,3 +159,23 @@ test('a parent is not parked while its child gets on: what a child records is pr
     expect(child?.iteration).toBe(++steps);
   }
 });
+
+test('damaged records that name each other as parents keep nobody waiting: each is ended like an orphan (recovery 6)', async () => {
+  const process = mortalProcess(await leftAtWork());
+  const record = (await process.store.load('r~c')) as RunCheckpoint;
+  for (const [runId, parentRunId] of [
+    ['a', 'b'],
+    ['b', 'a'],
+  ] as const) {
+    await process.store.save({
+      ...record,
+      meta: { ...record.meta, runId: `${runId}~x`, parentRunId: `${parentRunId}~x` },
+    });
+  }
+  const host = hostWith(process, () => reply('found'));
+  await host.executor.recover();
+  await settle();
+  expect(
+    (await process.store.listInterrupted()).map(({ runId }) => runId).filter((runId) => runId.endsWith('~x')),
+  ).toEqual([]);
+});

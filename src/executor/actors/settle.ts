@@ -14,6 +14,10 @@ import { forgetClaim, releaseClaim } from '../ownership.ts';
 import type { RunScope } from '../scope.ts';
 import { type Kernel, scopeOf } from '../scope.ts';
 
+/** Trying again does not help against these. */
+const hopeless = ['RECORD_TOO_LARGE', 'NOT_JSON'];
+const RETRY_MS = [50, 200, 750] as const;
+
 /** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
 export function settleActor(kernel: Kernel) {
   return fromPromise<RunOutput, SettleInput>(({ input, self }) => {
@@ -75,7 +79,8 @@ async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Pr
   if (scope.isOurs) await deliver(scope, onOutcome, outcome);
   if (checkpointer) await closeAudit(scope, outcome);
   if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
-    await store.keepOutcome(scope.runId, outcome, clock.now() + keepOutcomesMs, { claim: scope.claim });
+    const kept = scope.redaction?.records.outcome(outcome) ?? outcome;
+    await store.keepOutcome(scope.runId, kept, clock.now() + keepOutcomesMs, { claim: scope.claim });
   }
   await finalizeCheckpoint(checkpointer, error, cause);
   if (checkpointer) forgetClaim(scope);
@@ -100,15 +105,26 @@ async function closeAudit(scope: RunScope, outcome: RunOutcome): Promise<void> {
   await withDeadline(closing, limit).catch(() => {});
 }
 
+/**
+ * A save that is refused is tried again for a second: the outcome must be durable before anybody hears of it. A record that
+ * cannot hold it (too large, no JSON) will never, and goes without it.
+ * @throws the store's error: then nothing is delivered, and the record stays for the next start
+ */
 async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
-  try {
-    await scope.checkpointer?.save(stateOf({ ...progress, outcome }, scope.nowOf(progress)), {
-      force: true,
-    });
-  } catch (error) {
-    if (hasCode(error, 'LEASE_LOST')) throw error;
-    scope.saveErrors += 1;
-    scope.kernel.config.warn('run: outcome save failed', { runId: scope.runId, error: toErrorData(error) });
+  const { clock, warn } = scope.kernel.config;
+  const state = stateOf({ ...progress, outcome }, scope.nowOf(progress));
+  for (let tries = 0; ; tries++) {
+    try {
+      return await scope.checkpointer?.save(state, { force: true });
+    } catch (error) {
+      if (hasCode(error, 'LEASE_LOST')) throw error;
+      if (tries === 0) scope.saveErrors += 1;
+      const isHopeless = hopeless.some((code) => hasCode(error, code));
+      if (isHopeless) return warn('run: outcome save failed', { runId: scope.runId, error: toErrorData(error) });
+      const wait = RETRY_MS[tries];
+      if (wait === undefined) throw error;
+      await new Promise<void>((resolve) => clock.setTimeout(resolve, wait));
+    }
   }
 }
 

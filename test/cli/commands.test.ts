@@ -2,7 +2,6 @@ import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { nodeComplaint } from '../../src/cli/node-version.ts';
 import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
@@ -101,9 +100,12 @@ describe.concurrent('pawl run', () => {
 
   test('says in one line what a stray error of the agent module was, and leaves the run to be resumed', async () => {
     const cwd = emptyFolder();
-    const stray = 'setTimeout(() => { throw new Error("stray") }, 300);\n';
-    writeFileSync(join(cwd, 'agent.ts'), stray + readFileSync(agentFile('counter'), 'utf8'));
-    const { code, stderr } = await pawl(['run', 'agent.ts', '--run-id', 'r1'], { cwd, env: { HOLD: 'go' } });
+    const stray = 'setInterval(() => { if (existsSync("throw")) throw new Error("stray") }, 10);\n';
+    writeFileSync(join(cwd, 'agent.ts'), readFileSync(agentFile('counter'), 'utf8') + stray);
+    const run = new Pawl(['run', 'agent.ts', '--run-id', 'r1'], { cwd, env: { HOLD: 'go' } });
+    await run.says('holding');
+    writeFileSync(join(cwd, 'throw'), '');
+    const { code, stderr } = await run.ended;
     expect(code).toBe(1);
     expect(stderr).toMatch(/\npawl: stray\npawl: [^\n]*`pawl resume`\n$/);
     expect((await pawl(['list'], { cwd })).stdout).toContain('interrupted');
@@ -116,8 +118,14 @@ describe.concurrent('pawl run', () => {
       const watch = async (env: NodeJS.ProcessEnv) => {
         const command = `${process.execPath} ${bin} run ${agentFile('counter')} --run-id r1`;
         const options = { cwd: emptyFolder(), env: { PATH: process.env.PATH, HOLD: 'go', TERM: 'xterm', ...env } };
-        setTimeout(() => writeFileSync(join(options.cwd, 'go'), ''), 1_500);
-        return (await promisify(execFile)('script', ['-qec', command, '/dev/null'], options)).stdout;
+        const child = execFile('script', ['-qec', command, '/dev/null'], options);
+        let shown = '';
+        for await (const text of child.stdout ?? []) {
+          shown += text;
+          // What is to be seen while it holds has been seen.
+          if (/step 2 · 30 tokens · \d\.\d s/.test(shown)) writeFileSync(join(options.cwd, 'go'), '');
+        }
+        return shown;
       };
       const seen = await watch({});
       expect(seen).toContain('\r\u001b[2K');

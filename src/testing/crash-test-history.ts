@@ -3,7 +3,7 @@ import { toErrorData } from '../run/error-data.ts';
 import { type CheckpointStore, isKeepingOutcomes, isOwning } from '../store/port.ts';
 import { firstDifference } from './crash-test-difference.ts';
 import { Ledger } from './crash-test-ledger.ts';
-import { type CrashPoint, Life, type StopAt } from './crash-test-life.ts';
+import { type CrashPoint, Life, nameOf, type StopAt } from './crash-test-life.ts';
 import { type Job, type MortalProcess, processOf } from './crash-test-process.ts';
 
 /** Where histories are played. */
@@ -82,7 +82,7 @@ class Player implements History {
     try {
       return await this.#scene.within('opening the storage', this.#look(n));
     } catch (error) {
-      ledger.complain('a', `the storage could not be read after ${this.#last()}: ${textOf(error)}`);
+      ledger.complain('a', `the storage could not be read ${this.#last()}: ${textOf(error)}`);
       return undefined;
     }
   }
@@ -121,17 +121,17 @@ class Player implements History {
       const hint = 'does store() open the same storage each time?';
       ledger.complain(
         'a',
-        `after ${this.#last()} the record is gone although save ${certain?.revision} was acknowledged (${hint})`,
+        `${this.#last()} the record is gone although save ${certain?.revision} was acknowledged (${hint})`,
       );
       return false;
     }
     if (!certain) {
-      ledger.complain('e', `after ${this.#last()} the record is there again although deleting it was acknowledged`);
+      ledger.complain('e', `${this.#last()} the record is there again although deleting it was acknowledged`);
     } else if (found.revision === certain.revision) {
-      ledger.complain('b', `after ${this.#last()} save ${certain.revision} is not what was saved: ${differences[0]}`);
+      ledger.complain('b', `${this.#last()} save ${certain.revision} is not what was saved: ${differences[0]}`);
     } else {
       const what = `save ${certain.revision} was acknowledged, and the store has save ${found.revision}`;
-      ledger.complain('b', `after ${this.#last()} ${what}: what was recorded in between would run again`);
+      ledger.complain('b', `${this.#last()} ${what}: what was recorded in between would run again`);
     }
     ledger.found(runId, found);
     return true;
@@ -150,7 +150,7 @@ class Player implements History {
       await this.#scene.within('the process', Promise.race([ended, life.died]));
     } catch (error) {
       this.isHung = true;
-      ledger.complain('a', `the run did not end after ${this.#last()}: ${textOf(error)}`);
+      ledger.complain('a', `the run did not end ${this.#last()}: ${textOf(error)}`);
     }
     life.end();
     if (life.diedAt) this.crashes.push(life.diedAt);
@@ -203,7 +203,7 @@ class Player implements History {
 
   #last(): string {
     const point = this.crashes.at(-1);
-    return point ? `the crash ${point.when} ${point.what} ${point.nth}` : 'its beginning';
+    return point ? `after the crash ${nameOf(point)}` : 'without a crash';
   }
 }
 

@@ -8,11 +8,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { closed, isStopped, lastOutput } from './child-end.ts';
 import { Failpoints } from './failpoints.ts';
 import { beginsIn, readLedger } from './ledger.ts';
+import { torture } from './random.ts';
 import { startFleet, startWorker } from './trial.ts';
 import { twelveTools } from './twelve-tools.ts';
 
 const job = { runId: 'run-1', agent: 'twelve-tools', store: 'file' } as const;
-const limit = { timeout: 60_000 };
+const limit = { timeout: 60_000 * torture };
+const [processes, runs] = torture > 1 ? [8, 200] : [3, 20];
 
 describe('several processes on the file store', () => {
   test('an owner that slept through its lease loses the run, and writes nothing more (recovery 3)', limit, async () => {
@@ -44,29 +46,32 @@ describe('several processes on the file store', () => {
     expect(beginsIn(later)).toEqual([]);
   });
 
-  test('four that recover thirty runs at once share them: no call runs twice (recovery 3)', limit, async () => {
-    const folder = newFolder();
-    const fleet = { folder, healthy: 30, isPoisoned: false, store: 'file' } as const;
-    const first = startFleet(fleet);
-    onTestFinished(() => void first.kill('SIGKILL'));
-    await new Promise((resolve) => first.stdout?.once('data', resolve));
-    const isDead = closed(first);
-    first.kill('SIGKILL');
-    await isDead;
-    const { length } = readLedger(folder);
+  test(
+    `${processes} that recover ${runs} runs at once share them: no call runs twice (recovery 3)`,
+    limit,
+    async () => {
+      const folder = newFolder();
+      const fleet = { folder, healthy: runs, isPoisoned: false, store: 'file' } as const;
+      const first = startFleet(fleet);
+      onTestFinished(() => void first.kill('SIGKILL'));
+      await new Promise((resolve) => first.stdout?.once('data', resolve));
+      const isDead = closed(first);
+      first.kill('SIGKILL');
+      await isDead;
+      const { length } = readLedger(folder);
 
-    await Promise.all([1, 2, 3, 4].map(() => closed(startFleet(fleet))));
-    const later = beginsIn(readLedger(folder).slice(length));
-    const calls = later.map((line) => `${line.runId} ${line.callId}`);
-    expect(new Set(calls).size).toBe(calls.length);
-    // On a busy machine a run or two may have made its last call before the kill; all others go on after it.
-    expect(new Set(later.map((line) => line.runId)).size).toBeGreaterThan(15);
-    for (const [, lines] of Map.groupBy(later, (line) => line.runId)) {
-      expect(new Set(lines.map((line) => line.pid)).size, 'one owner for each run').toBe(1);
-    }
-    expect(readdirSync(join(folder, 'runs.store', 'runs'))).toEqual([]);
-    expect(readdirSync(join(folder, 'runs.store', 'outcomes'))).toHaveLength(30);
-  });
+      await Promise.all(Array.from({ length: processes }, () => closed(startFleet(fleet))));
+      const later = beginsIn(readLedger(folder).slice(length));
+      const calls = later.map((line) => `${line.runId} ${line.callId}`);
+      expect(new Set(calls).size).toBe(calls.length);
+      expect(new Set(later.map((line) => line.runId)).size).toBe(runs);
+      for (const [, lines] of Map.groupBy(later, (line) => line.runId)) {
+        expect(new Set(lines.map((line) => line.pid)).size, 'one owner for each run').toBe(1);
+      }
+      expect(readdirSync(join(folder, 'runs.store', 'runs'))).toEqual([]);
+      expect(readdirSync(join(folder, 'runs.store', 'outcomes'))).toHaveLength(runs);
+    },
+  );
 });
 
 function newFolder(): string {

@@ -6,6 +6,7 @@ import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
 import { Failpoints } from './failpoints.ts';
+import { heldModel } from './held-model.ts';
 import type { FleetJob } from './job.ts';
 import { note } from './ledger.ts';
 import { twelveTools } from './twelve-tools.ts';
@@ -30,7 +31,10 @@ const abort = defineTool({
 const poison = defineAgent({ id: 'poison', instructions: 'Abort.', tools: [abort], modelTier: 'poison' });
 
 const executor = createExecutor({
-  models: { fast: model, poison: scriptedModel([callTool('abort', {}, 'abort-0'), reply('never said')]) },
+  models: {
+    fast: isFirstBoot && !isPoisoned ? heldModel(model) : model,
+    poison: scriptedModel([callTool('abort', {}, 'abort-0'), reply('never said')]),
+  },
   agents: [agent, poison],
   checkpoints: store === 'file' ? fileStore({ dir: path }) : sqliteStore({ path }),
   onOutcome: (outcome) => appendFileSync(join(folder, 'outcomes.jsonl'), `${JSON.stringify(outcome)}\n`),

@@ -10,6 +10,7 @@ import { closed, isStopped, lastOutput } from './child-end.ts';
 import { Failpoints } from './failpoints.ts';
 import type { Job } from './job.ts';
 import { beginsIn, readLedger } from './ledger.ts';
+import { torture } from './random.ts';
 import { startFleet, startWorker } from './trial.ts';
 import { twelveTools } from './twelve-tools.ts';
 
@@ -82,31 +83,30 @@ describe('a run that another process works on', () => {
   );
 });
 
-test(
-  'four processes that recover forty runs at once share them: no call runs twice (recovery.md 3)',
-  limit,
-  async () => {
-    const folder = newFolder();
-    const job = { folder, healthy: 40, isPoisoned: false };
-    const first = startFleet(job);
-    onTestFinished(() => void first.kill('SIGKILL'));
-    await new Promise((resolve) => first.stdout?.once('data', resolve));
-    const isDead = closed(first);
-    first.kill('SIGKILL');
-    await isDead;
-    const { length } = readLedger(folder);
+const [processes, runs] = torture > 1 ? [8, 200] : [3, 30];
 
-    const others = [1, 2, 3, 4].map(() => startFleet(job));
-    await Promise.all(others.map(closed));
-    const later = beginsIn(readLedger(folder).slice(length));
-    const calls = later.map((line) => `${line.runId} ${line.callId}`);
-    expect(new Set(calls).size).toBe(calls.length);
-    expect(new Set(later.map((line) => line.runId)).size).toBe(40);
-    for (const [, lines] of Map.groupBy(later, (line) => line.runId)) {
-      expect(new Set(lines.map((line) => line.pid)).size, 'one owner for each run').toBe(1);
-    }
-  },
-);
+test(`${processes} processes that recover ${runs} runs at once share them: no call runs twice (recovery.md 3)`, {
+  timeout: 60_000 * torture,
+}, async () => {
+  const folder = newFolder();
+  const job = { folder, healthy: runs, isPoisoned: false };
+  const first = startFleet(job);
+  onTestFinished(() => void first.kill('SIGKILL'));
+  await new Promise((resolve) => first.stdout?.once('data', resolve));
+  const isDead = closed(first);
+  first.kill('SIGKILL');
+  await isDead;
+  const { length } = readLedger(folder);
+
+  await Promise.all(Array.from({ length: processes }, () => closed(startFleet(job))));
+  const later = beginsIn(readLedger(folder).slice(length));
+  const calls = later.map((line) => `${line.runId} ${line.callId}`);
+  expect(new Set(calls).size).toBe(calls.length);
+  expect(new Set(later.map((line) => line.runId)).size).toBe(runs);
+  for (const [, lines] of Map.groupBy(later, (line) => line.runId)) {
+    expect(new Set(lines.map((line) => line.pid)).size, 'one owner for each run').toBe(1);
+  }
+});
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-owners-'));

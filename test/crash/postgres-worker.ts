@@ -5,6 +5,7 @@ import { type AppendingStore, createExecutor, type Model, type RunResult } from 
 import { postgresStore } from 'pawl/stores/postgres';
 import pg from 'pg';
 import { Failpoints, failingModel, failingStore } from './failpoints.ts';
+import { heldModel } from './held-model.ts';
 import type { Job } from './job.ts';
 import { note } from './ledger.ts';
 import { twelveTools } from './twelve-tools.ts';
@@ -25,7 +26,7 @@ const storage = failingStore(postgresStore({ pool, schema }), points);
 const { agent } = twelveTools(folder, points);
 
 const executor = createExecutor({
-  models: { fast: failingModel(manyAnswers(), points) },
+  models: { fast: failingModel(job.isFirstBoot ? heldModel(manyAnswers()) : manyAnswers(), points) },
   agents: [agent],
   checkpoints: noting(storage),
   defaults: job.leaseMs === undefined ? {} : { leaseMs: job.leaseMs },

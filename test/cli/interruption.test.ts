@@ -7,7 +7,7 @@ import { agentFile, emptyFolder, Pawl, pawl } from './pawl.ts';
 /** Holds the run at its second number, until a test makes the file. */
 const held = { HOLD: 'go' };
 
-describe.concurrent('a signal', () => {
+describe.concurrent('a signal', { timeout: 60_000 }, () => {
   test.for(['SIGINT', 'SIGTERM'] as const)('%s leaves the run, and resuming gives the same result', async (signal) => {
     const cwd = emptyFolder();
     const args = ['run', agentFile('counter'), 'go', '--run-id', 'r 1', '--store', 'runs.db'];
@@ -47,7 +47,7 @@ describe.concurrent('a signal', () => {
   });
 });
 
-describe.concurrent('a run that lives in another process', () => {
+describe.concurrent('a run that lives in another process', { timeout: 60_000 }, () => {
   test('is shown with its process, is not resumed, and is not disturbed', async () => {
     const cwd = emptyFolder();
     const run = new Pawl(['run', agentFile('counter'), '--run-id', 'r1'], { cwd, env: held });

@@ -109,6 +109,7 @@ export type { Message } from './run/message.ts';
 export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput } from './run/phase.ts';
 export type { Progress } from './run/progress.ts';
+export type { Redaction, RedactionPlace } from './run/redact.ts';
 export type { ImageInput, Invocation, RunCheckpointMeta, RunInfo } from './run/request.ts';
 export type { RunOutcome, RunOutput, RunResult } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';

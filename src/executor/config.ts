@@ -10,6 +10,7 @@ import type { Tool } from '../tool/define.ts';
 import { guarded, guardedWarn, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
 import type { Defaults, ExecutorOptions, Ports } from './ports.ts';
+import { redactedInspect, redactedWarn } from './redaction.ts';
 
 const WEEK_MS = 7 * 86_400_000;
 
@@ -44,6 +45,7 @@ export interface Config {
   readonly onUnknownOutcome: 'tell-model' | 'park';
   readonly onDefinitionChange: NonNullable<ExecutorOptions['onDefinitionChange']>;
   readonly migrate: ExecutorOptions['migrate'];
+  readonly redact: ExecutorOptions['redact'];
   readonly systemHeader: string;
   readonly compactor: ExecutorOptions['compactor'];
   readonly contextTokens: ExecutorOptions['contextTokens'];
@@ -63,7 +65,8 @@ export interface Config {
 /** @throws {TypeError} when the options cannot make an executor */
 export function configOf(options: ExecutorOptions): Config {
   checkOptions(options);
-  const warn = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
+  const logged = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
+  const warn = redactedWarn(logged, options.redact);
   const clock = guardedClock(options.clock, warn);
   const limits = { ...defaults, ...options.defaults };
   const factory =
@@ -83,6 +86,7 @@ export function configOf(options: ExecutorOptions): Config {
     onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
     onDefinitionChange: options.onDefinitionChange ?? 'refuse',
     migrate: options.migrate,
+    redact: options.redact,
     systemHeader: options.systemHeader ?? '',
     compactor: options.compactor,
     contextTokens: options.contextTokens,
@@ -92,7 +96,7 @@ export function configOf(options: ExecutorOptions): Config {
     newId: guardedId(options.ids, warn),
     random: guardedRandom(options.random),
     warn,
-    inspect: guarded('inspect', options.inspect, warn),
+    inspect: redactedInspect(guarded('inspect', options.inspect, warn), options.redact),
     onStep: guarded('onStep', options.onStep, warn),
   };
 }

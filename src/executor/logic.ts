@@ -17,6 +17,7 @@ import { attach } from './attach.ts';
 import { asError } from './guard.ts';
 import { type PersistedRun, parsePersisted, persistedRun, requestFrom } from './persisted.ts';
 import type { RunOptions } from './ports.ts';
+import { redactedRun } from './redaction.ts';
 import { metaFor, requestOf } from './request.ts';
 import type { RunActor } from './run-actor.ts';
 import type { Kernel } from './scope.ts';
@@ -60,7 +61,8 @@ export function runLogic(kernel: Kernel, agent: Agent, run: { seed?: RunSeed; op
   };
   logic.getPersistedSnapshot = ({ context }) => {
     const isStored = context.isDurable && kernel.config.store !== undefined;
-    return persistedRun(context.progress, kernel.config.clock.now(), { isStored, output: context.output });
+    const { progress, output } = redactedRun(context, kernel.config.redact);
+    return persistedRun(progress, kernel.config.clock.now(), { isStored, output });
   };
   logic.provide = () => {
     throw new TypeError('the logic of a run cannot be provided again: wrap it in a machine of your own instead');

@@ -33,7 +33,12 @@ export function tellParked(scope: RunScope, fresh: Progress, error: unknown): vo
 /** Begins the run's audit. */
 export function auditOf(scope: RunScope, info: RunInfo): Auditing | undefined {
   const { audit, clock, warn, defaults } = scope.kernel.config;
-  return Auditing.start(audit, info, { facts: () => scope.facts, clock, warn, ms: defaults.finalizeMs });
+  return Auditing.start(audit, scope.redaction?.info(info, 'event') ?? info, {
+    facts: () => scope.facts,
+    clock,
+    warn,
+    ms: defaults.finalizeMs,
+  });
 }
 
 /** The critic, and the time that is left: without a critic `maxRuntimeMs` is a hard limit. */

@@ -109,7 +109,9 @@ export async function giveBack(scope: RunScope): Promise<void> {
 async function refuseForeign(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
   const { agent, seed } = scope;
   const { agentId, prompt } = record.meta;
-  if (agentId === agent.id && prompt === seed.request.prompt) return;
+  const asked = seed.request.prompt;
+  const isSame = prompt === asked || prompt === scope.redaction?.records.text(asked);
+  if (agentId === agent.id && isSame) return;
   await rewrite(scope, store, { ...record, attempts: record.attempts - 1 });
   const what = agentId === agent.id ? 'another prompt' : `agent ${agentId}`;
   throw new RunIdConflictError(`run ${record.meta.runId} is already a run of ${what}: use another runId`);

@@ -6,8 +6,9 @@ import type { Compactor } from '../compaction/port.ts';
 import type { Critic } from '../critic/port.ts';
 import type { Models } from '../model/port.ts';
 import type { Palette } from '../palette/port.ts';
-import type { Clock } from '../run/clock.ts';
 import type { Migrate } from '../record/migrate.ts';
+import type { Clock } from '../run/clock.ts';
+import type { Redaction } from '../run/redact.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { ResumeState } from '../run/resume.ts';
 import type { Usage } from '../run/usage.ts';
@@ -87,6 +88,11 @@ export interface ExecutorOptions {
   readonly onDefinitionChange?: 'refuse' | 'restart' | 'continue-matching';
   /** Changes a stored record before its run goes on, where a deploy has renamed what it names. */
   readonly migrate?: Migrate;
+  /**
+   * Gives texts back without what nobody must see, before they go into records, events, the audit, logs and inspectors. The
+   * living run, its result and its callbacks have the texts as they are; a run that goes on in another process has the redacted ones.
+   */
+  readonly redact?: Redaction;
   /** Goes before the instructions of every agent. */
   readonly systemHeader?: string;
   /** Shortens a history that outgrows the model's context window, for the model's eyes only; see `contextTokens`. */

@@ -21,11 +21,13 @@ export async function checkpointerOf(
   const { factory, requireDurable, warn } = kernel.config;
   if (options.checkpointer) return options.checkpointer;
   const { isResumed } = resumed;
-  const landed = record && landedOf(record, resumed);
+  const transcript = scope.redaction?.records.transcript(resumed.transcript) ?? resumed.transcript;
+  const landed = record && landedOf(record, { ...resumed, transcript });
+  const shown = info && (scope.redaction?.info(info, 'record') ?? info);
   try {
     const begun =
-      factory && info
-        ? await askStore(scope, 'checkpointer begin', factory.begin(info, { claim, landed, onFlushError }))
+      factory && shown
+        ? await askStore(scope, 'checkpointer begin', factory.begin(shown, { claim, landed, onFlushError }))
         : null;
     if (begun) return begun;
     if (requireDurable) throw new NotDurableError(`run ${runId} has no checkpointer, and requireDurable is set`);

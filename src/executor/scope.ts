@@ -2,6 +2,7 @@ import type { AnyActorRef } from 'xstate';
 import type { Resolution, RunContext } from '../../machines/context.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
+import type { SaveMoment } from '../record/state.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { LeaseLostError, ShutdownError } from '../run/errors.ts';
 import type { RunEventBody } from '../run/events.ts';
@@ -18,6 +19,7 @@ import { EventHub } from './event-hub.ts';
 import type { Leaseholder, LeaseKeeper } from './lease-keeper.ts';
 import type { Mailbox } from './mailbox.ts';
 import type { RunOptions } from './ports.ts';
+import { RunRedaction } from './redaction.ts';
 import type { LiveRun, Registry, RunSummary } from './registry.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import type { RunSeed } from './seed.ts';
@@ -94,6 +96,8 @@ export class RunScope implements LiveRun, Leaseholder {
   /** Says something to the model before its next turn. */
   steer: (text: string, command?: string) => Promise<'durable' | 'queued'> = async () => 'queued';
   readonly events: EventHub;
+  /** Undefined = everything is passed on as it is. */
+  readonly redaction: RunRedaction | undefined;
   readonly #controller = new AbortController();
   readonly #cleanups: (() => void)[] = [];
 
@@ -104,6 +108,8 @@ export class RunScope implements LiveRun, Leaseholder {
     this.options = rest.options;
     this.actor = rest.actor;
     this.startedAt = kernel.config.clock.monotonic();
+    const { redact } = kernel.config;
+    this.redaction = redact && new RunRedaction(redact);
     this.events = new EventHub(rest.seed.request.runId, kernel.config.clock);
   }
 
@@ -121,17 +127,20 @@ export class RunScope implements LiveRun, Leaseholder {
   }
 
   /** What a save must know besides the run's progress: its working time over all processes, and its last event. */
-  nowOf(progress: Progress): { elapsedMs: number; seq: number; critic?: JsonObject | undefined } {
+  nowOf(progress: Progress): SaveMoment {
     const elapsedMs = progress.elapsedMs + this.kernel.config.clock.monotonic() - this.startedAt;
-    return { elapsedMs, seq: this.events.reserved, critic: this.supervision?.state ?? this.savedCritic };
+    const critic = this.supervision?.state ?? this.savedCritic;
+    return { elapsedMs, seq: this.events.reserved, critic, redaction: this.redaction?.records };
   }
 
   /** Tells everybody who listens. */
   publish(body: RunEventBody): void {
-    const event = this.events.publish(body);
-    if (!event) return;
-    this.audit?.take(event);
-    this.supervision?.take(event);
+    for (const shown of this.redaction?.events(body) ?? [body]) {
+      const event = this.events.publish(shown);
+      if (!event) return;
+      this.audit?.take(event);
+      this.supervision?.take(event);
+    }
   }
 
   /** Where the run is; undefined when its actor could not even begin. */
@@ -198,7 +207,10 @@ export class RunScope implements LiveRun, Leaseholder {
     const { audit } = this;
     this.audit = undefined;
     if (!audit) return undefined;
-    const closing = audit.close(output, this.progress ? this.nowOf(this.progress).elapsedMs : 0);
+    const closing = audit.close(
+      this.redaction?.output(output) ?? output,
+      this.progress ? this.nowOf(this.progress).elapsedMs : 0,
+    );
     this.kernel.closing.add(closing);
     void closing.then(() => this.kernel.closing.delete(closing));
     return closing;

@@ -6,6 +6,7 @@ import { asError, guarded, isError } from './guard.ts';
 import { handleOf, type Run } from './handle.ts';
 import { runLogic } from './logic.ts';
 import type { RunOptions } from './ports.ts';
+import { redactedInspect } from './redaction.ts';
 import { requestOf } from './request.ts';
 import type { Kernel, RunScope } from './scope.ts';
 import type { RunSeed } from './seed.ts';
@@ -43,9 +44,8 @@ export async function launch(kernel: Kernel, agent: Agent, run: { seed: RunSeed;
   const refusal = kernel.isShutDown ? new ShutdownError('this executor is shut down') : run.seed.refusal;
   const seed = refusal ? { ...run.seed, refusal } : run.seed;
   const { config, scopes } = kernel;
-  const inspectors = [config.inspect, guarded('inspect', run.options.inspect, config.warn)].filter(
-    (one) => one !== undefined,
-  );
+  const own = redactedInspect(guarded('inspect', run.options.inspect, config.warn), config.redact);
+  const inspectors = [config.inspect, own].filter((one) => one !== undefined);
   const actor = createActor(runLogic(kernel, agent, { seed, options: run.options }), {
     id: `run:${seed.request.runId}`,
     input: undefined,

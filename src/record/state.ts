@@ -5,6 +5,7 @@ import type { Progress } from '../run/progress.ts';
 import type { ImagePart } from '../run/request.ts';
 import { Transcript } from '../run/transcript.ts';
 import { type RunHead, variablePart } from './checkpoint.ts';
+import type { ProgressRedaction } from './redact-progress.ts';
 
 /**
  * What the runtime hands to `Checkpointer.save`: a record without its meta and without a clock.
@@ -20,17 +21,25 @@ export interface RunCheckpointState
 
 const transcripts = new WeakMap<object, Transcript>();
 
-/** The state of a run at this moment. @param now its working time so far, ms, and above which number its events go on */
-export function stateOf(
-  run: Progress,
-  now: { readonly elapsedMs: number; readonly seq: number; readonly critic?: JsonObject | undefined },
-): RunCheckpointState {
-  const progress = recordable(run);
+/** What a save must know besides the run's progress. */
+export interface SaveMoment {
+  /** Its working time so far, ms. */
+  readonly elapsedMs: number;
+  /** Above this number its events go on. */
+  readonly seq: number;
+  readonly critic?: JsonObject | undefined;
+  readonly redaction?: ProgressRedaction | undefined;
+}
+
+/** The state of a run at this moment. */
+export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
+  const { redaction } = now;
+  const progress = recordable(redaction?.progress(run) ?? run);
   const state = {
     ...variablePart(progress),
     elapsedMs: Math.round(now.elapsedMs),
     seq: now.seq,
-    ...(now.critic ? { critic: now.critic } : {}),
+    ...(now.critic ? { critic: redaction?.json(now.critic) ?? now.critic } : {}),
     ...(Object.keys(progress.inputs.value).length > 0 ? { inputs: progress.inputs.value } : {}),
     ...(progress.images.value.length > 0 ? { images: progress.images.value } : {}),
     get messages() {

@@ -119,6 +119,8 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     onSaveError: headers('onSaveError'),
     onUnknownOutcome: 'tell-model',
     onDefinitionChange: 'refuse',
+    migrate: keeping('migrate', (record: unknown) => record),
+    redact: keeping('redact', (text: string) => text),
     systemHeader: secret('the system header'),
     compactor: keeping('compactor', (messages: unknown) => messages),
     contextTokens: keeping('contextTokens', () => undefined),

@@ -1,0 +1,106 @@
+import type { ErrorData } from './error-data.ts';
+import { isObject, type JsonValue } from './json.ts';
+import type { Message, ToolOutput } from './message.ts';
+import { letGo } from './thenable.ts';
+
+/** Where a text is about to go. */
+export interface RedactionPlace {
+  /** `record`: stores, kept outcomes, snapshots of hosts; `event`: events and the audit; `log`: warnings; `frame`: inspectors. */
+  readonly where: 'record' | 'event' | 'log' | 'frame';
+}
+
+/**
+ * A host's redaction: gives a text back without what must not be seen. It is called for each text once, at once, and has to
+ * find nothing in what it has given back itself.
+ */
+export type Redaction = (text: string, at: RedactionPlace) => string;
+
+/** Stands for a text whose redaction failed. */
+const FAILED = '[redaction failed]';
+
+/** Texts that may be changed, in what is made of them. Unchanged parts are the same objects as before. */
+export class Redactor {
+  readonly #redact: Redaction;
+  readonly #at: RedactionPlace;
+
+  constructor(redact: Redaction, where: RedactionPlace['where']) {
+    this.#redact = redact;
+    this.#at = Object.freeze({ where });
+  }
+
+  /** A redaction that throws must not give the text away, and what it throws may hold the text. */
+  text(text: string): string {
+    if (text === '') return text;
+    try {
+      const answer: unknown = this.#redact(text, this.#at);
+      if (typeof answer === 'string') return answer;
+      letGo(answer);
+    } catch {
+      // The mark says that something was here.
+    }
+    return FAILED;
+  }
+
+  /** Every text in a JSON value; names of fields stay. */
+  json<T>(value: T): T {
+    if (typeof value === 'string') return this.text(value) as T;
+    if (Array.isArray(value)) return this.list(value, (item) => this.json(item)) as T;
+    if (!isObject(value)) return value;
+    const entries = Object.entries(value);
+    const changed = entries.map(([key, item]) => [key, this.json(item)] as const);
+    if (changed.every(([, item], i) => item === entries[i]?.[1])) return value;
+    return Object.fromEntries(changed) as T;
+  }
+
+  list<T>(items: readonly T[], change: (item: T) => T): readonly T[] {
+    const changed = items.map(change);
+    return changed.every((item, i) => item === items[i]) ? items : changed;
+  }
+
+  error({ message, cause, ...rest }: ErrorData): ErrorData {
+    return { ...rest, message: this.text(message), ...(cause ? { cause: this.error(cause) } : {}) };
+  }
+
+  output(output: ToolOutput): ToolOutput {
+    if (output.type === 'content') {
+      const value = this.list(output.value, (part) => (part.type === 'text' ? this.#part(part) : part));
+      return value === output.value ? output : { ...output, value: [...value] };
+    }
+    if (!('value' in output)) return this.json(output);
+    const value = this.json(output.value as JsonValue);
+    return value === output.value ? output : ({ ...output, value } as ToolOutput);
+  }
+
+  /** Ids, names and files stay. What the model said and has a signature loses it with its text: no provider would take it. */
+  message(message: Message): Message {
+    if (message.role === 'system') {
+      const content = this.text(message.content);
+      return content === message.content ? message : { ...message, content };
+    }
+    const content = this.list<Part>(message.content, (part) => this.#part(part, message.role === 'assistant'));
+    return content === message.content ? message : ({ ...message, content } as Message);
+  }
+
+  #part<P extends Part>(part: P, isSigned = false): P {
+    const changed = this.#changed(part);
+    if (changed === part || !isSigned) return changed;
+    const { providerOptions: _, ...rest } = changed as P & { providerOptions?: unknown };
+    return rest as P;
+  }
+
+  #changed<P extends Part>(part: P): P {
+    if ('text' in part && typeof part.text === 'string') {
+      const text = this.text(part.text);
+      return text === part.text ? part : { ...part, text };
+    }
+    if (part.type === 'tool-call') {
+      const input = this.json(part.input);
+      return input === part.input ? part : { ...part, input };
+    }
+    if (part.type !== 'tool-result') return part;
+    const output = this.output(part.output);
+    return output === part.output ? part : { ...part, output };
+  }
+}
+
+type Part = Exclude<Message['content'], string>[number] | Extract<ToolOutput, { type: 'content' }>['value'][number];

@@ -1,0 +1,241 @@
+import { type Message, memoryStore, type RunCheckpoint, type RunEvent } from 'pawl';
+import { callTool, hang, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { createActor } from 'xstate';
+import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { afterCrash, watchedStore } from '../fixtures/watched-store.ts';
+
+/** What nobody must see. It holds no other text. */
+const SECRET = 'sk-hunter2';
+const redact = (text: string) => text.replaceAll(SECRET, '[key]');
+const hides = (value: unknown) => expect(JSON.stringify(value) ?? '').not.toContain(SECRET);
+const shows = (value: unknown) => expect(JSON.stringify(value)).toContain('[key]');
+
+const echo = toolOf('echo', 'read', async () => ({ key: SECRET, at: [`${SECRET}!`] }));
+const prompt = `Use ${SECRET}.`;
+const scripted = () => [callTool('echo', { with: `${SECRET} please` }), reply(`I used ${SECRET}\nand ${SECRET}`)];
+
+async function eventsOf(run: { events(): AsyncIterable<RunEvent> }): Promise<RunEvent[]> {
+  const events: RunEvent[] = [];
+  for await (const event of run.events()) events.push(event);
+  return events;
+}
+
+describe('redact (recovery 11)', () => {
+  test('reaches records: prompt, inputs, messages, calls and results, the kept outcome; the result has all of it', async () => {
+    const inner = memoryStore();
+    const store = watchedStore({}, inner);
+    const host = hostOf({ script: scripted(), tools: [echo], checkpoints: store, redact });
+    const result = await host.run({ runId: 'r', prompt, inputs: { token: SECRET } });
+    for (const { method, args } of store.log) if (method !== 'load') hides(args);
+    shows(store.log.filter(({ method }) => method === 'save'));
+    shows(store.log.filter(({ method }) => method === 'append'));
+    shows(await store.outcome('r'));
+    expect(result.output).toContain(SECRET);
+    expect(JSON.stringify(host.model.calls[1]?.messages)).toContain(`"key":"${SECRET}"`);
+  });
+
+  test('reaches events, streamed text included although it comes in pieces', async () => {
+    const host = hostOf({ script: scripted(), tools: [echo], redact });
+    const run = await host.start({ prompt });
+    const events = await eventsOf(run);
+    hides(events);
+    const said = events.flatMap((event) => (event.type === 'model.delta' ? [event.text] : [])).join('');
+    expect(said).toBe('I used [key]\nand [key]');
+    for (const type of ['tool.started', 'tool.done', 'run.ended'] as const) {
+      shows(events.find((event) => event.type === type));
+    }
+  });
+
+  test('reaches the log: messages of errors and of their causes', async () => {
+    const failing = watchedStore({
+      before: ({ method }) => {
+        if (method === 'append') throw new Error(`no ${SECRET}`, { cause: new Error(SECRET) });
+      },
+    });
+    const host = hostOf({ script: scripted(), tools: [echo], checkpoints: failing, redact });
+    const run = await host.start({ runId: 'r', prompt });
+    await until(() => host.warned.length > 0);
+    hides(host.warned);
+    shows(host.warned);
+    expect(host.warned[0]?.fields.runId).toBe('r');
+    await run.cancel();
+  });
+
+  test('reaches inspectors, those of single runs too', async () => {
+    const frames: string[] = [];
+    const inspect = ({ actorRef: _, rootId: __, ...frame }: { actorRef?: unknown; rootId?: unknown }) => {
+      frames.push(JSON.stringify(frame));
+    };
+    const host = hostOf({ script: scripted(), tools: [echo], redact, inspect: inspect as never });
+    await host.run({ prompt, inputs: { token: SECRET } }, { inspect: inspect as never });
+    expect(frames.length).toBeGreaterThan(20);
+    hides(frames);
+    shows(frames);
+  });
+
+  test('reaches the audit', async () => {
+    const told: unknown[] = [];
+    const note = (...args: unknown[]) => void told.push(args);
+    const audit = {
+      startRun: (info: unknown) => {
+        told.push(info);
+        return { onStep: note, onTool: note, onPhase: note, logEvent: note, close: note };
+      },
+    };
+    const host = hostOf({ script: scripted(), tools: [echo], redact, ports: { audit } });
+    await host.run({ prompt, inputs: { token: SECRET } });
+    await settle();
+    hides(told);
+    shows(told);
+  });
+
+  test('leaves ids, names and numbers alone: whatever it does, a run goes on with its record', async () => {
+    const store = memoryStore();
+    const host = hostOf({
+      script: [callTool('echo', { n: 1 }), hang()],
+      tools: [echo],
+      checkpoints: store,
+      redact: () => 'x',
+    });
+    await host.start({ runId: 'r', prompt, callerId: 'caller' });
+    await until(() => host.model.calls.length === 2);
+    const record = (await store.load('r')) as RunCheckpoint;
+    expect(record.meta).toMatchObject({ runId: 'r', callerId: 'caller', prompt: 'x', agentId: 'worker' });
+    expect(record.messages[1]).toMatchObject({
+      content: [{ toolCallId: 'call-1', toolName: 'echo', input: { n: 1 } }],
+    });
+    const next = hostOf({
+      script: [reply('end')],
+      tools: [echo],
+      checkpoints: await afterCrash(store),
+      redact: () => 'x',
+    });
+    expect(await next.run({ runId: 'r', prompt })).toMatchObject({ status: 'ok', output: 'end' });
+  });
+
+  test('a resumed run sees the redacted texts, is the same run for who starts it again, and appends to its record', async () => {
+    const store = memoryStore();
+    const first = hostOf({
+      script: [callTool('echo', { k: SECRET }), hang()],
+      tools: [echo],
+      checkpoints: store,
+      redact,
+    });
+    await first.start({ runId: 'r', prompt });
+    await until(() => first.model.calls.length === 2);
+    const left = watchedStore({}, await afterCrash(store));
+    const next = hostOf({
+      script: [callTool('echo', { k: SECRET }, 'c2'), hang()],
+      tools: [echo],
+      checkpoints: left,
+      redact,
+    });
+    await next.start({ runId: 'r', prompt });
+    await until(() => next.model.calls.length === 2);
+    hides(next.model.calls[0]?.messages);
+    expect(left.methods).not.toContain('save');
+    expect(left.methods).toContain('append');
+    hides(await left.load('r'));
+    expect((await left.load('r'))?.messages.length).toBe(5);
+  });
+
+  test('a call whose input was redacted is not made again with what is left of it: the model is told', async () => {
+    const store = memoryStore();
+    const begun: unknown[] = [];
+    const stuck = toolOf('put', 'idempotent', (input) => {
+      begun.push(input);
+      return new Promise(() => {});
+    });
+    const first = hostOf({ script: [callTool('put', { k: SECRET })], tools: [stuck], checkpoints: store, redact });
+    await first.start({ runId: 'r', prompt });
+    await until(() => begun.length === 1);
+    expect(begun).toEqual([{ k: SECRET }]);
+    const next = hostOf({ script: [reply('end')], tools: [stuck], checkpoints: await afterCrash(store), redact });
+    expect(await next.run({ runId: 'r', prompt })).toMatchObject({ status: 'ok' });
+    expect(begun).toHaveLength(1);
+    expect(JSON.stringify(next.model.calls[0]?.messages)).toContain('it was redacted');
+  });
+
+  test('reaches the snapshots of a host whose machine runs it', async () => {
+    const host = hostOf({ script: [callTool('echo', { k: SECRET }), hang()], tools: [echo], redact });
+    const actor = createActor(host.executor.logic(host.agent), { input: { prompt, runId: 'r' } }).start();
+    await until(() => host.model.calls.length === 2);
+    hides(actor.getPersistedSnapshot());
+    shows(actor.getPersistedSnapshot());
+    actor.stop();
+  });
+
+  test('looks at each text once: what a step costs does not grow with the run', async () => {
+    const counts: number[] = [];
+    let calls = 0;
+    const counting = (text: string) => {
+      calls += 1;
+      return text.replaceAll(SECRET, '[key]');
+    };
+    const script = [
+      ...Array.from({ length: 40 }, (_, i) => () => {
+        counts.push(calls);
+        return callTool('echo', { i });
+      }),
+      reply('end'),
+    ];
+    const agent = { maxIterations: 50 };
+    await hostOf({ script, tools: [echo], agent, checkpoints: memoryStore(), redact: counting }).run({ prompt });
+    const steps = counts.slice(1).map((count, i) => count - (counts[i] ?? 0));
+    expect(Math.max(...steps.slice(20))).toBeLessThanOrEqual(Math.max(...steps.slice(1, 10)));
+  });
+
+  test.for([
+    [
+      'throws',
+      () => {
+        throw new Error(SECRET);
+      },
+    ],
+    ['gives no text', () => undefined as never],
+    [
+      'gives a promise that rejects',
+      (async () => {
+        throw new Error(SECRET);
+      }) as never,
+    ],
+  ] as const satisfies readonly (readonly [string, () => string])[])(
+    'one that %s gives no text away: a mark stands for it, and the run goes on',
+    async ([, broken]) => {
+      const inner = watchedStore();
+      const host = hostOf({ script: scripted(), tools: [echo], checkpoints: inner, redact: broken });
+      const run = await host.start({ runId: 'r', prompt });
+      const events = await eventsOf(run);
+      expect(await run.result).toMatchObject({ status: 'ok' });
+      hides([events, inner.log, host.warned]);
+      expect(JSON.stringify(inner.log)).toContain('[redaction failed]');
+    },
+  );
+
+  test('what was signed by its provider loses the signature together with its text', async () => {
+    const { Redactor } = await import('../../src/run/redact.ts');
+    const signed = (text: string) => ({ type: 'reasoning' as const, text, providerOptions: { a: { signature: 'S' } } });
+    const message: Message = { role: 'assistant', content: [signed('plain'), signed(SECRET)] };
+    const redactor = new Redactor(redact, 'record');
+    expect(redactor.message(message).content).toEqual([signed('plain'), { type: 'reasoning', text: '[key]' }]);
+    const clean: Message = { role: 'assistant', content: [signed('plain')] };
+    expect(redactor.message(clean)).toBe(clean);
+  });
+
+  test('says where a text goes', async () => {
+    const places = new Set<string>();
+    const host = hostOf({
+      script: scripted(),
+      tools: [echo],
+      checkpoints: memoryStore(),
+      inspect: () => {},
+      redact: (text, { where }) => {
+        places.add(where);
+        return text;
+      },
+    });
+    await host.run({ prompt });
+    expect(places).toEqual(new Set(['record', 'event', 'frame']));
+  });
+});

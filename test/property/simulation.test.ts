@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import type { RunCheckpoint } from 'pawl';
 import { describe, expect, test } from 'vitest';
-import type { Complaint } from '../../src/testing/crash-test-ledger.ts';
 import { seed, torture } from '../crash/random.ts';
 import { type NaiveStore, naiveStore } from '../fixtures/naive-store.ts';
 import { type Between, type Lived, Simulation } from './simulation.ts';
-import { type Misfortune, type Story, stories } from './simulation-plans.ts';
+import { type Story, stories } from './simulation-plans.ts';
 import { type Fired, fire } from './simulation-store.ts';
 
 /** Of each about four histories. */
@@ -30,15 +29,6 @@ const kinds = [
     'compared',
   ],
 ];
-
-/**
- * Not kept yet: an outcome whose save is refused is delivered all the same, and a crash after that has the run end again,
- * under another id.
- */
-const isToldTwice = (complaints: readonly Complaint[], { faults, outage }: Misfortune) =>
-  (faults.length > 0 || outage !== undefined) &&
-  complaints.length === 1 &&
-  complaints[0]?.detail.startsWith('the run has several outcomes');
 
 /** Where in its agent a run was when its process ended. */
 function placeOf({ openPhase, outcome, completedPhases }: RunCheckpoint, { isPipeline, plan }: Story): string {
@@ -77,10 +67,6 @@ describe('a simulated world: store, clock, models and tools, and whatever goes w
             const lived = await simulation.suffer(misfortune, fired);
             const { complaints, history } = lived;
             histories += 1;
-            if (isToldTwice(complaints, misfortune)) {
-              fire(fired, 'told twice (known)');
-              continue;
-            }
             expect(complaints).toEqual([]);
             compare(lived, await simulation.whole(), fired);
             for (const record of history.left) fire(fired, `left ${placeOf(record, story)}`);

@@ -7,9 +7,9 @@ import { type Clock, systemClock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
 import type { CheckpointStore } from '../store/port.ts';
+import { listed } from './listing.ts';
 import { DEFAULT_MAX_ATTEMPTS, isPipelineSame, parkingOf } from './ownership.ts';
 import type { ExecutorOptions } from './ports.ts';
-import { listed } from './recover.ts';
 import { isChild } from './sub-agents.ts';
 
 /** How the runs are going to be recovered: the same as of the executor that will do it. */

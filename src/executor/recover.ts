@@ -1,11 +1,8 @@
 import type { Agent } from '../agent/agent.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
-import type { Clock } from '../run/clock.ts';
-import { withDeadline } from '../run/deadline.ts';
 import { type ErrorData, toErrorData } from '../run/error-data.ts';
 import { CancelledError } from '../run/errors.ts';
-import type { RunCheckpointMeta } from '../run/request.ts';
-import type { CheckpointStore, Cursor } from '../store/port.ts';
+import { type Listed, listed, listing } from './listing.ts';
 import { DEFAULT_MAX_ATTEMPTS } from './ownership.ts';
 import type { Kernel, RunScope } from './scope.ts';
 import { launch } from './start.ts';
@@ -35,8 +32,6 @@ export interface RecoveryReport {
   readonly failed: readonly RecoveryEntry[];
 }
 
-type Listed = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
-
 interface Work {
   readonly kernel: Kernel;
   readonly report: Report;
@@ -45,8 +40,6 @@ interface Work {
 }
 
 type Report = { [Kind in keyof RecoveryReport]: RecoveryEntry[] };
-
-const PAGE = 500;
 
 /** Takes up what earlier processes left: a bounded loop over the store's list, page by page, without transcripts. */
 export async function recover(kernel: Kernel, options: RecoverOptions): Promise<RecoveryReport> {
@@ -60,7 +53,9 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
   const suspects: Listed[] = [];
   const children: Listed[] = [];
   const known = new Set<string>();
-  for await (const entry of listed(store, { ...listing(kernel), signal })) {
+  // Hosts that boot together read the same list: in an order of its own each meets the others less often.
+  const { random } = kernel.config;
+  for await (const entry of listed(store, { ...listing(kernel), signal, random })) {
     if (isOver()) break;
     known.add(entry.runId);
     const run = candidate(entry, work);
@@ -117,42 +112,6 @@ async function takeUpSuspects(
     await work.lane.enter();
     const scope = await takeUp(run, work);
     await scope?.progressed.promise;
-  }
-}
-
-interface Listing {
-  readonly ms: number;
-  readonly clock: Clock;
-  readonly what: string;
-}
-
-/** How long one page may take. */
-export function listing({ config }: Kernel): Listing {
-  return { ms: config.defaults.portMs, clock: config.clock, what: 'store.listInterrupted' };
-}
-
-/** All listed runs. Recovered ones leave the list as they end, so that each page begins after the last one seen. */
-export async function* listed(
-  store: CheckpointStore,
-  { signal, ...limit }: Listing & { signal?: AbortSignal | undefined },
-): AsyncGenerator<InterruptedRun> {
-  let after: Cursor | undefined;
-  // A run that is written while the list is read moves to its end, and would come again.
-  const seen = new Set<string>();
-  for (;;) {
-    const asked = store.listInterrupted({
-      limit: PAGE,
-      ...(after ? { after } : {}),
-      ...(signal ? { signal } : {}),
-    });
-    const page = await withDeadline(asked, limit);
-    for (const entry of page) {
-      if (!seen.has(entry.runId)) yield entry;
-      seen.add(entry.runId);
-    }
-    const last = page.findLast((entry): entry is Listed => 'updatedAt' in entry);
-    if (page.length < PAGE || !last) return;
-    after = { updatedAt: last.updatedAt, runId: last.runId };
   }
 }
 

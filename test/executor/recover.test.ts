@@ -3,7 +3,7 @@ import { hang, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { change, leftBehind, replies } from '../fixtures/left-runs.ts';
-import { onlyRecord, plainStore, watchedStore } from '../fixtures/watched-store.ts';
+import { afterCrash, onlyRecord, plainStore, watchedStore } from '../fixtures/watched-store.ts';
 
 const tools = [toolOf('look')];
 
@@ -12,8 +12,10 @@ describe('recover', () => {
     const store = await leftBehind(5);
     const host = hostOf({ script: replies(5), tools, checkpoints: store });
     const report = await host.executor.recover();
+    const runIds = report.resumed.map(({ runId }) => runId).sort();
+    expect(runIds).toEqual(['r0', 'r1', 'r2', 'r3', 'r4']);
     expect(report).toEqual({
-      resumed: ['r0', 'r1', 'r2', 'r3', 'r4'].map((runId) => ({ runId })),
+      resumed: report.resumed.map(({ runId }) => ({ runId })),
       parked: [],
       skipped: [],
       failed: [],
@@ -22,6 +24,17 @@ describe('recover', () => {
     for (const result of results) expect(result).toMatchObject({ status: 'ok', output: 'end', iterations: 2 });
     expect(host.model.calls.map(({ messages }) => messages.length)).toEqual([3, 3, 3, 3, 3]);
     expect(await store.listInterrupted()).toEqual([]);
+  });
+
+  test('takes the runs up in an order of its own: hosts that boot together seldom meet at one run (recovery 1)', async () => {
+    const store = await leftBehind(5);
+    const order = async (random: () => number) => {
+      const host = hostOf({ script: replies(5), tools, checkpoints: await afterCrash(store), random });
+      return (await host.executor.recover()).resumed.map(({ runId }) => runId);
+    };
+    const [one, two] = [await order(() => 0), await order(() => 0.99)];
+    expect(one).not.toEqual(two);
+    expect([...one].sort()).toEqual([...two].sort());
   });
 
   test('works on a store of four methods, and on an empty one, and without any (recovery 1)', async () => {

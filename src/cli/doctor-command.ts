@@ -71,9 +71,10 @@ function withModule(found: RunDiagnosis, path: string): RunDiagnosis {
   return { ...found, verdict: 'skipped', code: 'AGENT_NOT_FOUND', reason, needsSomebody: true };
 }
 
-function lineFor({ runId, verdict, reason, code, needsSomebody, record }: RunDiagnosis): string {
+function lineFor(found: RunDiagnosis): string {
+  const { runId, verdict, reason, needsSomebody, record } = found;
   const pid = record?.owner === undefined ? undefined : pidOfOwner(record.owner);
-  const todo = needsSomebody && code !== undefined ? todoFor(code) : undefined;
+  const todo = needsSomebody ? todoFor(found) : undefined;
   const facts = [
     oneLine(reason),
     ...(pid === undefined ? [] : [`process ${pid}`]),
@@ -87,7 +88,7 @@ function lineFor({ runId, verdict, reason, code, needsSomebody, record }: RunDia
 const unknown = (names: readonly string[]) =>
   `nobody knows whether ${names.map(oneLine).join(', ')} took effect, and it is not repeated`;
 
-/** What a person can do, where the advice for a single command would lead astray. */
+/** What a person can do, where the advice for a single command would lead astray; '' where the reason says it. */
 const todos: Readonly<Record<string, string>> = {
   AGENT_NOT_FOUND: '',
   CHECKPOINT_CORRUPT: 'its bytes are kept: restore the store from a copy, or `pawl prune --quarantined`',
@@ -95,11 +96,9 @@ const todos: Readonly<Record<string, string>> = {
   DEFINITION_CHANGED: 'deploy the agent as it was, or `pawl cancel` it',
 };
 
-function todoFor(code: string): string | undefined {
-  return (
-    (todos[code] ?? adviceFor(code) ?? (code === 'CHECKPOINT_TOO_NEW' ? '' : '`pawl unpark`, or `pawl cancel` it')) ||
-    undefined
-  );
+function todoFor({ verdict, code = '' }: RunDiagnosis): string | undefined {
+  const usual = verdict === 'parked' ? '`pawl unpark`, or `pawl cancel` it' : '';
+  return (todos[code] ?? adviceFor(code) ?? usual) || undefined;
 }
 
 interface Summary {

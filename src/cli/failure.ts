@@ -35,6 +35,7 @@ const refusals: readonly string[] = [
   'CHECKPOINT_MISSING',
   'CHECKPOINT_TOO_NEW',
   'INVALID_RUN_ID',
+  'KEY_MISMATCH',
   'NOT_DURABLE',
   'NOT_JSON',
   'RUN_ID_CONFLICT',

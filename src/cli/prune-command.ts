@@ -52,8 +52,8 @@ function wishOf({ args }: CommandContext): Wish {
 
 function isChosen(entry: InterruptedRun, { quarantined, parked, before }: Wish): boolean {
   const status = statusOf(entry);
-  // What a newer version wrote is whole: it takes an upgrade to read it.
-  const isDamaged = entry.status === 'quarantined' && !entry.reason.startsWith('CHECKPOINT_TOO_NEW');
+  // What a newer version wrote, or is encrypted, is whole: it takes an upgrade, or a key, to read it.
+  const isDamaged = entry.status === 'quarantined' && entry.reason.startsWith('CHECKPOINT_CORRUPT');
   const isWanted = (status === 'quarantined' && quarantined && isDamaged) || (status === 'parked' && parked);
   if (!isWanted || before === undefined) return isWanted;
   // Of some damaged records nobody can tell how old they are.

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { encrypt } from '../../src/codec/encrypt.ts';
 import { noUsage } from '../../src/run/usage.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
@@ -96,6 +97,9 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   );
   makeTooNew(path);
   damageHead(path, 'torn');
+  const sealing = sqliteStore({ path, codec: encrypt({ keys: { k: new Uint8Array(32) }, current: 'k' }) });
+  await sealing.save(interruptedRun({ runId: 'sealed', updatedAt }));
+  await sealing.close();
   const store = sqliteStore({ path });
   await store.claim('held', 'another host|1', 60_000);
   await store.keepOutcome('ended', outcome('ended'), Date.now() + DAY);
@@ -106,7 +110,7 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   expect(dry.stderr).toContain('would delete 2 records and 1 outcome past their time');
   const unsure = await pawl(args, { cwd });
   expect(unsure).toMatchObject({ code: 2, stderr: expect.stringContaining('say --yes, or --dry-run') });
-  expect(await listed(store)).toEqual(['held', 'newer', 'old', 'torn', 'waits', 'young']);
+  expect(await listed(store)).toEqual(['held', 'newer', 'old', 'sealed', 'torn', 'waits', 'young']);
 
   const sure = await pawl([...args, '--yes', '--json'], { cwd });
   expect(sure.code).toBe(0);
@@ -117,7 +121,7 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
     deleted: ['old', 'torn'],
     kept: [],
   });
-  expect(await listed(store)).toEqual(['held', 'newer', 'waits', 'young']);
+  expect(await listed(store)).toEqual(['held', 'newer', 'sealed', 'waits', 'young']);
   expect(await store.outcome('ended')).not.toBeNull();
   await store.close();
 });

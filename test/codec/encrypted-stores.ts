@@ -17,15 +17,31 @@ export interface Kind {
 }
 
 export const kinds: readonly Kind[] = [
-  { name: 'SQLite', fresh: freshPath, open: (path, codec, clock) => sqliteStore({ path, codec, clock }) },
-  { name: 'file', fresh: freshDir, open: (dir, codec, clock) => fileStore({ dir, codec, clock }) },
+  {
+    name: 'SQLite',
+    fresh: freshPath,
+    open: (path, codec, clock) => sqliteStore({ path, codec, clock, durability: 'process' }),
+  },
+  {
+    name: 'file',
+    fresh: freshDir,
+    open: (dir, codec, clock) => fileStore({ dir, codec, clock, durability: 'process' }),
+  },
 ];
 
-/** All bytes that stand in the files of a store, and around them. */
+/** All bytes that stand in the files of a store, and around them. A lock may be gone again before it is read. */
 export function bytesOf(path: string): string {
   const folder = dirname(path);
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => statSync(join(folder, name)).isFile())
-    .map((name) => `${name}\n${readFileSync(join(folder, name), 'utf8')}`)
-    .join('\n');
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  return names.map((name) => `${name}\n${textOf(join(folder, name))}`).join('\n');
+}
+
+function textOf(path: string): string {
+  const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  try {
+    return isFile ? readFileSync(path, 'utf8') : '';
+  } catch (error) {
+    if ((error as { code?: unknown }).code === 'ENOENT') return '';
+    throw error;
+  }
 }

@@ -12,7 +12,7 @@ const sealing = new Sealing(codecOf());
 const dirs = new WeakMap<FileStore, string>();
 
 function open(dir: string): FileStore {
-  const store = fileStore({ dir, codec: codecOf() });
+  const store = fileStore({ dir, codec: codecOf(), durability: 'process' });
   dirs.set(store, dir);
   return store;
 }

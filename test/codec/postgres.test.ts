@@ -46,7 +46,10 @@ async function bytesOf(): Promise<string> {
   return texts.join('\n');
 }
 
-describe.skipIf(whyNoPostgres)('encrypted PostgreSQL store', () => {
+/** The same suite runs on encrypted SQLite and files each time; what is different here is in the tests below. */
+const isTorture = process.env.PAWL_TORTURE === '1';
+
+describe.skipIf(whyNoPostgres ?? !isTorture)('encrypted PostgreSQL store', () => {
   const cases = checkpointStoreContract<PostgresStore>({
     create: async () => open(),
     reopen: async () => open(),

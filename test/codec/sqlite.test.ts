@@ -8,7 +8,7 @@ import { damageSealed } from './sqlite-sealed.ts';
 const paths = new WeakMap<SqliteStore, string>();
 
 function open(path: string): SqliteStore {
-  const store = sqliteStore({ path, codec: codecOf() });
+  const store = sqliteStore({ path, codec: codecOf(), durability: 'process' });
   paths.set(store, path);
   return store;
 }

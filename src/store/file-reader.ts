@@ -13,10 +13,12 @@ import { decodeRecord, parseStored } from './encode.ts';
 import type { Access } from './file-access.ts';
 import { storeError } from './file-errors.ts';
 import { foundBy, readJournal } from './file-journal.ts';
+import { renewed, toLiveLease } from './file-lease.ts';
 import { type CommandToSend, opened } from './file-mail.ts';
 import { nameRun, type WriteQueues } from './file-queue.ts';
 import { checkFolder, type RunFiles } from './file-run.ts';
 import { JournalScan } from './file-scan.ts';
+import { isHeld } from './lease.ts';
 import type { InboxOf } from './port.ts';
 import { messagesFrom } from './sealed.ts';
 
@@ -60,6 +62,27 @@ export class Reader {
       await this.#queues.add(nameRun(runId), (session) => session.forgetOutcome()).catch(() => {});
       return null;
     });
+  }
+
+  /**
+   * Whether somebody else surely holds a run at the moment. Looking takes no lock: those who want a run need not get in
+   * the way of its owner, who takes the lock with each write.
+   */
+  async isHeldByOther(runId: string, owner: string): Promise<boolean> {
+    const { durable, folders, leaseClock } = this.#files;
+    const name = safeName(runId);
+    await this.#queues.idle(name);
+    try {
+      await this.#access.check();
+      const { journal } = await withFile(durable.files.open(folders.journal(name), 'read'), readJournal);
+      const stored = journal?.lease?.value;
+      if (!stored || stored.owner === null || stored.owner === owner) return false;
+      const lease = toLiveLease(await renewed(durable.files, folders.expiry(name), stored), leaseClock);
+      return isHeld(lease, leaseClock.now());
+    } catch {
+      // Whatever is wrong is for the claim itself to say.
+      return false;
+    }
   }
 
   async inbox(of: InboxOf): Promise<SentCommand[]> {

@@ -92,7 +92,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   return {
     forgetOutcomes: async ({ dryRun = false } = {}) => sweep.all(dryRun),
     ...recordWrites(queues, sweep, { splitter: new Splitter(), sealing }),
-    ...ownership(queues),
+    ...ownership(queues, reader),
     ...control(queues, reader, sealing),
     load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
     listInterrupted: async (list = {}) => lister.list(list),
@@ -157,10 +157,11 @@ function control(
   };
 }
 
-function ownership(queues: WriteQueues): Pick<FileStore, 'claim' | 'renew' | 'release'> {
+function ownership(queues: WriteQueues, reader: Reader): Pick<FileStore, 'claim' | 'renew' | 'release'> {
   return {
     claim: async (runId, owner, ttlMs) => {
       const run = nameRun(checkRunId(runId));
+      if (await reader.isHeldByOther(runId, owner)) return null;
       return queues.add(run, (session) => writes.claimRun(session, { owner, ttlMs }));
     },
     renew: async (claim, ttlMs) =>

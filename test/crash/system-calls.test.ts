@@ -68,10 +68,18 @@ describe.skipIf(whyNoStrace).for(stores)(`a run of twelve tools on $name (seed $
   );
 });
 
-/** The saves that failed are counted in the result; nothing else in it may differ. */
+/**
+ * What must not come of an error of the disk. A run that could not be recorded at all is refused before it does anything, or
+ * goes on without a record, and says so; a record that could not be removed holds the outcome, which the next boot delivers.
+ */
 function brokenByError(trial: Trial, undisturbed: RunResult): string[] {
-  const { result } = trial;
-  return brokenPromises({ ...trial, result: result && { ...result, saveErrors: 0 } }, undisturbed);
+  const { result, ledger, left } = trial;
+  const isUnrecorded = result?.durable === false && ledger.every(({ phase }) => phase !== 'saved');
+  const isRefused = isUnrecorded && /^STORE_/.test(result?.error?.code ?? '');
+  if (isRefused) return ledger.length === 0 ? [] : ['a run was refused after it had begun'];
+  const { durable } = isUnrecorded ? { durable: true } : { durable: result?.durable ?? false };
+  const seen = { ...trial, result: result && { ...result, durable, saveErrors: 0 } };
+  return brokenPromises({ ...seen, left: left?.outcome ? null : left }, undisturbed);
 }
 
 /** Moments from all of the run. */

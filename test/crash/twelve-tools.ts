@@ -39,7 +39,7 @@ export function twelveTools(folder: string, points: Failpoints): TwelveTools {
     maxIterations: plan.length + 1,
   });
   // One model serves all runs of a process, and each of its calls takes one entry.
-  return { agent, model: scriptedModel(Array.from({ length: 1_000 }, () => answer)) };
+  return { agent, model: scriptedModel(Array.from({ length: 5_000 }, () => answer)) };
 }
 
 /** A function of the transcript and nothing else, like a model at temperature 0. */

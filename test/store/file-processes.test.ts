@@ -1,8 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { safeName } from '../../src/files/names.ts';
 import { fileStore } from '../../src/store/file.ts';
+import { newOwner } from '../../src/store/owner.ts';
 import type { Claim } from '../../src/store/port.ts';
 import { seededRandom } from '../../src/testing/store-contract-random.ts';
 import { nextStep, sampleRecord } from '../../src/testing/store-contract-records.ts';
@@ -58,6 +60,21 @@ describe('several processes in one folder (recovery 3)', () => {
 });
 
 describe('a process that holds the lock of a run (recovery 3)', () => {
+  test('keeps nobody waiting who only asks for a run that has an owner', async () => {
+    const dir = freshDir();
+    await using store = fileStore({ dir, busyTimeoutMs: 100 });
+    await store.save(sampleRecord('run'));
+    const claim = await store.claim('run', newOwner(), 600_000);
+    expect(claim).toMatchObject({ epoch: 1 });
+    // As another thread of this process would hold it.
+    writeFileSync(join(dir, 'locks', safeName('run')), newOwner());
+    expect(await store.claim('run', 'other', 1_000)).toBe(null);
+    await expect(store.append(nextStep(sampleRecord('run')).delta)).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+    });
+    rmSync(join(dir, 'locks', safeName('run')));
+  });
+
   test.skipIf(!hasProc)('and is killed is in nobody’s way, and leaves nothing behind', async () => {
     const dir = freshDir();
     const holder = child({ role: 'lock', path: dir, argument: 'run' });

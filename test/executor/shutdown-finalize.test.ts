@@ -13,20 +13,21 @@ async function hostAt(stage: (typeof stages)[number]) {
   const held = gate();
   const told: RunOutcome[] = [];
   const at = (name: (typeof stages)[number]) => (name === stage ? held.pass() : undefined);
+  const checkpoints: typeof store = {
+    ...store,
+    keepOutcome: async (...given) => {
+      await at('keepOutcome');
+      return store.keepOutcome(...given);
+    },
+    delete: async (...given) => {
+      await at('delete');
+      return store.delete(...given);
+    },
+  };
   const host = hostOf({
     clock,
+    checkpoints,
     script: [reply('the answer')],
-    checkpoints: {
-      ...store,
-      keepOutcome: async (...given) => {
-        await at('keepOutcome');
-        return store.keepOutcome(...given);
-      },
-      delete: async (...given) => {
-        await at('delete');
-        return store.delete(...given);
-      },
-    },
     onOutcome: async (outcome) => {
       told.push(outcome);
       await at('onOutcome');

@@ -19,6 +19,7 @@ registerHooks({
   },
 });
 const { leaveRuns, PINNED_AT, recordsIn } = await import('../fixtures/pinned-runs.ts');
+const { fixedWrites } = await import('../fixtures/fixed-writes.ts');
 const { testClock } = await import('../../src/testing/test-clock.ts');
 const clock = testClock(PINNED_AT);
 
@@ -57,7 +58,17 @@ async function file(): Promise<void> {
   const { fileStore } = await import('../../src/store/file.ts');
   const dir = join(work, 'files');
   await leaveRuns(fileStore({ dir, clock }));
-  cpSync(dir, target, { recursive: true });
+  await copyFiles(dir, target);
+
+  const written = fresh('written-files');
+  const other = join(work, 'written');
+  await fixedWrites(fileStore({ dir: other, clock }));
+  await copyFiles(other, written);
+}
+
+/** Without the folders of who is at work: that is nobody's business, and means nothing elsewhere. */
+async function copyFiles(from: string, to: string): Promise<void> {
+  cpSync(from, to, { recursive: true, filter: (path) => !/\/(owners|locks)$/.test(path) });
 }
 
 /** What every store must give of the pinned runs. */

@@ -4,16 +4,15 @@ import { memoryStore, type OutcomeStore, type OwningStore } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { fileStore } from '../../src/store/file.ts';
-import { isControlling } from '../../src/store/port.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { fixedWrites } from '../fixtures/fixed-writes.ts';
-import { until } from '../fixtures/host.ts';
-import { KEPT_UNTIL, leaveRuns, PINNED_AT, pinnedHost, recordsIn, steered } from '../fixtures/pinned-runs.ts';
+import { expectAllEnds, expectAllRecords } from '../fixtures/pinned-ends.ts';
+import { KEPT_UNTIL, leaveRuns, PINNED_AT, recordsIn, steered } from '../fixtures/pinned-runs.ts';
 import { copyOfPinned, freshFolder, hashOfPinned, pinnedRecords } from '../fixtures/pinned-stores.ts';
 import { filesBelow } from '../store/file-folder.ts';
 import { sql } from '../store/sqlite-files.ts';
 
-type Store = OwningStore & OutcomeStore & { close(): Promise<void> };
+type Store = OwningStore & OutcomeStore & AsyncDisposable;
 
 interface PinnedStore {
   readonly name: string;
@@ -91,32 +90,14 @@ describe.for(stores)('a $name store as version 1 left it', ({ pin, hashes, open,
     for (const [name, hash] of Object.entries(hashes)) expect(hashOfPinned(name)).toBe(hash);
   });
 
-  test('gives every record as it was: loop, open step, pipeline, parent and child, outcome (checkpoint 2, 3)', async () => {
-    const store = open(copyOfPinned(pin));
-    expect(await recordsIn(store)).toEqual(pinnedRecords());
-    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
-    await store.close();
-  });
-
-  test('hands on the command that waits for a run', async () => {
-    const store = open(copyOfPinned(pin));
-    if (isControlling(store)) {
-      expect(await store.inbox({ runId: 'single' })).toEqual([{ runId: 'single', command: steered }]);
-    }
-    await store.close();
+  test('gives every record as it was: loop, open step, pipeline, parent and child, outcome, command (checkpoint 2, 3)', async () => {
+    await using store = open(copyOfPinned(pin));
+    await expectAllRecords(store);
   });
 
   test('lets all of its runs go on to their ends, with no call made twice (recovery 8, executor 12)', async () => {
-    const store = open(copyOfPinned(pin));
-    const { executor, called, delivered } = pinnedHost(store, 'next');
-    const { resumed } = await executor.recover();
-    await until(async () => (await store.listInterrupted()).length === 0, 'the end of the runs', 1_000_000);
-    expect(resumed.map(({ runId }) => runId).sort()).toEqual(['effects', 'parent', 'pipeline', 'single', 'told']);
-    expect(called.sort()).toEqual(['n1 attempt 2', 'n2 attempt 1']);
-    expect(delivered.map(({ runId, output, outcomeId }) => [runId, output, outcomeId]).sort()).toEqual(ends);
-    expect(await store.outcome('kept')).toEqual(pinnedRecords().kept);
-    await executor.shutdown();
-    await store.close();
+    await using store = open(copyOfPinned(pin));
+    await expectAllEnds(store);
   });
 
   test('gets the same bytes today for what is written: others need a new version and a step to it (checkpoint 6)', async () => {
@@ -124,16 +105,6 @@ describe.for(stores)('a $name store as version 1 left it', ({ pin, hashes, open,
     expect(today).toEqual(then);
   });
 });
-
-/** The outcome that was told before the crash is told again, with the id it had. */
-const ends = [
-  ['effects', 'Do all. done', 'effects:2'],
-  ['parent', 'Ask it. done', 'parent:2'],
-  ['parent~c1', 'helped', 'parent~c1:2'],
-  ['pipeline', 'all seen', 'pipeline:2'],
-  ['single', 'Find it. done', 'single:2'],
-  ['told', 'Say it. done', 'told:1'],
-];
 
 test('runs leave the records today that they left with version 1: fields may come, none may change or go', async () => {
   const store = memoryStore();

@@ -1,5 +1,6 @@
 // Pins what today's stores write of runs whose process dies: `node test/toolchain/pin-stores.ts v1 sqlite`. A version that
 // is released is pinned once, and what is pinned is never written again: tests open copies of it for ever after.
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -23,7 +24,7 @@ const { fixedWrites } = await import('../fixtures/fixed-writes.ts');
 const { testClock } = await import('../../src/testing/test-clock.ts');
 const clock = testClock(PINNED_AT);
 
-const pins: Record<string, () => Promise<void>> = { sqlite, file, records };
+const pins: Record<string, () => Promise<void>> = { sqlite, file, postgres, records };
 const pin = pins[kind ?? ''];
 if (!/^v\d+$/.test(version ?? '') || !pin) {
   console.error(`usage: pin-stores.ts v<version> ${Object.keys(pins).join(' | ')}`);
@@ -69,6 +70,24 @@ async function file(): Promise<void> {
 /** Without the folders of who is at work: that is nobody's business, and means nothing elsewhere. */
 async function copyFiles(from: string, to: string): Promise<void> {
   cpSync(from, to, { recursive: true, filter: (path) => !/\/(owners|locks)$/.test(path) });
+}
+
+/** On the server that PAWL_TEST_POSTGRES_URL names, with the pg_dump that is found; its schemas are left to whoever owns it. */
+async function postgres(): Promise<void> {
+  const targets = { pinned_runs: fresh('postgres.sql'), pinned_writes: fresh('written-postgres.sql') };
+  const url = process.env.PAWL_TEST_POSTGRES_URL ?? '';
+  const { postgresStore } = await import('../../src/store/postgres.ts');
+  const { Pool } = (await import('pg')).default;
+  const pool = new Pool({ connectionString: url });
+  await leaveRuns(postgresStore({ pool, schema: 'pinned_runs', clock }));
+  await fixedWrites(postgresStore({ pool, schema: 'pinned_writes', clock }));
+  for (const [schema, target] of Object.entries(targets)) {
+    const flags = ['--inserts', '--no-owner', '--no-privileges', `--schema=${schema}`, url];
+    const dump = execFileSync('pg_dump', flags, { encoding: 'utf8' });
+    // Settings, comments and what only psql understands are of the version that dumped.
+    const lines = dump.split('\n').filter((line) => !/^(--|SET |SELECT pg_catalog.set_config|\\|$)/.test(line));
+    writeFileSync(target, `${lines.join('\n')}\n`);
+  }
 }
 
 /** What every store must give of the pinned runs. */

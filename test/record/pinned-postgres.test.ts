@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import { testClock } from 'pawl/testing';
+import type pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { type PostgresStore, postgresStore } from '../../src/store/postgres.ts';
+import { fixedWrites } from '../fixtures/fixed-writes.ts';
+import { expectAllEnds, expectAllRecords } from '../fixtures/pinned-ends.ts';
+import { PINNED_AT } from '../fixtures/pinned-runs.ts';
+import { hashOfPinned } from '../fixtures/pinned-stores.ts';
+import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
+
+/** What a released version wrote is never edited. */
+const hashes = {
+  'postgres.sql': '59d2b20decab81aba15b4646023b2ec08379d29308a77e6bcb884934c22e683b',
+  'written-postgres.sql': '9be356ca4ecd99681a23e9aa4469597338133c6ac08acf3552f9f571c1c35426',
+};
+
+const server = postgresServer(['fsync=off']);
+let pool: pg.Pool | undefined;
+
+function open(schema: string, options: { clock?: ReturnType<typeof testClock> } = {}): PostgresStore {
+  pool ??= server.pool();
+  return postgresStore({ pool, schema, ...options });
+}
+
+/** A schema of its own with what was pinned. */
+async function restored(pin: keyof typeof hashes): Promise<string> {
+  const text = readFileSync(new URL(`../fixtures/stores/v1/${pin}`, import.meta.url), 'utf8');
+  const schema = server.freshSchema();
+  await server.sql(text.replaceAll(/\bpinned_(runs|writes)\b/g, schema));
+  return schema;
+}
+
+/** These tell one write from another: they are others each time, and so is the checksum of a head. */
+const drawn = ['token', 'body', 'bundle', 'pieces', 'no'];
+
+/** All rows of a store, without what is another one each time. */
+async function rowsOf(schema: string): Promise<Record<string, unknown>> {
+  const tables = await server.sql(
+    'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = $1',
+    schema,
+  );
+  const rows: Record<string, unknown> = {};
+  for (const name of tables.map((table) => table.name ?? '').sort()) {
+    const hidden = name === 'runs' ? [...drawn, 'checksum'] : drawn;
+    const found = await server.sql(`SELECT * FROM "${schema}"."${name}"`);
+    const shown = found.map((row) =>
+      JSON.stringify(
+        Object.entries(row)
+          .filter(([column]) => !hidden.includes(column))
+          .sort(),
+      ),
+    );
+    rows[name] = shown.sort();
+  }
+  return rows;
+}
+
+describe.skipIf(whyNoPostgres)('a PostgreSQL store as version 1 left it', () => {
+  test.for(Object.entries(hashes))('%s is what it was, byte for byte (checkpoint 6)', ([pin, hash]) => {
+    expect(hashOfPinned(pin)).toBe(hash);
+  });
+
+  test('gives every record as it was: loop, open step, pipeline, parent and child, outcome, command (checkpoint 2, 3)', async () => {
+    await using store = open(await restored('postgres.sql'));
+    await expectAllRecords(store);
+  });
+
+  test('lets all of its runs go on to their ends, with no call made twice (recovery 8, executor 12)', async () => {
+    await using store = open(await restored('postgres.sql'));
+    await expectAllEnds(store);
+  });
+
+  test('gets the same rows today for what is written: others need a new version and a step to it (checkpoint 6)', async () => {
+    const schema = server.freshSchema();
+    await using store = open(schema, { clock: testClock(PINNED_AT) });
+    await fixedWrites(store);
+    expect(await rowsOf(schema)).toEqual(await rowsOf(await restored('written-postgres.sql')));
+  });
+});

@@ -157,6 +157,35 @@ describe('redact (recovery 11)', () => {
     expect(JSON.stringify(next.model.calls[0]?.messages)).toContain('it was redacted');
   });
 
+  test('reaches the phases of a pipeline, which goes on with what was recorded', async () => {
+    const inner = memoryStore();
+    const store = watchedStore({}, inner);
+    const agent = {
+      phases: [
+        { name: 'a', instructions: 'A' },
+        { name: 'b', instructions: 'B {{.a}}' },
+        { name: 'c', instructions: 'C {{.b}}' },
+      ],
+    };
+    const first = [callTool('echo'), reply(`a ${SECRET}`), callTool('echo'), hang()];
+    const host = hostOf({ script: first, tools: [echo], agent, checkpoints: store, redact });
+    await host.start({ runId: 'r', prompt });
+    await until(() => host.model.calls.length === 4);
+    expect(host.model.calls[2]?.system).toBe(`B a ${SECRET}`);
+    for (const { method, args } of store.log) if (method !== 'load') hides(args);
+    const next = hostOf({
+      script: [reply(`b ${SECRET}`), reply('c')],
+      tools: [echo],
+      agent,
+      checkpoints: await afterCrash(inner),
+      redact,
+    });
+    const result = await next.run({ runId: 'r', prompt });
+    expect(result).toMatchObject({ status: 'ok', output: 'c', iterations: 5 });
+    expect(result.phases.map(({ output }) => output)).toEqual(['a [key]', `b ${SECRET}`, 'c']);
+    expect(next.model.calls.map(({ system }) => system)).toEqual(['B a [key]', `C b ${SECRET}`]);
+  });
+
   test('reaches the snapshots of a host whose machine runs it', async () => {
     const host = hostOf({ script: [callTool('echo', { k: SECRET }), hang()], tools: [echo], redact });
     const actor = createActor(host.executor.logic(host.agent), { input: { prompt, runId: 'r' } }).start();

@@ -10,7 +10,7 @@ import type { Warn } from './guard.ts';
 
 type Delta = Extract<RunEventBody, { type: 'model.delta' }>;
 
-/** A line of a stream that is longer is passed on in pieces of this many characters. */
+/** A line of a stream that is longer than this many characters is passed on in pieces, between two words where it has any. */
 const MAX_LINE = 4_096;
 
 /** After these no more of what the model was saying will come. */
@@ -61,7 +61,7 @@ export class RunRedaction {
     const isSame = this.#line?.kind === delta.kind && this.#line.step === delta.step;
     const before = isSame ? [] : this.#endLine();
     const text = (isSame ? (this.#line?.text ?? '') : '') + delta.text;
-    const end = text.length > MAX_LINE ? text.length : text.lastIndexOf('\n') + 1;
+    const end = text.lastIndexOf('\n') + 1 || (text.length > MAX_LINE ? text.lastIndexOf(' ') + 1 || text.length : 0);
     this.#line = { ...delta, text: text.slice(end) };
     return end === 0 ? before : [...before, this.#changed({ ...delta, text: text.slice(0, end) })];
   }

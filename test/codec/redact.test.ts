@@ -2,6 +2,8 @@ import { type Message, memoryStore, type RunCheckpoint, type RunEvent } from 'pa
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { createActor } from 'xstate';
+import { RunRedaction } from '../../src/executor/redaction.ts';
+import type { RunEventBody } from '../../src/run/events.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, watchedStore } from '../fixtures/watched-store.ts';
 
@@ -45,6 +47,43 @@ describe('redact (recovery 11)', () => {
     for (const type of ['tool.started', 'tool.done', 'run.ended'] as const) {
       shows(events.find((event) => event.type === type));
     }
+  });
+
+  test('sees a secret in a stream however it is cut into pieces; nothing of the text is lost, and long lines do not pile up', () => {
+    const text = `one ${SECRET} two\n${SECRET}${' xxx'.repeat(1_200)} ${SECRET}${'y'.repeat(4_200)}\n\nend ${SECRET}`;
+    for (let size = 1; size < 12; size++) {
+      const run = new RunRedaction(redact);
+      const shown: RunEventBody[] = [];
+      let held = 0;
+      for (let at = 0; at < text.length; at += size) {
+        const piece = text.slice(at, at + size);
+        const events = run.events({ type: 'model.delta', step: 1, kind: 'text', text: piece });
+        held = events.length > 0 ? 0 : held + piece.length;
+        expect(held).toBeLessThan(4_200);
+        shown.push(...events, ...run.events({ type: 'checkpoint.saved', iteration: 1 }));
+      }
+      shown.push(...run.events({ type: 'run.status', state: 'completing' }));
+      hides(shown);
+      const said = shown.flatMap((event) => (event.type === 'model.delta' ? [event.text] : []));
+      expect(said.join('')).toBe(redact(text));
+      expect(shown.at(-1)).toEqual({ type: 'run.status', state: 'completing' });
+    }
+  });
+
+  test('keeps text and reasoning of a stream apart, in the order in which they came', () => {
+    const run = new RunRedaction(redact);
+    const say = (kind: 'text' | 'reasoning', text: string) => run.events({ type: 'model.delta', step: 1, kind, text });
+    const shown = [
+      ...say('reasoning', 'hm '),
+      ...say('text', 'so\nand'),
+      ...run.events({ type: 'step.started', step: 2 }),
+    ];
+    expect(shown.map((event) => ('text' in event ? `${event.kind}: ${event.text}` : event.type))).toEqual([
+      'reasoning: hm ',
+      'text: so\n',
+      'text: and',
+      'step.started',
+    ]);
   });
 
   test('reaches the log: messages of errors and of their causes', async () => {

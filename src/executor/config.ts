@@ -143,6 +143,11 @@ function checkOptions(options: ExecutorOptions): void {
       'createExecutor needs models: { tier: model, … } with at least one tier, or a function (tier) => model',
     );
   }
+  // Whoever hands over something else means to be protected, and would not be.
+  for (const name of ['redact', 'migrate'] as const) {
+    const given: unknown = options[name];
+    if (given !== undefined && typeof given !== 'function') throw new TypeError(`${name} must be a function`);
+  }
   for (const [name, value] of Object.entries(options.defaults ?? {})) {
     if (name !== 'modelTier' && value !== undefined && !(Number(value) > 0)) {
       throw new TypeError(`defaults.${name} must be a number above 0, not ${String(value)}`);

@@ -291,6 +291,12 @@ describe('redact (recovery 11)', () => {
     expect(redactor.message(clean)).toBe(clean);
   });
 
+  test('must be a function: a wrong one is refused before any run', () => {
+    for (const wrong of [/sk-\w+/g, ['sk-'], 'sk-', true]) {
+      expect(() => hostOf({ redact: wrong as never })).toThrow(new TypeError('redact must be a function'));
+    }
+  });
+
   test('says where a text goes', async () => {
     const places = new Set<string>();
     const host = hostOf({

@@ -28,8 +28,8 @@ export interface RunDiagnosis {
   readonly runId: string;
   /**
    * `resumes`: it goes on. `waits`: its parent goes on with it. `live`: a process works on it. `parked`: it is set aside, or will
-   * be. `skipped`: left alone, because no agent of its id is there. `fails`: `migrate` cannot bring it over, and it stays as it is.
-   * `unreadable`: its bytes are kept, and nothing is done.
+   * be. `skipped`: left alone, because no agent of its id is there. `fails`: `migrate` cannot bring it over, and it stays as
+   * it is. `unreadable`: its bytes are kept, and nothing is done.
    */
   readonly verdict: 'resumes' | 'waits' | 'live' | 'parked' | 'skipped' | 'fails' | 'unreadable';
   /** Why, in words; after the name of the run they make a sentence. */

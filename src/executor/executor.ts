@@ -57,8 +57,9 @@ export interface Executor {
   shutdown(options?: { readonly drainMs?: number }): Promise<void>;
   /**
    * Shuts down and ends the process when it is told to end: exit code 0 after SIGTERM, 128 + n after other signals (130 after
-   * Ctrl-C), 1 when `drainMs` was too short. A second signal ends it at once, with 128 + n. Listeners of others stay as they are. Called again,
-   * the new options take the place of the old ones; disposing what it returns, or a shutdown, takes the listeners away.
+   * Ctrl-C), 1 when `drainMs` was too short. A second signal ends it at once, with 128 + n. Listeners of others stay as they
+   * are. Called again, the new options take the place of the old ones; disposing what it returns, or a shutdown, takes the
+   * listeners away.
    * @throws {TypeError} for a signal that nobody can listen to
    * @example executor.shutdownOnSignals({ drainMs: 25_000, onSignal: () => server.close() })
    */

@@ -14,7 +14,10 @@ const isWord = (text: unknown): text is string => typeof text === 'string' && /^
 export class Sealing {
   readonly #codec: Codec | undefined;
 
+  /** @throws {TypeError} when it is no codec: whoever gives one means to be protected */
   constructor(codec: Codec | undefined) {
+    const isCodec = typeof codec?.seal === 'function' && typeof codec.open === 'function';
+    if (codec && !isCodec) throw new TypeError('codec must have the functions seal and open: `encrypt` makes one');
     this.#codec = codec;
   }
 

@@ -20,6 +20,12 @@ async function withRecord(kind: Kind): Promise<string> {
 }
 
 describe.for(kinds)('a codec of the host on a $name store', (kind) => {
+  test('must be one: a key in its place is refused at once', () => {
+    for (const wrong of ['a key', Buffer.alloc(32), { key: 'a key' }, { seal: () => '' }]) {
+      expect(() => kind.open(kind.fresh(), wrong as never)).toThrow(TypeError);
+    }
+  });
+
   test('is all that it takes', async () => {
     const store = kind.open(await withRecord(kind), turning);
     expect(await store.load('run')).toEqual(record);

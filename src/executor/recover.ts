@@ -49,7 +49,9 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
   const { concurrency = 64, maxAttempts = DEFAULT_MAX_ATTEMPTS, signal } = options;
   const work: Work = { kernel, report, maxAttempts, lane: new Lane(concurrency) };
   const isOver = () => signal?.aborted || kernel.isShutDown;
-  const taken: Promise<unknown>[] = [];
+  const taken: Promise<void>[] = [];
+  // Without the run itself: ten thousand that have ended would be kept by what waits for all.
+  const begun = async (run: Listed) => void (await takeUp(run, work));
   const suspects: Listed[] = [];
   const children: Listed[] = [];
   const known = new Set<string>();
@@ -66,7 +68,7 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
       suspects.push(run);
     } else {
       await work.lane.enter();
-      taken.push(takeUp(run, work));
+      taken.push(begun(run));
     }
   }
   const childById = new Map(children.map((child) => [child.runId, child]));
@@ -77,7 +79,7 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
       report.skipped.push({ runId: child.runId, reason: 'its parent goes on with it' });
     } else {
       await work.lane.enter();
-      taken.push(takeUp(child, work));
+      taken.push(begun(child));
     }
   }
   await takeUpSuspects(suspects, work, isOver);

@@ -1,0 +1,42 @@
+// A host with many runs, that leaves them or takes them up: node --import ./sources.ts boot-worker.ts <file> <runs> leave|recover
+import { writeSync } from 'node:fs';
+import { askingModel, bench, hangingAfter } from '../bench/workload.ts';
+
+const WAVE = 500;
+
+const [path = '', count = '0', what] = process.argv.slice(2);
+const runs = Number(count);
+const isLeaving = what === 'leave';
+const { executor, store, run, watch, close } = bench({
+  path,
+  steps: 4,
+  effect: 'once',
+  model: isLeaving ? hangingAfter(2) : askingModel(4),
+});
+
+if (isLeaving) {
+  const results: Promise<unknown>[] = [];
+  for (let i = 0; i < runs; i++) {
+    results.push(run(`run-${i}`));
+    // A wave at a time: ten thousand starts at once would take longer than a store call may.
+    if (i % WAVE !== WAVE - 1 && i < runs - 1) continue;
+    while (watch.stepsStored < 2 * (i + 1)) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await executor.shutdown();
+  await Promise.all(results);
+} else {
+  const { resumed, failed, skipped, parked } = await executor.recover();
+  // Of all but the last thousand the executor has let go; what is not listed any more has ended.
+  for (const { runId } of resumed) await executor.get(runId)?.result;
+  const left = await store.listInterrupted();
+  const report = {
+    resumed: resumed.length,
+    others: failed.length + skipped.length + parked.length,
+    left: left.length,
+    tools: watch.tools,
+    // Of the whole life of the process, in MB.
+    mostMemory: process.resourceUsage().maxRSS / 1_024,
+  };
+  writeSync(1, JSON.stringify(report));
+}
+await close();

@@ -10,6 +10,13 @@ export function closed(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => child.once('close', () => resolve()));
 }
 
+/** Resolves when a process has said a word. */
+export function heard(child: ChildProcess, word: string): Promise<void> {
+  return new Promise((resolve) => {
+    child.stdout?.on('data', (text) => String(text).includes(word) && resolve());
+  });
+}
+
 /** All that a process still says, up to its end. */
 export async function lastOutput(child: ChildProcess): Promise<string> {
   let text = '';

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { closed, isStopped, lastOutput } from './child-end.ts';
+import { closed, heard, isStopped, lastOutput } from './child-end.ts';
 import { Failpoints } from './failpoints.ts';
 import { beginsIn, readLedger } from './ledger.ts';
 import { torture } from './random.ts';
@@ -54,7 +54,7 @@ describe('several processes on the file store', () => {
       const fleet = { folder, healthy: runs, isPoisoned: false, store: 'file' } as const;
       const first = startFleet(fleet);
       onTestFinished(() => void first.kill('SIGKILL'));
-      await new Promise((resolve) => first.stdout?.once('data', resolve));
+      await heard(first, 'started');
       const isDead = closed(first);
       first.kill('SIGKILL');
       await isDead;

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, type Executor } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { closed, isStopped, lastOutput } from './child-end.ts';
+import { closed, heard, isStopped, lastOutput } from './child-end.ts';
 import { Failpoints } from './failpoints.ts';
 import type { Job } from './job.ts';
 import { beginsIn, readLedger } from './ledger.ts';
@@ -92,7 +92,7 @@ test(`${processes} processes that recover ${runs} runs at once share them: no ca
   const job = { folder, healthy: runs, isPoisoned: false };
   const first = startFleet(job);
   onTestFinished(() => void first.kill('SIGKILL'));
-  await new Promise((resolve) => first.stdout?.once('data', resolve));
+  await heard(first, 'started');
   const isDead = closed(first);
   first.kill('SIGKILL');
   await isDead;

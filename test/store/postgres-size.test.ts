@@ -5,7 +5,11 @@ import type { Claim } from '../../src/store/port.ts';
 import { postgresStore } from '../../src/store/postgres.ts';
 import { seededRandom } from '../../src/testing/store-contract-random.ts';
 import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { torture } from '../crash/random.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
+
+/** Of the runs that are measured. */
+const steps = torture > 1 ? 400 : 120;
 
 const server = postgresServer(['fsync=off', 'autovacuum=off']);
 
@@ -87,8 +91,8 @@ async function sizes(schema: string): Promise<Omit<Sizes, 'payload'>> {
 
 describe.skipIf(whyNoPostgres)('what a run of many steps costs the server', () => {
   test.for([
-    [400, 5_000],
-    [400, 2_500],
+    [steps, 5_000],
+    [steps, 2_500],
   ] as const)(
     '%i steps of %i bytes write at most 1.5 times that to the log, and keep at most 1.3 times (recovery 4)',
     async ([steps, bytes]) => {
@@ -99,13 +103,13 @@ describe.skipIf(whyNoPostgres)('what a run of many steps costs the server', () =
   );
 
   test.for([
-    { steps: 400, bytes: 5_000, isResultSaved: false },
-    { steps: 400, bytes: 5_000, isResultSaved: true },
-    { steps: 400, bytes: 2_500, isResultSaved: false },
+    { steps, bytes: 5_000, isResultSaved: false },
+    { steps, bytes: 5_000, isResultSaved: true },
+    { steps, bytes: 2_500, isResultSaved: false },
   ])(
     'so do $steps steps of a `once` call, $bytes bytes each, its result saved apart: $isResultSaved',
     async (shape) => {
-      const { steps, bytes } = shape;
+      const { bytes } = shape;
       const { payload, wal, stored } = await measure(steps, bytes, (text, n) => onceStep(text, n, shape));
       expect(wal / payload).toBeLessThan(1.5);
       expect(stored / payload).toBeLessThan(1.5);
@@ -113,8 +117,8 @@ describe.skipIf(whyNoPostgres)('what a run of many steps costs the server', () =
   );
 
   test('both grow with the length of the run, and not faster (recovery 4)', async () => {
-    const short = await measure(100, 3_000, plainStep);
-    const long = await measure(400, 3_000, plainStep);
+    const short = await measure(steps / 4, 3_000, plainStep);
+    const long = await measure(steps, 3_000, plainStep);
     expect(long.wal / long.payload).toBeLessThan(1.1 * (short.wal / short.payload));
     expect(long.stored / long.payload).toBeLessThan(1.1 * (short.stored / short.payload));
   });

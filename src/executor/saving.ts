@@ -46,8 +46,8 @@ export class Saving {
   }
 
   async #save(boundary: Boundary, attempt: { force: boolean; isRetry?: true }): Promise<void> {
-    const { checkpointer, kernel } = this.#scope;
-    if (!checkpointer) return;
+    const { checkpointer, kernel, isClosing } = this.#scope;
+    if (!checkpointer || isClosing) return;
     const { clock, defaults } = kernel.config;
     const { progress } = boundary;
     try {

@@ -81,6 +81,8 @@ export class RunScope implements LiveRun, Leaseholder {
   isOurs = false;
   /** The end, once it is being recorded; it goes on when the actor is stopped meanwhile. */
   settling: Promise<RunOutput> | undefined;
+  /** Its newest state is on its way into the record, past all boundaries: nothing older may follow. */
+  isClosing = false;
   /** Resolves when this process has recorded something new of the run, or the run is over. */
   readonly progressed: PromiseWithResolvers<void> = Promise.withResolvers();
   /** How `resolving` ended. */

@@ -42,6 +42,7 @@ async function settled(scope: RunScope, input: SettleInput): Promise<RunOutput> 
 }
 
 async function settle(scope: RunScope, input: SettleInput, outcome: RunOutcome): Promise<void> {
+  scope.isClosing = true;
   if (input.outcome === 'leave-running') await leave(scope, input.progress);
   else await end(scope, input, outcome);
   await releaseClaim(scope);
@@ -130,6 +131,7 @@ async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOu
 
 /** The newest state, past the throttle; a run that is left in good order has no failed start to its name. */
 export async function leave(scope: RunScope, progress: Progress): Promise<void> {
+  scope.isClosing = true;
   const state = stateOf({ ...progress, attempts: 0 }, scope.nowOf(progress));
   await scope.checkpointer?.save(state, { force: true });
 }

@@ -8,11 +8,17 @@ import { bench, hangingAfter } from './workload.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const idleWorker = fileURLToPath(new URL('./idle-worker.ts', import.meta.url));
+const largeWorker = fileURLToPath(new URL('./large-worker.ts', import.meta.url));
 const resumeWorker = fileURLToPath(new URL('./resume-worker.ts', import.meta.url));
 
 /** What can only be seen in processes of their own: memory, the time to import, the time to go on after a start. */
 export async function processRows(isQuick: boolean): Promise<Part> {
-  const rows = [await resumeRow(isQuick ? 3 : 9), idleRow(isQuick ? 2_000 : 10_000), importRow(isQuick ? 7 : 21)];
+  const rows = [
+    await resumeRow(isQuick ? 3 : 9),
+    ...(await largeRows(isQuick ? 20 : 100, isQuick ? 1 : 3)),
+    idleRow(isQuick ? 2_000 : 10_000),
+    importRow(isQuick ? 7 : 21),
+  ];
   return { rows, broken: [] };
 }
 
@@ -36,6 +42,31 @@ function resumeRow(repetitions: number): Promise<Row> {
     const note = `to its next model call; starting Node takes ${median(starts(repetitions)).toFixed(0)} ms of it`;
     return { what: `resume from process start, N=${steps}`, value: median(times), unit: 'ms', budget: 250, note };
   });
+}
+
+/** A run with a very long transcript goes on in a new executor. */
+async function largeRows(megabytes: number, repetitions: number): Promise<Row[]> {
+  const found: { isWell: boolean; resumeMs: number; loadBlockMs: number; stepBlockMs: number }[] = [];
+  for (let i = 0; i < repetitions; i++) {
+    found.push(
+      await inFolder(async (folder) => JSON.parse(node(largeWorker, join(folder, 'pawl.db'), String(megabytes)))),
+    );
+  }
+  if (!found.every(({ isWell }) => isWell)) throw new Error(`a run of ${megabytes} MB did not end well`);
+  const row = (what: string, budget: number, key: 'resumeMs' | 'loadBlockMs' | 'stepBlockMs'): Row => ({
+    ...{
+      what: `${megabytes} MB transcript: ${what}`,
+      value: median(found.map((each) => each[key])),
+      unit: 'ms',
+      budget,
+    },
+    note: key === 'resumeMs' ? 'to its next model call' : 'longest time that the event loop was blocked',
+  });
+  return [
+    row('resumes', 5_000, 'resumeMs'),
+    row('while it is loaded', 100, 'loadBlockMs'),
+    row('one more step, and the end', 100, 'stepBlockMs'),
+  ];
 }
 
 function idleRow(runs: number): Row {

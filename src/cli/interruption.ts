@@ -1,5 +1,8 @@
 import type { Executor } from '../index.ts';
+import { exitCodes } from './failure.ts';
 import type { Output } from './output.ts';
+
+const signals = ['SIGINT', 'SIGTERM'] as const;
 
 /** Ctrl-C and its relatives: once = leave the runs for later, in good order; twice = exit now. */
 export class Interruption {
@@ -9,6 +12,7 @@ export class Interruption {
 
   constructor(output: Output) {
     this.#output = output;
+    for (const signal of signals) process.on(signal, this.#withoutRuns);
   }
 
   get isRequested(): boolean {
@@ -23,8 +27,14 @@ export class Interruption {
   }
 
   stop(): void {
+    for (const signal of signals) process.off(signal, this.#withoutRuns);
     for (const each of this.#listening) each[Symbol.dispose]();
   }
+
+  /** Nothing is to be saved: what listens to the exit, like the demo for its child, is all there is to do. */
+  readonly #withoutRuns = (): void => {
+    if (this.#listening.length === 0) process.exit(exitCodes.interrupted);
+  };
 
   #request(): void {
     if (this.isRequested) return;

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { historiesOf, repeatedCalls } from '../../src/cli/demo/call-lines.ts';
-import { emptyFolder, pawl } from './pawl.ts';
+import { emptyFolder, Pawl, pawl } from './pawl.ts';
 
 interface DemoDocument {
   readonly folder: string;
@@ -63,3 +63,21 @@ test('a recorded call that ran again would be found', () => {
   expect(repeatedCalls(historiesOf(lines, new Set(['a'])))).toMatchObject([{ callId: 'a', begun: 2 }]);
   expect(repeatedCalls(historiesOf(lines, new Set()))).toEqual([]);
 });
+
+test.concurrent('the demo leaves no process behind when it is told to end', async () => {
+  const demo = new Pawl(['demo'], { cwd: emptyFolder() });
+  await demo.says(/pid \d+/);
+  const pid = Number(/pid (\d+)/.exec(demo.stderr)?.[1]);
+  demo.child.kill('SIGTERM');
+  expect((await demo.ended).code).toBe(130);
+  await expect.poll(() => isRunning(pid)).toBe(false);
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

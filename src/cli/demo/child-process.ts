@@ -46,6 +46,20 @@ export class PawlProcess {
     return this.#isOver;
   }
 
+  /** Holds it where it is. */
+  freeze(): void {
+    this.#signal('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#signal('SIGCONT');
+  }
+
+  /** Windows has nothing like it. */
+  #signal(signal: NodeJS.Signals): void {
+    if (process.platform !== 'win32') this.#child.kill(signal);
+  }
+
   /** Ends it as a power cut would: it gets no chance to do anything. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');

@@ -81,13 +81,19 @@ function setUp(): Stage {
   };
 }
 
-/** Waits until about half of the files have their notes, and the next note is being written. */
+/** Waits until about half of the files have their notes, and the next note is being written; holds the process there. */
 async function moment(child: PawlProcess, { journal, files }: Stage): Promise<void> {
   const isNote = ({ tool }: CallLine) => tool === 'add_note';
   for (;;) {
     const lines = readLines(journal);
     const notes = lines.filter(isNote).filter(({ event }) => event === 'finished').length;
-    if (notes >= files * 0.4 && underWay(lines).some(isNote)) return;
+    if (notes >= files * 0.4 && underWay(lines).some(isNote)) {
+      // On a busy machine the note might be finished before the kill comes.
+      child.freeze();
+      await sleep(POLL_MS);
+      if (underWay(readLines(journal)).some(isNote)) return;
+      child.thaw();
+    }
     if (child.isOver) {
       const complaint = await child.ended;
       throw new Failure(`the first process ended before it could be killed: ${complaint}`, {

@@ -73,10 +73,12 @@ test.concurrent('the demo leaves no process behind when it is told to end', asyn
   await expect.poll(() => isRunning(pid)).toBe(false);
 });
 
+/** Where nobody collects orphans a killed one stays as a zombie. */
 function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
+    const stat = `/proc/${pid}/stat`;
+    return !existsSync(stat) || !/\) Z /.test(readFileSync(stat, 'utf8'));
   } catch {
     return false;
   }

@@ -7,7 +7,7 @@ import { type Clock, systemClock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
 import type { CheckpointStore } from '../store/port.ts';
-import { listed } from './listing.ts';
+import { type Listed, listed } from './listing.ts';
 import { DEFAULT_MAX_ATTEMPTS, isPipelineSame, parkingOf } from './ownership.ts';
 import type { ExecutorOptions } from './ports.ts';
 import { isChild } from './sub-agents.ts';
@@ -80,7 +80,6 @@ export async function* diagnose(
   }
 }
 
-type Listed = Extract<InterruptedRun, { meta: RunCheckpoint['meta'] }>;
 type Finding = Pick<RunDiagnosis, 'verdict' | 'reason' | 'code' | 'needsSomebody'>;
 
 /** Runs of which it is remembered whether somebody goes on with their children. */

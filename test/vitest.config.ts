@@ -3,6 +3,9 @@ import { defineConfig } from 'vitest/config';
 
 const fromRoot = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
+/** Tests that put something else in the place of a module, or look at the process that they run in. */
+const apart = ['test/record/next-version.test.ts'];
+
 export default defineConfig({
   root: fromRoot(''),
   resolve: {
@@ -18,8 +21,11 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/bench/**'],
+    projects: [
+      // Most of a short test file's time is the loading of what it tests: these share their workers.
+      { extends: true, test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: apart, isolate: false } },
+      { extends: true, test: { name: 'apart', include: apart } },
+    ],
     testTimeout: 20_000,
     // Hundreds of processes are started, many of them only to be killed: they should not compile the same sources again.
     env: { NODE_COMPILE_CACHE: fromRoot('node_modules/.cache/compile') },

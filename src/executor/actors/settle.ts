@@ -112,7 +112,8 @@ async function closeAudit(scope: RunScope, outcome: RunOutcome): Promise<void> {
  * @throws the store's error: then nothing is delivered, and the record stays for the next start
  */
 async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
-  const { clock, warn } = scope.kernel.config;
+  const { clock, warn, defaults } = scope.kernel.config;
+  const latest = clock.monotonic() + defaults.finalizeMs;
   const state = stateOf({ ...progress, outcome }, scope.nowOf(progress));
   for (let tries = 0; ; tries++) {
     try {
@@ -123,7 +124,8 @@ async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOu
       const isHopeless = hopeless.some((code) => hasCode(error, code));
       if (isHopeless) return warn('run: outcome save failed', { runId: scope.runId, error: toErrorData(error) });
       const wait = RETRY_MS[tries];
-      if (wait === undefined) throw error;
+      // Nobody waits for the end any longer than that; a timer would keep the process alive.
+      if (wait === undefined || clock.monotonic() + wait >= latest) throw error;
       await new Promise<void>((resolve) => clock.setTimeout(resolve, wait));
     }
   }

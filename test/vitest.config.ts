@@ -27,6 +27,8 @@ export default defineConfig({
       { extends: true, test: { name: 'apart', include: apart } },
     ],
     testTimeout: 20_000,
+    // Most of the work is done by the processes that the tests start, and wait for.
+    maxWorkers: '100%',
     // Hundreds of processes are started, many of them only to be killed: they should not compile the same sources again.
     env: { NODE_COMPILE_CACHE: fromRoot('node_modules/.cache/compile') },
     coverage: { provider: 'v8', include: ['src/**/*.ts', 'machines/**/*.ts'], reporter: ['text', 'html'] },

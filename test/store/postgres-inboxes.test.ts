@@ -42,14 +42,17 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     let missing = 0;
     for (let round = 0; round < 20; round++) {
       await store.save(sampleRecord('run'));
-      const sending = Array.from({ length: 5 }, (_, i) =>
+      const send = (i: number) =>
         other.send('run', steer(`${round}-${i}`)).catch((error: { code?: unknown }) => {
           expect(error.code).toBe('CHECKPOINT_MISSING');
           missing += 1;
-        }),
-      );
-      if (round % 2 === 0) await sending[round % 5];
-      await store.delete('run');
+        });
+      const sending = [0, 1, 2].map(send);
+      if (round % 2 === 0) await sending[round % 3];
+      const deleting = store.delete('run');
+      sending.push(...[3, 4].map(send));
+      await deleting;
+      sending.push(send(5));
       await Promise.all(sending);
       expect(await server.sql(`SELECT count(*) FROM "${schema}".commands`)).toEqual([{ count: '0' }]);
     }

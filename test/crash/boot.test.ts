@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { torture } from './random.ts';
 
-const RUNS = torture > 1 ? 10_000 : 800;
+const RUNS = torture > 1 ? 10_000 : 300;
 const MOST_MEMORY_MB = 300;
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-boot-'));

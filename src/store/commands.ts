@@ -3,6 +3,13 @@ import { CheckpointMissingError, UndeliveredError } from '../run/errors.ts';
 import { jsonText } from '../run/json.ts';
 import { parseStored } from './encode.ts';
 
+/** A command with the text that is stored of it. */
+export interface CommandToSend {
+  readonly runId: string;
+  readonly id: Command['id'];
+  readonly text: string;
+}
+
 /** The text of a command to keep. @throws {TypeError} @throws {RecordTooLargeError} @throws {NotJsonError} */
 export function encodeCommand(command: Command): string {
   return jsonText(checkCommand(command), 'command');

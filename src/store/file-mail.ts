@@ -4,17 +4,10 @@ import { decodeLine, encodeLine, splitLines } from '../files/lines.ts';
 import { isSafeName } from '../files/names.ts';
 import { MAX_COMMANDS, type SentCommand } from '../run/command.ts';
 import { PawlError } from '../run/errors.ts';
-import { decodeCommand } from './commands.ts';
+import { type CommandToSend, decodeCommand } from './commands.ts';
 import { parseStored } from './encode.ts';
 import type { Folders } from './file-folders.ts';
 import type { Sealing } from './sealing.ts';
-
-/** A command with the text that is stored of it. */
-export interface CommandToSend {
-  readonly runId: string;
-  readonly id: string;
-  readonly text: string;
-}
 
 /** The commands that wait for a run, by their ids: the oldest first. */
 export type Mail = ReadonlyMap<string, CommandToSend>;

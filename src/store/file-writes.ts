@@ -1,7 +1,7 @@
 import { MAX_COMMANDS } from '../run/command.ts';
+import type { CommandToSend } from './commands.ts';
 import { refuseFull, refuseMissing } from './commands.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
-import type { CommandToSend } from './file-mail.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import type { RunSession } from './file-session.ts';
 import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';

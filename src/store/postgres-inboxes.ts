@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
-import { type Command, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { MAX_COMMANDS, type SentCommand } from '../run/command.ts';
 import { PawlError } from '../run/errors.ts';
 import { isIntact } from './checksum.ts';
-import { decodeCommand, refuseFull, refuseMissing } from './commands.ts';
+import { type CommandToSend, decodeCommand, refuseFull, refuseMissing } from './commands.ts';
 import { checkClaim } from './lease.ts';
 import type { Claim, InboxOf } from './port.ts';
 import type { Row, Session } from './postgres-pool.ts';
@@ -10,13 +10,6 @@ import type { Tables } from './postgres-schema.ts';
 import type { Server } from './postgres-server.ts';
 import { hexOf, leaseOf, ownerText, runIdOf } from './postgres-state.ts';
 import type { Sealing } from './sealing.ts';
-
-/** A command with the text that is stored of it. */
-export interface CommandToSend {
-  readonly runId: string;
-  readonly id: Command['id'];
-  readonly text: string;
-}
 
 /** An id is any string; its JSON is one that PostgreSQL can hold. */
 const idText = (id: string) => JSON.stringify(id);

@@ -1,9 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { type Command, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { MAX_COMMANDS, type SentCommand } from '../run/command.ts';
 import { PawlError } from '../run/errors.ts';
 import { isIntact } from './checksum.ts';
-import { decodeCommand, refuseFull } from './commands.ts';
+import { type CommandToSend, decodeCommand, refuseFull } from './commands.ts';
 import type { InboxOf } from './port.ts';
 import type { Sealing } from './sealing.ts';
 
@@ -11,13 +11,6 @@ interface CommandRow {
   readonly run_id: string;
   readonly checksum: number;
   readonly command: string;
-}
-
-/** A command with the text that is stored of it. */
-export interface CommandToSend {
-  readonly runId: string;
-  readonly id: Command['id'];
-  readonly text: string;
 }
 
 /** The rows of `commands`: most of the time there are none. */

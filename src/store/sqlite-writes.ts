@@ -1,10 +1,11 @@
+import type { CommandToSend } from './commands.ts';
 import { refuseMissing } from './commands.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
 import type { Claim } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
 import type { MessageRows } from './sealed.ts';
-import type { CommandToSend, InboxTable } from './sqlite-inboxes.ts';
+import type { InboxTable } from './sqlite-inboxes.ts';
 import type { LeaseTable } from './sqlite-leases.ts';
 import type { OutcomeTable, OutcomeToKeep } from './sqlite-outcomes.ts';
 import type { RecordTable, Stored } from './sqlite-records.ts';

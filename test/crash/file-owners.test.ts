@@ -17,34 +17,40 @@ const limit = { timeout: 60_000 * torture };
 const [processes, runs] = torture > 1 ? [8, 200] : [3, 20];
 
 describe('several processes on the file store', () => {
-  test('an owner that slept through its lease loses the run, and writes nothing more (recovery 3)', limit, async () => {
-    const folder = newFolder();
-    // Alone in its step, and before the first renewal: nothing is being written when it stops.
-    const failpoint = { name: 'within a call with effect idempotent', nth: 1, signal: 'SIGSTOP' } as const;
-    const owner = startWorker({ ...job, folder, failpoint, leaseMs: 3_000 });
-    onTestFinished(() => void owner.kill('SIGKILL'));
-    while (!isStopped(owner)) await sleep(5);
+  // Tried again: where the start was slow the stop falls into a renewal, and a stopped process keeps the lock that it holds.
+  const mayMeetRenewal = { ...limit, retry: 2 };
+  test(
+    'an owner that slept through its lease loses the run, and writes nothing more (recovery 3)',
+    mayMeetRenewal,
+    async () => {
+      const folder = newFolder();
+      // Alone in its step, and before the first renewal: nothing is being written when it stops.
+      const failpoint = { name: 'within a call with effect idempotent', nth: 1, signal: 'SIGSTOP' } as const;
+      const owner = startWorker({ ...job, folder, failpoint, leaseMs: 4_500 });
+      onTestFinished(() => void owner.kill('SIGKILL'));
+      while (!isStopped(owner)) await sleep(5);
 
-    const store = fileStore({ dir: join(folder, 'runs.store') });
-    const { agent, model } = twelveTools(folder, new Failpoints(undefined));
-    const executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
-    onTestFinished(async () => {
-      await executor.shutdown();
-      await store.close();
-    });
-    const begin = () => executor.run(agent, { runId: job.runId, prompt: 'Begin.' });
-    let result = await begin();
-    for (; result.error?.code === 'RUN_OWNED_ELSEWHERE'; result = await begin()) await sleep(50);
-    expect(result.status).toBe('ok');
-    const lines = readLedger(folder).length;
+      const store = fileStore({ dir: join(folder, 'runs.store') });
+      const { agent, model } = twelveTools(folder, new Failpoints(undefined));
+      const executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
+      onTestFinished(async () => {
+        await executor.shutdown();
+        await store.close();
+      });
+      const begin = () => executor.run(agent, { runId: job.runId, prompt: 'Begin.' });
+      let result = await begin();
+      for (; result.error?.code === 'RUN_OWNED_ELSEWHERE'; result = await begin()) await sleep(50);
+      expect(result.status).toBe('ok');
+      const lines = readLedger(folder).length;
 
-    const end = lastOutput(owner);
-    owner.kill('SIGCONT');
-    expect(await end).toContain('ended LEASE_LOST');
-    const later = readLedger(folder).slice(lines);
-    expect(later.filter(({ phase }) => phase === 'saved')).toEqual([]);
-    expect(beginsIn(later)).toEqual([]);
-  });
+      const end = lastOutput(owner);
+      owner.kill('SIGCONT');
+      expect(await end).toContain('ended LEASE_LOST');
+      const later = readLedger(folder).slice(lines);
+      expect(later.filter(({ phase }) => phase === 'saved')).toEqual([]);
+      expect(beginsIn(later)).toEqual([]);
+    },
+  );
 
   test(
     `${processes} that recover ${runs} runs at once share them: no call runs twice (recovery 3)`,

@@ -108,7 +108,7 @@ describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
   test('a row that another transaction keeps locked holds up no other run (recovery 7)', async () => {
     const schema = server.freshSchema();
     const pool = server.pool();
-    const store = postgresStore({ pool, schema, timeoutMs: 300 });
+    const store = postgresStore({ pool, schema, timeoutMs: 1_500 });
     for (const runId of ['run', 'other']) await store.save(sampleRecord(runId));
     const locker = await pool.connect();
     await locker.query(`BEGIN; SELECT * FROM "${schema}".runs WHERE run_id = 'run' FOR UPDATE`);

@@ -1,3 +1,4 @@
+import { parseCommand } from '../run/command.ts';
 import type { Addressee } from './mailbox.ts';
 import type { RunScope } from './scope.ts';
 
@@ -16,7 +17,9 @@ export function addresseeOf(scope: RunScope, stored: readonly string[]): Address
       const taken = scope.progress?.commands ?? [];
       return known.length > 0 ? [...new Set([...known, ...taken])] : taken;
     },
-    async obey(command) {
+    async obey(given) {
+      // From a host's store, or from a newer version: what is not known must not end a run.
+      const command = parseCommand(given);
       if (command.kind === 'steer') {
         const { text, children = false, id } = command;
         return (await scope.steerAll(text, { children, command: id })) === 'durable';

@@ -85,6 +85,15 @@ describe('a run that is live in another process', () => {
     expect(looks()).toBe(4);
   });
 
+  test('is not ended by a command that it does not know, as a newer version may send one', async () => {
+    const { clock, store, run, release } = await twoProcesses();
+    const unknown = [{ id: 'p', kind: 'pause' }, { id: 'n' }].map((command) => ({ runId: 'r', command }));
+    store.inbox = async () => unknown as never;
+    await look(clock);
+    release('worked');
+    expect((await run.result).status).toBe('ok');
+  });
+
   test('goes on when its inbox cannot be read, with one warning, and hears of everything later', async () => {
     const clock = testClock();
     let isDown = false;

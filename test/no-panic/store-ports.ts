@@ -54,6 +54,14 @@ const storePorts: readonly Port[] = [
     scene: (act) => working(storeWith('load', act)),
     ends: refused,
   },
+  {
+    name: 'store.inbox',
+    scene: (act) => ({
+      ...working(storeWith('inbox', act), { defaults: { controlMs: 5, portMs: 20, firstChunkMs: 60 } }),
+      script: [hang(), hang(), hang()],
+    }),
+    ends: { else: 'MODEL_STALLED' },
+  },
   { name: 'store.delete', scene: (act) => working(storeWith('delete', act)), ends: ok },
   {
     name: 'store.claim',

@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { rewriteHead } from './rewrite-head.ts';
 import type { Kernel } from './scope.ts';
-import { withStoredRun } from './stored-run.ts';
+import { recordedReason, withStoredRun } from './stored-run.ts';
 
 /**
  * Sets a stored run aside: nobody takes it up until it is unparked.
@@ -9,7 +9,8 @@ import { withStoredRun } from './stored-run.ts';
  * @throws {CheckpointMissingError} when the store has no record of it
  */
 export function park(kernel: Kernel, runId: string, reason: string): Promise<void> {
-  return changed(kernel, runId, (record) => ({ ...record, parked: { code: 'PARKED', reason } }));
+  const parked = { code: 'PARKED', reason: recordedReason(kernel, reason) };
+  return changed(kernel, runId, (record) => ({ ...record, parked }));
 }
 
 /** Makes a parked run one that can be taken up again, with all of its attempts. @throws what `park` throws */

@@ -1,6 +1,7 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../run/errors.ts';
+import { Redactor } from '../run/redact.ts';
 import { type CheckpointStore, type Claim, isOwning } from '../store/port.ts';
 import type { Kernel } from './scope.ts';
 
@@ -17,6 +18,11 @@ export interface StoredRun {
 export function storeOf({ config }: Kernel): CheckpointStore {
   if (config.store) return config.store;
   throw new NotDurableError('this executor has no store: it knows no runs but its own');
+}
+
+/** A text that a person gives as a reason, as the records of this executor may have it. */
+export function recordedReason({ config }: Kernel, reason: string): string {
+  return config.redact ? new Redactor(config.redact, 'record').text(reason) : reason;
 }
 
 /**

@@ -187,6 +187,26 @@ describe('a run that nobody works on', () => {
     expect(await store.outcome('r')).toMatchObject({ status: 'ok', output: 'the answer' });
   });
 
+  test('is parked and cancelled for reasons that are stored, kept and audited only redacted (recovery 11)', async () => {
+    const { store } = await left();
+    const heard: unknown[] = [];
+    const audit = { startRun: () => ({ close: (...args: unknown[]) => void heard.push(args) }) };
+    const redact = (text: string) => text.replaceAll('hunter2', '***');
+    const { executor } = hostOf({
+      checkpoints: store,
+      redact,
+      ports: { audit },
+      onOutcome: (end) => void heard.push(end),
+    });
+    await executor.park('r', 'the key is hunter2');
+    expect((await store.load('r'))?.parked).toEqual({ code: 'PARKED', reason: 'the key is ***' });
+    await executor.control('r').cancel('because of hunter2');
+    const outcome = await store.outcome('r');
+    expect(outcome?.error?.message).toBe('because of ***');
+    expect(heard).toHaveLength(2);
+    expect(JSON.stringify([outcome, heard])).not.toContain('hunter2');
+  });
+
   test('stays, with its outcome, when the host cannot take the outcome just now', async () => {
     const { store } = await left();
     const onOutcome = () => {

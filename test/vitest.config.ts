@@ -15,6 +15,7 @@ export default defineConfig({
       { find: /^pawl\/testing$/, replacement: fromRoot('src/testing/index.ts') },
       { find: /^pawl\/machines$/, replacement: fromRoot('machines/index.ts') },
       { find: /^pawl\/prices$/, replacement: fromRoot('src/budget/genai-prices.ts') },
+      { find: /^pawl\/fan-out$/, replacement: fromRoot('src/fan-out/index.ts') },
       { find: /^pawl\/stores\/file$/, replacement: fromRoot('src/store/file.ts') },
       { find: /^pawl\/stores\/sqlite$/, replacement: fromRoot('src/store/sqlite.ts') },
       { find: /^pawl\/stores\/postgres$/, replacement: fromRoot('src/store/postgres.ts') },

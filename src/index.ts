@@ -127,6 +127,7 @@ export type {
   ControlStore,
   OutcomeStore,
   OwningStore,
+  ReleaseOptions,
   WriteOptions,
 } from './store/port.ts';
 export { defineTool, type Tool, type ToolContext } from './tool/define.ts';

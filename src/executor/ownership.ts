@@ -10,7 +10,7 @@ import { hasUnknownOutcome } from '../run/open-step.ts';
 import { isSamePipeline } from '../run/pipeline.ts';
 import type { Parked } from '../run/progress.ts';
 import type { RunOutcome } from '../run/result.ts';
-import { type CheckpointStore, isKeepingOutcomes, isOwning } from '../store/port.ts';
+import { type CheckpointStore, isKeepingOutcomes, isOwning, type ReleaseOptions } from '../store/port.ts';
 import type { Config } from './config.ts';
 import { rewriteHead } from './rewrite-head.ts';
 import type { RunScope } from './scope.ts';
@@ -35,7 +35,7 @@ export function askStore<T>(scope: RunScope, what: string, answer: Promise<T>): 
 
 /**
  * Makes the run ours and reads what is stored of it. The start is counted (by the claim) before anything of the run is
- * looked at: a record that kills whoever reads it must not be read for ever.
+ * looked at: a record that kills whoever reads it must not be read for ever. One that is merely refused counts nothing.
  * @throws RunOwnedElsewhereError, RunIdConflictError, RunParkedError, CheckpointMissingError, CheckpointCorruptError, …:
  *   then the run is not ours and its record is as it was
  */
@@ -46,9 +46,14 @@ export async function takeOwnership(scope: RunScope): Promise<Found> {
   try {
     return await look(scope, store);
   } catch (error) {
-    await releaseClaim(scope);
+    await releaseClaim(scope, uncounted(scope));
     throw error;
   }
+}
+
+/** As before a start that could not even try: the claim counts it before anybody knows whether the record can be read. */
+function uncounted({ claim }: RunScope): ReleaseOptions {
+  return claim ? { attempts: Math.max(0, claim.attempts - 1) } : {};
 }
 
 async function claim(scope: RunScope, store: CheckpointStore): Promise<void> {
@@ -103,7 +108,7 @@ export async function giveBack(scope: RunScope): Promise<void> {
   } catch (error) {
     warn('run: the record could not be given back', { runId: scope.runId, error: toErrorData(error) });
   }
-  await releaseClaim(scope);
+  await releaseClaim(scope, uncounted(scope));
 }
 
 async function refuseForeign(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
@@ -169,13 +174,13 @@ export function forgetClaim(scope: RunScope): void {
 }
 
 /** Lets the run go. What goes wrong here is harmless: an unreleased claim runs out by itself. */
-export async function releaseClaim(scope: RunScope): Promise<void> {
+export async function releaseClaim(scope: RunScope, options?: ReleaseOptions): Promise<void> {
   const { claim: held, kernel } = scope;
   const { store } = kernel.config;
   forgetClaim(scope);
   if (!held || !store || !isOwning(store)) return;
   try {
-    await askStore(scope, 'store.release', store.release(held));
+    await askStore(scope, 'store.release', store.release(held, options));
   } catch (error) {
     kernel.config.warn('run: claim release failed', { runId: scope.runId, error: toErrorData(error) });
   }

@@ -43,14 +43,17 @@ export async function withStoredRun<T>(
     ? await bounded('store.claim', store.claim(runId, kernel.owner, defaults.leaseMs))
     : undefined;
   if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
+  // The claim counted a start that is none.
+  const before = claim && Math.max(0, claim.attempts - 1);
+  let read: RunCheckpoint | undefined;
   try {
     const record = await bounded('store.load', store.load(runId));
     if (!record) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
-    // The claim counted a start that is none.
-    const attempts = Math.max(0, (claim?.attempts ?? record.attempts + 1) - 1);
-    return await work({ record: { ...record, attempts }, store, claim, bounded });
+    read = { ...record, attempts: before ?? Math.max(0, record.attempts) };
+    return await work({ record: read, store, claim, bounded });
   } finally {
-    // One that is not released runs out by itself.
-    if (claim && isOwning(store)) await bounded('store.release', store.release(claim)).catch(() => {});
+    // One that is not released runs out by itself. What `work` has written of the attempts stands.
+    const options = read ? {} : { attempts: before };
+    if (claim && isOwning(store)) await bounded('store.release', store.release(claim, options)).catch(() => {});
   }
 }

@@ -166,6 +166,7 @@ function ownership(queues: WriteQueues, reader: Reader): Pick<FileStore, 'claim'
     },
     renew: async (claim, ttlMs) =>
       queues.add(nameRun(claim.runId), (session) => writes.renewClaim(session, claim, ttlMs)),
-    release: async (claim) => queues.add(nameRun(claim.runId), (session) => writes.releaseClaim(session, claim)),
+    release: async (claim, options) =>
+      queues.add(nameRun(claim.runId), (session) => writes.releaseClaim(session, claim, options)),
   };
 }

@@ -4,9 +4,9 @@ import { refuseFull, refuseMissing } from './commands.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import type { RunSession } from './file-session.ts';
-import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
+import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease } from './lease.ts';
 import type { Pieces } from './pieces.ts';
-import type { Claim } from './port.ts';
+import type { Claim, ReleaseOptions } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
 import type { MessageRows } from './sealed.ts';
 
@@ -87,11 +87,11 @@ export function renewClaim(session: RunSession, claim: Claim, ttlMs: number): Cl
 }
 
 /** Where a kept outcome remembers the epoch, nothing else is to be kept of a run that has no record. */
-export async function releaseClaim(session: RunSession, claim: Claim): Promise<void> {
+export async function releaseClaim(session: RunSession, claim: Claim, options?: ReleaseOptions): Promise<void> {
   const { lease, damage } = session;
   if (!lease || !isNewest(lease, claim) || damage !== undefined) return;
   const kept = session.record ? undefined : await session.keptOutcome();
-  if (!kept) return session.putLease({ ...lease, owner: null }, false);
+  if (!kept) return session.putLease(freed(lease, options), false);
   session.remove();
   raiseEpoch(session, kept, lease);
 }

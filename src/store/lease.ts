@@ -1,6 +1,6 @@
 import { LeaseLostError, RunOwnedElsewhereError } from '../run/errors.ts';
 import { isDeadOwner } from './owner.ts';
-import type { Claim } from './port.ts';
+import type { Claim, ReleaseOptions } from './port.ts';
 
 /** What a store keeps of a run's ownership. It outlives a release: epoch and attempts go on counting. */
 export interface Lease {
@@ -43,6 +43,11 @@ export function grantLease(lease: Lease | undefined, request: LeaseRequest): Lea
 /** Whether a claim is the newest of its run. One that ran out is, as long as nobody else took the run. */
 export function isNewest(lease: Lease | undefined, claim: Claim): boolean {
   return lease?.owner === claim.owner && lease.epoch === claim.epoch;
+}
+
+/** The lease once its owner has let go of it. */
+export function freed(lease: Lease, { attempts = lease.attempts }: ReleaseOptions = {}): Lease {
+  return { ...lease, owner: null, attempts };
 }
 
 /** @throws {LeaseLostError} when the claim is not the newest of its run */

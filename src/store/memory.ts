@@ -15,7 +15,7 @@ import {
   encodeRecord,
   parseStored,
 } from './encode.ts';
-import { checkClaim, checkWrite, grantLease, isHeld, isNewest, type Lease } from './lease.ts';
+import { checkClaim, checkWrite, freed, grantLease, isHeld, isNewest, type Lease } from './lease.ts';
 import { MemoryInboxes } from './memory-inboxes.ts';
 import type {
   AppendingStore,
@@ -26,6 +26,7 @@ import type {
   ListOptions,
   OutcomeStore,
   OwningStore,
+  ReleaseOptions,
   WriteOptions,
 } from './port.ts';
 import { isNewRevision } from './revision.ts';
@@ -63,7 +64,7 @@ export function memoryStore(options: { readonly clock?: Clock | undefined } = {}
     listInterrupted: async (list) => tables.list(list ?? {}),
     claim: async (runId, owner, ttlMs) => tables.claim(runId, owner, ttlMs),
     renew: async (claim, ttlMs) => tables.renew(claim, ttlMs),
-    release: async (claim) => tables.release(claim),
+    release: async (claim, options) => tables.release(claim, options),
     send: async (runId, command) => tables.send(runId, command),
     inbox: async (of) => tables.inbox(of),
     acknowledge: async (claim, ids) => tables.acknowledge(claim, ids),
@@ -150,9 +151,9 @@ class Tables {
     return { ...claim, attempts: lease.attempts };
   }
 
-  release(claim: Claim): void {
+  release(claim: Claim, options?: ReleaseOptions): void {
     const lease = this.#leases.get(claim.runId);
-    if (lease && isNewest(lease, claim)) this.#leases.set(claim.runId, { ...lease, owner: null });
+    if (lease && isNewest(lease, claim)) this.#leases.set(claim.runId, freed(lease, options));
   }
 
   send(runId: string, command: Command): void {

@@ -19,6 +19,11 @@ export interface WriteOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface ReleaseOptions {
+  /** What the run's count of attempts goes back to: the start that the claim counted was none. */
+  readonly attempts?: number | undefined;
+}
+
 /** The last entry of a page; the next page begins after it. */
 export type Cursor = { readonly updatedAt: number; readonly runId: string };
 export type ListOptions = { readonly after?: Cursor; readonly limit?: number; readonly signal?: AbortSignal };
@@ -41,7 +46,7 @@ export interface AppendingStore extends CheckpointStore {
 export interface OwningStore extends CheckpointStore {
   claim(runId: string, owner: string, ttlMs: number): Promise<Claim | null>;
   renew(claim: Claim, ttlMs: number): Promise<Claim>;
-  release(claim: Claim): Promise<void>;
+  release(claim: Claim, options?: ReleaseOptions): Promise<void>;
 }
 
 /** A store that keeps answers after the record is gone, so that a repeated `start` can give them again. */

@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
-import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
+import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease } from './lease.ts';
 import type { Pieces } from './pieces.ts';
-import type { Claim } from './port.ts';
+import type { Claim, ReleaseOptions } from './port.ts';
 import type { Found, RunState, StoredRecord } from './postgres-state.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
 import type { MessageRow, MessageRows } from './sealed.ts';
@@ -105,11 +105,12 @@ export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   };
 }
 
-export function releaseClaim(claim: Claim): Decide<void> {
+export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<void> {
   return ({ run }) => {
     const lease = run?.lease;
     if (!lease || !isNewest(lease, claim)) return nothing;
-    return changed({ ...unchanged(claim.runId, run), lease: { ...lease, owner: null } });
+    const left = freed(lease, options);
+    return changed({ ...unchanged(claim.runId, run), lease: left, attempts: left.attempts });
   };
 }
 

@@ -129,8 +129,8 @@ function ownership(queue: WriteQueue): Pick<PostgresStore, 'claim' | 'renew' | '
       const decide = changes.renewClaim(claim, ttlMs);
       return queue.add({ ...own, runId: claim.runId, decide, hasClaim: true });
     },
-    release: async (claim) => {
-      const decide = changes.releaseClaim(claim);
+    release: async (claim, options) => {
+      const decide = changes.releaseClaim(claim, options);
       return queue.add({ ...own, runId: claim.runId, decide, hasClaim: true });
     },
   };

@@ -105,7 +105,7 @@ function ownership(queue: WriteQueue): Pick<SqliteStore, 'claim' | 'renew' | 're
       return queue.add((tables) => writes.claimRun(tables, wish));
     },
     renew: async (claim, ttlMs) => queue.add((tables) => writes.renewClaim(tables, claim, ttlMs)),
-    release: async (claim) => queue.add((tables) => writes.releaseClaim(tables, claim)),
+    release: async (claim, options) => queue.add((tables) => writes.releaseClaim(tables, claim, options)),
   };
 }
 

@@ -1,8 +1,8 @@
 import type { CommandToSend } from './commands.ts';
 import { refuseMissing } from './commands.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
-import { checkClaim, checkWrite, grantLease, isNewest, type Lease } from './lease.ts';
-import type { Claim } from './port.ts';
+import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease } from './lease.ts';
+import type { Claim, ReleaseOptions } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
 import type { MessageRows } from './sealed.ts';
 import type { InboxTable } from './sqlite-inboxes.ts';
@@ -77,9 +77,9 @@ export function renewClaim(tables: Tables, claim: Claim, ttlMs: number): Claim {
   return { ...claim, attempts: lease.attempts };
 }
 
-export function releaseClaim(tables: Tables, claim: Claim): void {
+export function releaseClaim(tables: Tables, claim: Claim, options?: ReleaseOptions): void {
   const lease = tables.leases.find(claim.runId);
-  if (lease && isNewest(lease, claim)) tables.leases.put(claim.runId, { ...lease, owner: null });
+  if (lease && isNewest(lease, claim)) tables.leases.put(claim.runId, freed(lease, options));
 }
 
 export function sendCommand(tables: Tables, command: CommandToSend): void {

@@ -159,6 +159,23 @@ export const claimCases: readonly Draft[] = [
     assert.equal((await claimed(store, 'three')).attempts, 1);
   }),
 
+  owningStore(
+    'a release that gives the attempts back takes its own start off the count (recovery 2)',
+    async ({ store }) => {
+      await store.save(sampleRecord('run', { attempts: 1 }));
+      for (let start = 1; start <= 4; start++) {
+        const claim = await claimed(store, `owner-${start}`);
+        assert.equal(claim.attempts, 2);
+        await store.release(claim, { attempts: 1 });
+        assert.equal((await store.load('run'))?.attempts, 1);
+      }
+      const lost = await claimed(store, 'one');
+      const claim = await claimed(store, 'one');
+      await store.release(lost, { attempts: 0 });
+      assert.equal((await store.renew(claim, LONG)).attempts, 3);
+    },
+  ),
+
   owningStore('the first claim goes on from the attempts of the record (recovery 2)', async ({ store }) => {
     await store.save(sampleRecord('run', { attempts: 2 }));
     assert.equal((await claimed(store, 'one')).attempts, 3);

@@ -67,6 +67,15 @@ export class Mailbox {
     await this.#looking;
   }
 
+  /**
+   * Looks for a run that is taken up again. An answer that takes longer than a command may wait anyway holds nobody up: it
+   * is obeyed when it comes.
+   */
+  async lookFirst(): Promise<void> {
+    const { clock, everyMs, ms } = this.#around;
+    await withDeadline(this.look(), { ms: Math.min(everyMs, ms), clock, what: 'store.inbox' }).catch(() => {});
+  }
+
   #leave(member: Addressee): void {
     if (this.#members.get(member.runId) === member) this.#members.delete(member.runId);
     if (this.#members.size > 0) return;

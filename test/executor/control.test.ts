@@ -3,7 +3,7 @@ import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { type Left, type MortalProcess, mortalProcess } from '../fixtures/mortal-process.ts';
-import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
+import { afterCrash, plainStore, watchedStore } from '../fixtures/watched-store.ts';
 
 const saidIn = (messages: readonly unknown[], text: string) =>
   messages.filter((message) => JSON.stringify(message).includes(text)).length;
@@ -226,6 +226,42 @@ describe('a run that nobody works on', () => {
     await next.executor.recover();
     expect((await next.executor.get('r')?.result)?.status).toBe('ok');
     expect(saidIn(next.model.calls[0]?.messages ?? [], 'also check X')).toBe(1);
+  });
+});
+
+describe('a run that is taken up again while its inbox hangs', () => {
+  async function takenUp() {
+    const clock = testClock();
+    const store = watchedStore({}, memoryStore({ clock }));
+    await hostOf({ checkpoints: store, clock, script: [hang()] }).start({ runId: 'r' });
+    await hostOf({ checkpoints: store, clock }).executor.control('r').cancel('enough');
+    const left = await afterCrash(store);
+    const said = await store.inbox({ runId: 'r' });
+    const answer = Promise.withResolvers<typeof said>();
+    const host = hostOf({ checkpoints: { ...left, inbox: () => answer.promise }, clock, script: [hang()] });
+    const starting = host.start({ runId: 'r' });
+    await settle();
+    return { clock, host, starting, answer: () => answer.resolve(said) };
+  }
+
+  test('waits half a second for it and not longer, and obeys the cancel that comes later', async () => {
+    const { clock, host, starting, answer } = await takenUp();
+    await clock.advance(499);
+    await settle();
+    expect(host.model.calls).toHaveLength(0);
+    await clock.advance(1);
+    await settle();
+    expect(host.model.calls).toHaveLength(1);
+    answer();
+    expect(await (await starting).result).toMatchObject({ status: 'cancelled', error: { message: 'enough' } });
+  });
+
+  test('does not ask its model when the answer comes in time and is a cancel', async () => {
+    const { clock, host, starting, answer } = await takenUp();
+    await clock.advance(499);
+    answer();
+    expect(await (await starting).result).toMatchObject({ status: 'cancelled', error: { message: 'enough' } });
+    expect(host.model.calls).toHaveLength(0);
   });
 });
 

@@ -80,7 +80,7 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   scope.isOurs = true;
   scope.kernel.mailbox.enter(addresseeOf(scope, progress.commands));
   // A run that was told to end while nobody worked on it should not ask its model once more.
-  if (isStored) await scope.kernel.mailbox.look();
+  if (isStored) await scope.kernel.mailbox.lookFirst();
   if (early) return { kind: 'refused', error: toErrorData(early), progress, isDurable: scope.isDurable };
   // A run that has ended is only delivered: nobody looks after it any more.
   if (!progress.outcome) {

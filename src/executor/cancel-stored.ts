@@ -11,7 +11,7 @@ import { Auditing } from './auditing.ts';
 import { rewriteHead } from './rewrite-head.ts';
 import { infoFrom } from './run-info.ts';
 import type { Kernel } from './scope.ts';
-import { recordedReason, type StoredRun, withStoredRun } from './stored-run.ts';
+import { recordedText, type StoredRun, withStoredRun } from './stored-run.ts';
 
 /**
  * Ends a run that nobody works on, interrupted or parked, without its agent: in the order of every end, so that a crash on
@@ -20,7 +20,7 @@ import { recordedReason, type StoredRun, withStoredRun } from './stored-run.ts';
  */
 export function cancelStored(kernel: Kernel, runId: string, reason = 'the run was cancelled'): Promise<void> {
   return withStoredRun(kernel, runId, async (run) => {
-    const outcome = run.record.outcome ?? cancelled(run.record, run.claim, recordedReason(kernel, reason));
+    const outcome = run.record.outcome ?? cancelled(run.record, run.claim, recordedText(kernel, reason));
     const { store, claim, bounded } = run;
     const { onOutcome, keepOutcomesMs, clock } = kernel.config;
     if (!run.record.outcome) {

@@ -1,12 +1,13 @@
+import { type Command, checkCommand } from '../run/command.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { hasCode } from '../run/error-data.ts';
-import { UnsupportedError } from '../run/errors.ts';
+import { UndeliveredError, UnsupportedError } from '../run/errors.ts';
 import { type ControlStore, isControlling } from '../store/port.ts';
 import { cancelStored } from './cancel-stored.ts';
 import { handleOf } from './handle.ts';
 import { park, unpark } from './parking.ts';
 import type { Kernel } from './scope.ts';
-import { storeOf } from './stored-run.ts';
+import { recordedText, storeOf } from './stored-run.ts';
 
 /**
  * A run by its id, wherever it is: live in this process, live in another one, or waiting in the store. A process that only
@@ -22,7 +23,8 @@ export interface RunControl {
   cancel(reason?: string): Promise<'ended' | 'sent'>;
   /**
    * Says something to the model before its next turn. `durable`, `queued`: as of `Run.steer`. `sent`: it waits in the store for
-   * whoever works on the run, now or later, and reaches the model once. A run that ends before it looks never hears of it.
+   * whoever works on the run, now or later, and reaches the model once, redacted as it is stored. A run that ends before it
+   * looks never hears of it.
    * @param options.children says it to the agents as well that the run has put to work
    * @throws {CheckpointMissingError} when there is no such run @throws {UndeliveredError} when 1,000 commands wait for it
    */
@@ -76,8 +78,20 @@ async function steer(
   return 'sent';
 }
 
-async function send(kernel: Kernel, runId: string, command: Parameters<ControlStore['send']>[1]): Promise<void> {
-  await bounded(kernel, mailStore(kernel).send(runId, command), 'store.send');
+async function send(kernel: Kernel, runId: string, command: Command): Promise<void> {
+  const sent = withoutSecrets(kernel, checkCommand(command));
+  await bounded(kernel, mailStore(kernel).send(runId, sent), 'store.send');
+}
+
+/** A command is stored, so it is redacted like all that is stored. What is left of it is what the run hears. */
+function withoutSecrets(kernel: Kernel, command: Command): Command {
+  if (command.kind === 'cancel') {
+    const { reason } = command;
+    return reason === undefined ? command : { ...command, reason: recordedText(kernel, reason) };
+  }
+  const text = recordedText(kernel, command.text);
+  if (text.trim() !== '') return { ...command, text };
+  throw new UndeliveredError('the message was not sent: its redaction left nothing of it');
 }
 
 /** Unique over all processes that a store has: a host's own port for ids need not be. */

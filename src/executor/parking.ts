@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { rewriteHead } from './rewrite-head.ts';
 import type { Kernel } from './scope.ts';
-import { recordedReason, withStoredRun } from './stored-run.ts';
+import { recordedText, withStoredRun } from './stored-run.ts';
 
 /**
  * Sets a stored run aside: nobody takes it up until it is unparked.
@@ -9,7 +9,7 @@ import { recordedReason, withStoredRun } from './stored-run.ts';
  * @throws {CheckpointMissingError} when the store has no record of it
  */
 export function park(kernel: Kernel, runId: string, reason: string): Promise<void> {
-  const parked = { code: 'PARKED', reason: recordedReason(kernel, reason) };
+  const parked = { code: 'PARKED', reason: recordedText(kernel, reason) };
   return changed(kernel, runId, (record) => ({ ...record, parked }));
 }
 

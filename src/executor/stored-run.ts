@@ -20,9 +20,9 @@ export function storeOf({ config }: Kernel): CheckpointStore {
   throw new NotDurableError('this executor has no store: it knows no runs but its own');
 }
 
-/** A text that a person gives as a reason, as the records of this executor may have it. */
-export function recordedReason({ config }: Kernel, reason: string): string {
-  return config.redact ? new Redactor(config.redact, 'record').text(reason) : reason;
+/** What a person says to a run or gives as a reason, as the store of this executor may have it. */
+export function recordedText({ config }: Kernel, text: string): string {
+  return config.redact ? new Redactor(config.redact, 'record').text(text) : text;
 }
 
 /**

@@ -62,6 +62,40 @@ describe('a run that is live in another process', () => {
     expect(saidIn(host.model.calls[1]?.messages ?? [], 'also check X')).toBe(1);
   });
 
+  test('is sent only redacted texts: what waits in the store and what its model reads have no secret (recovery 11)', async () => {
+    const redact = (text: string) => text.replaceAll('hunter2', '***');
+    const { clock, store, run, host, release } = await twoProcesses();
+    const { executor } = hostOf({ checkpoints: store, clock, redact });
+    await executor.control('r').steer('the key is hunter2');
+    await executor.control('r').cancel('because of hunter2');
+    const waiting = await store.inbox({ runId: 'r' });
+    expect(waiting.map(({ command }) => command)).toMatchObject([
+      { kind: 'steer', text: 'the key is ***' },
+      { kind: 'cancel', reason: 'because of ***' },
+    ]);
+    expect(JSON.stringify(store.log)).not.toContain('hunter2');
+    const steered = waiting.filter(({ command }) => command.kind === 'steer');
+    store.inbox = async () => steered;
+    await look(clock);
+    release('worked');
+    await run.result;
+    expect(saidIn(host.model.calls[1]?.messages ?? [], 'the key is ***')).toBe(1);
+  });
+
+  test('is not sent a message of which the redaction leaves nothing, nor one whose redaction fails unredacted', async () => {
+    const { clock, store } = await twoProcesses();
+    const redact = (text: string) => {
+      if (text === 'hunter2') return '';
+      throw new Error(text);
+    };
+    const { executor } = hostOf({ checkpoints: store, clock, redact });
+    await expect(executor.control('r').steer('hunter2')).rejects.toMatchObject({ code: 'UNDELIVERED' });
+    await expect(executor.control('r').steer(7 as never)).rejects.toThrow(TypeError);
+    expect(await executor.control('r').waiting()).toBe(0);
+    await executor.control('r').steer('something else');
+    expect(await store.inbox({ runId: 'r' })).toMatchObject([{ command: { text: '[redaction failed]' } }]);
+  });
+
   test('gets several messages in the order in which they were sent', async () => {
     const { clock, run, other, release } = await twoProcesses();
     for (const text of ['one', 'two', 'three']) await other.control('r').steer(`say ${text}`);
@@ -238,7 +272,8 @@ describe('a run that is taken up again while its inbox hangs', () => {
     const left = await afterCrash(store);
     const said = await store.inbox({ runId: 'r' });
     const answer = Promise.withResolvers<typeof said>();
-    const host = hostOf({ checkpoints: { ...left, inbox: () => answer.promise }, clock, script: [hang()] });
+    const checkpoints = { ...left, inbox: () => answer.promise };
+    const host = hostOf({ checkpoints, clock, script: [hang()] });
     const starting = host.start({ runId: 'r' });
     await settle();
     return { clock, host, starting, answer: () => answer.resolve(said) };

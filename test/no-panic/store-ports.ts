@@ -62,6 +62,34 @@ const storePorts: readonly Port[] = [
     }),
     ends: { else: 'MODEL_STALLED' },
   },
+  {
+    name: 'store.acknowledge',
+    scene: (act) => {
+      const waiting = [{ runId: 'r', command: { id: 'a', kind: 'steer', text: 'hello' } }];
+      let looks = 0;
+      const store = { ...memoryStore(), inbox: async () => (looks++ < 3 ? waiting : []), acknowledge: act };
+      return {
+        ...working(store as CheckpointStore, { defaults: { controlMs: 5, portMs: 20, firstChunkMs: 60 } }),
+        script: [hang(), hang(), hang()],
+      };
+    },
+    ends: { else: 'MODEL_STALLED' },
+  },
+  {
+    name: 'store.send, to a run of another process',
+    scene: (act) => {
+      const store = memoryStore();
+      return {
+        ...working({ ...store, send: act } as CheckpointStore, { defaults: { portMs: 20 } }),
+        after: async (executor) => {
+          await store.claim('elsewhere', 'another process', 60_000);
+          const control = executor.control('elsewhere');
+          await Promise.allSettled([control.steer('hello'), control.cancel('enough')]);
+        },
+      };
+    },
+    ends: ok,
+  },
   { name: 'store.delete', scene: (act) => working(storeWith('delete', act)), ends: ok },
   {
     name: 'store.claim',

@@ -1,0 +1,60 @@
+import { opendir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { orAbsent } from '../../files/errors.ts';
+import { isKept } from './paths.ts';
+import type { Place } from './root.ts';
+
+/** What is in a folder and below it, by paths relative to the root. */
+export interface Listing {
+  /** Sorted; folders end in a slash. */
+  readonly entries: readonly string[];
+  /** There is more than that. What is deepest is left out first. */
+  readonly isCut: boolean;
+}
+
+/** How many entries a listing has at most, and how many names are looked at for it. */
+export const MAX_ENTRIES = 1_000;
+const MAX_NAMES = 20_000;
+
+/**
+ * Lists level by level, so that of a large tree the upper part is shown. Links, `node_modules` and what is kept from models
+ * are left out. Undefined when there is no such folder.
+ */
+export async function listFolder({ path, at, stats }: Place): Promise<Listing | undefined> {
+  if (!stats) return undefined;
+  const entries: string[] = [];
+  let level = [path];
+  let budget = MAX_NAMES;
+  while (level.length > 0 && entries.length <= MAX_ENTRIES && budget > 0) {
+    const next: string[] = [];
+    for (const folder of level) {
+      const found = await namesIn(join(at, folder.slice(path.length)), budget);
+      budget -= found.seen;
+      for (const name of found.names) {
+        const entry = folder === '' ? name : `${folder}/${name}`;
+        entries.push(entry);
+        if (entry.endsWith('/')) next.push(entry.slice(0, -1));
+      }
+      if (budget <= 0) break;
+    }
+    level = next.sort();
+  }
+  const isCut = level.length > 0 || entries.length > MAX_ENTRIES || budget <= 0;
+  return { entries: entries.slice(0, MAX_ENTRIES).sort(), isCut };
+}
+
+/** The sorted names in a folder, those of folders with a slash; a folder that went meanwhile has none. */
+async function namesIn(folder: string, most: number): Promise<{ names: string[]; seen: number }> {
+  const names: string[] = [];
+  let seen = 0;
+  const opened = await orAbsent(opendir(folder));
+  if (!opened) return { names, seen };
+  // Closed by the loop, however it ends.
+  for await (const entry of opened) {
+    seen += 1;
+    if (entry.isFile() && !isKept(entry.name)) names.push(entry.name);
+    if (entry.isDirectory() && !isKept(entry.name) && entry.name !== 'node_modules') names.push(`${entry.name}/`);
+    if (seen >= most) break;
+  }
+  return { names: names.sort(), seen };
+}

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
+import { harmless } from './terminal-text.ts';
 
 export type Style = Parameters<typeof styleText>[0];
 
@@ -63,11 +64,6 @@ export class Output {
 function ignoreClosed(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE' || error.code === 'EIO') return;
   process.exitCode = 1;
-}
-
-/** What a model or a tool wrote must not steer the terminal. */
-function harmless(text: string): string {
-  return stripVTControlCharacters(text).replace(/[^\P{Cc}\n\t]/gu, '');
 }
 
 /** Cuts a line to the width of the terminal: one that wraps could not be rewritten. Its colours cost no width. */

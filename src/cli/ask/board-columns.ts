@@ -1,0 +1,73 @@
+import { duration } from '../figures.ts';
+import type { Style } from '../output.ts';
+import { cutToWidth, displayWidth } from '../terminal-text.ts';
+import { deedsOf, doingOf, markOf, nameOf, type Paint, spendingOf } from './board-facts.ts';
+import type { BoardState, ModelView, Size } from './board-state.ts';
+import { firstLines, lastLines } from './wrap.ts';
+
+const SEPARATOR = ' │ ';
+/** Lines of a column that hold no answer: two above it, two below, and a free one on either side. */
+const FRAME_LINES = 6;
+const LEAST_LINES = 3;
+const LEAST_COLUMNS = 100;
+const LEAST_COLUMN = 32;
+
+interface Cell {
+  readonly text: string;
+  readonly style?: Style;
+}
+
+const empty: Cell = { text: '' };
+
+/** Whether every model can have a column of its own. */
+export function fitsColumns(models: number, { columns, rows }: Size): boolean {
+  return columns >= LEAST_COLUMNS && columnWidth(models, columns) >= LEAST_COLUMN && rows >= FRAME_LINES + LEAST_LINES;
+}
+
+/** The models side by side, at most `rows` lines: who, what it does, the end of its answer, what it has spent. */
+export function renderColumns({ models, frame }: BoardState, { columns, rows }: Size, paint: Paint): string[] {
+  const width = columnWidth(models.length, columns);
+  const texts = models.map((view) => answerCells(view, width, rows - FRAME_LINES));
+  const height = Math.max(...texts.map(({ length }) => length));
+  const blocks = models.map((view, index) => {
+    const text = texts[index] ?? [];
+    const free = Array.from({ length: height - text.length }, () => empty);
+    return [...headCells(view, frame), empty, ...free, ...text, empty, ...footCells(view)];
+  });
+  return Array.from({ length: height + FRAME_LINES }, (_, row) => {
+    const cells = blocks.map((block) => painted(block[row] ?? empty, width, paint));
+    return cells.join(paint('dim', SEPARATOR)).trimEnd();
+  });
+}
+
+function columnWidth(models: number, columns: number): number {
+  return Math.floor((columns - SEPARATOR.length * (models - 1)) / models);
+}
+
+function headCells(view: ModelView, frame: number): Cell[] {
+  const { text, style } = markOf(view, frame);
+  return [
+    { text: `${text} ${nameOf(view)}`, style },
+    { text: doingOf(view), style: 'dim' },
+  ];
+}
+
+function footCells(view: ModelView): Cell[] {
+  const figures = [spendingOf(view), [duration(view.latencyMs), ...deedsOf(view)]];
+  return figures.map((facts) => ({ text: facts.join(' · '), style: 'dim' }));
+}
+
+/** The end of an answer; below it why there is no more of it. */
+function answerCells({ text, error }: ModelView, width: number, most: number): Cell[] {
+  const lines = firstLines(error ?? '', width, Math.min(4, most));
+  const why: Cell[] = lines.map((line) => ({ text: line, style: 'red' }));
+  const answer = lastLines(text, width, most - why.length).map((line) => ({ text: line }));
+  return [...answer, ...why];
+}
+
+/** Padded outside of its colour, so that the end of a line can be cut off. */
+function painted({ text, style }: Cell, width: number, paint: Paint): string {
+  const line = cutToWidth(text, width);
+  const padding = ' '.repeat(width - displayWidth(line));
+  return (style === undefined || line === '' ? line : paint(style, line)) + padding;
+}

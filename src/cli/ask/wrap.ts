@@ -1,0 +1,63 @@
+import { displayWidth, drawable, drawableLine, fittingPart } from '../terminal-text.ts';
+
+const STEP = 2_048;
+
+/**
+ * The end of a text, `wanted` characters of it and a few more. It begins where it began a moment ago, also when the text has
+ * grown a little since: what is wrapped by it stays where it is.
+ */
+export function tailOf(text: string, wanted: number): string {
+  const start = Math.floor((text.length - wanted) / STEP) * STEP;
+  if (start <= 0) return text;
+  const lineBreak = text.indexOf('\n', start);
+  return text.slice(lineBreak >= 0 && lineBreak <= text.length - wanted ? lineBreak + 1 : start);
+}
+
+/** The last lines of a text when it is wrapped to so many columns: at most `most` of them, from top to bottom. */
+export function lastLines(text: string, columns: number, most: number): string[] {
+  if (columns < 1 || most < 1 || text.trim() === '') return [];
+  const paragraphs = drawable(tailOf(text.trimEnd(), columns * most)).split('\n');
+  const lines: string[] = [];
+  while (lines.length < most) {
+    const paragraph = paragraphs.pop();
+    if (paragraph === undefined) break;
+    lines.unshift(...wrapped(paragraph.trimEnd(), columns));
+  }
+  return lines.slice(-most);
+}
+
+/** The first lines of a text whose own line breaks do not count. */
+export function firstLines(text: string, columns: number, most: number): string[] {
+  if (columns < 1 || most < 1) return [];
+  const line = drawableLine(text.slice(0, columns * most * 2));
+  return line === '' ? [] : wrapped(line, columns).slice(0, most);
+}
+
+/** Breaks a line between words, and within a word that is too long for any line. */
+function wrapped(paragraph: string, columns: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of paragraph.match(/\s*\S+/g) ?? []) {
+    if (displayWidth(line) + displayWidth(word) <= columns) {
+      line += word;
+      continue;
+    }
+    if (line !== '') lines.push(line);
+    const pieces = broken(line === '' ? word : word.trimStart(), columns);
+    line = pieces.pop() ?? '';
+    lines.push(...pieces);
+  }
+  return [...lines, line];
+}
+
+/** A word in pieces that fit. A character that is wider than a whole line is left out. */
+function broken(word: string, columns: number): string[] {
+  const pieces: string[] = [];
+  let rest = word;
+  while (displayWidth(rest) > columns) {
+    const piece = fittingPart(rest, columns);
+    if (piece !== '') pieces.push(piece);
+    rest = rest.slice(piece === '' ? String.fromCodePoint(rest.codePointAt(0) ?? 0).length : piece.length);
+  }
+  return [...pieces, rest];
+}

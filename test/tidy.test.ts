@@ -46,7 +46,17 @@ const importTable: rules.ImportTable = {
     'machines',
   ],
   'src/testing': ['src/run', 'src/record', 'src/store', 'src/model', 'src/tool', 'src/agent', 'src/executor'],
-  'src/fan-out': ['src/index', 'src/run', 'src/files', 'src/store/file', 'src/store/owner', 'machines/fan-out'],
+  'src/fan-out': [
+    'src/index',
+    'src/run',
+    'src/files',
+    'src/store/file',
+    'src/store/file-errors',
+    'src/store/owner',
+    'src/budget/prices',
+    'src/executor/guard',
+    'machines/fan-out',
+  ],
   'src/cli': ['src/index', 'src/store/sqlite*', 'src/store/file', 'src/store/postgres', 'src/fan-out/index', 'src/run'],
   'src/index': [
     'src',

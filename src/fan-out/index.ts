@@ -1,5 +1,8 @@
 // Asking
-// What is on the disk
+
+// On the disk
+export { buildCheckpoint, type Checkpoint } from './checkpoint.ts';
+export { loadCheckpoint, saveCheckpoint } from './checkpoint-file.ts';
 export {
   FanOutConflictError,
   FanOutOwnedElsewhereError,
@@ -7,6 +10,11 @@ export {
   WriteFailedError,
   WriteOutsideRootError,
 } from './errors.ts';
+export { fanOut } from './fan-out.ts';
+export type { Judge, JudgeFunction, JudgeRequest } from './judge.ts';
+export type { FanOutOptions, FanOutResult } from './options.ts';
+export type { Ranking } from './ranking.ts';
+export { IncrementalSaver } from './saver.ts';
 export {
   fromModelResponse,
   type ModelResponse,

@@ -7,6 +7,8 @@ export interface Durable {
   readonly files: FileSystem;
   readonly isSynced: boolean;
   readonly folders: FolderSyncs;
+  /** The name of a file while it is being written; default `unfinished`, for those who hold a lock. */
+  readonly temporaryFor?: (path: string) => string;
 }
 
 /** The name of a file that is being written. Whoever writes holds the lock: one that is found is a dead writer's. */
@@ -17,11 +19,11 @@ export const unfinished = (path: string): string => `${path}.new`;
  * @param write gets the new, empty file
  */
 export async function writeAtomically<T>(
-  { files, isSynced, folders }: Durable,
+  { files, isSynced, folders, temporaryFor = unfinished }: Durable,
   path: string,
   write: (file: OpenFile) => Promise<T>,
 ): Promise<T> {
-  const temporary = unfinished(path);
+  const temporary = temporaryFor(path);
   const writeAll = async (file: OpenFile) => {
     const written = await write(file);
     if (isSynced) await file.sync();

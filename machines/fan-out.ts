@@ -1,0 +1,223 @@
+import {
+  type ActorLogic,
+  assign,
+  type DoneActorEvent,
+  enqueueActions,
+  fromPromise,
+  type Snapshot,
+  setup,
+} from 'xstate';
+import type { ErrorData } from '../src/run/error-data.ts';
+import type { Invocation } from '../src/run/request.ts';
+import type { RunOutput } from '../src/run/result.ts';
+import type { RunMachineEvent } from './context.ts';
+
+/** A model of a fan-out, as its chart shows it. */
+export interface ChartedModel {
+  readonly id: string;
+}
+
+/** What opening found: what to ask each model, null for one that has answered in an earlier process. */
+export interface FanOutOpening {
+  readonly invocations: readonly (Invocation | null)[];
+}
+
+export interface FanOutContext extends FanOutOpening {
+  readonly hasJudge: boolean;
+  /** How the run of each model ended, by its place; absent = it was not asked, or is at work. */
+  readonly outputs: { readonly [place: number]: RunOutput };
+  /** Why a model was told to leave off, by its place. */
+  readonly causes: { readonly [place: number]: ErrorData };
+  /** Why all of them were told so before they were asked. */
+  readonly cause?: ErrorData;
+  /** Why nobody was asked. */
+  readonly error?: ErrorData;
+}
+
+export type FanOutEvent =
+  /** All models leave off, so that a later call goes on with them. */
+  | { readonly type: 'fan-out.leave'; readonly cause: ErrorData }
+  /** The time of one model is over. */
+  | { readonly type: 'model.overdue'; readonly place: number; readonly cause: ErrorData }
+  /** A model that was told to leave off is still at it, because of a call with effects: that is not waited for any longer. */
+  | { readonly type: 'leave.overdue'; readonly place: number };
+
+export type FanOutEmitted =
+  | { readonly type: 'model.asked'; readonly place: number; readonly invocation: Invocation }
+  | { readonly type: 'model.leaving'; readonly place: number }
+  | { readonly type: 'model.ended'; readonly place: number; readonly output: RunOutput; readonly cause?: ErrorData };
+
+/** The run of a model, as its parent knows it. */
+type ModelRun = ActorLogic<Snapshot<unknown> & { output: RunOutput }, RunMachineEvent, Invocation | undefined>;
+
+type Place = { readonly place: number };
+type Left = Place & { readonly cause: ErrorData };
+
+function notProvided(): never {
+  throw new Error('this actor is provided by fanOut');
+}
+
+const runOf = (place: number) => `model(${place})` as const;
+
+const pieces = setup({
+  types: {
+    context: {} as FanOutContext,
+    input: {} as { readonly hasJudge: boolean },
+    events: {} as
+      | FanOutEvent
+      | DoneActorEvent<FanOutOpening | { readonly error: ErrorData }, 'open'>
+      | DoneActorEvent<void, 'judge'>
+      | DoneActorEvent<void, 'close'>,
+    emitted: {} as FanOutEmitted,
+  },
+  actors: {
+    open: fromPromise<FanOutOpening | { readonly error: ErrorData }>(notProvided),
+    model: fromPromise<RunOutput, Invocation | undefined>(notProvided) as unknown as ModelRun,
+    judge: fromPromise<void>(notProvided),
+    close: fromPromise<void, FanOutContext>(notProvided),
+  },
+  guards: {
+    isRefused: (_, found: FanOutOpening | { readonly error: ErrorData }) => 'error' in found,
+    hasAnswered: ({ context }, { place }: Place) => context.invocations[place] === null,
+    isCalledOff: ({ context }) => context.cause !== undefined,
+    isMine: ({ event }, { place }: Place) => 'place' in event && event.place === place,
+    isLeft: (_, { status }: RunOutput) => status === 'interrupted',
+    isOk: (_, { status }: RunOutput) => status === 'ok',
+    /** A choice takes two, and nobody is asked about a race that is not over. */
+    isToJudge: ({ context: { hasJudge, invocations, outputs, causes, cause } }) => {
+      const isAnswered = (place: number) => invocations[place] === null || outputs[place]?.status === 'ok';
+      const answered = invocations.filter((_, place) => isAnswered(place));
+      return hasJudge && !cause && Object.keys(causes).length === 0 && answered.length > 1;
+    },
+  },
+  actions: {
+    takeUp: assign((_, found: FanOutOpening | { readonly error: ErrorData }) => found),
+    callOff: assign((_, cause: ErrorData) => ({ cause })),
+    announceAsked: enqueueActions(({ context, enqueue }, { place }: Place) => {
+      const invocation = context.invocations[place];
+      if (invocation) enqueue.emit({ type: 'model.asked', place, invocation });
+    }),
+    /** The run is told to leave off, so that what it has recorded is there for the next call. */
+    leave: enqueueActions(({ context, enqueue }, { place, cause }: Left) => {
+      enqueue.assign({ causes: { ...context.causes, [place]: cause } });
+      enqueue.sendTo(runOf(place), { type: 'run.leave', cause });
+      enqueue.emit({ type: 'model.leaving', place });
+    }),
+    stop: enqueueActions(({ context, enqueue }, { place }: Place) => {
+      const cause = context.causes[place];
+      if (cause) enqueue.sendTo(runOf(place), { type: 'run.stop', cause });
+    }),
+    keepOutput: enqueueActions(({ context, enqueue }, { place, output }: Place & { readonly output: RunOutput }) => {
+      enqueue.assign({ outputs: { ...context.outputs, [place]: output } });
+      const cause = context.causes[place];
+      enqueue.emit({ type: 'model.ended', place, output, ...(cause ? { cause } : {}) });
+    }),
+  },
+});
+
+/** One model: its run is a child of the region, and goes when the region leaves `asking`. */
+function region(place: number, id: string) {
+  const mine = { place };
+  const keepOutput = {
+    type: 'keepOutput' as const,
+    params: ({ event }: { event: { readonly output: RunOutput } }) => ({ place, output: event.output }),
+  };
+  const outputOf = ({ event }: { event: { readonly output: RunOutput } }) => event.output;
+  return pieces.createStateConfig({
+    description: `The answer of ${id}.`,
+    initial: 'entering',
+    states: {
+      entering: {
+        description: 'Whoever has answered in an earlier process is not asked again.',
+        always: [{ guard: { type: 'hasAnswered', params: mine }, target: 'answered' }, { target: 'asking' }],
+      },
+      asking: {
+        description: 'Its run is at work, with the loop, the tools and the limits of any other run.',
+        entry: { type: 'announceAsked', params: mine },
+        invoke: {
+          id: runOf(place),
+          src: runOf(place) as 'model',
+          input: ({ context }) => context.invocations[place] ?? undefined,
+          onDone: [
+            { guard: { type: 'isOk', params: outputOf }, target: 'answered', actions: keepOutput },
+            { guard: { type: 'isLeft', params: outputOf }, target: 'left', actions: keepOutput },
+            { target: 'failed', actions: keepOutput },
+          ],
+        },
+        initial: 'working',
+        states: {
+          working: {
+            description: 'Nobody has told it to leave off.',
+            on: {
+              'fan-out.leave': {
+                target: 'leaving',
+                actions: { type: 'leave', params: ({ event }) => ({ place, cause: event.cause }) },
+              },
+              'model.overdue': {
+                guard: { type: 'isMine', params: mine },
+                target: 'leaving',
+                actions: { type: 'leave', params: ({ event }) => ({ place, cause: event.cause }) },
+              },
+            },
+          },
+          leaving: {
+            description: 'It leaves off as soon as no call with effects is under way any more.',
+            on: {
+              'leave.overdue': {
+                guard: { type: 'isMine', params: mine },
+                actions: { type: 'stop', params: mine },
+              },
+            },
+          },
+        },
+      },
+      answered: { type: 'final', description: 'There is an answer: it is never asked again.' },
+      failed: { type: 'final', description: 'There will be no answer; the others do not mind.' },
+      left: { type: 'final', description: 'Cancelled, or out of time: it goes on when it is asked again.' },
+    },
+  });
+}
+
+/** One prompt, many models: a region for each, side by side; then the choice, then the files. */
+export function fanOutMachine(models: readonly ChartedModel[]) {
+  const regions = Object.fromEntries(models.map(({ id }, place) => [runOf(place), region(place, id)]));
+  return pieces.createMachine({
+    id: 'fan-out',
+    context: ({ input }) => ({ ...input, invocations: [], outputs: {}, causes: {} }),
+    on: { 'fan-out.leave': { actions: { type: 'callOff', params: ({ event }) => event.cause } } },
+    initial: 'opening',
+    states: {
+      opening: {
+        description: 'Claims the checkpoint file, and reads what earlier processes have done.',
+        invoke: {
+          id: 'open',
+          src: 'open',
+          onDone: [
+            {
+              guard: { type: 'isRefused', params: ({ event }) => event.output },
+              target: 'closing',
+              actions: { type: 'takeUp', params: ({ event }) => event.output },
+            },
+            { target: 'asking', actions: { type: 'takeUp', params: ({ event }) => event.output } },
+          ],
+        },
+      },
+      asking: {
+        description: 'All models are at it at the same time; what happens to one is nothing to the others.',
+        type: 'parallel',
+        states: regions,
+        onDone: [{ guard: 'isToJudge', target: 'judging' }, { target: 'closing' }],
+      },
+      judging: {
+        description: 'The answers are ranked.',
+        invoke: { id: 'judge', src: 'judge', onDone: { target: 'closing' } },
+        on: { 'fan-out.leave': { target: 'closing' } },
+      },
+      closing: {
+        description: 'The answers go where they are kept, or stay in the checkpoint file for the next call.',
+        invoke: { id: 'close', src: 'close', input: ({ context }) => context, onDone: { target: 'closed' } },
+      },
+      closed: { type: 'final', description: 'Nothing is held any more.' },
+    },
+  });
+}

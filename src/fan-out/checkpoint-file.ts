@@ -1,0 +1,57 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { FolderSyncs, writeAtomically } from '../files/atomic-write.ts';
+import { orAbsent } from '../files/errors.ts';
+import { diskFiles, type FileSystem } from '../files/file-system.ts';
+import { storeError } from '../store/file-errors.ts';
+import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoint.ts';
+
+/**
+ * Puts a checkpoint in its place, or leaves what was there: whoever reads meanwhile sees the old one or the new one. When it
+ * resolves, the disk has it.
+ * @throws {StoreFullError} {StoreUnavailableError} {NotJsonError}
+ */
+export async function saveCheckpoint(path: string, checkpoint: Checkpoint): Promise<void> {
+  await mkdir(dirname(path), { recursive: true }).catch((error: unknown) => {
+    throw storeError(error, path);
+  });
+  await writeText(diskFiles, path, encodeCheckpoint(checkpoint));
+}
+
+/**
+ * @returns null when there is none
+ * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreUnavailableError} and the file is as it was
+ */
+export function loadCheckpoint(path: string): Promise<Checkpoint | null> {
+  return readCheckpoint(diskFiles, path);
+}
+
+export async function readCheckpoint(files: FileSystem, path: string): Promise<Checkpoint | null> {
+  try {
+    const bytes = await orAbsent(files.readWhole(path));
+    return bytes === undefined ? null : decodeCheckpoint(bytes.toString(), path);
+  } catch (error) {
+    throw storeError(error, path);
+  }
+}
+
+/** Each write has a name of its own while it is under way: nobody has to hold a lock for it. */
+export async function writeText(files: FileSystem, path: string, text: string): Promise<void> {
+  const durable = { files, isSynced: true, folders: new FolderSyncs(files), temporaryFor };
+  try {
+    await writeAtomically(durable, path, (file) => file.write(Buffer.from(text), 0));
+  } catch (error) {
+    throw storeError(error, path);
+  }
+}
+
+function temporaryFor(path: string): string {
+  return `${path}.${process.pid}.${crypto.randomUUID().slice(0, 8)}.tmp`;
+}
+
+/** The process that writes a file of this name; undefined for a name that is not one of an unfinished write of `path`. */
+export function writerOf(name: string, base: string): number | undefined {
+  if (!name.startsWith(`${base}.`)) return undefined;
+  const [, pid] = /^(\d+)\.[0-9a-f]{8}\.tmp$/.exec(name.slice(base.length + 1)) ?? [];
+  return pid === undefined ? undefined : Number(pid);
+}

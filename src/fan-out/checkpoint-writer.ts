@@ -1,0 +1,165 @@
+import type { FileSystem } from '../files/file-system.ts';
+import { type Checkpoint, encodeCheckpoint, inOrder } from './checkpoint.ts';
+import { readCheckpoint, writeText } from './checkpoint-file.ts';
+import { FanOutConflictError } from './errors.ts';
+import { FileClaim } from './file-claim.ts';
+import type { Ranking } from './ranking.ts';
+import type { ResponseSnapshot } from './snapshot.ts';
+import { encodeSnapshot } from './snapshot-json.ts';
+
+/** What a checkpoint file is of. */
+export interface CheckpointSubject {
+  readonly path: string;
+  readonly prompt: string;
+  readonly adapterIds: readonly string[];
+  readonly verbose: boolean;
+}
+
+export interface CheckpointWriterOptions {
+  readonly files: FileSystem;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+  /** Takes over from a writer of this process that was never closed. */
+  readonly supersede?: boolean;
+}
+
+/**
+ * Keeps a checkpoint file at the newest turn of every model. Turns that come while the file is being written share the next
+ * write: with many models the file is written as often as the disk allows, and not once a turn.
+ */
+export class CheckpointWriter {
+  readonly #subject: CheckpointSubject;
+  readonly #options: CheckpointWriterOptions;
+  readonly #newest = new Map<string, ResponseSnapshot>();
+  /** Of eight models seven are as they were at the last write. */
+  readonly #texts = new WeakMap<ResponseSnapshot, string>();
+  #ranking: Ranking | undefined;
+  #claiming: Promise<FileClaim> | undefined;
+  #writing: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(subject: CheckpointSubject, options: CheckpointWriterOptions) {
+    this.#subject = subject;
+    this.#options = options;
+  }
+
+  /**
+   * Claims the file and takes in what stands in it.
+   * @throws {FanOutOwnedElsewhereError} {FanOutConflictError} {CheckpointCorruptError} {CheckpointTooNewError} {StoreUnavailableError}
+   */
+  async open(): Promise<void> {
+    this.#claiming ??= this.#claim();
+    try {
+      await this.#claiming;
+    } catch (error) {
+      this.#claiming = undefined;
+      throw error;
+    }
+  }
+
+  /** The newest turn of a model, also from before this process. */
+  newest(modelId: string): ResponseSnapshot | undefined {
+    return this.#newest.get(modelId);
+  }
+
+  get ranking(): Ranking | undefined {
+    return this.#ranking;
+  }
+
+  /**
+   * Resolves when the file has this turn, or a newer one of its model.
+   * @throws {TypeError} for a model that is not asked @throws what `open` throws @throws {StoreFullError} … then the next write has it
+   */
+  put(snapshot: ResponseSnapshot): Promise<void> {
+    const { modelId } = snapshot;
+    if (!this.#subject.adapterIds.includes(modelId)) {
+      return Promise.reject(new TypeError(`${JSON.stringify(modelId)} is none of the models of this checkpoint`));
+    }
+    if (this.#isClosed) return Promise.reject(new TypeError(`the writer of ${this.#subject.path} is closed`));
+    this.#newest.set(modelId, snapshot);
+    return this.flush();
+  }
+
+  rank(ranking: Ranking): Promise<void> {
+    this.#ranking = ranking;
+    return this.flush();
+  }
+
+  /** Resolves when the file has all that was put. */
+  flush(): Promise<void> {
+    if (!this.#writing) return this.#start();
+    this.#next ??= this.#writing.then(
+      () => this.#start(),
+      () => this.#start(),
+    );
+    return this.#next;
+  }
+
+  /** The checkpoint as it is now. */
+  checkpoint(): Checkpoint {
+    const { prompt, adapterIds, verbose } = this.#subject;
+    const responses = inOrder([...this.#newest.values()], adapterIds);
+    const ranking = this.#ranking === undefined ? {} : { ranking: this.#ranking };
+    return { version: 1, prompt, timestamp: this.#options.now(), adapterIds, responses, verbose, ...ranking };
+  }
+
+  /** Waits for what is being written, and lets the file go. Nothing can be put any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await (this.#next ?? this.#writing)?.catch(() => {});
+    await (await this.#claiming?.catch(() => undefined))?.release();
+  }
+
+  #start(): Promise<void> {
+    this.#next = undefined;
+    const writing = this.#write().finally(() => {
+      if (this.#writing === writing) this.#writing = undefined;
+    });
+    this.#writing = writing;
+    return writing;
+  }
+
+  async #write(): Promise<void> {
+    await this.open();
+    (await this.#claiming)?.check();
+    const text = encodeCheckpoint(this.checkpoint(), (snapshot) => this.#textOf(snapshot));
+    await writeText(this.#options.files, this.#subject.path, text);
+  }
+
+  #textOf(snapshot: ResponseSnapshot): string {
+    const text = this.#texts.get(snapshot) ?? encodeSnapshot(snapshot);
+    this.#texts.set(snapshot, text);
+    return text;
+  }
+
+  async #claim(): Promise<FileClaim> {
+    const { path } = this.#subject;
+    const claim = await FileClaim.acquire(path, this.#options);
+    try {
+      this.#takeIn(await readCheckpoint(this.#options.files, path));
+      return claim;
+    } catch (error) {
+      await claim.release();
+      throw error;
+    }
+  }
+
+  /** What an earlier process has paid for is not overwritten by the first turn of this one. */
+  #takeIn(found: Checkpoint | null): void {
+    if (!found) return;
+    const { path, prompt, adapterIds } = this.#subject;
+    const todo = 'go on with it, or remove the file to begin anew';
+    if (found.prompt !== prompt) {
+      throw new FanOutConflictError(`${path} is an unfinished fan-out of another prompt: ${todo}`);
+    }
+    const stranger = found.responses.find(({ modelId }) => !adapterIds.includes(modelId));
+    if (stranger) {
+      throw new FanOutConflictError(`${path} has an answer of ${stranger.modelId}, which is not asked now: ${todo}`);
+    }
+    for (const response of found.responses) {
+      if (!this.#newest.has(response.modelId)) this.#newest.set(response.modelId, response);
+    }
+    this.#ranking ??= found.ranking;
+  }
+}

@@ -1,0 +1,120 @@
+import { CheckpointCorruptError, CheckpointTooNewError } from '../run/errors.ts';
+import { isObject } from '../run/json.ts';
+import type { Ranking } from './ranking.ts';
+import { fromModelResponse, type ModelResponse, type ResponseSnapshot } from './snapshot.ts';
+import { decodeSnapshot, encodeSnapshot } from './snapshot-json.ts';
+
+/** The version this code writes. Newer ones are refused. */
+const VERSION = 1;
+
+/** A fan-out on the disk: the prompt, and the newest turn of every model that has had one, in the order of `adapterIds`. */
+export interface Checkpoint {
+  readonly version: 1;
+  readonly prompt: string;
+  /** When it was written: wall clock, ms. A date as a string is kept as well. */
+  readonly timestamp: number | string;
+  /** The ids of all models that are asked, in the caller's order. */
+  readonly adapterIds: readonly string[];
+  readonly responses: readonly ResponseSnapshot[];
+  /** Whatever the caller said of itself; it is only kept. */
+  readonly verbose: boolean;
+  /** What the judge said, once it was asked. */
+  readonly ranking?: Ranking;
+}
+
+/**
+ * What has to be kept of a fan-out that ended.
+ * @returns null when no response was interrupted: then there is nothing to go on with
+ */
+export function buildCheckpoint(
+  prompt: string,
+  adapterIds: readonly string[],
+  responses: readonly ModelResponse[],
+  verbose: boolean,
+): Checkpoint | null {
+  if (!responses.some(({ interrupted }) => interrupted)) return null;
+  const snapshots = responses.map(fromModelResponse);
+  return {
+    version: VERSION,
+    prompt,
+    timestamp: Date.now(),
+    adapterIds,
+    responses: inOrder(snapshots, adapterIds),
+    verbose,
+  };
+}
+
+/** Responses in adapter order; those of nobody that is asked come last. */
+export function inOrder<R extends { readonly modelId: string }>(
+  responses: readonly R[],
+  adapterIds: readonly string[],
+): readonly R[] {
+  const places = new Map(adapterIds.map((id, place) => [id, place]));
+  const placeOf = ({ modelId }: R) => places.get(modelId) ?? adapterIds.length;
+  return [...responses].sort((a, b) => placeOf(a) - placeOf(b));
+}
+
+/**
+ * A checkpoint as JSON text: snake_case, one response a line, what is empty left out.
+ * @param encode for whoever keeps the texts of responses that stay the same
+ * @throws {NotJsonError} for a figure that JSON cannot hold
+ */
+export function encodeCheckpoint({ responses, ...rest }: Checkpoint, encode = encodeSnapshot): string {
+  const { version, prompt, timestamp, adapterIds, verbose, ranking } = rest;
+  const head = JSON.stringify({ version, prompt, timestamp, adapter_ids: adapterIds, verbose });
+  const tail = ranking === undefined ? '' : `,"ranking":${JSON.stringify(ranking)}`;
+  return `${head.slice(0, -1)},"responses":[\n${responses.map((each) => encode(each)).join(',\n')}\n]${tail}}\n`;
+}
+
+/**
+ * Reads what `encodeCheckpoint` wrote. Fields that are not known are left out.
+ * @param where the path, for the error
+ * @throws {CheckpointCorruptError} {CheckpointTooNewError}
+ */
+export function decodeCheckpoint(text: string, where: string): Checkpoint {
+  const corrupt = (what: string) =>
+    new CheckpointCorruptError(`${where} is no checkpoint of a fan-out: ${what}; restore it from a copy, or remove it`);
+  const value = parsed(text, corrupt);
+  if (!isObject(value)) throw corrupt('it holds no object');
+  const { version, prompt, timestamp, adapter_ids: adapterIds, responses, verbose, ranking } = value;
+  if (typeof version === 'number' && version > VERSION) {
+    throw new CheckpointTooNewError(
+      `${where} has version ${version}, this Pawl knows ${VERSION}: upgrade the package (nothing was changed)`,
+    );
+  }
+  if (version !== VERSION) throw corrupt('its version is missing');
+  if (typeof prompt !== 'string') throw corrupt('prompt is no string');
+  if (typeof timestamp !== 'number' && typeof timestamp !== 'string') throw corrupt('timestamp is no time');
+  if (!isTexts(adapterIds)) throw corrupt('adapter_ids is no list of strings');
+  if (typeof verbose !== 'boolean') throw corrupt('verbose is neither true nor false');
+  if (!Array.isArray(responses)) throw corrupt('responses is no list');
+  if (ranking !== undefined && !isRanking(ranking)) throw corrupt('ranking is none');
+  const snapshots = responses.map((each, i) => decodeSnapshot(each, (what) => corrupt(`responses[${i}]: ${what}`)));
+  const ids = snapshots.map(({ modelId }) => modelId);
+  if (new Set(ids).size < ids.length) throw corrupt('a model has two responses');
+  return {
+    version: VERSION,
+    prompt,
+    timestamp,
+    adapterIds,
+    responses: snapshots,
+    verbose,
+    ...(ranking === undefined ? {} : { ranking }),
+  };
+}
+
+function parsed(text: string, corrupt: (what: string) => Error): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw corrupt((error as Error).message);
+  }
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string');
+}
+
+function isRanking(value: unknown): value is Ranking {
+  return isObject(value) && isTexts(value.order) && typeof value.reason === 'string';
+}

@@ -1,0 +1,112 @@
+import { type ActorRefFrom, createActor, fromPromise, waitFor } from 'xstate';
+import { type FanOutContext, type FanOutEmitted, fanOutMachine } from '../../machines/fan-out.ts';
+import { guarded } from '../executor/guard.ts';
+import { toErrorData } from '../run/error-data.ts';
+import { CancelledError, DeadlineExceededError, ShutdownError } from '../run/errors.ts';
+import { isShutdown } from '../run/finalize.ts';
+import { checkOptions, type FanOutOptions, type FanOutResult } from './options.ts';
+import { DEADLINE_MS, Session } from './session.ts';
+
+/** How long calls with effects are waited for when a model leaves off, ms. */
+const LEAVE_MS = 7_500;
+
+/**
+ * Asks several models the same at the same time. One that fails leaves the others alone. With a `path` every finished turn is
+ * recorded: after a crash, or where models left off (cancelled, or past their deadline), the same call with the same path and
+ * prompt goes on: completed models are not asked again, the others go on from their last step. When all are done the
+ * checkpoint file goes, and the answers are in `.pawl/answers.json` of the `root`, or of the folder that the file was in.
+ *
+ * Writes are proposed, not done: see `applyWrites`.
+ *
+ * @throws {TypeError} for a wrong call
+ * @throws {FanOutOwnedElsewhereError} while somebody else works on the file
+ * @throws {FanOutConflictError} when the file is of another prompt, or has answers of models that are not named
+ * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreFullError} {StoreUnavailableError} and nobody was asked
+ * @example
+ * const { responses } = await fanOut({ prompt: 'Which of the two is faster?', models: { a, b }, path: 'ask.json' })
+ * for (const { modelId, text } of responses) console.log(modelId, text)
+ */
+export async function fanOut(options: FanOutOptions): Promise<FanOutResult> {
+  checkOptions(options);
+  const session = new Session(options);
+  const inspect = guarded('inspect', options.inspect, session.warn);
+  const failure: { error?: unknown } = {};
+  const actor = createActor(chartOf(session, failure), {
+    id: 'fan-out',
+    input: { hasJudge: options.judge !== undefined },
+    ...(inspect ? { inspect } : {}),
+  });
+  const timers = new Timers(session, actor);
+  actor.on('*', (event) => timers.heed(event));
+  const signal = options.signal;
+  const leave = () => actor.send({ type: 'fan-out.leave', cause: causeOf(signal?.reason) });
+  actor.start();
+  if (signal?.aborted) leave();
+  else signal?.addEventListener('abort', leave, { once: true });
+  await waitFor(actor, ({ status }) => status !== 'active');
+  signal?.removeEventListener('abort', leave);
+  if ('error' in failure) throw failure.error;
+  return session.result();
+}
+
+type FanOutActor = ActorRefFrom<ReturnType<typeof fanOutMachine>>;
+
+/** The chart with the session's actors: the run of each model, and what happens before and after. */
+function chartOf(session: Session, failure: { error?: unknown }) {
+  const models = session.agents.map((agent, place) => [`model(${place})`, session.executor.logic(agent)]);
+  return fanOutMachine(session.agents).provide({
+    actors: {
+      open: fromPromise(async () => {
+        try {
+          return await session.open();
+        } catch (error) {
+          failure.error = error;
+          return { error: toErrorData(error) };
+        }
+      }),
+      judge: fromPromise<void>(({ signal }) => session.judge(signal)),
+      close: fromPromise<void, FanOutContext>(({ input }) => session.close(input.error === undefined)),
+      ...Object.fromEntries(models),
+    },
+  });
+}
+
+/** What waits for time: XState's own timers follow no clock of the caller's. */
+class Timers {
+  readonly #session: Session;
+  readonly #actor: FanOutActor;
+  readonly #timers = new Map<number, unknown>();
+
+  constructor(session: Session, actor: FanOutActor) {
+    this.#session = session;
+    this.#actor = actor;
+  }
+
+  heed(event: FanOutEmitted): void {
+    const { place } = event;
+    const { deadlineMs = DEADLINE_MS } = this.#session.options;
+    this.#session.clock.clearTimeout(this.#timers.get(place));
+    if (event.type === 'model.asked') {
+      this.#session.begun(place, event.invocation);
+      this.#after(place, deadlineMs, () => {
+        const overdue = new DeadlineExceededError(`${deadlineMs} ms are over (deadlineMs)`);
+        const cause = toErrorData(new ShutdownError('the model is out of time', { cause: overdue }));
+        this.#actor.send({ type: 'model.overdue', place, cause });
+      });
+    } else if (event.type === 'model.ended') {
+      this.#session.ended(event);
+    } else {
+      this.#after(place, LEAVE_MS, () => this.#actor.send({ type: 'leave.overdue', place }));
+    }
+  }
+
+  #after(place: number, ms: number, act: () => void): void {
+    this.#timers.set(place, this.#session.clock.setTimeout(act, ms));
+  }
+}
+
+/** A run that is told to shut down keeps its record. Why it was told so stands in the cause. */
+function causeOf(reason: unknown) {
+  const why = isShutdown(reason) ? reason : new CancelledError('the caller cancelled it', { cause: reason });
+  return toErrorData(new ShutdownError('the fan-out leaves off', { cause: why }));
+}

@@ -1,0 +1,131 @@
+import type { RunCheckpoint, RunEvent, RunOutput, StepInfo, Usage } from '../index.ts';
+import type { ErrorData } from '../run/error-data.ts';
+import { textOf, toolCallsOf } from '../run/message.ts';
+import { noUsage } from '../run/usage.ts';
+import type { ModelResponse, PartialResponse } from './snapshot.ts';
+import type { Overlay } from './writes/overlay.ts';
+
+/** Errors of a run that leave its record for the next call: nothing was decided. */
+const undecided: readonly string[] = ['LEASE_LOST', 'RUN_OWNED_ELSEWHERE', 'STORE_FULL', 'STORE_UNAVAILABLE'];
+
+/** What is to be seen of one model while it answers: its text as it streams, and what it has taken so far. */
+export class ModelWatch {
+  readonly modelId: string;
+  readonly overlay: Overlay | undefined;
+  readonly #now: () => number;
+  #text = '';
+  /** The step that the text is of. */
+  #textStep = 0;
+  #steps = 0;
+  #usage: Usage = noUsage;
+  #costUsd = 0;
+  readonly #toolCalls = new Map<string, number>();
+  /** Working time before this process, ms. */
+  #beforeMs = 0;
+  #startedAt: number | undefined;
+  #ended: ModelResponse | undefined;
+
+  /** @param now monotonic, ms */
+  constructor(modelId: string, overlay: Overlay | undefined, now: () => number) {
+    this.modelId = modelId;
+    this.overlay = overlay;
+    this.#now = now;
+  }
+
+  /** Goes on from the record of its run. The one walk over the transcript, before the run starts. */
+  restore(record: RunCheckpoint): void {
+    this.#steps = record.iteration;
+    this.#usage = record.usage;
+    this.#costUsd = record.spend?.usd ?? 0;
+    this.#beforeMs = record.elapsedMs ?? 0;
+    for (const message of record.messages) {
+      if (message.role === 'assistant') this.#text = textOf(message) || this.#text;
+      this.#count(toolCallsOf(message).map((call) => call.toolName));
+    }
+    this.overlay?.replay(record);
+  }
+
+  begin(): void {
+    this.#startedAt = this.#now();
+  }
+
+  /** What the model says, as it says it. */
+  heed(event: RunEvent): void {
+    // Of a turn that is tried again the pieces come again.
+    if (event.type === 'model.retry') this.#text = '';
+    if (event.type !== 'model.delta' || event.kind !== 'text') return;
+    if (event.step !== this.#textStep) this.#text = '';
+    this.#textStep = event.step;
+    this.#text += event.text;
+  }
+
+  /** A turn is over. */
+  stepped({ iteration, usage, tools }: StepInfo): void {
+    this.#steps = iteration;
+    this.#usage = usage;
+    this.#count(tools);
+  }
+
+  paid(usd: number): void {
+    this.#costUsd += usd;
+  }
+
+  partial(): PartialResponse {
+    const { inputTokens, outputTokens, reasoningTokens } = this.#usage;
+    return {
+      text: this.#text,
+      latencyMs: this.#latencyMs(),
+      inputTokens,
+      outputTokens,
+      ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
+      costUsd: this.#costUsd,
+      proposedWrites: this.overlay?.writes() ?? [],
+      toolCalls: Object.fromEntries(this.#toolCalls),
+      steps: this.#steps,
+    };
+  }
+
+  /** The answer, from how the run ended. @param cause why it was told to leave off */
+  end(output: Omit<RunOutput, 'durable' | 'saveErrors'>, cause?: ErrorData): ModelResponse {
+    this.#ended ??= this.#response(output, cause);
+    return this.#ended;
+  }
+
+  #response({ status, output, usage, spend, iterations, error }: Parameters<ModelWatch['end']>[0], cause?: ErrorData) {
+    const code = error?.code ?? '';
+    const isOut =
+      status === 'interrupted' || status === 'cancelled' || status === 'timeout' || undecided.includes(code);
+    const { inputTokens, outputTokens, reasoningTokens } = usage;
+    return {
+      modelId: this.modelId,
+      // What streamed before the interruption is newer than what was recorded.
+      text: (isOut && this.#text) || output,
+      latencyMs: this.#latencyMs(),
+      inputTokens,
+      outputTokens,
+      ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
+      costUsd: spend?.usd ?? this.#costUsd,
+      proposedWrites: this.overlay?.writes() ?? [],
+      toolCalls: Object.fromEntries(this.#toolCalls),
+      ...(status === 'ok' || isOut ? {} : { error: error?.message ?? status }),
+      interrupted: isOut,
+      stopReason: status === 'ok' ? 'answered' : isOut ? stopReasonOf(status, cause ?? error) : code || status,
+      steps: iterations,
+    };
+  }
+
+  #count(names: readonly string[]): void {
+    for (const name of names) this.#toolCalls.set(name, (this.#toolCalls.get(name) ?? 0) + 1);
+  }
+
+  #latencyMs(): number {
+    return Math.round(this.#beforeMs + (this.#startedAt === undefined ? 0 : this.#now() - this.#startedAt));
+  }
+}
+
+function stopReasonOf(status: RunOutput['status'], error: ErrorData | undefined): string {
+  const why = error?.cause?.code ?? error?.code;
+  if (status === 'timeout' || why === 'DEADLINE_EXCEEDED') return 'deadline';
+  if (status === 'cancelled' || why === 'CANCELLED') return 'cancelled';
+  return why === undefined || why === 'ERR_SHUTDOWN' ? 'interrupted' : why;
+}

@@ -1,0 +1,79 @@
+import type { Prices } from '../budget/prices.ts';
+import type { Clock, ErrorData, ExecutorOptions, Model, RunEvent, Tool } from '../index.ts';
+import type { Judge } from './judge.ts';
+import type { Ranking } from './ranking.ts';
+import type { ModelResponse } from './snapshot.ts';
+
+export interface FanOutOptions {
+  /** What every model is asked. */
+  readonly prompt: string;
+  /** The models, by ids of the caller's: answers come in this order. */
+  readonly models: { readonly [id: string]: Model };
+  /** What all of them may call. A tool whose effect is not `read` is called once for every model. */
+  readonly tools?: readonly Tool[];
+  /** The checkpoint file, and `<path>.runs` beside it. Absent = nothing is recorded, and nothing survives the process. */
+  readonly path?: string;
+  /** A folder that the models may look at and propose changes to: each gets `list_files`, `read_file`, `write_file` and `delete_file`. */
+  readonly root?: string;
+  /** Kept in the checkpoint file, for the caller. */
+  readonly verbose?: boolean;
+  /** Aborting it makes all models leave off; the same call goes on with them. */
+  readonly signal?: AbortSignal;
+  /** The system prompt; default: none, or with a `root` what the file tools are for. */
+  readonly instructions?: string;
+  /** How long each model may take in this process, ms; default 600,000. One that is past it leaves off, and goes on with the next call. */
+  readonly deadlineMs?: number;
+  /** How many turns each model may take; default 20. */
+  readonly maxIterations?: number;
+  /** What models cost, for `costUsd`. */
+  readonly prices?: Prices;
+  /** Ranks the answers when there are two or more: a model, or a function. */
+  readonly judge?: Judge;
+  /** Told of every event of every run. What it throws is logged. */
+  readonly onEvent?: (modelId: string, event: RunEvent) => unknown;
+  /** Told of an answer as soon as it is there, also of one from an earlier process. What it throws is logged. */
+  readonly onResponse?: (response: ModelResponse) => unknown;
+  readonly inspect?: ExecutorOptions['inspect'];
+  readonly logger?: ExecutorOptions['logger'];
+  readonly defaults?: ExecutorOptions['defaults'];
+  readonly clock?: Clock;
+  readonly ids?: () => string;
+  readonly random?: () => number;
+}
+
+export interface FanOutResult {
+  /** One for each model, in the order of `models`. */
+  readonly responses: readonly ModelResponse[];
+  /** Whether some model left off: the checkpoint file is there, and the same call goes on. */
+  readonly interrupted: boolean;
+  /** What the judge said; absent without one, and where there was nothing to choose from. */
+  readonly ranking?: Ranking;
+  /** Why the judge gave no ranking. */
+  readonly judgeError?: ErrorData;
+  /** Where the answers are now: the checkpoint file, or the file of answers that it became. Absent without a `path`. */
+  readonly path?: string;
+  /** The answers could not be stored as they are: what stands in the file is older. */
+  readonly saveError?: ErrorData;
+}
+
+/** @throws {TypeError} for a wrong call */
+export function checkOptions(options: FanOutOptions): void {
+  const { prompt, models, path, root, deadlineMs, maxIterations, judge } = options ?? {};
+  if (typeof prompt !== 'string' || prompt.trim() === '')
+    throw new TypeError('fanOut needs a prompt: a string that is not empty');
+  if (typeof models !== 'object' || models === null || Object.keys(models).length === 0) {
+    throw new TypeError('fanOut needs models: { id: model, … } with at least one');
+  }
+  if (Object.keys(models).includes('')) throw new TypeError('a model of fanOut has an empty id');
+  for (const [name, value] of Object.entries({ path, root })) {
+    if (value !== undefined && (typeof value !== 'string' || value === '')) {
+      throw new TypeError(`${name} must be a path that is not empty`);
+    }
+  }
+  for (const [name, value] of Object.entries({ deadlineMs, maxIterations })) {
+    if (value !== undefined && !(value > 0))
+      throw new TypeError(`${name} must be a number above 0, not ${String(value)}`);
+  }
+  const isJudge = typeof judge === 'function' || (typeof judge === 'object' && judge !== null);
+  if (judge !== undefined && !isJudge) throw new TypeError('judge must be a model, or a function');
+}

@@ -1,0 +1,43 @@
+import { rm } from 'node:fs/promises';
+import type { Executor, InterruptedRun, RunCheckpoint } from '../index.ts';
+import { type FileStore, fileStore } from '../store/file.ts';
+
+/** The records of the runs of one fan-out: they are what an unfinished model goes on from. */
+export class Records {
+  readonly store: FileStore;
+  readonly #dir: string;
+
+  constructor(path: string) {
+    this.#dir = `${path}.runs`;
+    this.store = fileStore({ dir: this.#dir });
+  }
+
+  /** The newest record of each model that has one, by model id. Those that cannot be read are not among them. */
+  async unfinished(): Promise<ReadonlyMap<string, string>> {
+    const runs = new Map<string, string>();
+    for (let page: readonly InterruptedRun[] = [], after = {}; ; ) {
+      page = await this.store.listInterrupted({ limit: PAGE, ...after });
+      for (const run of page) if (run.status !== 'quarantined') runs.set(run.meta.agentId, run.runId);
+      const last = page.at(-1);
+      if (page.length < PAGE || last?.updatedAt === undefined) return runs;
+      after = { after: { updatedAt: last.updatedAt, runId: last.runId } };
+    }
+  }
+
+  /**
+   * A record that may go on. However often its process has died: somebody has asked again.
+   * @returns undefined when it cannot be read: then the model begins anew
+   */
+  async take(executor: Executor, runId: string): Promise<RunCheckpoint | undefined> {
+    await executor.unpark(runId);
+    return (await this.store.load(runId)) ?? undefined;
+  }
+
+  /** Everything has come to its end: nothing of it is needed any more. */
+  async remove(): Promise<void> {
+    await this.store.close();
+    await rm(this.#dir, { recursive: true, force: true });
+  }
+}
+
+const PAGE = 100;

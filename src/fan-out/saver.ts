@@ -1,0 +1,49 @@
+import { diskFiles } from '../files/file-system.ts';
+import { CheckpointWriter } from './checkpoint-writer.ts';
+import type { ResponseSnapshot } from './snapshot.ts';
+
+/**
+ * Keeps a checkpoint file at the newest turn of every model, for hosts that ask their models themselves. What an earlier
+ * process left under the same path and prompt stays in the file until there is something newer of that model.
+ *
+ * The file belongs to one process at a time, from the first update until `close` or the end of the process.
+ *
+ * @example
+ * const saver = new IncrementalSaver('ask.json', prompt, ['fast', 'deep'], false)
+ * await saver.update('fast', snapshotFromPartial('fast', { text: 'So far …', steps: 1 }))
+ * await saver.markCompleted('fast', fromModelResponse(response))
+ */
+export class IncrementalSaver {
+  readonly #writer: CheckpointWriter;
+
+  constructor(path: string, prompt: string, adapterIds: readonly string[], verbose: boolean) {
+    const options = { files: diskFiles, now: () => Date.now(), supersede: true };
+    this.#writer = new CheckpointWriter({ path, prompt, adapterIds: [...adapterIds], verbose }, options);
+  }
+
+  /**
+   * Resolves when the file has this turn of the model, or a newer one.
+   * @throws {FanOutOwnedElsewhereError} while another process works on the file
+   * @throws {FanOutConflictError} when it is of another prompt, or has answers of models that are not asked
+   * @throws {StoreFullError} {StoreUnavailableError} and the next update brings this turn too
+   * @throws {TypeError} for a model that is none of `adapterIds`
+   */
+  update(modelId: string, snapshot: ResponseSnapshot): Promise<void> {
+    return this.#writer.put({ ...snapshot, modelId, completed: false });
+  }
+
+  /** The last turn of a model. It is completed when it was neither interrupted nor has an error. @throws what `update` throws */
+  markCompleted(modelId: string, snapshot: ResponseSnapshot): Promise<void> {
+    const completed = !snapshot.interrupted && snapshot.error === undefined;
+    return this.#writer.put({ ...snapshot, modelId, completed });
+  }
+
+  /** Waits for what is being written, and lets the file go. */
+  close(): Promise<void> {
+    return this.#writer.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

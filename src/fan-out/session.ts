@@ -1,0 +1,223 @@
+import type { FanOutEmitted, FanOutOpening } from '../../machines/fan-out.ts';
+import { guardedWarn, type Warn } from '../executor/guard.ts';
+import { type Agent, type Clock, createExecutor, defineAgent, type Executor, type Invocation } from '../index.ts';
+import { systemClock } from '../run/clock.ts';
+import { withDeadline } from '../run/deadline.ts';
+import { type ErrorData, toErrorData } from '../run/error-data.ts';
+import { letGo } from '../run/thenable.ts';
+import { costsBy } from './costs.ts';
+import { rank } from './judge.ts';
+import { KeptAnswers } from './kept-answers.ts';
+import { ModelWatch } from './model-watch.ts';
+import type { FanOutOptions, FanOutResult } from './options.ts';
+import type { Ranking } from './ranking.ts';
+import { fromModelResponse, type ModelResponse, snapshotFromPartial, toModelResponse } from './snapshot.ts';
+import { fileTools } from './writes/file-tools.ts';
+import { Overlay } from './writes/overlay.ts';
+
+export const DEADLINE_MS = 600_000;
+
+const WORK_ON_FILES =
+  'You work on the files of a folder. Look at them with list_files and read_file. What you write or delete is queued: it ' +
+  'is applied when your answer is chosen. Say in your answer what you have changed, and why.';
+
+/** What a fan-out holds while it lasts: the executor of its runs, what is to be seen of each, its files. */
+export class Session {
+  readonly options: FanOutOptions;
+  readonly clock: Clock;
+  readonly warn: Warn;
+  readonly executor: Executor;
+  readonly watches: readonly ModelWatch[];
+  readonly agents: readonly Agent[];
+  readonly #kept: KeptAnswers | undefined;
+  readonly #byRun = new Map<string, ModelWatch>();
+  readonly #responses = new Map<string, ModelResponse>();
+  /** What follows the events of a run, by place, until it has read to the end. */
+  readonly #following = new Map<number, Promise<void>>();
+  readonly #ending: Promise<void>[] = [];
+  #ranking: Ranking | undefined;
+  #judgeError: ErrorData | undefined;
+  #saveError: ErrorData | undefined;
+  #path: string | undefined;
+
+  constructor(options: FanOutOptions) {
+    const { models, path, prompt, root, verbose = false, clock = systemClock } = options;
+    const ids = Object.keys(models);
+    this.options = options;
+    this.clock = clock;
+    this.warn = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
+    this.watches = ids.map(
+      (id) => new ModelWatch(id, root === undefined ? undefined : new Overlay(root), () => clock.monotonic()),
+    );
+    this.agents = this.watches.map((watch) => this.#agentOf(watch));
+    if (path !== undefined) this.#kept = new KeptAnswers({ path, prompt, adapterIds: ids, verbose }, { root, clock });
+    this.executor = this.#executor();
+  }
+
+  /** Claims the file, and finds out what is left to ask. @throws what claiming and reading the file throw */
+  async open(): Promise<FanOutOpening> {
+    await this.#kept?.open();
+    const notGoingOn = (runId: string, error: unknown) =>
+      this.warn('fan-out: a run cannot go on, and its model begins anew', { runId, error: toErrorData(error) });
+    const unfinished = await this.#kept?.unfinished(this.executor, notGoingOn);
+    const invocations = this.watches.map((watch): Invocation | null => {
+      const answered = this.#kept?.completed(watch.modelId);
+      if (answered) {
+        this.#answered(answered);
+        return null;
+      }
+      const record = unfinished?.get(watch.modelId);
+      if (record) watch.restore(record);
+      const runId = record?.meta.runId ?? (this.options.ids ?? crypto.randomUUID.bind(crypto))();
+      this.#byRun.set(runId, watch);
+      return { runId, prompt: this.options.prompt, callerId: watch.modelId };
+    });
+    // From here on a later call knows what was asked, whatever becomes of this one.
+    await this.#kept?.flush();
+    return { invocations };
+  }
+
+  /** The run of a model begins. Its handle is there as soon as its actor has started. */
+  begun(place: number, { runId = '' }: Invocation): void {
+    const watch = this.#watchAt(place);
+    watch.begin();
+    const follow = async () => {
+      await Promise.resolve();
+      const run = this.executor.get(runId);
+      if (!run?.actor) return;
+      for await (const event of run.events()) {
+        watch.heed(event);
+        this.#tell('onEvent', () => this.options.onEvent?.(watch.modelId, event));
+      }
+    };
+    this.#following.set(place, follow());
+  }
+
+  /** The run of a model is over; what it has said last may still be on its way here. */
+  ended({ place, output, cause }: Extract<FanOutEmitted, { type: 'model.ended' }>): void {
+    const answer = async () => {
+      await this.#following.get(place);
+      this.#answered(this.#watchAt(place).end(output, cause));
+    };
+    this.#ending.push(answer());
+  }
+
+  async judge(signal: AbortSignal): Promise<void> {
+    const { judge, prompt, logger, defaults, deadlineMs = DEADLINE_MS } = this.options;
+    this.#ranking = this.#kept?.ranking;
+    if (!judge || this.#ranking) return;
+    await Promise.all(this.#ending);
+    const responses = this.responses().filter(({ stopReason }) => stopReason === 'answered');
+    const ports = { clock: this.clock, ...(logger ? { logger } : {}), ...(defaults ? { defaults } : {}) };
+    try {
+      const ranking = rank(judge, { prompt, responses, signal }, ports);
+      this.#ranking = await withDeadline(ranking, { ms: deadlineMs, clock: this.clock, what: 'the judge' });
+    } catch (error) {
+      this.#judgeError = toErrorData(error);
+      this.warn('fan-out: the judge gave no ranking', { error: this.#judgeError });
+    }
+  }
+
+  /** Lets everything go; the files are what the next call goes on with, or what `applyWrites` reads. */
+  async close(isOpen: boolean): Promise<void> {
+    await Promise.all(this.#ending);
+    await this.executor.shutdown();
+    try {
+      if (isOpen) this.#path = await this.#kept?.finish(this.responses(), this.#ranking);
+    } catch (error) {
+      this.#unsaved(error);
+    } finally {
+      await this.#kept?.close();
+    }
+  }
+
+  /** In adapter order. Whoever was not asked any more has what an earlier process had of it. */
+  responses(): readonly ModelResponse[] {
+    return this.watches.map((watch) => this.#responses.get(watch.modelId) ?? this.#notAsked(watch));
+  }
+
+  result(): FanOutResult {
+    const responses = this.responses();
+    return {
+      responses,
+      interrupted: responses.some(({ interrupted }) => interrupted),
+      ...(this.#ranking ? { ranking: this.#ranking } : {}),
+      ...(this.#judgeError ? { judgeError: this.#judgeError } : {}),
+      ...(this.#path === undefined ? {} : { path: this.#path }),
+      ...(this.#saveError ? { saveError: this.#saveError } : {}),
+    };
+  }
+
+  #notAsked(watch: ModelWatch): ModelResponse {
+    const before = this.#kept?.before(watch.modelId);
+    const response = before
+      ? toModelResponse(before)
+      : toModelResponse(snapshotFromPartial(watch.modelId, watch.partial()));
+    return { ...response, interrupted: true, stopReason: response.stopReason || 'cancelled' };
+  }
+
+  #answered(response: ModelResponse): void {
+    this.#responses.set(response.modelId, response);
+    this.#tell('onResponse', () => this.options.onResponse?.(response));
+  }
+
+  #watchAt(place: number): ModelWatch {
+    return this.watches[place] as ModelWatch;
+  }
+
+  #agentOf({ modelId, overlay }: ModelWatch): Agent {
+    const { tools = [], instructions, maxIterations = 20 } = this.options;
+    return defineAgent({
+      id: modelId,
+      modelTier: modelId,
+      instructions: instructions ?? (overlay ? WORK_ON_FILES : ''),
+      tools: [...tools, ...(overlay ? fileTools(overlay) : [])],
+      maxIterations,
+      // How long a model may take is this call's matter: its record must not be failed for that.
+      maxRuntimeMs: Number.MAX_SAFE_INTEGER,
+    });
+  }
+
+  #executor(): Executor {
+    const { models, prices, logger, defaults, ids, random } = this.options;
+    const paid = (modelId: string, usd: number) => this.watches.find((watch) => watch.modelId === modelId)?.paid(usd);
+    return createExecutor({
+      models,
+      ...(this.#kept ? { checkpoints: this.#kept.records.store, requireDurable: true } : {}),
+      ...(prices ? { ports: { budget: costsBy(prices, paid) } } : {}),
+      ...(logger ? { logger } : {}),
+      ...(defaults ? { defaults } : {}),
+      ...(ids ? { ids } : {}),
+      ...(random ? { random } : {}),
+      clock: this.clock,
+      onStep: (step) => {
+        const watch = this.#byRun.get(step.runId);
+        watch?.stepped(step);
+        if (watch) this.#keep(watch);
+      },
+      // The answer is in the file before the record of its run goes: a crash between the two loses nothing.
+      onOutcome: async (outcome) => {
+        const watch = this.#byRun.get(outcome.runId);
+        if (watch) await this.#kept?.put(fromModelResponse(watch.end(outcome)));
+      },
+    });
+  }
+
+  /** The file follows at its own pace: a step does not wait for it. */
+  #keep(watch: ModelWatch): void {
+    this.#kept?.put(snapshotFromPartial(watch.modelId, watch.partial())).catch((error) => this.#unsaved(error));
+  }
+
+  #unsaved(error: unknown): void {
+    this.#saveError = toErrorData(error);
+    this.warn('fan-out: the checkpoint file could not be written', { error: this.#saveError });
+  }
+
+  #tell(what: string, callback: () => unknown): void {
+    try {
+      letGo(callback());
+    } catch (error) {
+      this.warn(`fan-out: ${what} threw`, { error: toErrorData(error) });
+    }
+  }
+}

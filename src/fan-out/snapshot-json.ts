@@ -1,0 +1,88 @@
+import { NotJsonError } from '../run/errors.ts';
+import { isObject } from '../run/json.ts';
+import type { ResponseSnapshot, WriteSnapshot } from './snapshot.ts';
+
+/** How a field is called on the disk, and whether a value is one. */
+type Fields<T> = { readonly [Name in keyof T]-?: readonly [name: string, is: (value: unknown) => boolean] };
+
+const isText = (value: unknown) => typeof value === 'string';
+const isFlag = (value: unknown) => typeof value === 'boolean';
+const isFigure = (value: unknown) => typeof value === 'number' && Number.isFinite(value);
+const isAbsent = (value: unknown) => value === undefined;
+const or = (first: (value: unknown) => boolean, second: (value: unknown) => boolean) => (value: unknown) =>
+  first(value) || second(value);
+
+const responseFields: Fields<ResponseSnapshot> = {
+  modelId: ['model_id', isText],
+  text: ['text', or(isText, isAbsent)],
+  latencyMs: ['latency_ms', isFigure],
+  inputTokens: ['input_tokens', isFigure],
+  outputTokens: ['output_tokens', isFigure],
+  reasoningTokens: ['reasoning_tokens', or(isFigure, isAbsent)],
+  costUsd: ['cost_usd', isFigure],
+  proposedWrites: ['proposed_writes', or(Array.isArray, isAbsent)],
+  toolCalls: ['tool_calls', or(isCounts, isAbsent)],
+  error: ['error', or(isText, isAbsent)],
+  interrupted: ['interrupted', isFlag],
+  completed: ['completed', isFlag],
+  stopReason: ['stop_reason', isText],
+  steps: ['steps', isFigure],
+};
+
+const writeFields: Fields<WriteSnapshot> = {
+  path: ['path', isText],
+  content: ['content', isText],
+  delete: ['delete', or(isFlag, isAbsent)],
+  base: [
+    'base',
+    or(
+      isText,
+      or(isAbsent, (value) => value === null),
+    ),
+  ],
+};
+
+/** @throws {NotJsonError} for a field that is not what it should be */
+export function encodeSnapshot(snapshot: ResponseSnapshot): string {
+  const writes = snapshot.proposedWrites?.map((write) => onDisk(write, writeFields));
+  return JSON.stringify({ ...onDisk(snapshot, responseFields), ...(writes ? { proposed_writes: writes } : {}) });
+}
+
+/** @param wrong makes the error of what is wrong @throws what `wrong` makes */
+export function decodeSnapshot(value: unknown, wrong: (what: string) => Error): ResponseSnapshot {
+  const { proposedWrites, ...rest } = inMemory(value, responseFields, wrong);
+  const writes = proposedWrites?.map((write) => inMemory<WriteSnapshot>(write, writeFields, wrong));
+  if (rest.completed && (rest.interrupted || rest.error !== undefined)) {
+    throw wrong('it is completed, and yet interrupted or failed');
+  }
+  return { ...rest, ...(writes ? { proposedWrites: writes } : {}) };
+}
+
+function onDisk<T extends object>(value: T, fields: Fields<T>): Record<string, unknown> {
+  const result: Record<string, unknown> = {};
+  for (const [name, [key, is]] of entriesOf(fields)) {
+    const field: unknown = value[name];
+    if (!is(field)) throw new NotJsonError(`${String(name)} is ${String(field)}; it cannot be stored`);
+    result[key] = field;
+  }
+  return result;
+}
+
+function inMemory<T extends object>(value: unknown, fields: Fields<T>, wrong: (what: string) => Error): T {
+  if (!isObject(value)) throw wrong('it is no object');
+  const result: Partial<T> = {};
+  for (const [name, [key, is]] of entriesOf(fields)) {
+    const field = Object.hasOwn(value, key) ? value[key] : undefined;
+    if (!is(field)) throw wrong(`${key} is not what it should be`);
+    if (field !== undefined) result[name] = field as T[keyof T];
+  }
+  return result as T;
+}
+
+function entriesOf<T>(fields: Fields<T>) {
+  return Object.entries(fields) as unknown as [keyof T, readonly [string, (value: unknown) => boolean]][];
+}
+
+function isCounts(value: unknown): boolean {
+  return isObject(value) && Object.values(value).every(isFigure);
+}

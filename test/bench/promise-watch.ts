@@ -1,5 +1,8 @@
-import type { SqliteStore } from 'pawl/stores/sqlite';
+import type { AppendingStore, ControlStore, OutcomeStore } from 'pawl';
 import type { Broken } from './report.ts';
+
+/** What the stores that come with Pawl have in common. */
+export type BenchStore = AppendingStore & ControlStore & OutcomeStore;
 
 const MAX_UNSAVED = 1;
 
@@ -33,7 +36,7 @@ export class PromiseWatch {
   }
 
   /** The store, reporting what has landed. */
-  watching(store: SqliteStore): SqliteStore {
+  watching(store: BenchStore): BenchStore {
     return {
       ...store,
       save: async (record, options) => {

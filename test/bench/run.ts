@@ -1,6 +1,7 @@
 // npm run bench [-- --quick] [-- --json]: Pawl as it is built, against the floor, on this machine.
 import { parseArgs } from 'node:util';
 import { manyRunsRows } from './many-runs.ts';
+import { otherStoreRows } from './other-stores.ts';
 import { processRows } from './processes.ts';
 import { type Broken, machine, type Part, print, type Report, type Row } from './report.ts';
 import { stepRows } from './steps.ts';
@@ -11,6 +12,7 @@ const { values: flags } = parseArgs({
 
 const parts: readonly [string, (isQuick: boolean) => Promise<Part>][] = [
   ['durable steps', stepRows],
+  ['files and PostgreSQL', otherStoreRows],
   ['many runs', manyRunsRows],
   ['processes', processRows],
 ];

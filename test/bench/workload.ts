@@ -1,6 +1,8 @@
 import { type Agent, createExecutor, defineAgent, defineTool, type Executor, type Model, type RunResult } from 'pawl';
-import { type SqliteStore, sqliteStore } from 'pawl/stores/sqlite';
-import { PromiseWatch } from './promise-watch.ts';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { type BenchStore, PromiseWatch } from './promise-watch.ts';
+
+export type { BenchStore } from './promise-watch.ts';
 
 /*
  * The work of all benchmarks: a fake model in this process asks N times for one call of one tool and then answers. A
@@ -104,7 +106,7 @@ function answerParts(): StreamPart[] {
 export interface Bench {
   readonly executor: Executor;
   readonly agent: Agent;
-  readonly store: SqliteStore;
+  readonly store: BenchStore;
   /** Counts what the figures depend on: that each step was really recorded before the next one acted. */
   readonly watch: PromiseWatch;
   run(runId?: string): Promise<RunResult>;
@@ -113,16 +115,20 @@ export interface Bench {
 
 /** An executor on a store of its own, as a host would make it. */
 export function bench(options: {
-  readonly path: string;
+  /** The file of an SQLite store, ... */
+  readonly path?: string;
+  /** ... or another store, which whoever made it closes. */
+  readonly store?: BenchStore;
   readonly steps: number;
   readonly effect?: 'read' | 'idempotent' | 'once';
   readonly model?: Model;
   /** The record stays when its run ends, so that its size can be seen. */
   readonly isRecordKept?: boolean;
 }): Bench {
-  const { path, steps, effect = 'read', model = askingModel(steps), isRecordKept = false } = options;
+  const { path = '', steps, effect = 'read', model = askingModel(steps), isRecordKept = false } = options;
   const watch = new PromiseWatch();
-  const store = sqliteStore({ path });
+  const own = options.store ? undefined : sqliteStore({ path });
+  const store = options.store ?? (own as BenchStore);
   const lookup = defineTool({
     name: 'lookup',
     description: 'Looks a piece up.',
@@ -151,7 +157,7 @@ export function bench(options: {
     store,
     watch,
     run: (runId) => executor.run(agent, { prompt: 'Collect the pieces.', ...(runId === undefined ? {} : { runId }) }),
-    close: () => store.close(),
+    close: async () => own?.close(),
   };
 }
 

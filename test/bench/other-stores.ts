@@ -1,0 +1,145 @@
+import { join } from 'node:path';
+import { fileStore } from 'pawl/stores/file';
+import { postgresStore } from 'pawl/stores/postgres';
+import { PostgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { type Cost, inFolder, measured, median, perStep } from './measure.ts';
+import { fileFloor, postgresFloor, type StepFloor } from './other-floors.ts';
+import { unsavedSteps } from './promise-watch.ts';
+import { amount, type Part, type Row } from './report.ts';
+import { type BenchStore, bench, checkEnded, payloadOf } from './workload.ts';
+
+/** A kind of store, and the floor of the same kind. */
+interface Kind {
+  readonly name: string;
+  /** Whether this process itself hands the bytes to the disk, so that they can be counted. */
+  readonly isWriter: boolean;
+  floor(folder: string): StepFloor | Promise<StepFloor>;
+  store(folder: string): { readonly store: BenchStore; close(): Promise<void> };
+}
+
+interface Case {
+  readonly kind: Kind;
+  /** Steps of one run. */
+  readonly steps: number;
+  readonly commits: 1 | 2;
+}
+
+/** Costs are those of one step. */
+interface Measurement {
+  readonly floor: Cost;
+  readonly ours: Cost;
+  readonly mostUnsaved: number;
+}
+
+const files: Kind = {
+  name: 'files',
+  isWriter: true,
+  floor: (folder) => fileFloor(join(folder, 'floor')),
+  store: (folder) => {
+    const store = fileStore({ dir: join(folder, 'runs') });
+    return { store, close: () => store.close() };
+  },
+};
+
+/** What one durable step costs on files, and on PostgreSQL where a server can be started. */
+export async function otherStoreRows(isQuick: boolean): Promise<Part> {
+  const filePart = await rowsOf(files, isQuick);
+  if (whyNoPostgres) {
+    console.error(`PostgreSQL is not measured: ${whyNoPostgres}`);
+    return filePart;
+  }
+  const server = new PostgresServer([]);
+  await server.create();
+  try {
+    const part = await rowsOf(postgresOn(server), isQuick);
+    return { rows: [...filePart.rows, ...part.rows], broken: [...filePart.broken, ...part.broken] };
+  } finally {
+    await server.destroy();
+  }
+}
+
+function postgresOn(server: PostgresServer): Kind {
+  let floors = 0;
+  return {
+    name: 'PostgreSQL',
+    isWriter: false,
+    floor: () => {
+      floors += 1;
+      return postgresFloor(server.url, `floor_${floors}`);
+    },
+    store: () => {
+      const pool = server.pool();
+      const store = postgresStore({ pool, schema: server.freshSchema() });
+      const close = async () => {
+        await store.close();
+        await pool.end();
+      };
+      return { store, close };
+    },
+  };
+}
+
+async function rowsOf(kind: Kind, isQuick: boolean): Promise<Part> {
+  const cases: Case[] = [100, 1_000].flatMap((steps) => [
+    { kind, steps, commits: 1 },
+    { kind, steps, commits: 2 },
+  ]);
+  const all = new Map<Case, Measurement[]>(cases.map((each) => [each, []]));
+  // The first round of all warms up.
+  for (let round = 0; round <= (isQuick ? 2 : 5); round++) {
+    for (const [each, measurements] of all) {
+      const measurement = await measure(each, round === 0 ? 300 : 1_000);
+      if (round > 0) measurements.push(measurement);
+    }
+  }
+  const found = [...all];
+  const rows = [
+    ...found.map(([each, of]) => cpuRow(each, of)),
+    ...(kind.isWriter ? found.filter(([{ steps }]) => steps === 1_000).map(([each, of]) => bytesRow(each, of)) : []),
+  ];
+  const mostUnsaved = Math.max(...found.flatMap(([, of]) => of.map((each) => each.mostUnsaved)));
+  return { rows, broken: unsavedSteps(mostUnsaved) };
+}
+
+const named = ({ kind, steps, commits }: Case) =>
+  `${kind.name}, N=${steps}, ${commits === 1 ? 'one commit' : 'two commits'}`;
+
+/** The least of several rounds, of either side: whatever else a machine does can only add to it. */
+function cpuRow(each: Case, of: readonly Measurement[]): Row {
+  const ours = Math.min(...of.map(({ ours }) => ours.cpuMs));
+  const floor = Math.min(...of.map(({ floor }) => floor.cpuMs));
+  const who = each.kind.isWriter ? '' : '; without the server';
+  const note = `${ours.toFixed(3)} ms, floor ${floor.toFixed(3)} ms${who}`;
+  return { what: `CPU a step, ${named(each)}`, value: ours / floor, unit: 'x', budget: 5, note };
+}
+
+function bytesRow(each: Case, of: readonly Measurement[]): Row {
+  const payload = payloadOf(each.steps) / each.steps;
+  const ours = median(of.map(({ ours }) => ours.bytes));
+  const floor = median(of.map(({ floor }) => floor.bytes));
+  const note = `${amount(ours / 1_000, 'KB')} of ${amount(payload / 1_000, 'KB')}, floor ${amount(floor / 1_000, 'KB')}`;
+  return { what: `bytes to disk per payload, ${named(each)}`, value: ours / payload, unit: 'x', budget: 4, note };
+}
+
+/** The floor, and then as many runs of the case as make about `total` steps. */
+function measure({ kind, steps, commits }: Case, total: number): Promise<Measurement> {
+  const runs = Math.max(1, Math.round(total / steps));
+  return inFolder(async (folder) => {
+    const floor = await kind.floor(folder);
+    const least = await measured(() => floor.run(steps * runs, commits));
+    await floor.close();
+    const { store, close } = kind.store(folder);
+    const { run, watch } = bench({ store, steps, effect: commits === 2 ? 'once' : 'read' });
+    // The first use makes folders and tables, which is no cost of a step.
+    await store.listInterrupted();
+    const cost = await measured(async () => {
+      for (let i = 0; i < runs; i++) checkEnded(await run(), steps);
+    });
+    await close();
+    return {
+      floor: perStep(least, steps * runs),
+      ours: perStep(cost, steps * runs),
+      mostUnsaved: watch.mostUnsaved,
+    };
+  });
+}

@@ -5,6 +5,7 @@ const doors: Readonly<Record<string, string>> = {
   pawl: '../../src/index.ts',
   'pawl/testing': '../../src/testing/index.ts',
   'pawl/machines': '../../machines/index.ts',
+  'pawl/fan-out': '../../src/fan-out/index.ts',
   'pawl/stores/file': '../../src/store/file.ts',
   'pawl/stores/sqlite': '../../src/store/sqlite.ts',
   'pawl/stores/postgres': '../../src/store/postgres.ts',

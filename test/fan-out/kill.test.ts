@@ -1,0 +1,67 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { randomFrom, seed, torture } from '../crash/random.ts';
+import { inTurn } from '../crash/trial.ts';
+import { type Kill, type KillTrial, killTrial } from './kill-trial.ts';
+
+const KILLS = 20 * torture;
+const trials: KillTrial[] = [];
+let undisturbed: KillTrial;
+
+/** Up to four kills of one fan-out: the later ones hit processes that go on with it. Most are aimed at the work. */
+function killsOf(random: () => number, tookMs: number): Kill[] {
+  return Array.from({ length: 1 + Math.floor(random() * 4) }, () => ({
+    from: random() < 0.2 ? 'started' : 'working',
+    afterMs: random() * 0.8 * tookMs,
+  }));
+}
+
+describe(`four models at once, killed with SIGKILL at random moments (seed ${seed})`, () => {
+  const killed = () => trials.reduce((sum, { kills }) => sum + kills, 0);
+
+  beforeAll(async () => {
+    // The first fills a compile cache.
+    await killTrial([]);
+    undisturbed = await killTrial([]);
+    const random = randomFrom(seed);
+    const plans = Array.from({ length: 2 * KILLS }, () => killsOf(random, undisturbed.tookMs));
+    const one = async (kills: readonly Kill[]) => {
+      if (killed() < KILLS) trials.push(await killTrial(kills));
+    };
+    await Promise.all(plans.map((kills) => inTurn(() => one(kills))));
+  }, 240_000 * torture);
+
+  test('fan-out 5: the file is whole at every instant, completed models are never asked again, and no turn is lost', () => {
+    expect(
+      trials.flatMap(({ wrongs }) => wrongs),
+      `PAWL_SEED=${seed}`,
+    ).toEqual([]);
+  });
+
+  test('fan-out 5: answers, proposed writes and totals are those of the run that nobody disturbed', () => {
+    expect(undisturbed.result?.responses.map(({ stopReason }) => stopReason)).toEqual(Array(4).fill('answered'));
+    for (const { result } of trials) expect(result, `PAWL_SEED=${seed}`).toEqual(undisturbed.result);
+  });
+
+  test('fan-out 5: the kills landed, often in the middle of the work and some of them in a process that went on', () => {
+    const mid = trials.reduce((sum, { midKills }) => sum + midKills, 0);
+    const reads = trials.reduce((sum, each) => sum + each.reads, 0);
+    console.log(`seed ${seed}: ${trials.length} fan-outs, ${killed()} kills, ${mid} of them mid-work, ${reads} reads`);
+    expect(killed()).toBeGreaterThanOrEqual(KILLS);
+    expect(mid).toBeGreaterThan(KILLS / 4);
+    expect(trials.filter(({ kills }) => kills > 1).length).toBeGreaterThan(0);
+    expect(reads).toBeGreaterThan(KILLS);
+  });
+
+  test.for([
+    ['forgetful', /was asked again|went back/],
+    ['in-place', /a reader saw/],
+  ] as const)(
+    'fan-out 5: the same checks see what a %s one does wrong',
+    { timeout: 60_000 },
+    async ([naive, complaint]) => {
+      const kills = [0.6, 0.7, 0.8].map((part) => ({ from: 'working' as const, afterMs: part * undisturbed.tookMs }));
+      const { wrongs } = await killTrial(kills, naive);
+      expect(wrongs.join('\n')).toMatch(complaint);
+    },
+  );
+});

@@ -1,22 +1,62 @@
-import { lstat, mkdir, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { systemCode } from '../../files/errors.ts';
-import { WriteOutsideRootError } from '../errors.ts';
+import { orAbsent, systemCode } from '../../files/errors.ts';
+import { WriteFailedError, WriteOutsideRootError } from '../errors.ts';
+import { Root } from './root.ts';
+
+export const PAWL_FOLDER = '.pawl';
+const IGNORE_FILE = '.gitignore';
 
 /**
- * The folder `.pawl` of a project, made when it is not there, with a `.gitignore`: answers and undos are nobody's to commit.
+ * The folder in a root where Pawl keeps answers and what undoes their writes; made when it is not there. A `.gitignore` in it
+ * sees to it that nobody commits them by accident.
  * @returns its path
- * @throws {WriteOutsideRootError} when it is a link, or no folder
+ * @throws {WriteOutsideRootError} when it is a link @throws {WriteFailedError} when it cannot be made
  */
 export async function pawlFolder(root: string): Promise<string> {
-  const path = join(root, '.pawl');
+  return pawlFolderIn(await Root.open(root));
+}
+
+export async function pawlFolderIn(root: Root): Promise<string> {
+  const folder = await ownFolder(root.at, PAWL_FOLDER);
   try {
-    await mkdir(path);
-    await writeFile(join(path, '.gitignore'), '*\n', { flag: 'wx' });
-  } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error;
-    if (!(await lstat(path)).isDirectory())
-      throw new WriteOutsideRootError(`${path} is a link or a file; Pawl needs a folder there`);
+    await writeFile(join(folder, IGNORE_FILE), '*\n', { flag: 'wx' });
+  } catch (cause) {
+    if (systemCode(cause) !== 'EEXIST') throw new WriteFailedError(`${folder} cannot be written`, { cause });
   }
-  return path;
+  return folder;
+}
+
+/** A folder of ours; what a clone brought along may be a link, through which we would write elsewhere. */
+export async function ownFolder(parent: string, name: string): Promise<string> {
+  const folder = join(parent, name);
+  try {
+    await mkdir(folder).catch((error: unknown) => {
+      if (systemCode(error) !== 'EEXIST') throw error;
+    });
+    const stats = await lstat(folder);
+    if (stats.isDirectory()) return folder;
+    if (!stats.isSymbolicLink()) throw new WriteFailedError(`${folder} is no folder; move it away`);
+  } catch (cause) {
+    if (cause instanceof WriteFailedError) throw cause;
+    throw new WriteFailedError(`${folder} cannot be made`, { cause });
+  }
+  throw new WriteOutsideRootError(`${folder} is a link, and links are not followed; put a folder in its place`);
+}
+
+export async function hasPawlFolder(root: Root): Promise<boolean> {
+  return (await orAbsent(lstat(join(root.at, PAWL_FOLDER)))) !== undefined;
+}
+
+/** Takes a folder away again that was made for nothing. Whatever else is in it by now stays. */
+export async function removeUnused(root: Root): Promise<void> {
+  const folder = join(root.at, PAWL_FOLDER);
+  try {
+    const names = await readdir(folder);
+    for (const name of names) if (name !== IGNORE_FILE) await rmdir(join(folder, name));
+    await rm(join(folder, IGNORE_FILE), { force: true });
+    await rmdir(folder);
+  } catch {
+    // It is of use to somebody.
+  }
 }

@@ -5,7 +5,8 @@ import { deedsOf, doingOf, markOf, nameOf, type Paint, spendingOf } from './boar
 import type { BoardState, ModelView, Size } from './board-state.ts';
 import { firstLines, lastLines } from './wrap.ts';
 
-const SEPARATOR = ' │ ';
+const BAR = '│';
+const BAR_COLUMNS = 3;
 /** Lines of a column that hold no answer: two above it, two below, and a free one on either side. */
 const FRAME_LINES = 6;
 const LEAST_LINES = 3;
@@ -36,12 +37,12 @@ export function renderColumns({ models, frame }: BoardState, { columns, rows }: 
   });
   return Array.from({ length: height + FRAME_LINES }, (_, row) => {
     const cells = blocks.map((block) => painted(block[row] ?? empty, width, paint));
-    return cells.join(paint('dim', SEPARATOR)).trimEnd();
+    return cells.join(` ${paint('dim', BAR)} `).trimEnd();
   });
 }
 
 function columnWidth(models: number, columns: number): number {
-  return Math.floor((columns - SEPARATOR.length * (models - 1)) / models);
+  return Math.floor((columns - BAR_COLUMNS * (models - 1)) / models);
 }
 
 function headCells(view: ModelView, frame: number): Cell[] {

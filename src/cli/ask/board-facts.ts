@@ -1,6 +1,6 @@
 import { count, dollars, duration } from '../figures.ts';
 import type { Style } from '../output.ts';
-import { drawableLine } from '../terminal-text.ts';
+import { cutToWidth, drawableLine } from '../terminal-text.ts';
 import { isAtWork, type ModelState, type ModelView } from './board-state.ts';
 
 /** Colours a piece of a line; what it returns is as wide as what it was given. */
@@ -53,17 +53,25 @@ export function spendingOf(view: ModelView): string[] {
   return [count(view.steps, 'step'), tokensOf(view), ...(view.costUsd > 0 ? [dollars(view.costUsd)] : [])];
 }
 
-/** What it did with its tools: how often each was called, and what it proposes. */
+/** What it did with its tools: what it proposes, and how often it called each. */
 export function deedsOf({ toolCalls, writes }: ModelView): string[] {
-  const tools = Object.entries(toolCalls).filter(([, calls]) => calls > 0);
-  const called = tools.map(([name, calls]) => (calls === 1 ? drawableLine(name) : `${drawableLine(name)} ×${calls}`));
-  return [
-    ...(writes > 0 ? [`${count(writes, 'write')} proposed`] : []),
-    ...(called.length > 0 ? [called.join(', ')] : []),
-  ];
+  const called = callsOf(toolCalls);
+  return [...(writes > 0 ? [`${count(writes, 'write')} proposed`] : []), ...(called === '' ? [] : [called])];
 }
 
-/** All of it in one line. */
-export function factsOf(view: ModelView): string {
-  return [...spendingOf(view), duration(view.latencyMs), ...deedsOf(view)].join(' · ');
+/** @example callsOf({ read_file: 2, grep: 1 }) // 'read_file ×2, grep' */
+export function callsOf(toolCalls: ModelView['toolCalls']): string {
+  const called = Object.entries(toolCalls).filter(([, calls]) => calls > 0);
+  return called.map(([name, calls]) => drawableLine(name) + (calls === 1 ? '' : ` ×${calls}`)).join(', ');
+}
+
+/** How a model ended, in one line. */
+export function summaryOf(view: ModelView, separator: string): string {
+  const why = view.error === undefined ? '' : `: ${cutToWidth(drawableLine(view.error.slice(0, 2_000)), 500)}`;
+  return [
+    `${nameOf(view)}: ${stateOf(view)}${why}`,
+    ...spendingOf(view),
+    duration(view.latencyMs),
+    ...deedsOf(view),
+  ].join(separator);
 }

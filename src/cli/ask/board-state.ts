@@ -17,7 +17,7 @@ export interface ModelView {
   readonly costUsd: number;
   /** Working time, ms. */
   readonly latencyMs: number;
-  /** How often each tool was called, by name. */
+  /** How often each tool was called, by name; those of a step are in it once `steps` counts that step. */
   readonly toolCalls: { readonly [name: string]: number };
   /** How many changes of files it proposes. */
   readonly writes: number;

@@ -1,0 +1,29 @@
+import { oneLine } from '../failure.ts';
+
+/** What of an answer is printed. */
+export interface PrintedAnswer {
+  readonly modelId: string;
+  readonly text: string;
+  readonly error?: string;
+  /** It was cut off: the text is what there was of it. */
+  readonly interrupted: boolean;
+}
+
+/**
+ * The answers for stdout: for each model a heading, and below it what it wrote, as it wrote it.
+ * @example output.print(reportOf(responses)) // '## sonnet\n\nAsk for all at once.\n\n## gpt\n\n…'
+ */
+export function reportOf(answers: readonly PrintedAnswer[]): string {
+  return answers.map((answer) => [headingOf(answer), ...partsOf(answer)].join('\n\n')).join('\n\n');
+}
+
+function headingOf({ modelId, error, interrupted }: PrintedAnswer): string {
+  const state = error !== undefined ? ' (failed)' : interrupted ? ' (interrupted)' : '';
+  return `## ${oneLine(modelId)}${state}`;
+}
+
+function partsOf({ text, error }: PrintedAnswer): string[] {
+  const answer = text.replace(/^\s*\n/, '').trimEnd();
+  const parts = [...(answer === '' ? [] : [answer]), ...(error === undefined ? [] : [`Error: ${oneLine(error)}`])];
+  return parts.length > 0 ? parts : ['(no text)'];
+}

@@ -1,0 +1,103 @@
+import { type Clock, systemClock } from '../../run/clock.ts';
+import { type Output, withoutKeys } from '../output.ts';
+import { renderBoard } from './board.ts';
+import { markOf, summaryOf } from './board-facts.ts';
+import { isAtWork, type ModelView } from './board-state.ts';
+import { tailOf } from './wrap.ts';
+
+/** What a board begins with. */
+export interface BoardStart {
+  readonly prompt: string;
+  /** Ids of the models, in the order in which they are shown. */
+  readonly models: readonly string[];
+  readonly clock?: Clock;
+}
+
+/** What of the output a board needs. */
+export type BoardOutput = Pick<Output, 'say' | 'show' | 'paint' | 'size' | 'hideCursor'>;
+
+const REDRAW_MS = 100;
+/** More of an answer than any terminal shows. */
+const TAIL = 16_384;
+/** Left free above the board, where there is room: what is said while it is up should be seen. */
+const SAID_LINES = 2;
+
+/** Redraws the board ten times a second: what changes in between, and the size of the terminal, shows with the next frame. */
+export class LiveBoard {
+  readonly #output: BoardOutput;
+  readonly #prompt: string;
+  readonly #clock: Clock;
+  readonly #startedAt: number;
+  readonly #views = new Map<string, { readonly view: ModelView; readonly at: number }>();
+  readonly #cursor: Disposable;
+  #timer: unknown;
+  #frame = 0;
+  #focus = 0;
+  #hasEnded = false;
+
+  constructor(output: BoardOutput, { prompt, models, clock = systemClock }: BoardStart) {
+    this.#output = output;
+    this.#prompt = prompt;
+    this.#clock = clock;
+    this.#startedAt = clock.monotonic();
+    for (const id of models) this.#views.set(id, { view: waiting(id), at: this.#startedAt });
+    this.#cursor = output.hideCursor();
+    this.#draw();
+  }
+
+  update(view: ModelView): void {
+    this.#views.set(view.id, { view, at: this.#clock.monotonic() });
+  }
+
+  moveFocus(by: number): void {
+    const models = Math.max(1, this.#views.size);
+    this.#focus = (((this.#focus + by) % models) + models) % models;
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#clock.clearTimeout(this.#timer);
+    this.#output.show('');
+    this.#cursor[Symbol.dispose]();
+    for (const { view } of this.#views.values()) {
+      const { style, text } = markOf(view, 0);
+      this.#output.say(`${this.#output.paint(style, text)} ${summaryOf(view, ' · ')}`);
+    }
+  }
+
+  #draw(): void {
+    const models = [...this.#views.values()].map((each) => this.#shownNow(each));
+    const elapsedMs = this.#clock.monotonic() - this.#startedAt;
+    const state = { prompt: this.#prompt, models, elapsedMs, frame: this.#frame, focus: this.#focus };
+    const { columns, rows } = this.#output.size;
+    const size = { columns, rows: rows < 16 ? rows : rows - SAID_LINES };
+    const lines = renderBoard(state, size, (style, text) => this.#output.paint(style, text));
+    this.#output.show([...lines, '']);
+    this.#frame += 1;
+    this.#timer = this.#clock.setTimeout(() => this.#draw(), REDRAW_MS);
+  }
+
+  /** The time of a model goes on between its updates. Keys are looked for before its text is wrapped, which may break them. */
+  #shownNow({ view, at }: { readonly view: ModelView; readonly at: number }): ModelView {
+    const isRunning = isAtWork(view) && view.state !== 'waiting';
+    const latencyMs = view.latencyMs + (isRunning ? this.#clock.monotonic() - at : 0);
+    const error = view.error === undefined ? {} : { error: withoutKeys(view.error) };
+    return { ...view, ...error, latencyMs, text: withoutKeys(tailOf(view.text, TAIL)) };
+  }
+}
+
+function waiting(id: string): ModelView {
+  return {
+    id,
+    state: 'waiting',
+    text: '',
+    steps: 0,
+    inputTokens: 0,
+    outputTokens: 0,
+    costUsd: 0,
+    latencyMs: 0,
+    toolCalls: {},
+    writes: 0,
+  };
+}

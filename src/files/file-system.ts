@@ -1,17 +1,6 @@
-import { constants } from 'node:fs';
-import {
-  type FileHandle,
-  link,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  rmdir,
-  unlink,
-} from 'node:fs/promises';
+import * as fs from 'node:fs';
+import { mkdir, open, readdir, readFile, rename, rm, rmdir, unlink } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { orAbsent, systemCode } from './errors.ts';
 
 /** Which file stands under a path: it stays the same while the file grows, and differs once another took its place. */
@@ -41,7 +30,7 @@ export interface OpenFile {
 type OpenMode = 'read' | 'update' | 'create';
 
 /**
- * What a store needs of a file system, as a port: tests put one in its place that fails. All calls are asynchronous and
+ * What a store needs of a file system, as a port: tests put one in its place that fails. All calls give promises and
  * reject with the system's error (`ENOENT`, `ENOSPC`, …). The last part of a path is never followed when it is a link.
  */
 export interface FileSystem {
@@ -66,48 +55,54 @@ export interface FileSystem {
 }
 
 // Windows has no such flag, and no links that everybody may make.
-const noFollow = constants.O_NOFOLLOW ?? 0;
+const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW: noFollow = 0 } = fs.constants;
 
 const flags: Readonly<Record<OpenMode, number>> = {
-  read: constants.O_RDONLY | noFollow,
-  update: constants.O_RDWR | noFollow,
-  create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | noFollow,
+  read: O_RDONLY | noFollow,
+  update: O_RDWR | noFollow,
+  create: O_RDWR | O_CREAT | O_EXCL | noFollow,
 };
 
-/** The file system of this machine. */
+/** So many bytes are written at once, and a file of so many removed. */
+const SMALL = 2 ** 16;
+
+/**
+ * The file system of this machine. What never waits for the disk (a name, a look, a write of a few pages into the system's
+ * memory) is done at once: handing it to another thread costs several times what it costs itself.
+ */
 export const diskFiles: FileSystem = {
-  open: async (path, mode) => new DiskFile(await open(path, flags[mode])),
+  open: async (path, mode) => new DiskFile(fs.openSync(path, flags[mode])),
   readWhole: (path) => readFile(path, { flag: flags.read }),
-  stamp: async (path) => toStamp(await lstat(path)),
+  stamp: async (path) => toStamp(fs.lstatSync(path)),
   names: (folder) => readdir(folder),
   folders: async (folder) => {
     const found = await readdir(folder, { withFileTypes: true });
     return found.filter((each) => each.isDirectory()).map((each) => each.name);
   },
   makeFolder: async (path) => void (await mkdir(path, { recursive: true })),
-  link: (path, name) => link(path, name),
+  link: async (path, name) => fs.linkSync(path, name),
   rename: (path, name) => rename(path, name),
-  remove: async (path) => void (await orAbsent(unlink(path))),
+  remove: (path) => orAbsent(remove(path)),
   removeFolder,
   syncFolder,
 };
 
 class DiskFile implements OpenFile {
-  readonly #handle: FileHandle;
+  readonly #file: number;
 
-  constructor(handle: FileHandle) {
-    this.#handle = handle;
+  constructor(file: number) {
+    this.#file = file;
   }
 
   async stamp(): Promise<FileStamp> {
-    return toStamp(await this.#handle.stat());
+    return toStamp(fs.fstatSync(this.#file));
   }
 
   async read(length: number, position: number): Promise<Buffer> {
     const buffer = Buffer.allocUnsafe(length);
     let filled = 0;
     while (filled < length) {
-      const { bytesRead } = await this.#handle.read(buffer, filled, length - filled, position + filled);
+      const { bytesRead } = await read(this.#file, buffer, filled, length - filled, position + filled);
       if (bytesRead === 0) break;
       filled += bytesRead;
     }
@@ -117,21 +112,36 @@ class DiskFile implements OpenFile {
   async write(bytes: Uint8Array, position: number): Promise<void> {
     for (let written = 0; written < bytes.length; ) {
       const rest = bytes.length - written;
-      written += (await this.#handle.write(bytes, written, rest, position + written)).bytesWritten;
+      written +=
+        rest <= SMALL
+          ? fs.writeSync(this.#file, bytes, written, rest, position + written)
+          : (await write(this.#file, bytes, written, rest, position + written)).bytesWritten;
     }
   }
 
   sync(): Promise<void> {
-    return this.#handle.datasync();
+    return datasync(this.#file);
   }
 
   truncate(size: number): Promise<void> {
-    return this.#handle.truncate(size);
+    return truncate(this.#file, size);
   }
 
-  close(): Promise<void> {
-    return this.#handle.close();
+  async close(): Promise<void> {
+    fs.closeSync(this.#file);
   }
+}
+
+const read = promisify(fs.read);
+const write = promisify(fs.write);
+const datasync = promisify(fs.fdatasync);
+const truncate = promisify(fs.ftruncate);
+
+/** Another name of a file, or a small one, goes at once; the blocks of a large one take the disk a while. */
+async function remove(path: string): Promise<void> {
+  const { nlink, size } = fs.lstatSync(path);
+  if (nlink > 1 || size <= SMALL) fs.unlinkSync(path);
+  else await unlink(path);
 }
 
 interface Stat {
@@ -161,7 +171,7 @@ async function removeFolder(path: string): Promise<void> {
 /** Windows keeps the names of a folder safe by itself, and refuses to open it. */
 async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return;
-  const folder = await open(path, constants.O_RDONLY);
+  const folder = await open(path, O_RDONLY);
   try {
     await folder.sync();
   } finally {

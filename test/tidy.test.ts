@@ -57,7 +57,16 @@ const importTable: rules.ImportTable = {
     'src/executor/guard',
     'machines/fan-out',
   ],
-  'src/cli': ['src/index', 'src/store/sqlite*', 'src/store/file', 'src/store/postgres', 'src/fan-out/index', 'src/run'],
+  'src/cli': [
+    'src/index',
+    'src/store/sqlite*',
+    'src/store/file',
+    'src/store/postgres',
+    'src/fan-out/index',
+    'src/fan-out/writes/root',
+    'src/budget/genai-prices',
+    'src/run',
+  ],
   'src/index': [
     'src',
     '!src/testing',

@@ -38,23 +38,29 @@ export async function loadAgentModule(file: string): Promise<AgentModule> {
   return { path, agent, models: await modelsOf(exported, path), tools, prompt, options };
 }
 
-function checkFile(path: string): void {
+function checkFile(path: string, what = 'agent module'): void {
   const stat = statSync(path, { throwIfNoEntry: false });
-  if (!stat) throw new Failure(`there is no agent module ${path}; check the path`);
-  if (stat.isDirectory()) throw new Failure(`${path} is a folder; name the agent module in it`);
+  if (!stat) throw new Failure(`there is no ${what} ${path}; check the path`);
+  if (stat.isDirectory()) throw new Failure(`${path} is a folder; name the ${what} in it`);
 }
 
-async function importModule(path: string): Promise<Record<string, unknown>> {
+/** Loads a module of the user's. @param what for errors @throws {Failure} that says what is wrong with it */
+export async function loadModule(path: string, what: string): Promise<Record<string, unknown>> {
+  checkFile(path, what);
+  return importModule(path, what);
+}
+
+async function importModule(path: string, what = 'agent module'): Promise<Record<string, unknown>> {
   const unfinished = () => {
     process.exitCode = 2;
-    process.stderr.write(`pawl: the agent module ${path} never finishes loading: it awaits what never comes\n`);
+    process.stderr.write(`pawl: the ${what} ${path} never finishes loading: it awaits what never comes\n`);
   };
   // Node ends when nothing is left to do, also in the middle of an `await`.
   process.once('exit', unfinished);
   try {
     return await import(pathToFileURL(path).href);
   } catch (error) {
-    throw new Failure(`the agent module ${path} could not be loaded: ${reasonOf(error)}`, { cause: error });
+    throw new Failure(`the ${what} ${path} could not be loaded: ${reasonOf(error)}`, { cause: error });
   } finally {
     process.off('exit', unfinished);
   }

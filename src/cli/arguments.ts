@@ -14,6 +14,7 @@ const commandNames = [
   'doctor',
   'prune',
   'stats',
+  'ask',
   'demo',
 ] as const;
 export type CommandName = (typeof commandNames)[number];
@@ -38,6 +39,14 @@ export interface Arguments {
   readonly yes: boolean;
   readonly reason: string | undefined;
   readonly wait: string | undefined;
+  readonly models: string | undefined;
+  readonly module: string | undefined;
+  readonly root: string | undefined;
+  readonly noFiles: boolean;
+  readonly judge: string | undefined;
+  readonly deadline: string | undefined;
+  readonly steps: string | undefined;
+  readonly continue: boolean;
   readonly json: boolean;
   readonly help: boolean;
   readonly version: boolean;
@@ -59,6 +68,14 @@ const options = {
   yes: { type: 'boolean', short: 'y' },
   reason: { type: 'string' },
   wait: { type: 'string' },
+  models: { type: 'string', short: 'm' },
+  module: { type: 'string' },
+  root: { type: 'string' },
+  'no-files': { type: 'boolean' },
+  judge: { type: 'string' },
+  deadline: { type: 'string' },
+  steps: { type: 'string' },
+  continue: { type: 'boolean', short: 'c' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
@@ -78,6 +95,7 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   doctor: { options: ['store'], words: Number.POSITIVE_INFINITY },
   prune: { options: ['store', 'older-than', 'quarantined', 'parked', 'dry-run', 'yes'], words: 0 },
   stats: { options: ['store', 'audit', 'by', 'since'], words: 0 },
+  ask: { options: ['models', 'module', 'root', 'no-files', 'judge', 'deadline', 'steps', 'continue'], words: 2 },
   demo: { options: [], words: 0 },
 };
 
@@ -107,6 +125,14 @@ export function readArguments(argv: readonly string[]): Arguments {
     yes: values.yes ?? false,
     reason: values.reason,
     wait: values.wait,
+    models: values.models,
+    module: values.module,
+    root: values.root,
+    noFiles: values['no-files'] ?? false,
+    judge: values.judge,
+    deadline: values.deadline,
+    steps: values.steps,
+    continue: values.continue ?? false,
     json: values.json ?? false,
     help: isHelp || (values.help ?? false),
     version: values.version ?? false,
@@ -119,7 +145,7 @@ function parse(argv: readonly string[]) {
   } catch (error) {
     const [sentence = ''] = (error as Error).message.split(/(?<=['"])\. |\n/);
     const plain = sentence.charAt(0).toLowerCase() + sentence.slice(1).replace(/\.$/, '');
-    const dash = argv[0] === 'run' ? ' (a prompt that begins with a dash goes after --)' : '';
+    const dash = argv[0] === 'run' || argv[0] === 'ask' ? ' (a prompt that begins with a dash goes after --)' : '';
     throw new Failure(`${plain}; \`pawl --help\` lists the options${dash}`, { cause: error });
   }
 }
@@ -140,6 +166,9 @@ function checkOptions(command: CommandName, given: readonly string[]): void {
 
 function tooMany(command: CommandName, words: readonly string[]): Failure {
   const extra = words.slice(accepted[command].words).join(' ');
-  const hint = command === 'run' ? 'put the prompt in quotes' : `\`pawl ${command} --help\` says what it takes`;
+  const hint =
+    command === 'run' || command === 'ask'
+      ? 'put the prompt in quotes'
+      : `\`pawl ${command} --help\` says what it takes`;
   return new Failure(`\`pawl ${command}\` does not know what to do with ${JSON.stringify(extra)}; ${hint}`);
 }

@@ -18,6 +18,7 @@ const advice: Readonly<Record<string, string>> = {
   AGENT_NOT_FOUND: 'name its module with --agent',
   CHECKPOINT_CORRUPT:
     'its bytes are kept: restore the store from a copy, or begin the work anew under another --run-id',
+  FAN_OUT_CONFLICT: 'go on with `pawl ask --continue`',
   DEADLINE_EXCEEDED: "raise the agent's maxRuntimeMs",
   MODEL_STALLED: 'begin it anew with `pawl run`',
   RUN_ID_CONFLICT: 'name another one with --run-id',
@@ -34,6 +35,8 @@ const refusals: readonly string[] = [
   'CHECKPOINT_CORRUPT',
   'CHECKPOINT_MISSING',
   'CHECKPOINT_TOO_NEW',
+  'FAN_OUT_CONFLICT',
+  'FAN_OUT_OWNED_ELSEWHERE',
   'INVALID_RUN_ID',
   'KEY_MISMATCH',
   'NOT_DURABLE',
@@ -45,6 +48,8 @@ const refusals: readonly string[] = [
   'STORE_UNAVAILABLE',
   'UNKNOWN_TIER',
   'UNKNOWN_TOOL',
+  'WRITE_CONFLICT',
+  'WRITE_OUTSIDE_ROOT',
 ];
 
 /** The exit code that goes with an error. */

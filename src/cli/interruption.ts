@@ -2,6 +2,8 @@ import type { Executor } from '../index.ts';
 import { exitCodes } from './failure.ts';
 import type { Output } from './output.ts';
 
+/** A terminal signals its whole foreground, and npm passes the signal on once more: that is still one Ctrl-C. */
+const SAME_PRESS_MS = 100;
 const signals = ['SIGINT', 'SIGTERM'] as const;
 
 /** Ctrl-C and its relatives: once = leave the runs for later, in good order; twice = exit now. */
@@ -24,6 +26,25 @@ export class Interruption {
     this.#listening.push(executor.shutdownOnSignals({ exit: false, onSignal: () => this.#request() }));
     if (this.isRequested) void executor.shutdown();
     return executor;
+  }
+
+  /** The same for work that leaves off when a signal is aborted. */
+  aborts(controller: AbortController): void {
+    let firstAt = 0;
+    const onSignal = () => {
+      if (!this.isRequested) {
+        firstAt = performance.now();
+        this.#request();
+        controller.abort();
+      } else if (performance.now() - firstAt >= SAME_PRESS_MS) {
+        process.exit(exitCodes.interrupted);
+      }
+    };
+    for (const signal of signals) process.on(signal, onSignal);
+    const stop = () => {
+      for (const signal of signals) process.off(signal, onSignal);
+    };
+    this.#listening.push({ [Symbol.dispose]: stop });
   }
 
   stop(): void {

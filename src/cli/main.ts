@@ -20,6 +20,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   doctor: async () => (await import('./doctor-command.ts')).doctorCommand,
   prune: async () => (await import('./prune-command.ts')).pruneCommand,
   stats: async () => (await import('./stats-command.ts')).statsCommand,
+  ask: async () => (await import('./ask/ask-command.ts')).askCommand,
   demo: async () => (await import('./demo/demo-command.ts')).demoCommand,
 };
 

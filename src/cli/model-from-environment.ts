@@ -27,38 +27,55 @@ interface Provider {
  */
 export async function modelFromEnvironment(modulePath: string): Promise<Model | undefined> {
   const setting = process.env.PAWL_MODEL;
-  if (!setting) return undefined;
-  const [, name, id] = /^([a-z0-9-]+)\/(.+)$/.exec(setting) ?? [];
+  return setting ? modelNamed(setting, { setting: 'PAWL_MODEL', modulePath }) : undefined;
+}
+
+/** What names a model, for errors, and the module that its provider's package is looked for from first. */
+export interface ModelNaming {
+  readonly setting: string;
+  readonly modulePath?: string | undefined;
+}
+
+/** The model of this name, `provider/model`, by way of the AI SDK. @throws {Failure} that says what to install or to set */
+export async function modelNamed(fullName: string, naming: ModelNaming): Promise<Model> {
+  const { setting } = naming;
+  const [, name, id] = /^([a-z0-9-]+)\/(.+)$/.exec(fullName) ?? [];
   if (name === undefined || id === undefined) {
-    throw new Failure(`PAWL_MODEL is ${JSON.stringify(setting)}; write provider/model, for example openai/gpt-5`);
+    throw new Failure(`${setting} is ${JSON.stringify(fullName)}; write provider/model, for example openai/gpt-5`);
   }
-  const provider = await loadProvider(name, modulePath);
+  const provider = await loadProvider(name, naming);
   const key = keyNames[name];
-  if (key !== undefined && !process.env[key]) throw new Failure(`PAWL_MODEL=${setting} needs a key; set ${key}`);
+  if (key !== undefined && !process.env[key]) throw new Failure(`${setting}=${fullName} needs a key; set ${key}`);
   return provider.languageModel(id);
 }
 
-async function loadProvider(name: string, modulePath: string): Promise<Provider> {
+async function loadProvider(name: string, naming: ModelNaming): Promise<Provider> {
   const specifier = `@ai-sdk/${name}`;
-  const parents = [modulePath, `${process.cwd()}/package.json`].map((path) => pathToFileURL(path).href);
-  const exported = await importProvider(specifier, parents);
+  const { setting, modulePath } = naming;
+  const places = [...(modulePath === undefined ? [] : [modulePath]), `${process.cwd()}/package.json`];
+  const parents = places.map((path) => pathToFileURL(path).href);
+  const exported = await importProvider(specifier, parents, setting);
   const isProvider = (value: unknown): value is Provider =>
     typeof value === 'function' && typeof readProperty(value, 'languageModel') === 'function';
   const found = [exported[camelCase(name)], ...Object.values(exported)].find(isProvider);
   if (found) return found;
   throw new Failure(
-    `${specifier} has no ready-made provider; export \`models\` from the agent module instead of using PAWL_MODEL`,
+    `${specifier} has no ready-made provider; export \`models\` from a module instead of using ${setting}`,
   );
 }
 
-async function importProvider(specifier: string, parents: readonly string[]): Promise<Record<string, unknown>> {
+async function importProvider(
+  specifier: string,
+  parents: readonly string[],
+  setting: string,
+): Promise<Record<string, unknown>> {
   try {
     return await importFrom({ specifier, parents });
   } catch (error) {
     const { code, message } = toErrorData(error);
     const isMissing = code === 'ERR_MODULE_NOT_FOUND' && message.includes(`'${specifier}'`);
     const problem = isMissing
-      ? `PAWL_MODEL needs the package ${specifier}, which is not installed; run \`npm install ${specifier}\``
+      ? `${setting} needs the package ${specifier}, which is not installed; run \`npm install ${specifier}\``
       : `the package ${specifier} could not be loaded: ${message}`;
     throw new Failure(problem, { cause: error });
   }

@@ -149,7 +149,7 @@ export class CheckpointWriter {
   #takeIn(found: Checkpoint | null): void {
     if (!found) return;
     const { path, prompt, adapterIds } = this.#subject;
-    const todo = 'go on with it, or remove the file to begin anew';
+    const todo = 'name what it is of to go on with it, or remove the file to begin anew';
     if (found.prompt !== prompt) {
       throw new FanOutConflictError(`${path} is an unfinished fan-out of another prompt: ${todo}`);
     }

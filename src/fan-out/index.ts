@@ -24,3 +24,6 @@ export {
   toModelResponse,
   type WriteSnapshot,
 } from './snapshot.ts';
+// Proposed writes
+export { type AppliedWrites, applyWrites } from './writes/apply.ts';
+export { type FileChange, type RewoundWrites, rewind } from './writes/undo.ts';

@@ -2,7 +2,7 @@ import type { Prices } from '../budget/prices.ts';
 import type { Clock, ErrorData, ExecutorOptions, Model, RunEvent, Tool } from '../index.ts';
 import type { Judge } from './judge.ts';
 import type { Ranking } from './ranking.ts';
-import type { ModelResponse } from './snapshot.ts';
+import type { ModelResponse, ResponseSnapshot } from './snapshot.ts';
 
 export interface FanOutOptions {
   /** What every model is asked. */
@@ -31,6 +31,8 @@ export interface FanOutOptions {
   readonly judge?: Judge;
   /** Told of every event of every run. What it throws is logged. */
   readonly onEvent?: (modelId: string, event: RunEvent) => unknown;
+  /** Told of each finished turn: what there is of the answer by then, and what it has taken. What it throws is logged. */
+  readonly onTurn?: (snapshot: ResponseSnapshot) => unknown;
   /** Told of an answer as soon as it is there, also of one from an earlier process. What it throws is logged. */
   readonly onResponse?: (response: ModelResponse) => unknown;
   readonly inspect?: ExecutorOptions['inspect'];

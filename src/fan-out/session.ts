@@ -193,7 +193,7 @@ export class Session {
       onStep: (step) => {
         const watch = this.#byRun.get(step.runId);
         watch?.stepped(step);
-        if (watch) this.#keep(watch);
+        if (watch) this.#turned(watch);
       },
       // The answer is in the file before the record of its run goes: a crash between the two loses nothing.
       onOutcome: async (outcome) => {
@@ -204,8 +204,10 @@ export class Session {
   }
 
   /** The file follows at its own pace: a step does not wait for it. */
-  #keep(watch: ModelWatch): void {
-    this.#kept?.put(snapshotFromPartial(watch.modelId, watch.partial())).catch((error) => this.#unsaved(error));
+  #turned(watch: ModelWatch): void {
+    const snapshot = snapshotFromPartial(watch.modelId, watch.partial());
+    this.#kept?.put(snapshot).catch((error) => this.#unsaved(error));
+    this.#tell('onTurn', () => this.options.onTurn?.(snapshot));
   }
 
   #unsaved(error: unknown): void {

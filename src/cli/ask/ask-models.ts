@@ -1,0 +1,88 @@
+import { resolve } from 'node:path';
+import type { FanOutOptions } from '../../fan-out/index.ts';
+import type { Model, Tool } from '../../index.ts';
+import { toErrorData } from '../../run/error-data.ts';
+import { isObject } from '../../run/json.ts';
+import { loadModule } from '../agent-module.ts';
+import type { Arguments } from '../arguments.ts';
+import { Failure } from '../failure.ts';
+import { modelNamed } from '../model-from-environment.ts';
+
+/** Whom to ask, and with what. */
+export interface AskModels extends Pick<FanOutOptions, 'models' | 'tools' | 'prices' | 'judge' | 'instructions'> {}
+
+/**
+ * The models of a command: those that a module exports under these names, and `provider/model` for all others.
+ * @param ids names of the models; none = all that the module has
+ * @throws {Failure} that says what is missing
+ */
+export async function modelsFor(args: Arguments, ids: readonly string[]): Promise<AskModels> {
+  const exported = args.module === undefined ? {} : await loadModule(resolve(args.module), 'module');
+  const offered = recordOf(exported.models, 'models', args.module);
+  const names = ids.length > 0 ? ids : Object.keys(offered);
+  if (names.length === 0) {
+    throw new Failure(
+      'name the models to ask: --models provider/model,provider/model (or export `models` from a --module)',
+    );
+  }
+  const models: Record<string, Model> = {};
+  for (const name of names)
+    models[name] = (offered[name] as Model | undefined) ?? (await named('--models', name, args));
+  const { tools, prices, instructions } = exported;
+  if (tools !== undefined && !Array.isArray(tools)) throw mustBe('tools', 'an array of tools', args.module);
+  if (instructions !== undefined && typeof instructions !== 'string')
+    throw mustBe('instructions', 'a string', args.module);
+  const known = (prices as FanOutOptions['prices']) ?? (await keptPrices());
+  const judge = await judgeFor(args, exported, offered);
+  return {
+    models,
+    ...(tools ? { tools: tools as readonly Tool[] } : {}),
+    ...(instructions === undefined ? {} : { instructions }),
+    ...(judge ? { judge } : {}),
+    ...(known ? { prices: known } : {}),
+  };
+}
+
+/** @throws {Failure} for a list that names a model twice, or none */
+export function idsOf(list: string | undefined): readonly string[] {
+  if (list === undefined) return [];
+  const ids = list.split(',').map((id) => id.trim());
+  if (ids.includes('')) throw new Failure(`--models ${JSON.stringify(list)} has an empty name in it`);
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+  if (twice !== undefined) throw new Failure(`--models names ${twice} twice`);
+  return ids;
+}
+
+async function judgeFor(
+  args: Arguments,
+  { judge }: Record<string, unknown>,
+  offered: Readonly<Record<string, unknown>>,
+): Promise<FanOutOptions['judge']> {
+  if (args.judge === undefined) return judge as FanOutOptions['judge'];
+  return (offered[args.judge] as Model | undefined) ?? named('--judge', args.judge, args);
+}
+
+function named(setting: string, name: string, { module }: Arguments): Promise<Model> {
+  return modelNamed(name, { setting, modulePath: module === undefined ? undefined : resolve(module) });
+}
+
+function recordOf(value: unknown, name: string, module: string | undefined): Readonly<Record<string, unknown>> {
+  if (value === undefined) return {};
+  if (isObject(value)) return value;
+  throw mustBe(name, 'an object { name: model, … }', module);
+}
+
+function mustBe(name: string, what: string, module: string | undefined): Failure {
+  return new Failure(`the export \`${name}\` of ${module} must be ${what}`);
+}
+
+/** What models cost, where the list of prices is installed; nothing otherwise, and then no cost is shown. */
+async function keptPrices(): Promise<FanOutOptions['prices']> {
+  try {
+    const { genaiPrices } = await import('../../budget/genai-prices.ts');
+    return await genaiPrices();
+  } catch (error) {
+    if (toErrorData(error).code === 'UNSUPPORTED') return undefined;
+    throw error;
+  }
+}

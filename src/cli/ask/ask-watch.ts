@@ -1,0 +1,73 @@
+import type { FanOutResult, ModelResponse, ResponseSnapshot } from '../../fan-out/index.ts';
+import type { RunEvent } from '../../index.ts';
+import type { CommandContext } from '../command.ts';
+import { askProgressFor } from './ask-progress.ts';
+import { AskView } from './ask-view.ts';
+import { followKeys } from './keys.ts';
+
+/** Who is asked what. */
+interface Asking {
+  readonly prompt: string;
+  readonly ids: readonly string[];
+  readonly path: string;
+  /** What an earlier process has of them. */
+  readonly before: readonly ResponseSnapshot[];
+}
+
+/** Follows a fan-out, for people or for machines. */
+export interface AskWatch {
+  heed(id: string, event: RunEvent): void;
+  turned(snapshot: ResponseSnapshot): void;
+  ended(response: ModelResponse): void;
+  leaving(): void;
+  end(result: FanOutResult): void;
+  /** On every way out. */
+  close(): void;
+}
+
+export function watchFor(context: CommandContext, asking: Asking): AskWatch {
+  return context.args.json ? jsonWatch(context, asking) : shownWatch(context, asking);
+}
+
+function shownWatch({ output }: CommandContext, { prompt, ids, before }: Asking): AskWatch {
+  const snapshotOf = (id: string) => before.find(({ modelId }) => modelId === id);
+  const views = new Map(ids.map((id) => [id, new AskView(id, snapshotOf(id))]));
+  const progress = askProgressFor(output, { prompt, models: ids });
+  const keys = followKeys(progress);
+  const show = (id: string, change: (view: AskView) => ReturnType<AskView['leaving']>) => {
+    const view = views.get(id);
+    if (view) progress.update(change(view));
+  };
+  const isOver = new Set<string>();
+  return {
+    // What a run says last may come after its answer.
+    heed: (id, event) => isOver.has(id) || show(id, (view) => view.heed(event)),
+    turned: (snapshot) => show(snapshot.modelId, (view) => view.turned(snapshot)),
+    ended: (response) => {
+      isOver.add(response.modelId);
+      show(response.modelId, (view) => view.ended(response));
+    },
+    leaving: () => {
+      for (const id of ids) if (!isOver.has(id)) show(id, (view) => view.leaving());
+    },
+    end: () => progress.end(),
+    close: () => {
+      keys[Symbol.dispose]();
+      progress.end();
+    },
+  };
+}
+
+/** JSON lines on stdout. */
+function jsonWatch({ output }: CommandContext, { prompt, ids, path }: Asking): AskWatch {
+  const print = (line: object) => output.print(JSON.stringify(line));
+  print({ type: 'ask.started', prompt, models: ids, path });
+  return {
+    heed: () => {},
+    turned: (snapshot) => print({ type: 'model.turn', ...snapshot }),
+    ended: (response) => print({ type: 'model.ended', ...response }),
+    leaving: () => {},
+    end: ({ responses: _, ...result }) => print({ type: 'ask.ended', ...result }),
+    close: () => {},
+  };
+}

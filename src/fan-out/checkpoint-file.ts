@@ -29,7 +29,7 @@ export function loadCheckpoint(path: string): Promise<Checkpoint | null> {
 export async function readCheckpoint(files: FileSystem, path: string): Promise<Checkpoint | null> {
   try {
     const bytes = await orAbsent(files.readWhole(path));
-    return bytes === undefined ? null : decodeCheckpoint(bytes.toString(), path);
+    return bytes === undefined ? null : decodeCheckpoint(bytes, path);
   } catch (error) {
     throw storeError(error, path);
   }

@@ -7,6 +7,8 @@ import { decodeSnapshot, encodeSnapshot } from './snapshot-json.ts';
 /** The version this code writes. Newer ones are refused. */
 const VERSION = 1;
 
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
 /** A fan-out on the disk: the prompt, and the newest turn of every model that has had one, in the order of `adapterIds`. */
 export interface Checkpoint {
   readonly version: 1;
@@ -68,13 +70,14 @@ export function encodeCheckpoint({ responses, ...rest }: Checkpoint, encode = en
 
 /**
  * Reads what `encodeCheckpoint` wrote. Fields that are not known are left out.
+ * @param source the text, or its bytes in UTF-8
  * @param where the path, for the error
  * @throws {CheckpointCorruptError} {CheckpointTooNewError}
  */
-export function decodeCheckpoint(text: string, where: string): Checkpoint {
+export function decodeCheckpoint(source: string | Uint8Array, where: string): Checkpoint {
   const corrupt = (what: string) =>
     new CheckpointCorruptError(`${where} is no checkpoint of a fan-out: ${what}; restore it from a copy, or remove it`);
-  const value = parsed(text, corrupt);
+  const value = parsed(source, corrupt);
   if (!isObject(value)) throw corrupt('it holds no object');
   const { version, prompt, timestamp, adapter_ids: adapterIds, responses, verbose, ranking } = value;
   if (typeof version === 'number' && version > VERSION) {
@@ -103,9 +106,10 @@ export function decodeCheckpoint(text: string, where: string): Checkpoint {
   };
 }
 
-function parsed(text: string, corrupt: (what: string) => Error): unknown {
+function parsed(source: string | Uint8Array, corrupt: (what: string) => Error): unknown {
   try {
-    return JSON.parse(text);
+    // Bytes that are no text must not be read as some other text.
+    return JSON.parse(typeof source === 'string' ? source : utf8.decode(source));
   } catch (error) {
     throw corrupt((error as Error).message);
   }

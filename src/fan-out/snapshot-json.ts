@@ -42,10 +42,17 @@ const writeFields: Fields<WriteSnapshot> = {
   ],
 };
 
-/** @throws {NotJsonError} for a field that is not what it should be */
+/** What is empty is left out. @throws {NotJsonError} for a field that is not what it should be */
 export function encodeSnapshot(snapshot: ResponseSnapshot): string {
-  const writes = snapshot.proposedWrites?.map((write) => onDisk(write, writeFields));
-  return JSON.stringify({ ...onDisk(snapshot, responseFields), ...(writes ? { proposed_writes: writes } : {}) });
+  const { text, proposedWrites = [], toolCalls = {} } = snapshot;
+  const fields = onDisk(snapshot, responseFields);
+  const writes = proposedWrites.map((write) => onDisk(write, writeFields));
+  return JSON.stringify({
+    ...fields,
+    text: text || undefined,
+    proposed_writes: writes.length === 0 ? undefined : writes,
+    tool_calls: Object.keys(toolCalls).length === 0 ? undefined : toolCalls,
+  });
 }
 
 /** @param wrong makes the error of what is wrong @throws what `wrong` makes */

@@ -1,0 +1,158 @@
+import { join } from 'node:path';
+import fc from 'fast-check';
+import {
+  buildCheckpoint,
+  fromModelResponse,
+  IncrementalSaver,
+  loadCheckpoint,
+  type ResponseSnapshot,
+  saveCheckpoint,
+  snapshotFromPartial,
+  toModelResponse,
+} from 'pawl/fan-out';
+import { describe, expect, test } from 'vitest';
+import { decodeCheckpoint, encodeCheckpoint } from '../../src/fan-out/checkpoint.ts';
+import { freshFolder } from '../fixtures/pinned-stores.ts';
+import { answers, checkpointsOf, snapshots } from './arbitrary-answers.ts';
+import { answer, checkpointOf, nothing } from './sample-answers.ts';
+
+const isValid = ({ completed, interrupted, error }: ResponseSnapshot) =>
+  !completed || (!interrupted && error === undefined);
+
+/** What JSON can say of a value: the key `__proto__` is one like any other. */
+const asJson = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+const keysOf = (value: unknown): string[] =>
+  typeof value !== 'object' || value === null
+    ? []
+    : Object.entries(value).flatMap(([key, each]) => (Array.isArray(value) ? keysOf(each) : [key, ...keysOf(each)]));
+
+describe('an answer and its snapshot', () => {
+  test('fan-out 4: an answer comes back from its snapshot with every field, stop reason and steps included', () => {
+    fc.assert(
+      fc.property(answers, (response) => {
+        const snapshot = fromModelResponse(response);
+        expect(isValid(snapshot)).toBe(true);
+        expect(snapshot.completed).toBe(!response.interrupted && response.error === undefined);
+        expect(toModelResponse(snapshot)).toEqual(response);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('fan-out 4: a snapshot of a model at work is never completed, and comes back as an interrupted answer', () => {
+    fc.assert(
+      fc.property(fc.string(), answers, (modelId, { modelId: _, error: __, ...partial }) => {
+        const snapshot = snapshotFromPartial(modelId, partial);
+        expect(snapshot).toMatchObject({ modelId, completed: false, interrupted: partial.interrupted });
+        expect(toModelResponse(snapshot)).toEqual({ ...partial, modelId, interrupted: true });
+      }),
+    );
+    expect(toModelResponse(snapshotFromPartial('deep', {}))).toEqual({ ...nothing, stopReason: '' });
+  });
+
+  test('fan-out 2: what is empty is in no snapshot', () => {
+    expect(fromModelResponse(nothing)).toEqual({
+      ...{ modelId: 'deep', latencyMs: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 },
+      ...{ interrupted: true, completed: false, stopReason: 'cancelled', steps: 0 },
+    });
+  });
+
+  test('fan-out 3: a checkpoint is built exactly when a response was interrupted, in adapter order', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(answers, { maxLength: 5, selector: ({ modelId }) => modelId }), (responses) => {
+        const ids = responses.map(({ modelId }) => modelId);
+        const checkpoint = buildCheckpoint('Which?', ids, [...responses].reverse(), true);
+        expect(checkpoint === null).toBe(!responses.some(({ interrupted }) => interrupted));
+        if (!checkpoint) return;
+        expect(checkpoint).toMatchObject({ version: 1, prompt: 'Which?', adapterIds: ids, verbose: true });
+        expect(checkpoint.responses.map(toModelResponse)).toEqual(responses);
+      }),
+    );
+    expect(buildCheckpoint('Which?', [], [], false)).toBeNull();
+  });
+});
+
+describe('a checkpoint as text', () => {
+  test('fan-out 2: the keys on the disk are snake_case, and nothing that is empty is there', () => {
+    const text = encodeCheckpoint(checkpointOf(fromModelResponse(answer), fromModelResponse(nothing)));
+    const [full, empty] = JSON.parse(text).responses;
+    const mustBe = ['model_id', 'latency_ms', 'input_tokens', 'output_tokens', 'cost_usd'];
+    const ends = ['interrupted', 'completed', 'stop_reason', 'steps'];
+    expect(Object.keys(empty)).toEqual([...mustBe, ...ends]);
+    expect(new Set(Object.keys(full))).toEqual(
+      new Set([...mustBe, ...ends, 'text', 'reasoning_tokens', 'proposed_writes', 'tool_calls']),
+    );
+    expect(full.proposed_writes).toEqual(answer.proposedWrites);
+    const keys = ['version', 'prompt', 'timestamp', 'adapter_ids', 'verbose', 'responses'];
+    expect(Object.keys(JSON.parse(text))).toEqual(keys);
+    for (const key of keysOf({ ...JSON.parse(text), tool_calls: 0 })) expect(key).toMatch(/^[a-z]+(_[a-z]+)*$/);
+  });
+
+  test('fan-out 2: empty fields that a host hands over are left out on the disk, too', () => {
+    const empty = { text: '', proposedWrites: [], toolCalls: {} };
+    const [written] = JSON.parse(encodeCheckpoint(checkpointOf({ ...fromModelResponse(nothing), ...empty }))).responses;
+    for (const key of ['text', 'proposed_writes', 'tool_calls', 'error', 'reasoning_tokens']) {
+      expect(written).not.toHaveProperty(key);
+    }
+  });
+
+  test('fan-out 3: any checkpoint comes back as it was: hostile names, lone surrogates and huge figures included', () => {
+    fc.assert(
+      fc.property(checkpointsOf(answers.map(fromModelResponse)), (checkpoint) => {
+        const text = Buffer.from(encodeCheckpoint(checkpoint)).toString();
+        const found = decodeCheckpoint(text, 'ask.json');
+        expect(asJson(found)).toEqual(asJson(checkpoint));
+        expect(encodeCheckpoint(found)).toBe(text);
+        expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('fan-out 3: a tool named __proto__ and a base of null are there after a round trip', () => {
+    const toolCalls = JSON.parse('{ "__proto__": 7 }') as Record<string, number>;
+    const proposedWrites = [{ path: 'a', content: '\ud800', base: null }];
+    const snapshot = fromModelResponse({ ...answer, toolCalls, proposedWrites });
+    const [found] = decodeCheckpoint(encodeCheckpoint(checkpointOf(snapshot)), 'ask.json').responses;
+    expect(Object.entries(found?.toolCalls ?? {})).toEqual([['__proto__', 7]]);
+    expect(found?.proposedWrites).toStrictEqual(proposedWrites);
+  });
+
+  test('fan-out 2: fields that today’s code does not know are left out, and do no harm', () => {
+    const value = JSON.parse(encodeCheckpoint(checkpointOf(fromModelResponse(answer))));
+    const strange = { ...value, later: { a: 1 }, responses: [{ ...value.responses[0], mood: 'good' }] };
+    expect(decodeCheckpoint(JSON.stringify(strange), 'ask.json')).toEqual(checkpointOf(fromModelResponse(answer)));
+  });
+
+  test.for([Number.NaN, Number.POSITIVE_INFINITY, undefined, '5', null])(
+    'fan-out 3: a figure that JSON cannot hold is refused, and not written as something else: %s',
+    (steps) => {
+      const snapshot = { ...fromModelResponse(answer), steps: steps as number };
+      expect(() => encodeCheckpoint(checkpointOf(snapshot))).toThrow(expect.objectContaining({ code: 'NOT_JSON' }));
+    },
+  );
+});
+
+describe('on the disk', () => {
+  test('fan-out 3: what was saved is loaded, and a path where nothing is gives null', async () => {
+    const path = join(freshFolder(), 'some', 'folder', 'ask.json');
+    expect(await loadCheckpoint(path)).toBeNull();
+    const checkpoint = checkpointOf(fromModelResponse(answer), fromModelResponse(nothing));
+    await saveCheckpoint(path, checkpoint);
+    expect(await loadCheckpoint(path)).toEqual(checkpoint);
+  });
+
+  test('fan-out 4: whatever a host hands to update or markCompleted, completed implies neither interrupted nor error', async () => {
+    const folder = freshFolder();
+    let files = 0;
+    const property = fc.asyncProperty(snapshots, snapshots, async (turn, last) => {
+      const path = join(folder, `${files++}.json`);
+      await using saver = new IncrementalSaver(path, 'Which?', ['a', 'b'], false);
+      await Promise.all([saver.update('a', turn), saver.markCompleted('b', last)]);
+      const [a, b] = (await loadCheckpoint(path))?.responses ?? [];
+      expect(a).toMatchObject({ modelId: 'a', completed: false, stopReason: turn.stopReason, steps: turn.steps });
+      expect(b).toMatchObject({ modelId: 'b', completed: !last.interrupted && last.error === undefined });
+    });
+    await fc.assert(property, { numRuns: 30 });
+  });
+});

@@ -28,6 +28,8 @@ export interface TerminalSettings {
   readonly rows?: number;
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
+  /** How wide the terminal takes a character to be; default what most of them do. */
+  readonly widthOf?: (codePoint: number) => 0 | 1 | 2;
 }
 
 /** How a command ended: with a code, or by the number of a signal. */
@@ -59,8 +61,9 @@ export class TerminalSession {
   #hasEnded = false;
 
   constructor(command: readonly string[], settings: TerminalSettings = {}) {
-    const { columns = 80, rows = 24, cwd = this.#folder, env = {} } = settings;
+    const { columns = 80, rows = 24, cwd = this.#folder, env = {}, widthOf } = settings;
     this.#terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 1_000, allowProposedApi: true });
+    if (widthOf) measureBy(this.#terminal, widthOf);
     for (const final of ['h', 'l']) {
       this.#terminal.parser.registerCsiHandler({ prefix: '?', final }, (modes) => {
         if (modes.includes(25)) this.isCursorHidden = final === 'l';
@@ -178,6 +181,17 @@ export class TerminalSession {
     while (lines.at(-1) === '') lines.pop();
     return lines;
   }
+}
+
+function measureBy({ unicode }: InstanceType<typeof xterm.Terminal>, wcwidth: (codePoint: number) => 0 | 1 | 2): void {
+  const charProperties = (codePoint: number, before: number) => {
+    const width = wcwidth(codePoint);
+    const joins = width === 0 && before !== 0;
+    // As the emulator has them: bit 0 = belongs to the character before, bits 1 and 2 = the width.
+    return joins ? (before & 6) | 1 : width << 1;
+  };
+  unicode.register({ version: 'ours', wcwidth, charProperties });
+  unicode.activeVersion = 'ours';
 }
 
 const signalNumbers = Object.fromEntries(Object.entries(constants.signals).map(([name, number]) => [number, name]));

@@ -21,7 +21,7 @@ export class PlainBoard {
     this.#output.say(line);
   }
 
-  moveFocus(): void {}
+  moveFocus(_by: number): void {}
 
   end(): void {}
 }

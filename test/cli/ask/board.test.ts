@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { renderBoard } from '../../../src/cli/ask/board.ts';
 import type { BoardState, ModelView } from '../../../src/cli/ask/board-state.ts';
 import { displayWidth } from '../../../src/cli/terminal-text.ts';
+import { anyCodeUnits } from './board-texts.ts';
 import { boardOf, three, viewOf } from './board-views.ts';
 
 /** As it is seen: one line per element, so that what stands at the margins is seen too. */
@@ -172,7 +173,7 @@ describe('the board of several models (fan-out 8)', () => {
 });
 
 const anyText = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 300 }),
+  anyCodeUnits,
   fc.string({ unit: 'grapheme', maxLength: 300 }),
   fc.lorem({ maxCount: 80 }),
   fc.constantFrom('\u001b[31mred\u001b[0m', '👩‍🚀'.repeat(40), '漢'.repeat(200), '\ud800', '\n'.repeat(50), '\t\t\tx'),

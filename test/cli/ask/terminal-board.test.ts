@@ -151,6 +151,30 @@ describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurren
     }
   });
 
+  test('a terminal that takes signs for wider than they are here cuts lines off, and still shows one board', async ({
+    expect,
+  }) => {
+    const widthOf = (codePoint: number) => (codePoint < 0x80 ? 1 : 2);
+    const session = play({ columns: 120, rows: 30, widthOf });
+    await session.shows('waiting');
+    session.send('nn');
+    await session.shows('read_file');
+    session.send('n');
+    await session.shows('answered');
+    const lines = await session.history();
+    expect([times(lines, 'Why is it slow?'), times(lines, 'sonnet')]).toEqual([1, 1]);
+  });
+
+  test('a board that becomes lower leaves nothing of what it was', async ({ expect }) => {
+    const session = play({ columns: 80, rows: 24 });
+    await session.shows('waiting');
+    session.send('nnf');
+    await session.shows('sentence 60');
+    session.send('ff');
+    const lines = await session.shows('[sonnet]');
+    expect(lines.slice(-2)).toEqual(['Let me see.', 'read_file src/fetch.ts']);
+  });
+
   test('what is said while the board is up stands above it, whole and once', async ({ expect }) => {
     const session = play({ columns: 80, rows: 24 });
     await session.shows('waiting');

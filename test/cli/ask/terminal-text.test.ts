@@ -8,6 +8,7 @@ import {
   fittingPart,
   harmless,
 } from '../../../src/cli/terminal-text.ts';
+import { anyCodeUnits } from './board-texts.ts';
 
 describe('the width of a text on a terminal', () => {
   test.for([
@@ -46,7 +47,7 @@ describe('text as it is drawn', () => {
 
   test('holds nothing that steers a terminal, whatever it was made of', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
+      fc.property(anyCodeUnits, (text) => {
         const drawn = drawable(text);
         expect(harmless(drawn)).toBe(drawn);
         expect(drawn).not.toMatch(/[^\P{Cc}\n]|[\p{Cf}\p{Cs}]/u);

@@ -1,14 +1,16 @@
 import type { Prices } from '../budget/prices.ts';
-import type { Clock, ErrorData, ExecutorOptions, Model, RunEvent, Tool } from '../index.ts';
+import type { Clock, ErrorData, ExecutorOptions, Models, RunEvent, Tool } from '../index.ts';
 import type { Judge } from './judge.ts';
 import type { Ranking } from './ranking.ts';
 import type { ModelResponse, ResponseSnapshot } from './snapshot.ts';
 
+export type ModelsById = Extract<Models, { readonly [id: string]: unknown }>;
+
 export interface FanOutOptions {
   /** What every model is asked. */
   readonly prompt: string;
-  /** The models, by ids of the caller's: answers come in this order. */
-  readonly models: { readonly [id: string]: Model };
+  /** AI SDK language models by ids of the caller's (spec v4; v3 and v2 are adapted): answers come in this order. */
+  readonly models: ModelsById;
   /** What all of them may call. A tool whose effect is not `read` is called once for every model. */
   readonly tools?: readonly Tool[];
   /** The checkpoint file, and `<path>.runs` beside it. Absent = nothing is recorded, and nothing survives the process. */

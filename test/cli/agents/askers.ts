@@ -1,0 +1,31 @@
+// Three models that work on a folder. HOLD names a file: turns from the second on are not taken before it exists.
+import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { callTool, reply, type ScriptedRequest, type ScriptedStep, scriptedModel } from 'pawl/testing';
+
+const { HOLD, JUDGE, FAIL } = process.env;
+
+const plans: Readonly<Record<string, readonly ScriptedStep[]>> = {
+  editor: [
+    callTool('read_file', { path: 'greeting.txt' }, 'e1'),
+    callTool('write_file', { path: 'greeting.txt', content: 'Hello, world!\n' }, 'e2'),
+    reply('I greet the whole world now.'),
+  ],
+  reader: [callTool('list_files', {}, 'r1'), reply('There is one file, and it is fine.')],
+  quick: [reply('No.')],
+};
+
+function planned(id: string) {
+  const plan = plans[id] ?? [];
+  const next = async ({ messages, signal }: ScriptedRequest): Promise<ScriptedStep> => {
+    const turn = messages.filter(({ role }) => role === 'assistant').length;
+    if (FAIL === id) throw Object.assign(new Error('it is down'), { isRetryable: false });
+    while (turn > 0 && HOLD !== undefined && !existsSync(HOLD)) await sleep(10, undefined, { signal });
+    return plan[turn] ?? reply('There is no such turn.');
+  };
+  return scriptedModel(Array.from({ length: 20 }, () => next));
+}
+
+export const models = { editor: planned('editor'), reader: planned('reader'), quick: planned('quick') };
+export const prices = () => 0.002;
+export const judge = JUDGE === undefined ? undefined : () => ({ order: ['quick', 'editor'], reason: 'It is short.' });

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { withFile } from '../../files/atomic-write.ts';
 import type { FileSystem } from '../../files/file-system.ts';
 import { LockedError, Locks } from '../../files/lock.ts';
@@ -11,10 +11,15 @@ export interface Worker {
   readonly files: FileSystem;
   /** A new one each time: two calls of one process exclude each other, too. */
   newOwner(): string;
+  /** How long to wait for others, ms. */
+  readonly waitMs?: number;
 }
 
 /** Longer than a lock of an unknown owner is respected: then the wait has an end that helps. */
 const WAIT_MS = 75_000;
+/** Who has done his work in this process, and could not let his lock go. */
+const finished = new Set<string>();
+
 const LOCK = 'apply';
 const OWNER = '.owner';
 
@@ -23,7 +28,11 @@ const OWNER = '.owner';
  * @param folder where the lock is, and nothing else
  * @throws {WriteFailedError} when somebody else does not let go
  */
-export async function exclusively<T>({ files, newOwner }: Worker, folder: string, work: () => Promise<T>): Promise<T> {
+export async function exclusively<T>(
+  { files, newOwner, waitMs = WAIT_MS }: Worker,
+  folder: string,
+  work: () => Promise<T>,
+): Promise<T> {
   const owner = newOwner();
   const ownerFile = join(folder, `${owner.split('|').at(-1)}${OWNER}`);
   try {
@@ -35,13 +44,12 @@ export async function exclusively<T>({ files, newOwner }: Worker, folder: string
       isDead: isGone,
       isKnown: (other) => isNear(owner, other),
     });
-    await locks.acquire(LOCK, WAIT_MS).catch(explain);
+    await locks.acquire(LOCK, waitMs).catch(explain);
     try {
       await sweep(files, folder, locks).catch(() => {});
       return await work();
     } finally {
-      // One that cannot be let go is taken over when this process is dead.
-      await locks.release(LOCK).catch(() => {});
+      await locks.release(LOCK).catch(() => finished.add(owner));
     }
   } finally {
     await files.remove(ownerFile).catch(() => {});
@@ -60,10 +68,17 @@ async function sweep(files: FileSystem, folder: string, locks: Locks): Promise<v
     if (name === LOCK) continue;
     if (!name.endsWith(OWNER)) {
       if (await locks.inherit(name)) await locks.release(name);
-    } else if (isGone((await files.readWhole(join(folder, name))).toString())) {
+    } else if (await isLeft(files, join(folder, name))) {
       await files.remove(join(folder, name));
     }
   }
+}
+
+/** The file of a dead owner; or one that is being written, for so long that nobody writes it any more. */
+async function isLeft(files: FileSystem, ownerFile: string): Promise<boolean> {
+  const owner = (await files.readWhole(ownerFile)).toString();
+  if (owner.endsWith(basename(ownerFile, OWNER))) return isGone(owner);
+  return Date.now() - (await files.stamp(ownerFile)).changedAt > WAIT_MS;
 }
 
 /** Of a process in another container or on another host nobody here can tell whether it lives. */
@@ -74,6 +89,7 @@ function isNear(owner: string, other: string): boolean {
 
 /** A killed process counts as dead at once, but one of its threads may still be within a write. */
 function isGone(owner: string): boolean {
+  if (finished.has(owner)) return true;
   if (!isDeadOwner(owner)) return false;
   const process = `/proc/${owner.split('|')[3]}`;
   try {

@@ -86,9 +86,8 @@ export async function prune(log: UndoLog): Promise<void> {
   }
 }
 
-/** A rewind is done when its own undo is complete: both of them go then. */
-export async function finishRewind({ root, log }: Site, rewinding: ReadyUndo): Promise<void> {
-  const rewound = (await log.all()).find(({ ordinal }) => ordinal === rewinding.manifest.rewinds);
+/** A rewind is done when its own undo is complete: both of them go then. @param rewound when it is still there */
+export async function finishRewind({ root, log }: Site, rewinding: Undo, rewound: Undo | undefined): Promise<void> {
   if (rewound?.manifest) await removeFolders(root, rewound.manifest.folders);
   if (rewound) await log.discard(rewound);
   await log.discard(rewinding);
@@ -96,12 +95,16 @@ export async function finishRewind({ root, log }: Site, rewinding: ReadyUndo): P
 
 /** Puts back what killed processes have left half done, and finishes rewinds that were complete. */
 async function settle(site: Site): Promise<void> {
-  for (const undo of await site.log.all()) {
+  const all = await site.log.all();
+  for (const undo of all) {
     if (!isReady(undo)) await site.log.discard(undo);
     else if (undo.manifest.state === 'applying') {
       await putBack(site, undo);
       await site.log.discard(undo);
-    } else if (undo.manifest.rewinds !== undefined) await finishRewind(site, undo);
+    } else if (undo.manifest.rewinds !== undefined) {
+      const rewound = all.find(({ ordinal }) => ordinal === undo.manifest.rewinds);
+      await finishRewind(site, undo, rewound);
+    }
   }
 }
 

@@ -49,7 +49,7 @@ export function rewindWith(
     if (!undo) throw nothing();
     const rewinding = await transact(session, inverseOf(session.log, undo), undo.ordinal);
     // What is left of it now is finished by the next call at the latest.
-    if (rewinding) await finishRewind(session, rewinding).catch(() => {});
+    if (rewinding) await finishRewind(session, rewinding, undo).catch(() => {});
     return {
       files: undo.manifest.files.map(({ path, before, after }) => changeOf(path, after, before?.version ?? null)),
     };

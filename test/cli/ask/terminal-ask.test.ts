@@ -37,7 +37,7 @@ describe.skipIf(!hasTerminal)('pawl ask on a terminal (fan-out 8)', { concurrent
     expect,
   }) => {
     const { terminal, go } = session(160, 30);
-    const secondTurns = /thinking +│ thinking +│ answered[^]*1 step .*1 step .*1 step/;
+    const secondTurns = /thinking +│ thinking +│ answered[\s\S]*1 step .*1 step .*1 step/;
     expect(seen(await terminal.shows(secondTurns))).toMatchInlineSnapshot(`
       "
       Greet better.                                                                                                                                              0.0 s

@@ -45,7 +45,8 @@ export async function writeText(files: FileSystem, path: string, text: string): 
   }
 }
 
-function temporaryFor(path: string): string {
+/** A name beside `path` that says which process writes it. */
+export function temporaryFor(path: string): string {
   return `${path}.${process.pid}.${crypto.randomUUID().slice(0, 8)}.tmp`;
 }
 

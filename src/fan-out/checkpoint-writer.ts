@@ -69,7 +69,8 @@ export class CheckpointWriter {
 
   /**
    * Resolves when the file has this turn, or a newer one of its model.
-   * @throws {TypeError} for a model that is not asked @throws what `open` throws @throws {StoreFullError} … then the next write has it
+   * @throws {TypeError} for a model that is not asked @throws {NotJsonError} and it is as if it had never been put
+   * @throws what `open` throws @throws {StoreFullError} … then the next write has it
    */
   put(snapshot: ResponseSnapshot): Promise<void> {
     const { modelId } = snapshot;
@@ -77,6 +78,12 @@ export class CheckpointWriter {
       return Promise.reject(new TypeError(`${JSON.stringify(modelId)} is none of the models of this checkpoint`));
     }
     if (this.#isClosed) return Promise.reject(new TypeError(`the writer of ${this.#subject.path} is closed`));
+    try {
+      // What cannot be stored must not stand in the way of the other models' turns.
+      this.#textOf(snapshot);
+    } catch (error) {
+      return Promise.reject(error);
+    }
     this.#newest.set(modelId, snapshot);
     return this.flush();
   }
@@ -104,7 +111,7 @@ export class CheckpointWriter {
     return { version: 1, prompt, timestamp: this.#options.now(), adapterIds, responses, verbose, ...ranking };
   }
 
-  /** Waits for what is being written, and lets the file go. Nothing can be put any more. */
+  /** Waits for what is being written, and lets the file go. Nothing can be put any more. @throws {StoreUnavailableError} … */
   async close(): Promise<void> {
     this.#isClosed = true;
     await (this.#next ?? this.#writing)?.catch(() => {});
@@ -122,9 +129,11 @@ export class CheckpointWriter {
 
   async #write(): Promise<void> {
     await this.open();
-    (await this.#claiming)?.check();
-    const text = encodeCheckpoint(this.checkpoint(), (snapshot) => this.#textOf(snapshot));
-    await writeText(this.#options.files, this.#subject.path, text);
+    const claim = await this.#claiming;
+    await claim?.during(() => {
+      const text = encodeCheckpoint(this.checkpoint(), (snapshot) => this.#textOf(snapshot));
+      return writeText(this.#options.files, this.#subject.path, text);
+    });
   }
 
   #textOf(snapshot: ResponseSnapshot): string {

@@ -5,17 +5,24 @@ import type { FileSystem } from '../files/file-system.ts';
 import { LockedError, Locks } from '../files/lock.ts';
 import { storeError } from '../store/file-errors.ts';
 import { isDeadOwner, newOwner } from '../store/owner.ts';
-import { writerOf } from './checkpoint-file.ts';
+import { temporaryFor, writerOf } from './checkpoint-file.ts';
 import { FanOutOwnedElsewhereError } from './errors.ts';
 
 /** Who works on which file in this process. */
 const claimedHere = new Map<string, FileClaim>();
 
+/**
+ * Under which name this process locks a file. It stays the same until the lock is gone for certain: a lock that the disk
+ * would not let go is still ours at the next attempt.
+ */
+const owners = new Map<string, string>();
+
 /** What is held goes with the process, also when nobody lets it go. A process that is killed leaves it to the next one. */
 function letAllGo(): void {
-  for (const { lockPath } of claimedHere.values()) {
+  for (const { lockPath, isHeld } of claimedHere.values()) {
     try {
-      unlinkSync(lockPath);
+      // One that is only waited for is another's.
+      if (isHeld) unlinkSync(lockPath);
     } catch {
       // The next process sees that its holder is dead.
     }
@@ -31,12 +38,20 @@ export class FileClaim {
   readonly #key: string;
   readonly #files: FileSystem;
   #locking: Promise<void> = Promise.resolve();
+  #releasing: Promise<void> | undefined;
+  /** What is being done under this claim; it never rejects. */
+  #working: Promise<void> = Promise.resolve();
+  #isHeld = false;
   #isLost = false;
 
   private constructor(path: string, files: FileSystem) {
     this.#key = resolve(path);
     this.lockPath = `${this.#key}.lock`;
     this.#files = files;
+  }
+
+  get isHeld(): boolean {
+    return this.#isHeld;
   }
 
   /**
@@ -53,10 +68,10 @@ export class FileClaim {
     if (claimedHere.size === 0) process.on('exit', letAllGo);
     claimedHere.set(claim.#key, claim);
     if (before) before.#isLost = true;
-    // The lock of the process is there already, unless the one before could not have it either.
-    claim.#locking = before ? before.#locking.catch(() => claim.#lock(path)) : claim.#lock(path);
+    claim.#locking = before ? claim.#takeOver(before, path) : claim.#lock(path);
     try {
       await claim.#locking;
+      claim.#isHeld = true;
       return claim;
     } catch (error) {
       claim.#forget();
@@ -64,18 +79,31 @@ export class FileClaim {
     }
   }
 
-  /** @throws {FanOutOwnedElsewhereError} when somebody else of this process has taken the file over */
-  check(): void {
-    if (!this.#isLost) return;
-    throw new FanOutOwnedElsewhereError(`another writer of this process has taken over ${this.#key}`);
+  /**
+   * Does something to the file. Whoever takes over waits until it is done: it must not land on what is newer.
+   * @throws {FanOutOwnedElsewhereError} when somebody else of this process has taken the file over
+   */
+  async during(work: () => Promise<void>): Promise<void> {
+    if (this.#isLost) {
+      throw new FanOutOwnedElsewhereError(`another writer of this process has taken over ${this.#key}`);
+    }
+    const working = work();
+    this.#working = working.catch(() => {});
+    await working;
   }
 
+  /** @throws {StoreUnavailableError} … and the lock stays, for other processes, until this one has ended or claims it again */
   async release(): Promise<void> {
-    if (claimedHere.get(this.#key) !== this) return;
+    if (claimedHere.get(this.#key) === this) this.#releasing ??= this.#unlock().finally(() => this.#forget());
+    await this.#releasing;
+  }
+
+  async #unlock(): Promise<void> {
     try {
       await this.#files.remove(this.lockPath);
-    } finally {
-      this.#forget();
+      owners.delete(this.#key);
+    } catch (error) {
+      throw storeError(error, this.#key);
     }
   }
 
@@ -84,34 +112,49 @@ export class FileClaim {
     if (claimedHere.size === 0) process.off('exit', letAllGo);
   }
 
+  /** The lock of the process is there already, unless the one before could not have it either, or has let it go. */
+  async #takeOver(before: FileClaim, path: string): Promise<void> {
+    const isThere = await before.#locking.then(
+      () => before.#releasing === undefined,
+      () => false,
+    );
+    await before.#releasing?.catch(() => {});
+    await before.#working;
+    if (!isThere) await this.#lock(path);
+  }
+
   async #lock(path: string): Promise<void> {
     await this.#files.makeFolder(dirname(this.#key));
     await this.#take(path);
-    await this.#sweep();
+    // What is left over is in nobody's way: the next one may be allowed to remove it.
+    await this.#sweep().catch(() => {});
   }
 
   async #take(path: string): Promise<void> {
-    const owner = newOwner();
-    const ownerFile = `${this.lockPath}.${owner.split('|').at(-1)}`;
-    await withFile(this.#files.open(ownerFile, 'create'), (file) => file.write(Buffer.from(owner), 0));
+    const owner = owners.get(this.#key) ?? newOwner();
+    owners.set(this.#key, owner);
+    const ownerFile = temporaryFor(this.lockPath);
     const locks = new Locks(this.#files, {
       folder: dirname(this.#key),
       ownerFile,
       owner,
-      isDead: isDeadOwner,
+      // A lock has its whole text from the first moment on; without power it may have lost it.
+      isDead: (holder) => holder.split('|').length < owner.split('|').length || isDeadOwner(holder),
       // One of another machine may live: nobody here can tell, so it keeps what it has.
       isKnown: () => true,
     });
     try {
+      await withFile(this.#files.open(ownerFile, 'create'), (file) => file.write(Buffer.from(owner), 0));
       await locks.acquire(basename(this.lockPath), 0);
     } catch (error) {
       if (!(error instanceof LockedError)) throw error;
+      owners.delete(this.#key);
       const holder = await this.#files.readWhole(this.lockPath).catch(() => Buffer.from(''));
       throw new FanOutOwnedElsewhereError(`${path} is being worked on by ${named(holder.toString())}`, {
         cause: error,
       });
     } finally {
-      await this.#files.remove(ownerFile);
+      await this.#files.remove(ownerFile).catch(() => {});
     }
   }
 
@@ -120,10 +163,10 @@ export class FileClaim {
     const folder = dirname(this.#key);
     const base = basename(this.#key);
     for (const name of await this.#files.names(folder)) {
-      const pid = writerOf(name, base);
+      const pid = writerOf(name, base) ?? writerOf(name, `${base}.lock`);
       const isLeft =
         pid === undefined ? await this.#isOfDeadOwner(join(folder, name), `${base}.lock.`) : !isRunning(pid);
-      if (isLeft) await this.#files.remove(join(folder, name));
+      if (isLeft) await this.#files.remove(join(folder, name)).catch(() => {});
     }
   }
 

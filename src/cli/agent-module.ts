@@ -1,8 +1,9 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Agent, ExecutorOptions, Models, Ports, Tool } from '../index.ts';
+import type { Agent, Codec, ExecutorOptions, Models, Ports, Tool } from '../index.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
+import { codecOf } from './codec-export.ts';
 import { Failure } from './failure.ts';
 import { modelFromEnvironment } from './model-from-environment.ts';
 
@@ -16,6 +17,8 @@ export interface AgentModule {
   /** What it asks its agent when the user asks nothing. */
   readonly prompt: string | undefined;
   readonly options: ModuleOptions;
+  /** What its store is encrypted with. */
+  readonly codec: Codec | undefined;
 }
 
 /** What an agent module may say of the executor that runs it; the rest is the command's. */
@@ -35,7 +38,8 @@ export async function loadAgentModule(file: string): Promise<AgentModule> {
   }
   if (!Array.isArray(tools)) throw new Failure(`the export \`tools\` of ${path} must be an array of tools`);
   const options = optionsOf(exported, path);
-  return { path, agent, models: await modelsOf(exported, path), tools, prompt, options };
+  const codec = codecOf(exported.codec, path);
+  return { path, agent, models: await modelsOf(exported, path), tools, prompt, options, codec };
 }
 
 function checkFile(path: string, what = 'agent module'): void {

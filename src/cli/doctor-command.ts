@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { type CheckpointStore, diagnose, type Migrate, type RunDiagnosis } from '../index.ts';
 import { type AgentModule, loadAgentModule } from './agent-module.ts';
+import { sharedCodec } from './codec-export.ts';
 import type { Command, CommandContext } from './command.ts';
 import { adviceFor, exitCodes, oneLine } from './failure.ts';
 import { count } from './figures.ts';
@@ -8,10 +9,11 @@ import { openExistingStore, pidOfOwner, type RunStore } from './run-store.ts';
 
 /** `pawl doctor`: reads every record, and says what will become of it. */
 export const doctorCommand: Command = async (context) => {
-  const store = await openExistingStore(context.args.store);
+  const modules = await Promise.all(context.args.words.map(loadAgentModule));
+  const store = await openExistingStore(context.args.store, sharedCodec(modules));
   const counts = new Map<string, number>();
   let needing = 0;
-  for await (const found of findings(context, store)) {
+  for await (const found of findings(modules, store)) {
     counts.set(found.verdict, (counts.get(found.verdict) ?? 0) + 1);
     if (found.needsSomebody) needing += 1;
     context.output.print(context.args.json ? JSON.stringify({ type: 'run', ...found }) : lineFor(found));
@@ -21,8 +23,7 @@ export const doctorCommand: Command = async (context) => {
   return needing === 0 ? exitCodes.ok : exitCodes.failed;
 };
 
-async function* findings({ args }: CommandContext, store: RunStore): AsyncGenerator<RunDiagnosis> {
-  const modules = await Promise.all(args.words.map(loadAgentModule));
+async function* findings(modules: readonly AgentModule[], store: RunStore): AsyncGenerator<RunDiagnosis> {
   const remembered = new RememberedModules(store);
   const options =
     modules.length === 0 ? {} : { agents: modules.map(({ agent }) => agent), migrate: migrateOf(modules) };

@@ -20,6 +20,7 @@ const advice: Readonly<Record<string, string>> = {
     'its bytes are kept: restore the store from a copy, or begin the work anew under another --run-id',
   FAN_OUT_CONFLICT: 'go on with `pawl ask --continue`',
   DEADLINE_EXCEEDED: "raise the agent's maxRuntimeMs",
+  KEY_MISMATCH: 'name the module that exports its codec in PAWL_CODEC',
   MODEL_STALLED: 'begin it anew with `pawl run`',
   RUN_ID_CONFLICT: 'name another one with --run-id',
   RUN_OWNED_ELSEWHERE: 'wait for that process, or end it and resume the run then',

@@ -35,6 +35,7 @@ Environment:
   PAWL_STORE       the store, when --store is not given
   PAWL_AUDIT       the audit, when --audit is not given
   PAWL_MODEL       provider/model: use this model for every tier, with the package @ai-sdk/<provider>
+  PAWL_CODEC       a module that exports \`codec\`, as encrypt({ … }) makes it: the key of an encrypted store
   PAWL_DEBUG=1     print the stack of an error
   NO_COLOR         no colours
 
@@ -52,8 +53,8 @@ Runs an agent to its answer, which goes to stdout; progress goes to stderr.
 
 The agent module is a JavaScript or TypeScript file. Its default export is the agent (made with defineAgent). It may also
 export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (used when none
-is given), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\`, \`contextTokens\` and
-\`migrate\`.
+is given), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\`, \`contextTokens\`,
+\`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it).
 It is remembered with the run, so that \`pawl resume\` finds it. Tools find the module and the folder in which the run
 began in context.invocation.inputs, as 'pawl.module' and 'pawl.cwd'.
 

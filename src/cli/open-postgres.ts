@@ -1,4 +1,5 @@
 import { pathToFileURL } from 'node:url';
+import type { Codec } from '../index.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { type PostgresPool, type PostgresStore, postgresStore } from '../store/postgres.ts';
 import { Failure } from './failure.ts';
@@ -21,7 +22,10 @@ const CONNECT_MS = 10_000;
  * @param mustExist nothing is made where there is no store yet
  * @throws {Failure} when `pg` is not installed, or there is no store
  */
-export async function openPostgres({ path, url }: StorePlace, mustExist: boolean): Promise<PostgresStore> {
+export async function openPostgres(
+  { path, url }: StorePlace,
+  { codec, mustExist }: { readonly codec: Codec | undefined; readonly mustExist: boolean },
+): Promise<PostgresStore> {
   const address = new URL(url ?? path);
   const schema = address.searchParams.get('schema') ?? 'pawl';
   address.searchParams.delete('schema');
@@ -32,7 +36,7 @@ export async function openPostgres({ path, url }: StorePlace, mustExist: boolean
   });
   try {
     if (mustExist && !(await hasStore(pool, schema))) throw noStore(path);
-    const store = postgresStore({ pool, schema });
+    const store = postgresStore({ pool, schema, codec });
     const close = async () => {
       await store.close();
       await pool.end();

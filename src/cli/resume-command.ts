@@ -1,5 +1,6 @@
 import { type AgentModule, loadAgentModule } from './agent-module.ts';
 import { auditForRuns } from './audit-file.ts';
+import { sharedCodec } from './codec-export.ts';
 import type { Command, CommandContext } from './command.ts';
 import { Failure } from './failure.ts';
 import { Resumption } from './resumption.ts';
@@ -22,8 +23,8 @@ async function goOn(
   files: readonly string[],
   work: (resumption: Resumption) => Promise<number>,
 ): Promise<number> {
-  const store = await openExistingStore(context.args.store);
   const modules = await modulesOf(files);
+  const store = await openExistingStore(context.args.store, sharedCodec(modules.values()));
   const resumption = new Resumption(context, { store, audit: await auditForRuns(context), modules });
   const exitCode = await work(resumption);
   await resumption.session.close();

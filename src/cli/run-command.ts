@@ -18,7 +18,7 @@ export const runCommand: Command = async (context) => {
     // What a later process needs to find the agent again, and a tool to find the files it was asked about.
     inputs: { 'pawl.module': module.path, 'pawl.cwd': process.cwd() },
   };
-  const store = await openStore(storeOption);
+  const store = await openStore(storeOption, module.codec);
   const isResumed = runId !== undefined && (await findWaiting(store, runId)) !== undefined;
   const session = new Session(context, store, await auditForRuns(context));
   const exitCode = await session.carry({ module, invocation, isResumed });

@@ -1,6 +1,7 @@
-import type { AppendingStore, InterruptedRun, OutcomeStore, OwningStore, RunCheckpoint } from '../index.ts';
+import type { AppendingStore, Codec, InterruptedRun, OutcomeStore, OwningStore, RunCheckpoint } from '../index.ts';
 import { fileStore } from '../store/file.ts';
 import { sqliteStore } from '../store/sqlite.ts';
+import { codecFromEnvironment } from './codec-from-environment.ts';
 import { Failure, lineOf, oneLine } from './failure.ts';
 import { shortened } from './figures.ts';
 import { noStore, openPostgres } from './open-postgres.ts';
@@ -24,26 +25,36 @@ export function isStoreThere(option: string | undefined): boolean {
   return isThere(placeOf(option));
 }
 
-/** Opens the store of a command; made at its first write when there is none. @throws {Failure} when it cannot be used */
-export async function openStore(option: string | undefined): Promise<RunStore> {
-  return open(placeOf(option), false);
+/**
+ * Opens the store of a command; made at its first write when there is none.
+ * @param codec of the command's agent module; without one it is that of PAWL_CODEC
+ * @throws {Failure} when it cannot be used
+ */
+export async function openStore(option: string | undefined, codec?: Codec): Promise<RunStore> {
+  return open(placeOf(option), { codec, mustExist: false });
 }
 
 /** Opens a store that is there already. Looking for runs must not make one. @throws {Failure} */
-export async function openExistingStore(option: string | undefined): Promise<RunStore> {
+export async function openExistingStore(option: string | undefined, codec?: Codec): Promise<RunStore> {
   const place = placeOf(option);
   if (!isThere(place)) throw noStore(place.path);
-  return open(place, true);
+  return open(place, { codec, mustExist: true });
 }
 
-async function open(place: StorePlace, mustExist: boolean): Promise<RunStore> {
+interface Opening {
+  readonly codec: Codec | undefined;
+  readonly mustExist: boolean;
+}
+
+async function open(place: StorePlace, { codec: given, mustExist }: Opening): Promise<RunStore> {
   const { kind, path, option } = place;
+  const codec = given ?? (await codecFromEnvironment());
   const store =
     kind === 'postgres'
-      ? await openPostgres(place, mustExist)
+      ? await openPostgres(place, { codec, mustExist })
       : kind === 'files'
-        ? fileStore({ dir: path })
-        : sqliteStore({ path });
+        ? fileStore({ dir: path, codec })
+        : sqliteStore({ path, codec });
   // Trouble with a store comes from its first use: here it is trouble with the store and with nothing else.
   await store.listInterrupted({ limit: 1 });
   return { ...store, path, option };

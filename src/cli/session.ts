@@ -23,6 +23,8 @@ export class Session {
   readonly #audit: AuditFile | undefined;
   readonly #interruption: Interruption;
   readonly #executors = new Map<Agent, Executor>();
+  /** What a command that goes on needs besides the store: the key that only the module has. */
+  #moduleOption = '';
 
   constructor(context: CommandContext, store: RunStore, audit: AuditFile | undefined) {
     this.#context = context;
@@ -38,6 +40,7 @@ export class Session {
 
   /** Carries a run to its end. @returns the exit code that goes with it */
   async carry({ module, invocation, isResumed }: Job): Promise<number> {
+    if (module.codec) this.#moduleOption = ` --agent ${quoted(module.path)}`;
     const executor = this.#executorFor(module);
     const run = await executor.start(module.agent, invocation);
     const { value } = run.actor.getSnapshot();
@@ -95,9 +98,8 @@ export class Session {
       return exitCodes.ok;
     }
     if (status === 'interrupted' && this.isInterrupted) {
-      output.say(
-        `pawl: left run ${oneLine(runId)} as it is; go on with: pawl resume ${quoted(runId)}${this.#store.option}`,
-      );
+      const options = `${this.#store.option}${this.#moduleOption}`;
+      output.say(`pawl: left run ${oneLine(runId)} as it is; go on with: pawl resume ${quoted(runId)}${options}`);
       return exitCodes.interrupted;
     }
     const failed = isRefused ? '' : `run ${oneLine(runId)} failed: `;

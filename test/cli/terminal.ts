@@ -103,14 +103,17 @@ export class TerminalSession {
     return this.#lines(0, active.length);
   }
 
-  /** Waits until a text stands in the window. */
-  async shows(what: string | RegExp): Promise<string[]> {
+  /** Waits until a text stands in the window. @throws with what stands there instead, at the end or after `withinMs` */
+  async shows(what: string | RegExp, withinMs = 30_000): Promise<string[]> {
+    const isLate = AbortSignal.timeout(withinMs);
+    isLate.addEventListener('abort', () => this.#wake());
     for (;;) {
       const next = this.#heard.promise;
       const lines = await this.screen();
       const text = lines.join('\n');
       if (typeof what === 'string' ? text.includes(what) : what.test(text)) return lines;
       if (this.#hasEnded) throw new Error(`it ended without showing ${what}:\n${text}`);
+      if (isLate.aborted) throw new Error(`it has not shown ${what} within ${withinMs} ms:\n${text}`);
       await next;
     }
   }
@@ -166,10 +169,14 @@ export class TerminalSession {
       : { code, signal: null };
   }
 
-  /** Waits until the emulator has read what was written. */
+  /** Waits until the emulator has read what was written, and all of a frame whose beginning it has. */
   async #settled() {
-    await new Promise<void>((resolve) => this.#terminal.write('', resolve));
-    return this.#terminal.buffer;
+    for (;;) {
+      const next = this.#heard.promise;
+      await new Promise<void>((resolve) => this.#terminal.write('', resolve));
+      if (!this.#terminal.modes.synchronizedOutputMode || this.#hasEnded) return this.#terminal.buffer;
+      await next;
+    }
   }
 
   #lines(from: number, to: number): string[] {

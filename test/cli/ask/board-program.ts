@@ -10,11 +10,14 @@ import { viewOf } from './board-views.ts';
  * model comes to the front, `e` the end, `x` an exit without one. With `deaf` as its argument it hears no keys: the terminal
  * makes a signal of Ctrl-C then.
  */
+const isDeaf = process.argv[2] === 'deaf';
+// Before anything is to be seen: what is typed after that must not be written over it.
+if (!isDeaf) process.stdin.setRawMode?.(true);
 let now = 0;
 const output = new Output();
 const models = ['sonnet', 'gpt', '模型'];
 const clock = { ...systemClock, monotonic: () => now };
-const progress = askProgressFor(output, { prompt: 'Why is it slow?', models, clock });
+const progress = askProgressFor(output, { prompt: process.env.PROMPT ?? 'Why is it slow?', models, clock });
 const views = new Map(models.map((id) => [id, viewOf(id, { state: 'waiting' })]));
 
 function change(id: string, view: Partial<ModelView>): void {
@@ -82,10 +85,9 @@ const keys: Readonly<Record<string, () => void>> = {
   x: () => process.exit(3),
 };
 
-if (process.argv[2] === 'deaf') {
+if (isDeaf) {
   keys.n?.();
 } else {
-  process.stdin.setRawMode?.(true);
   if (!output.isLive) output.say('ready');
   process.stdin.on('data', (typed) => {
     for (const key of typed.toString()) keys[key]?.();

@@ -151,18 +151,43 @@ describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurren
     }
   });
 
+  test('a window that becomes narrower keeps what stood above the board, and no line of the board that it has wrapped', async ({
+    expect,
+  }) => {
+    const session = play({ columns: 80, rows: 24 });
+    await session.shows('waiting');
+    session.send('sns');
+    await session.shows('Let me see.');
+    session.resize(50, 24);
+    expect(seen(await session.shows(/\? {30}1\.5 s$/m))).toMatchInlineSnapshot(`
+      "
+      pawl: warning 0: said while the board is up
+      pawl: warning 1: said while the board is up
+      Why is it slow?                              1.5 s
+
+      ⠿ sonnet  thinking       0 tokens  0.0 s
+      ⠿ gpt     thinking       0 tokens  0.0 s
+      ⠿ 模型    thinking       0 tokens  0.0 s
+
+      [sonnet] gpt  模型
+
+      Let me see.
+      "
+    `);
+  });
+
   test('a terminal that takes signs for wider than they are here cuts lines off, and still shows one board', async ({
     expect,
   }) => {
     const widthOf = (codePoint: number) => (codePoint < 0x80 ? 1 : 2);
-    const session = play({ columns: 120, rows: 30, widthOf });
+    const session = play({ columns: 80, rows: 24, widthOf, env: { PROMPT: 'Why is it slow – and since when?' } });
     await session.shows('waiting');
     session.send('nn');
     await session.shows('read_file');
     session.send('n');
     await session.shows('answered');
     const lines = await session.history();
-    expect([times(lines, 'Why is it slow?'), times(lines, 'sonnet')]).toEqual([1, 1]);
+    expect([times(lines, 'Why is it slow –'), times(lines, 'answered')]).toEqual([1, 1]);
   });
 
   test('a board that becomes lower leaves nothing of what it was', async ({ expect }) => {

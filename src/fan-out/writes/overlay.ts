@@ -11,7 +11,7 @@ export interface FileText {
   /** Normalized. */
   readonly path: string;
   readonly content: string;
-  /** What is on the disk under it: the SHA-256 of the bytes; null = no file. Of a file with a queued change: when first seen. */
+  /** What was on the disk when this model first saw the file: the SHA-256 of the bytes; null = no file. */
   readonly version: string | null;
 }
 
@@ -92,9 +92,8 @@ export class Overlay {
     const bytes = await root.read(path);
     if (!bytes) throw new FileRefusedError(`there is no file ${quoted(path)}`);
     const content = textOf(path, bytes);
-    const version = versionOf(bytes);
-    this.#queue.saw(path, version);
-    return { path, content, version };
+    this.#queue.saw(path, versionOf(bytes));
+    return { path, content, version: this.#queue.baseOf(path) ?? null };
   }
 
   async #put(root: Root, path: string, content: QueuedContent): Promise<QueuedWrite> {

@@ -30,6 +30,31 @@ async function stepsOf(what: 'apply' | 'rewind'): Promise<number[]> {
   return faults.calls.map((_, i) => i + 1).filter((step) => step % stride === offset);
 }
 
+describe('fan-out 7: when writes are applied', () => {
+  test('the old bytes are on the disk before the first file changes, and all new ones, too', async () => {
+    const root = newRoot(someFiles);
+    const { worker: watched, faults } = faultyWorker(() => undefined);
+    await applyWith({ proposedWrites }, { root, worker: watched });
+    const calls = faults.calls.map(({ method, path }) => ({ method, path: path.replace(root, '') }));
+    const first = calls.findIndex(({ method, path }) => method === 'rename' && !path.startsWith('/.pawl/'));
+    const synced = calls.slice(0, first).filter(({ method }) => method === 'sync' || method === 'syncFolder');
+    expect(synced.map(({ path }) => path.replace(/-[0-9a-f]{16}-/, '-'))).toEqual([
+      ...['0', '2', '3', 'manifest.json.new', ''].map((name) => join('/.pawl/undo/1', name).replace(/\/$/, '')),
+      '/.pawl/undo',
+      ...['/.pawl-0.new', '/new/deep/.pawl-1.new', '/src/.pawl-3.new'],
+    ]);
+    const after = calls.slice(first).filter(({ path }) => !path.startsWith('/.pawl/lock'));
+    expect(after.map(({ method }) => method)).toEqual([
+      ...['rename', 'rename', 'remove', 'rename'],
+      // The folders whose names have changed: the root, new/deep, src, new.
+      ...Array(4).fill('syncFolder'),
+      // Only then is it applied.
+      ...['open', 'write', 'sync', 'close', 'rename', 'syncFolder'],
+      ...['folders', 'readWhole'],
+    ]);
+  });
+});
+
 describe('fan-out 7: when the disk refuses', () => {
   test('the second of three writes, the tree is byte for byte what it was, and the error says why', async () => {
     const root = newRoot(someFiles);

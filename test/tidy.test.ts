@@ -13,6 +13,7 @@ const importTable: rules.ImportTable = {
   'src/store/port': ['src/run', 'src/record'],
   'src/store': ['src/run', 'src/record', 'src/files', 'src/codec/port'],
   'src/store/sqlite': ['src/store/sqlite-store', 'src/budget/sqlite'],
+  'src/store/sqlite-connection': ['src/store', 'src/sqlite/connection'],
   'src/sqlite': ['src/run', 'src/store/sqlite-errors'],
   'src/model': ['src/run'],
   'src/tool': ['src/run'],

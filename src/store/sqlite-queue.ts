@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout } from 'node:timers';
 import { PawlError } from '../run/errors.ts';
-import type { Connection, Database } from './sqlite-connection.ts';
+import type { RunDatabase } from './sqlite-connection.ts';
 import { isBusy, isIoError, storeError } from './sqlite-errors.ts';
 import type { Tables } from './sqlite-writes.ts';
 
@@ -28,14 +28,14 @@ export interface QueueOptions {
  * Each settles on its own; one that is refused, or that fails, does not touch the others.
  */
 export class WriteQueue {
-  readonly #database: Database;
+  readonly #database: RunDatabase;
   readonly #options: QueueOptions;
   #jobs: Job[] = [];
   #isScheduled = false;
   #retries = 0;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(database: Database, options: QueueOptions) {
+  constructor(database: RunDatabase, options: QueueOptions) {
     this.#database = database;
     this.#options = options;
   }
@@ -77,8 +77,7 @@ export class WriteQueue {
 
   /** One transaction for all of them. @throws when it failed as a whole, and nothing was written */
   #commit(group: readonly Job[]): void {
-    const connection = this.#database.get();
-    const settled = connection.transaction('write', () => group.map((job) => perform(job, connection)));
+    const settled = this.#database.get().transaction('write', ({ tables }) => group.map((job) => perform(job, tables)));
     this.#retries = 0;
     for (const each of settled) {
       if ('error' in each) each.job.reject(each.error);
@@ -119,7 +118,7 @@ export class WriteQueue {
   }
 }
 
-function perform(job: Job, { tables }: Connection): Settled {
+function perform(job: Job, tables: Tables): Settled {
   if (job.signal?.aborted) return { job, error: job.signal.reason };
   try {
     return { job, value: job.work(tables) };

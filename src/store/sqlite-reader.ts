@@ -6,7 +6,7 @@ import { CheckpointCorruptError } from '../run/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { decodeRecord } from './encode.ts';
 import type { InboxOf, ListOptions } from './port.ts';
-import type { Connection, Database } from './sqlite-connection.ts';
+import type { RunDatabase, Statements } from './sqlite-connection.ts';
 import { isBusy, isDamage, isIoError, storeError } from './sqlite-errors.ts';
 import { backoffMs, type QueueOptions, type WriteQueue } from './sqlite-queue.ts';
 import type { LoadedRow } from './sqlite-reads.ts';
@@ -16,11 +16,11 @@ const RUNS_PER_TURN = 500;
 
 /** Loads and lists. It waits for the writes before it, and lets the event loop go on while it reads what is large. */
 export class Reader {
-  readonly #database: Database;
+  readonly #database: RunDatabase;
   readonly #queue: WriteQueue;
   readonly #options: QueueOptions;
 
-  constructor(database: Database, queue: WriteQueue, options: QueueOptions) {
+  constructor(database: RunDatabase, queue: WriteQueue, options: QueueOptions) {
     this.#database = database;
     this.#queue = queue;
     this.#options = options;
@@ -88,7 +88,7 @@ export class Reader {
     return true;
   }
 
-  async #read<T>(work: (connection: Connection) => T): Promise<T> {
+  async #read<T>(work: (statements: Statements) => T): Promise<T> {
     const latest = performance.now() + this.#options.busyTimeoutMs;
     for (let retries = 1; ; retries++) {
       try {

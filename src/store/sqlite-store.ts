@@ -8,7 +8,7 @@ import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';
 import type { AppendingStore, ControlStore, OutcomeStore } from './port.ts';
 import { sealDelta, sealRecord } from './sealed.ts';
 import { Sealing } from './sealing.ts';
-import { Database } from './sqlite-connection.ts';
+import { runDatabase } from './sqlite-connection.ts';
 import { leaseClock } from './sqlite-lease-clock.ts';
 import { WriteQueue } from './sqlite-queue.ts';
 import { Reader } from './sqlite-reader.ts';
@@ -49,7 +49,7 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
   const path = options.path === ':memory:' ? options.path : resolve(options.path);
   const sealing = new Sealing(options.codec);
-  const database = new Database({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now(), sealing });
+  const database = runDatabase({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now(), sealing });
   const queue = new WriteQueue(database, { path, busyTimeoutMs });
   const close = async () => {
     await queue.idle();

@@ -2,7 +2,7 @@ import { chmod, lstat, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Durable, withFile } from '../../files/atomic-write.ts';
 import { orAbsent, systemCode } from '../../files/errors.ts';
-import { WriteConflictError } from '../errors.ts';
+import { WriteConflictError, WriteOutsideRootError } from '../errors.ts';
 import type { Manifest } from './manifest.ts';
 import { quoted } from './paths.ts';
 import { foldersAbove, type PlannedChange } from './plan.ts';
@@ -64,7 +64,7 @@ export async function putBack({ root, log }: Site, undo: ReadyUndo, placed?: Rea
   const changed: { readonly i: number; readonly at: string }[] = [];
   for (const [i, { path, before, after }] of manifest.files.entries()) {
     const { at } = await root.file(path).catch((cause: unknown) => {
-      throw editedSince(path, undo, cause);
+      throw cause instanceof WriteOutsideRootError ? editedSince(path, undo, cause) : cause;
     });
     await files.remove(unfinishedOf(manifest, i, at)).catch(ignoreAbsentFolder);
     const bytes = placed && !placed.has(i) ? undefined : await root.read(path);

@@ -1,6 +1,6 @@
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { orAbsent } from '../../files/errors.ts';
+import { systemCode } from '../../files/errors.ts';
 import { isKept } from './paths.ts';
 import type { Place } from './root.ts';
 
@@ -43,11 +43,11 @@ export async function listFolder({ path, at, stats }: Place): Promise<Listing | 
   return { entries: entries.slice(0, MAX_ENTRIES).sort(), isCut };
 }
 
-/** The sorted names in a folder, those of folders with a slash; a folder that went meanwhile has none. */
+/** The sorted names in a folder, those of folders with a slash; one that went meanwhile, or cannot be read, has none. */
 async function namesIn(folder: string, most: number): Promise<{ names: string[]; seen: number }> {
   const names: string[] = [];
   let seen = 0;
-  const opened = await orAbsent(opendir(folder));
+  const opened = await opendir(folder).catch(ignoreUnreadable);
   if (!opened) return { names, seen };
   // Closed by the loop, however it ends.
   for await (const entry of opened) {
@@ -57,4 +57,8 @@ async function namesIn(folder: string, most: number): Promise<{ names: string[];
     if (seen >= most) break;
   }
   return { names: names.sort(), seen };
+}
+
+function ignoreUnreadable(error: unknown): undefined {
+  if (!['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM'].includes(systemCode(error) ?? '')) throw error;
 }

@@ -1,3 +1,4 @@
+import { systemCode } from '../../files/errors.ts';
 import type { WriteSnapshot } from '../snapshot.ts';
 import { type Listing, listFolder, MAX_ENTRIES } from './listing.ts';
 import { fileInsideRoot, quoted } from './paths.ts';
@@ -119,7 +120,7 @@ export class Overlay {
 
   /** One after the other, in the order of the calls. */
   #inTurn<T>(work: (root: Root) => Promise<T>): Promise<T> {
-    const turn = this.#last.then(async () => work(await this.#open()));
+    const turn = this.#last.then(async () => work(await this.#open())).catch(refuse);
     this.#last = turn.catch(() => {});
     return turn;
   }
@@ -131,6 +132,12 @@ export class Overlay {
     });
     return this.#opening;
   }
+}
+
+/** Where on this machine the root is, as the system's errors say, is not a model's business. */
+function refuse(error: unknown): never {
+  const code = systemCode(error);
+  throw code === undefined ? error : new FileRefusedError(`the disk refuses that: ${code}`);
 }
 
 function checkText(path: string, content: unknown): void {

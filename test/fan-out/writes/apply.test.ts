@@ -5,6 +5,8 @@ import type { WriteSnapshot } from '../../../src/fan-out/snapshot.ts';
 import { applyWrites } from '../../../src/fan-out/writes/apply.ts';
 import { Overlay } from '../../../src/fan-out/writes/overlay.ts';
 import { pawlFolder } from '../../../src/fan-out/writes/pawl-folder.ts';
+import { changesOf, planFor } from '../../../src/fan-out/writes/plan.ts';
+import { Root } from '../../../src/fan-out/writes/root.ts';
 import { rewind } from '../../../src/fan-out/writes/undo.ts';
 import { versionOf } from '../../../src/fan-out/writes/version.ts';
 import { newRoot, put, treeOf } from './folder.ts';
@@ -91,6 +93,16 @@ describe('fan-out 7: applyWrites', () => {
       await expect(apply(root, ...writes)).rejects.toMatchObject(conflict);
     }
     expect(Object.keys(treeOf(root))).toEqual(['a.txt', 'src/', 'src/b.ts', 'src/c.ts']);
+  });
+
+  test('refuses two writes for names that the file system takes for the same', async () => {
+    const changes = changesOf([
+      { path: 'Read.me', content: '1' },
+      { path: 'READ.ME', content: '2' },
+    ]);
+    const root = await Root.open(newRoot());
+    expect(await planFor(root, changes)).toHaveLength(2);
+    await expect(planFor(root, changes, (path) => path.toLowerCase())).rejects.toMatchObject(conflict);
   });
 
   test('makes nothing, and keeps no undo, when nothing changes', async () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Overlay } from '../../../src/fan-out/writes/overlay.ts';
@@ -134,6 +134,15 @@ describe('fan-out 7: a model is refused, with words that it can use,', () => {
     await expect(overlay.write('a/b/c', '')).rejects.toThrow('"a/b/c" is refused: "a/b" is queued');
     await overlay.delete('a/b');
     await overlay.write('a', '');
+  });
+
+  test('what the disk refuses, without a word on where it is', async () => {
+    const root = newRoot();
+    const gone = new Overlay(root);
+    await gone.list();
+    rmSync(root, { recursive: true });
+    const refused = await gone.read('a').catch((error: Error) => error.message);
+    expect(refused).toBe('the disk refuses that: ENOENT');
   });
 
   test('files of a root that is not there', async () => {

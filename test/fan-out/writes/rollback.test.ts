@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { applyWith, applyWrites } from '../../../src/fan-out/writes/apply.ts';
@@ -173,7 +173,7 @@ describe('fan-out 7: when a process dies in the middle', () => {
   test('and the next one too, while it puts things back, the third does it', { timeout: 600_000 }, async () => {
     const steps = await stepsOf('apply');
     for (const first of steps.slice(isTorture ? 0 : -8)) {
-      for (const second of isTorture ? steps : steps.filter((step) => step % 5 === first % 5)) {
+      for (const second of steps.filter((_, i) => i % 4 === first % 4)) {
         const root = newRoot(someFiles);
         const before = treeOf(root);
         await applyWith({ proposedWrites }, { root, worker: dying(first) }).catch(() => {});
@@ -202,6 +202,9 @@ describe('fan-out 7: when a process dies in the middle', () => {
     }
     expect(treeOf(root)).toEqual(before);
     expect(readFileSync(join(undoFolder(root, 1), '0'), 'utf8')).toBe('a');
+    rmSync(join(root, 'a.txt'));
+    symlinkSync('z.bin', join(root, 'a.txt'));
+    await expect(rewind(root)).rejects.toThrow(`"a.txt" was changed after a process died`);
     rmSync(undoFolder(root, 1), { recursive: true });
     await applyWrites({ proposedWrites: [{ path: 'z.txt', content: '' }] }, { root });
   });

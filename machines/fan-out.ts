@@ -129,7 +129,11 @@ function region(place: number, id: string) {
     states: {
       entering: {
         description: 'Whoever has answered in an earlier process is not asked again.',
-        always: [{ guard: { type: 'hasAnswered', params: mine }, target: 'answered' }, { target: 'asking' }],
+        always: [
+          { guard: { type: 'hasAnswered', params: mine }, target: 'answered' },
+          { guard: 'isCalledOff', target: 'left' },
+          { target: 'asking' },
+        ],
       },
       asking: {
         description: 'Its run is at work, with the loop, the tools and the limits of any other run.',

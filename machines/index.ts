@@ -13,5 +13,13 @@ export {
   type CriticQuestion,
   criticMachine,
 } from './critic.ts';
+export {
+  type ChartedModel,
+  type FanOutContext,
+  type FanOutEmitted,
+  type FanOutEvent,
+  type FanOutOpening,
+  fanOutMachine,
+} from './fan-out.ts';
 export { loop } from './loop.ts';
 export { type ChartedAgent, runMachine } from './run.ts';

@@ -1,3 +1,4 @@
+import { fanOutMachine } from '../../machines/fan-out.ts';
 import { runMachine } from '../../machines/run.ts';
 
 /** The parts of an XState state node that a page about the chart needs. */
@@ -23,6 +24,7 @@ interface ChartTransition {
 /** The page about a run's life: a diagram and a table, both read off the machine itself. */
 export function lifecyclePage(): string {
   const root = runMachine({ id: 'any' }).root as unknown as ChartNode;
+  const fanOut = fanOutMachine([{ id: 'a model' }]).root as unknown as ChartNode;
   return [
     '# The life of a run',
     '',
@@ -62,6 +64,20 @@ export function lifecyclePage(): string {
     '| an error | a shutdown, however wrapped | `leaving-running` | stays for the next process |',
     '| an error | cancel, deadline, kill, none | `failing` | goes |',
     '',
+    '## The life of a fan-out',
+    '',
+    'One prompt for many models (`machines/fan-out.ts`) is a chart with a region for each model, side by side; the run of a model is',
+    'the child of its region. Here for one model:',
+    '',
+    '```mermaid',
+    'stateDiagram-v2',
+    ...diagram(fanOut, '  '),
+    '```',
+    '',
+    '| state | what happens there |',
+    '| --- | --- |',
+    ...table(fanOut),
+    '',
   ].join('\n');
 }
 
@@ -85,7 +101,7 @@ const idOf = (key: string) => key.replaceAll(/[^A-Za-z0-9]/g, '_');
 const nameOf = (node: ChartNode) => idOf(node.path.join('_'));
 
 function diagram(parent: ChartNode, indent: string): string[] {
-  const lines = [`${indent}[*] --> ${parent.initial.target.map(nameOf)[0]}`];
+  const lines = parent.type === 'parallel' ? [] : [`${indent}[*] --> ${parent.initial.target.map(nameOf)[0]}`];
   for (const node of Object.values(parent.states)) {
     lines.push(`${indent}state "${node.key}" as ${nameOf(node)}`);
     if (Object.keys(node.states).length > 0) {

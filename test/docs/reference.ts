@@ -5,6 +5,7 @@ import { parseSync } from 'rolldown/utils';
 /** The doors of the package, in the order of the page. */
 const doors = [
   ['pawl', 'src/index.ts'],
+  ['pawl/fan-out', 'src/fan-out/index.ts'],
   ['pawl/stores/file', 'src/store/file.ts'],
   ['pawl/stores/sqlite', 'src/store/sqlite.ts'],
   ['pawl/stores/postgres', 'src/store/postgres.ts'],

@@ -15,6 +15,8 @@ export function hideCursor(terminal: NodeJS.WritableStream): Disposable {
   const onSignal = (signal: NodeJS.Signals) => {
     if (process.listenerCount(signal) > 1) return;
     giveBack();
+    // At an exit Node does that; at a death by a signal that was listened to nobody does.
+    if (process.stdin.isRaw) process.stdin.setRawMode(false);
     process.kill(process.pid, signal);
   };
   process.on('exit', giveBack);

@@ -7,7 +7,7 @@ import { viewOf } from './board-views.ts';
 
 /**
  * Plays a session onto the board; each key is a moment of it. `n` the next thing happens, `s` something is said, `f` the next
- * model comes to the front, `e` the end, `x` an exit without one. With `deaf` as its argument it hears no keys: the terminal
+ * model comes to the front, `e` the end, `x` an exit without one, `h` a signal that nobody else listens to. With `deaf` as its argument it hears no keys: the terminal
  * makes a signal of Ctrl-C then.
  */
 const isDeaf = process.argv[2] === 'deaf';
@@ -83,6 +83,7 @@ const keys: Readonly<Record<string, () => void>> = {
   f: () => progress.moveFocus(1),
   e: end,
   x: () => process.exit(3),
+  h: () => void process.kill(process.pid, 'SIGHUP'),
 };
 
 if (isDeaf) {

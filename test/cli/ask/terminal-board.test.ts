@@ -227,6 +227,20 @@ describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurren
     expect(session.isCursorHidden).toBe(false);
   });
 
+  test('a signal that nobody else listens to leaves the terminal as it was before the keys were followed', async ({
+    expect,
+  }) => {
+    const command = ['sh', '-c', `"$0" "$1"; stty -a`, process.execPath, program];
+    const session = new TerminalSession(command, { columns: 80, rows: 24 });
+    await session.shows('waiting');
+    session.send('h');
+    await session.ended;
+    const left = (await session.history()).join('\n');
+    expect(left).toMatch(/ icanon/);
+    expect(left).toMatch(/ isig|^isig/m);
+    expect(session.isCursorHidden).toBe(false);
+  });
+
   test('an exit in the middle leaves the cursor visible', async ({ expect }) => {
     const session = play({ columns: 80, rows: 24 });
     await session.shows('waiting');

@@ -57,6 +57,9 @@ function notProvided(): never {
   throw new Error('this actor is provided by fanOut');
 }
 
+/** Statuses of a run that is not asked again as it is: any other goes on with the next call. */
+const ended: readonly RunOutput['status'][] = ['ok', 'error', 'killed'];
+
 const runOf = (place: number) => `model(${place})` as const;
 
 const pieces = setup({
@@ -87,7 +90,8 @@ const pieces = setup({
     isToJudge: ({ context: { hasJudge, invocations, outputs, causes, cause } }) => {
       const isAnswered = (place: number) => invocations[place] === null || outputs[place]?.status === 'ok';
       const answered = invocations.filter((_, place) => isAnswered(place));
-      return hasJudge && !cause && Object.keys(causes).length === 0 && answered.length > 1;
+      const isOver = Object.values<RunOutput>(outputs).every(({ status }) => ended.includes(status));
+      return hasJudge && !cause && Object.keys(causes).length === 0 && isOver && answered.length > 1;
     },
   },
   actions: {

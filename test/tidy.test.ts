@@ -64,7 +64,6 @@ const importTable: rules.ImportTable = {
     'src/store/file',
     'src/store/postgres',
     'src/fan-out/index',
-    'src/fan-out/writes/root',
     'src/budget/genai-prices',
     'src/run',
   ],

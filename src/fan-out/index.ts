@@ -26,4 +26,5 @@ export {
 } from './snapshot.ts';
 // Proposed writes
 export { type AppliedWrites, applyWrites } from './writes/apply.ts';
+export { type PreviewedFile, previewWrites } from './writes/preview.ts';
 export { type FileChange, type RewoundWrites, rewind } from './writes/undo.ts';

@@ -16,6 +16,7 @@ if (status !== 0) process.exit(status ?? 1);
 
 const doors = [
   'src/index',
+  'src/fan-out/index',
   'src/store/file',
   'src/store/sqlite',
   'src/store/postgres',

@@ -2,8 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { ModelResponse } from '../../fan-out/index.ts';
-import { Root } from '../../fan-out/writes/root.ts';
+import { type ModelResponse, previewWrites } from '../../fan-out/index.ts';
 import type { CommandContext } from '../command.ts';
 import { Failure, oneLine } from '../failure.ts';
 
@@ -24,8 +23,8 @@ export async function printDiff({ args, output }: CommandContext, { root, answer
 }
 
 /** Both states of the files go into a folder of their own, and a program that can compare folders compares them. */
-async function diffOf(root: string, { proposedWrites }: ModelResponse, isColoured: boolean): Promise<string> {
-  const opened = await Root.open(root);
+async function diffOf(root: string, answer: ModelResponse, isColoured: boolean): Promise<string> {
+  const files = await previewWrites(answer, { root });
   const folder = mkdtempSync(join(tmpdir(), 'pawl-diff-'));
   const put = (side: 'a' | 'b', path: string, content: string | Uint8Array) => {
     const at = join(folder, side, path);
@@ -34,11 +33,9 @@ async function diffOf(root: string, { proposedWrites }: ModelResponse, isColoure
   };
   try {
     for (const side of ['a', 'b']) mkdirSync(join(folder, side));
-    for (const write of proposedWrites) {
-      const { path } = await opened.file(write.path);
-      const before = await opened.read(path);
+    for (const { path, before, after } of files) {
       if (before) put('a', path, before);
-      if (!write.delete) put('b', path, write.content);
+      if (after !== null) put('b', path, after);
     }
     return compared(folder, isColoured);
   } finally {

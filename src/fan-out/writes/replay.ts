@@ -1,5 +1,5 @@
 import { isObject, type JsonValue } from '../../run/json.ts';
-import { isToolError, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../run/message.ts';
+import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../run/message.ts';
 import type { OpenStep } from '../../run/open-step.ts';
 import type { WriteQueue } from './queue.ts';
 
@@ -53,8 +53,9 @@ function isVersion(value: unknown): value is string | null {
   return value === null || typeof value === 'string';
 }
 
+/** The file tools answer in JSON; the output of a call that failed is of another type. */
 function resultOf(output: ToolOutput): Result | undefined {
-  if (isToolError(output) || output.type !== 'json') return undefined;
+  if (output.type !== 'json') return undefined;
   const value: unknown = output.value;
   return isObject(value) && typeof value.path === 'string' ? (value as Result) : undefined;
 }

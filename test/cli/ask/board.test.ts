@@ -217,8 +217,12 @@ const anyState: fc.Arbitrary<BoardState> = fc.record({
   focus: fc.integer(),
 });
 
+const isTorture = process.env.PAWL_TORTURE === '1';
+
 describe('whatever the models write, and however small the terminal', () => {
-  test('fan-out 8: no line of the board is wider than the terminal, none steers it, and all of them fit', () => {
+  test('fan-out 8: no line of the board is wider than the terminal, none steers it, and all of them fit', {
+    timeout: isTorture ? 300_000 : 20_000,
+  }, () => {
     const property = fc.property(
       anyState,
       fc.integer({ min: 1, max: 220 }),
@@ -232,6 +236,6 @@ describe('whatever the models write, and however small the terminal', () => {
         }
       },
     );
-    fc.assert(property, { numRuns: process.env.PAWL_TORTURE === '1' ? 20_000 : 300 });
+    fc.assert(property, { numRuns: isTorture ? 10_000 : 300 });
   });
 });

@@ -65,7 +65,7 @@ function chartOf(session: Session, failure: { error?: unknown }) {
         }
       }),
       judge: fromPromise<void>(({ signal }) => session.judge(signal)),
-      close: fromPromise<void, FanOutContext>(({ input }) => session.close(input.error === undefined)),
+      close: fromPromise<void, FanOutContext>(({ input }) => session.close(input)),
       ...Object.fromEntries(models),
     },
   });

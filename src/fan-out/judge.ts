@@ -1,4 +1,6 @@
-import { createExecutor, defineAgent, type ExecutorOptions, type Model, ModelError } from '../index.ts';
+import { type Clock, createExecutor, defineAgent, type ExecutorOptions, type Model, ModelError } from '../index.ts';
+import { withDeadline } from '../run/deadline.ts';
+import { CancelledError } from '../run/errors.ts';
 import { isObject } from '../run/json.ts';
 import type { Ranking } from './ranking.ts';
 import type { ModelResponse } from './snapshot.ts';
@@ -38,12 +40,36 @@ const judgeAgent = defineAgent({
   },
 });
 
-/** @throws whatever stands in the way of a ranking */
-export async function rank(
+type Ports = Omit<ExecutorOptions, 'models'> & { readonly clock: Clock };
+
+/**
+ * Asks the judge, but not for ever: after `ms`, or when the signal is aborted, it is told so, and not waited for.
+ * @throws whatever stands in the way of a ranking
+ */
+export async function rankWithin(
   judge: Judge,
   asked: JudgeRequest,
-  ports: Omit<ExecutorOptions, 'models'>,
+  { ms, ports }: { readonly ms: number; readonly ports: Ports },
 ): Promise<Ranking> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([asked.signal, over.signal]);
+  try {
+    const ranking = Promise.race([rank(judge, { ...asked, signal }, ports), abortOf(asked.signal)]);
+    return await withDeadline(ranking, { ms, clock: ports.clock, what: 'the judge' });
+  } finally {
+    over.abort(new CancelledError('nobody waits for the ranking any more'));
+  }
+}
+
+function abortOf(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const gone = () => reject(new CancelledError('nobody waits for the ranking any more'));
+    if (signal.aborted) gone();
+    else signal.addEventListener('abort', gone, { once: true });
+  });
+}
+
+async function rank(judge: Judge, asked: JudgeRequest, ports: Ports): Promise<Ranking> {
   const verdict = typeof judge === 'function' ? await judge(asked) : await askModel(judge, asked, ports);
   return checked(
     verdict,
@@ -51,11 +77,7 @@ export async function rank(
   );
 }
 
-async function askModel(
-  model: Model,
-  { prompt, responses, signal }: JudgeRequest,
-  ports: Omit<ExecutorOptions, 'models'>,
-): Promise<Ranking> {
+async function askModel(model: Model, { prompt, responses, signal }: JudgeRequest, ports: Ports): Promise<Ranking> {
   const executor = createExecutor({ ...ports, models: { judge: model } });
   const invocation = { prompt: questionOf(prompt, responses) };
   const { status, data, error } = await executor.run(judgeAgent, invocation, { signal });
@@ -85,8 +107,8 @@ function checked(verdict: unknown, ids: readonly string[]): Ranking {
   if (!Array.isArray(order) || typeof reason !== 'string') {
     throw new TypeError('the judge gave no ranking: it must be a list of model ids, or { order, reason }');
   }
-  const stranger = order.find((id) => !ids.includes(id));
-  if (stranger !== undefined)
-    throw new TypeError(`the judge ranked ${JSON.stringify(stranger)}, which is none of the answers`);
+  const strangers = order.filter((id) => !ids.includes(id));
+  if (strangers.length > 0)
+    throw new TypeError(`the judge ranked ${JSON.stringify(strangers[0])}, which is none of the answers`);
   return { order: [...new Set<string>([...order, ...ids])], reason };
 }

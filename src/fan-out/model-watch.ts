@@ -123,7 +123,8 @@ export class ModelWatch {
   }
 }
 
-function stopReasonOf(status: RunOutput['status'], error: ErrorData | undefined): string {
+/** Why a model left off, in a word. @param error the cause of its leaving */
+export function stopReasonOf(status: RunOutput['status'], error: ErrorData | undefined): string {
   const why = error?.cause?.code ?? error?.code;
   if (status === 'timeout' || why === 'DEADLINE_EXCEEDED') return 'deadline';
   if (status === 'cancelled' || why === 'CANCELLED') return 'cancelled';

@@ -62,22 +62,47 @@ export interface FanOutResult {
 
 /** @throws {TypeError} for a wrong call */
 export function checkOptions(options: FanOutOptions): void {
-  const { prompt, models, path, root, deadlineMs, maxIterations, judge } = options ?? {};
+  const { prompt, models, tools, path, root, signal, deadlineMs, maxIterations, judge } = options ?? {};
   if (typeof prompt !== 'string' || prompt.trim() === '')
     throw new TypeError('fanOut needs a prompt: a string that is not empty');
   if (typeof models !== 'object' || models === null || Object.keys(models).length === 0) {
     throw new TypeError('fanOut needs models: { id: model, … } with at least one');
   }
-  if (Object.keys(models).includes('')) throw new TypeError('a model of fanOut has an empty id');
+  for (const [id, model] of Object.entries(models)) {
+    if (id === '') throw new TypeError('a model of fanOut has an empty id');
+    if (typeof model !== 'object' || model === null) {
+      throw new TypeError(`models.${id} is ${String(model)}; it must be a model of the AI SDK`);
+    }
+  }
   for (const [name, value] of Object.entries({ path, root })) {
     if (value !== undefined && (typeof value !== 'string' || value === '')) {
       throw new TypeError(`${name} must be a path that is not empty`);
     }
   }
   for (const [name, value] of Object.entries({ deadlineMs, maxIterations })) {
-    if (value !== undefined && !(value > 0))
+    if (value !== undefined && !(typeof value === 'number' && value > 0))
       throw new TypeError(`${name} must be a number above 0, not ${String(value)}`);
+  }
+  if (maxIterations !== undefined && !Number.isInteger(maxIterations)) {
+    throw new TypeError(`maxIterations must be a whole number, not ${maxIterations}`);
+  }
+  if (tools !== undefined && !Array.isArray(tools)) throw new TypeError('tools must be a list of tools');
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
+    throw new TypeError('signal must be an AbortSignal, as an AbortController has one');
   }
   const isJudge = typeof judge === 'function' || (typeof judge === 'object' && judge !== null);
   if (judge !== undefined && !isJudge) throw new TypeError('judge must be a model, or a function');
+}
+
+/** @param tools those of the caller, and those for files @throws {TypeError} when two have one name, or one is no tool */
+export function checkTools(tools: readonly Tool[]): void {
+  const names = new Set<string>();
+  for (const [at, tool] of tools.entries()) {
+    if (typeof tool?.name !== 'string' || typeof tool.execute !== 'function') {
+      throw new TypeError(`tools[${at}] is no tool: make one with defineTool`);
+    }
+    if (names.has(tool.name))
+      throw new TypeError(`two tools are called ${tool.name}; with a root those for files are there`);
+    names.add(tool.name);
+  }
 }

@@ -1,15 +1,14 @@
-import type { FanOutEmitted, FanOutOpening } from '../../machines/fan-out.ts';
+import type { FanOutContext, FanOutEmitted, FanOutOpening } from '../../machines/fan-out.ts';
 import { guardedWarn, type Warn } from '../executor/guard.ts';
 import { type Agent, type Clock, createExecutor, defineAgent, type Executor, type Invocation } from '../index.ts';
-import { systemClock } from '../run/clock.ts';
-import { withDeadline } from '../run/deadline.ts';
 import { type ErrorData, toErrorData } from '../run/error-data.ts';
 import { letGo } from '../run/thenable.ts';
 import { costsBy } from './costs.ts';
-import { rank } from './judge.ts';
+import { clockOf, idsOf } from './host-ports.ts';
+import { rankWithin } from './judge.ts';
 import { KeptAnswers } from './kept-answers.ts';
-import { ModelWatch } from './model-watch.ts';
-import type { FanOutOptions, FanOutResult } from './options.ts';
+import { ModelWatch, stopReasonOf } from './model-watch.ts';
+import { checkTools, type FanOutOptions, type FanOutResult } from './options.ts';
 import type { Ranking } from './ranking.ts';
 import { fromModelResponse, type ModelResponse, snapshotFromPartial, toModelResponse } from './snapshot.ts';
 import { fileTools } from './writes/file-tools.ts';
@@ -30,6 +29,7 @@ export class Session {
   readonly watches: readonly ModelWatch[];
   readonly agents: readonly Agent[];
   readonly #kept: KeptAnswers | undefined;
+  readonly #newId: () => string;
   readonly #byRun = new Map<string, ModelWatch>();
   readonly #responses = new Map<string, ModelResponse>();
   /** What follows the events of a run, by place, until it has read to the end. */
@@ -39,13 +39,17 @@ export class Session {
   #judgeError: ErrorData | undefined;
   #saveError: ErrorData | undefined;
   #path: string | undefined;
+  /** Why nobody was asked who might have been. */
+  #calledOff: ErrorData | undefined;
 
   constructor(options: FanOutOptions) {
-    const { models, path, prompt, root, verbose = false, clock = systemClock } = options;
+    const { models, path, prompt, root, verbose = false } = options;
     const ids = Object.keys(models);
     this.options = options;
-    this.clock = clock;
     this.warn = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
+    const clock = clockOf(options.clock, this.warn);
+    this.clock = clock;
+    this.#newId = idsOf(options.ids, this.warn);
     this.watches = ids.map(
       (id) => new ModelWatch(id, root === undefined ? undefined : new Overlay(root), () => clock.monotonic()),
     );
@@ -68,7 +72,7 @@ export class Session {
       }
       const record = unfinished?.get(watch.modelId);
       if (record) watch.restore(record);
-      const runId = record?.meta.runId ?? (this.options.ids ?? crypto.randomUUID.bind(crypto))();
+      const runId = record?.meta.runId ?? this.#newId();
       this.#byRun.set(runId, watch);
       return { runId, prompt: this.options.prompt, callerId: watch.modelId };
     });
@@ -90,7 +94,9 @@ export class Session {
         this.#tell('onEvent', () => this.options.onEvent?.(watch.modelId, event));
       }
     };
-    this.#following.set(place, follow());
+    const lost = (error: unknown) =>
+      this.warn('fan-out: events of a run were lost', { runId, error: toErrorData(error) });
+    this.#following.set(place, follow().catch(lost));
   }
 
   /** The run of a model is over; what it has said last may still be on its way here. */
@@ -107,11 +113,12 @@ export class Session {
     this.#ranking = this.#kept?.ranking;
     if (!judge || this.#ranking) return;
     await Promise.all(this.#ending);
-    const responses = this.responses().filter(({ stopReason }) => stopReason === 'answered');
+    // The store, too, may have made a model leave off: then the race is not over.
+    if (this.responses().some(({ interrupted }) => interrupted)) return;
+    const responses = this.responses().filter(({ error }) => error === undefined);
     const ports = { clock: this.clock, ...(logger ? { logger } : {}), ...(defaults ? { defaults } : {}) };
     try {
-      const ranking = rank(judge, { prompt, responses, signal }, ports);
-      this.#ranking = await withDeadline(ranking, { ms: deadlineMs, clock: this.clock, what: 'the judge' });
+      this.#ranking = await rankWithin(judge, { prompt, responses, signal }, { ms: deadlineMs, ports });
     } catch (error) {
       this.#judgeError = toErrorData(error);
       this.warn('fan-out: the judge gave no ranking', { error: this.#judgeError });
@@ -119,16 +126,21 @@ export class Session {
   }
 
   /** Lets everything go; the files are what the next call goes on with, or what `applyWrites` reads. */
-  async close(isOpen: boolean): Promise<void> {
+  async close({ error, cause }: FanOutContext): Promise<void> {
+    this.#calledOff = cause;
     await Promise.all(this.#ending);
     await this.executor.shutdown();
     try {
-      if (isOpen) this.#path = await this.#kept?.finish(this.responses(), this.#ranking);
+      if (error === undefined) this.#path = await this.#kept?.finish(this.responses(), this.#ranking);
+      // What could not be written before is in the file now.
+      this.#saveError = undefined;
     } catch (error) {
+      this.#path = this.options.path;
       this.#unsaved(error);
-    } finally {
-      await this.#kept?.close();
     }
+    await this.#kept
+      ?.close()
+      .catch((error) => this.warn('fan-out: the checkpoint file stays locked', { error: toErrorData(error) }));
   }
 
   /** In adapter order. Whoever was not asked any more has what an earlier process had of it. */
@@ -153,7 +165,11 @@ export class Session {
     const response = before
       ? toModelResponse(before)
       : toModelResponse(snapshotFromPartial(watch.modelId, watch.partial()));
-    return { ...response, interrupted: true, stopReason: response.stopReason || 'cancelled' };
+    return {
+      ...response,
+      interrupted: true,
+      stopReason: response.stopReason || stopReasonOf('interrupted', this.#calledOff),
+    };
   }
 
   #answered(response: ModelResponse): void {
@@ -166,12 +182,14 @@ export class Session {
   }
 
   #agentOf({ modelId, overlay }: ModelWatch): Agent {
-    const { tools = [], instructions, maxIterations = 20 } = this.options;
+    const { instructions, maxIterations = 20 } = this.options;
+    const tools = [...(this.options.tools ?? []), ...(overlay ? fileTools(overlay) : [])];
+    checkTools(tools);
     return defineAgent({
       id: modelId,
       modelTier: modelId,
       instructions: instructions ?? (overlay ? WORK_ON_FILES : ''),
-      tools: [...tools, ...(overlay ? fileTools(overlay) : [])],
+      tools,
       maxIterations,
       // How long a model may take is this call's matter: its record must not be failed for that.
       maxRuntimeMs: Number.MAX_SAFE_INTEGER,
@@ -179,7 +197,7 @@ export class Session {
   }
 
   #executor(): Executor {
-    const { models, prices, logger, defaults, ids, random } = this.options;
+    const { models, prices, logger, defaults, random } = this.options;
     const paid = (modelId: string, usd: number) => this.watches.find((watch) => watch.modelId === modelId)?.paid(usd);
     return createExecutor({
       models,
@@ -187,7 +205,6 @@ export class Session {
       ...(prices ? { ports: { budget: costsBy(prices, paid) } } : {}),
       ...(logger ? { logger } : {}),
       ...(defaults ? { defaults } : {}),
-      ...(ids ? { ids } : {}),
       ...(random ? { random } : {}),
       clock: this.clock,
       onStep: (step) => {

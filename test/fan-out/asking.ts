@@ -1,0 +1,47 @@
+import { readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type FanOutOptions, fanOut } from 'pawl/fan-out';
+import { type ScriptedEntry, type ScriptedModel, scriptedModel, testClock } from 'pawl/testing';
+import type { Warning } from '../fixtures/host.ts';
+import { freshFolder } from '../fixtures/pinned-stores.ts';
+
+export const prompt = 'Which of the two?';
+
+export interface Asked extends Omit<Partial<FanOutOptions>, 'models'> {
+  /** By model: what it says, turn by turn. Or a model. */
+  readonly models: { readonly [id: string]: readonly ScriptedEntry[] | ScriptedModel };
+}
+
+/** A call of `fanOut` on a clock that stands still, with all that it warned of. */
+export function asked({ models: scripts, ...options }: Asked) {
+  const models = Object.fromEntries(
+    Object.entries(scripts).map(([id, script]) => [id, 'calls' in script ? script : scriptedModel(script)]),
+  );
+  const warned: Warning[] = [];
+  const clock = testClock(1_795_302_000_000);
+  const caller = new AbortController();
+  const defaults = { retryMs: 1, ...options.defaults };
+  return {
+    models,
+    warned,
+    clock,
+    caller,
+    /** How often each model was asked, in their order. */
+    calls: () => Object.values(models).map(({ calls }) => calls.length),
+    start: (more: Partial<FanOutOptions> = {}) =>
+      fanOut({
+        prompt,
+        models,
+        clock,
+        signal: caller.signal,
+        logger: { warn: (message, fields = {}) => warned.push({ message, fields }) },
+        ...options,
+        ...more,
+        defaults,
+      } as FanOutOptions),
+  };
+}
+
+export const freshPath = () => join(freshFolder(), 'ask.json');
+/** What is in the folder of a checkpoint file. */
+export const around = (path: string) => readdirSync(dirname(path)).sort();

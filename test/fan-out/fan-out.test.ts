@@ -1,0 +1,242 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fanOut, loadCheckpoint, saveCheckpoint } from 'pawl/fan-out';
+import { callTool, fail, hang, reply, scriptedModel } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { gate, toolOf, until } from '../fixtures/host.ts';
+import { freshFolder } from '../fixtures/pinned-stores.ts';
+import { startChild } from '../store/child-process.ts';
+import { around, asked, freshPath, prompt } from './asking.ts';
+
+const look = toolOf('look');
+
+describe('asking', () => {
+  test('fan-out 1: all models are asked at the same time, and answer in the order of the caller', async () => {
+    const [a, b] = [gate(), gate()];
+    const waiting = (own: typeof a, other: typeof a, text: string) => async () => {
+      void own.pass();
+      await other.reached;
+      return reply(text);
+    };
+    const call = asked({ models: { b: [waiting(b, a, 'of b')], a: [waiting(a, b, 'of a')] } });
+    const { responses, interrupted, path } = await call.start();
+    expect(responses.map(({ modelId, text }) => [modelId, text])).toEqual([
+      ['b', 'of b'],
+      ['a', 'of a'],
+    ]);
+    expect([interrupted, path, call.calls()]).toEqual([false, undefined, [1, 1]]);
+    expect(call.models.a?.calls[0]?.messages).toEqual([{ role: 'user', content: [{ type: 'text', text: prompt }] }]);
+  });
+
+  test('fan-out 2: an answer says what it took: tokens, steps, tools, money and why it ended', async () => {
+    const call = asked({
+      models: { a: [callTool('look'), callTool('look'), reply('seen')] },
+      tools: [look],
+      prices: { scripted: { inputPerMillion: 1_000_000, outputPerMillion: 2_000_000 } } as never,
+    });
+    const [answer] = (await call.start()).responses;
+    expect(answer).toMatchObject({
+      ...{ modelId: 'a', text: 'seen', inputTokens: 30, outputTokens: 15, steps: 3, stopReason: 'answered' },
+      ...{ toolCalls: { look: 2 }, proposedWrites: [], interrupted: false },
+    });
+    expect(answer?.error).toBeUndefined();
+  });
+
+  test('fan-out 1: one model’s failure leaves the others alone', async () => {
+    const path = freshPath();
+    const error = Object.assign(new Error('the key was refused'), { isRetryable: false });
+    const call = asked({ models: { a: [fail(error)], b: [reply('of b')] }, path });
+    const { responses, interrupted } = await call.start();
+    expect(responses[0]).toMatchObject({ text: '', interrupted: false, error: expect.stringContaining('refused') });
+    expect(responses[0]?.stopReason).toMatch(/^[A-Z_]+$/);
+    expect(responses[1]).toMatchObject({ text: 'of b', stopReason: 'answered' });
+    expect(interrupted).toBe(false);
+    const kept = await loadCheckpoint(join(dirname(path), '.pawl', 'answers.json'));
+    expect(kept?.responses.map(({ completed }) => completed)).toEqual([false, true]);
+  });
+
+  test('fan-out 6: when all are done the checkpoint file goes, and the answers are in .pawl/answers.json', async () => {
+    const path = freshPath();
+    const call = asked({ models: { a: [reply('of a')], b: [reply('of b')] }, path, verbose: true });
+    const result = await call.start();
+    expect(around(path)).toEqual(['.pawl']);
+    expect(result.path).toBe(join(dirname(path), '.pawl', 'answers.json'));
+    const kept = await loadCheckpoint(String(result.path));
+    expect(kept).toMatchObject({ prompt, adapterIds: ['a', 'b'], verbose: true, timestamp: 1_795_302_000_000 });
+    expect(kept?.responses.map(({ text }) => text)).toEqual(['of a', 'of b']);
+    expect(call.warned).toEqual([]);
+  });
+
+  test('fan-out 6: the answers are in the root when there is one, and in the project of a checkpoint file in .pawl', async () => {
+    const [root, project] = [freshFolder(), freshFolder()];
+    const first = await asked({ models: { a: [reply('x')] }, path: freshPath(), root }).start();
+    expect(first.path).toBe(join(root, '.pawl', 'answers.json'));
+    const path = join(project, '.pawl', 'ask.json');
+    const second = await asked({ models: { a: [reply('x')] }, path }).start();
+    expect(second.path).toBe(join(project, '.pawl', 'answers.json'));
+    expect(around(path)).toEqual(['.gitignore', 'answers.json']);
+  });
+
+  test('fan-out 1: without a path nothing is written', async () => {
+    const root = freshFolder();
+    const result = await asked({ models: { a: [reply('x')] }, root }).start();
+    expect([result.path, around(join(root, 'x'))]).toEqual([undefined, []]);
+  });
+});
+
+describe('a wrong call', () => {
+  const models = { a: scriptedModel([]) };
+  test.for<readonly [what: string, options: object | undefined]>([
+    ['no options', undefined],
+    ['an empty prompt', { prompt: ' ', models }],
+    ['no models', { prompt, models: {} }],
+    ['a model that is none', { prompt, models: { a: undefined } }],
+    ['a model with an empty id', { prompt, models: { '': models.a } }],
+    ['a deadline of 0', { prompt, models, deadlineMs: 0 }],
+    ['a deadline that is a text', { prompt, models, deadlineMs: '5' }],
+    ['no turns', { prompt, models, maxIterations: Number.NaN }],
+    ['half a turn', { prompt, models, maxIterations: 0.5 }],
+    ['an empty root', { prompt, models, root: '' }],
+    ['a signal that is none', { prompt, models, signal: { aborted: false } }],
+    ['a judge that is a text', { prompt, models, judge: 'fast' }],
+    ['tools that are no list', { prompt, models, tools: { look } }],
+    ['a tool that is none', { prompt, models, tools: [{ name: 'look' }] }],
+    ['two tools of one name', { prompt, models, tools: [look, look] }],
+    ['a tool with the name of a file tool', { prompt, models, root: '.', tools: [toolOf('read_file')] }],
+  ])('fan-out 1: %s is refused by a TypeError, and nothing is locked or written', async ([, options]) => {
+    const path = freshPath();
+    const refused = fanOut((options && { ...options, path }) as never);
+    await expect(refused).rejects.toBeInstanceOf(TypeError);
+    expect(around(path)).toEqual([]);
+    expect(models.a.calls).toEqual([]);
+  });
+
+  test('fan-out 1: an empty path is refused by a TypeError', async () => {
+    await expect(fanOut({ prompt, models, path: '' })).rejects.toBeInstanceOf(TypeError);
+  });
+});
+
+describe('a file that cannot be had', () => {
+  test.for([
+    ['CHECKPOINT_CORRUPT', '{'],
+    ['CHECKPOINT_TOO_NEW', '{"version":9}'],
+  ])('fan-out 3: %s rejects the call, nobody is asked, and the file stays', async ([code, text = '']) => {
+    const path = freshPath();
+    writeFileSync(path, text);
+    const call = asked({ models: { a: [reply('x')] }, path });
+    await expect(call.start()).rejects.toMatchObject({ code });
+    expect([call.calls(), readFileSync(path, 'utf8')]).toEqual([[0], text]);
+    expect(around(path)).toEqual(['ask.json']);
+  });
+
+  test('fan-out 4: one of another prompt, or with answers of others, rejects the call, nobody is asked, and it stays', async () => {
+    const path = freshPath();
+    const checkpoint = { version: 1, prompt: 'Who?', timestamp: 0, adapterIds: ['a'], responses: [], verbose: false };
+    await saveCheckpoint(path, checkpoint as never);
+    const bytes = readFileSync(path);
+    const call = asked({ models: { a: [reply('x')] }, path });
+    await expect(call.start()).rejects.toMatchObject({ code: 'FAN_OUT_CONFLICT' });
+    expect([call.calls(), readFileSync(path).equals(bytes), around(path)]).toEqual([[0], true, ['ask.json']]);
+  });
+
+  test('fan-out 3: a folder that does not exist is made; where a file stands in its place the call is rejected', async () => {
+    const path = join(freshFolder(), 'some', 'where', 'ask.json');
+    expect((await asked({ models: { a: [reply('x')] }, path }).start()).path).toContain('answers.json');
+    const file = join(freshFolder(), 'file');
+    writeFileSync(file, '');
+    const call = asked({ models: { a: [reply('x')] }, path: join(file, 'ask.json') });
+    await expect(call.start()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    expect(call.calls()).toEqual([0]);
+  });
+
+  test('fan-out 4: a second fan-out of this process on the path is refused, and the first goes on undisturbed', async () => {
+    const path = freshPath();
+    const held = gate();
+    const first = asked({
+      models: { a: [callTool('look'), reply('of a')] },
+      path,
+      tools: [toolOf('look', 'once', () => held.pass())],
+    });
+    const running = first.start();
+    await held.reached;
+    const second = asked({ models: { a: [reply('x')] }, path });
+    await expect(second.start()).rejects.toMatchObject({ code: 'FAN_OUT_OWNED_ELSEWHERE' });
+    expect(second.calls()).toEqual([0]);
+    held.open();
+    const { responses, saveError } = await running;
+    expect([responses[0]?.text, saveError, around(path)]).toEqual(['of a', undefined, ['.pawl']]);
+  });
+
+  test('fan-out 4: while another process has the file the call is rejected; once that was killed it goes through', async () => {
+    const path = freshPath();
+    const child = startChild({ role: 'hold', path, script: '../fan-out/saver-child.ts' });
+    expect(await child.next()).toBe('held');
+    const call = asked({ models: { a: [reply('x')], b: [reply('y')] }, path, prompt: 'Which?' });
+    await expect(call.start()).rejects.toMatchObject({ code: 'FAN_OUT_OWNED_ELSEWHERE' });
+    await child.kill();
+    expect((await call.start()).responses.map(({ text }) => text)).toEqual(['x', 'y']);
+  });
+});
+
+describe('a disk that fails in the end', () => {
+  test('fan-out 6: answers that cannot be moved are still in the checkpoint file, and the next call moves them and asks nobody', async () => {
+    const path = freshPath();
+    const blocked = join(dirname(path), '.pawl', 'answers.json');
+    mkdirSync(join(blocked, 'x'), { recursive: true });
+    const call = asked({ models: { a: [reply('of a')] }, path });
+    const result = await call.start();
+    expect(result).toMatchObject({ interrupted: false, path, saveError: { code: 'STORE_UNAVAILABLE' } });
+    expect(result.responses[0]?.text).toBe('of a');
+    expect((await loadCheckpoint(path))?.responses[0]).toMatchObject({ text: 'of a', completed: true });
+    const next = await call.start({ root: freshFolder() });
+    expect([next.responses[0]?.text, next.saveError, call.calls(), existsSync(path)]).toEqual([
+      'of a',
+      undefined,
+      [1],
+      false,
+    ]);
+  });
+
+  test('fan-out 6: a checkpoint file that nobody can write any more costs no answer: it is in the result, with the error', async () => {
+    const path = freshPath();
+    const held = gate();
+    const call = asked({
+      models: { a: [callTool('look'), reply('of a')] },
+      path,
+      tools: [toolOf('look', 'read', () => held.pass())],
+    });
+    const running = call.start();
+    await held.reached;
+    await until(() => existsSync(path));
+    rmSync(path);
+    mkdirSync(join(path, 'x'), { recursive: true });
+    held.open();
+    let isOver = false;
+    const result = running.finally(() => {
+      isOver = true;
+    });
+    while (!isOver) await call.clock.advance(1_000);
+    expect(await result).toMatchObject({ saveError: { code: 'STORE_UNAVAILABLE' }, responses: [{ text: 'of a' }] });
+    expect(around(path).filter((name) => name.endsWith('.lock'))).toEqual([]);
+  });
+
+  test('fan-out 6: a lock that cannot be let go costs no answer', async () => {
+    const path = freshPath();
+    const call = asked({
+      models: { a: [reply('of a')] },
+      path,
+      onResponse: () => {
+        rmSync(`${path}.lock`);
+        mkdirSync(`${path}.lock`);
+      },
+    });
+    expect((await call.start()).responses[0]?.text).toBe('of a');
+    expect(call.warned.map(({ message }) => message)).toEqual(['fan-out: the checkpoint file stays locked']);
+  });
+
+  test('fan-out 3: a folder that cannot be written to rejects the call, and nobody is asked', async () => {
+    const call = asked({ models: { a: [hang()] }, path: '/proc/ask.json' });
+    await expect(call.start()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    expect(call.calls()).toEqual([0]);
+  });
+});

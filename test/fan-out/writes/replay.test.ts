@@ -55,7 +55,7 @@ describe('fan-out 7: after a crash the queue of writes', () => {
         }
         await expectSameReads(root, run);
       }),
-      { numRuns: process.env.PAWL_TORTURE === '1' ? 3_000 : 80 },
+      { numRuns: process.env.PAWL_TORTURE === '1' ? 3_000 : 50 },
     );
   }, 300_000);
 
@@ -82,7 +82,7 @@ describe('fan-out 7: after a crash the queue of writes', () => {
         }
         expect(rough.overlay.writes()).toEqual(smooth.overlay.writes());
       }),
-      { numRuns: process.env.PAWL_TORTURE === '1' ? 3_000 : 80 },
+      { numRuns: process.env.PAWL_TORTURE === '1' ? 3_000 : 50 },
     );
   }, 300_000);
 

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type FanOutOptions, fanOut } from 'pawl/fan-out';
 import { type ScriptedEntry, type ScriptedModel, scriptedModel, testClock } from 'pawl/testing';
-import type { Warning } from '../fixtures/host.ts';
+import { until as untilWithin, type Warning } from '../fixtures/host.ts';
 import { freshFolder } from '../fixtures/pinned-stores.ts';
 
 export const prompt = 'Which of the two?';
@@ -45,3 +45,6 @@ export function asked({ models: scripts, ...options }: Asked) {
 export const freshPath = () => join(freshFolder(), 'ask.json');
 /** What is in the folder of a checkpoint file. */
 export const around = (path: string) => readdirSync(dirname(path)).sort();
+
+/** Waits for what may take a disk some time. */
+export const until = (holds: () => unknown, what = 'the condition') => untilWithin(holds, what, 1_000_000);

@@ -32,12 +32,12 @@ describe('asking', () => {
     const call = asked({
       models: { a: [callTool('look'), callTool('look'), reply('seen')] },
       tools: [look],
-      prices: { scripted: { inputPerMillion: 1_000_000, outputPerMillion: 2_000_000 } } as never,
+      prices: { 'scripted/scripted': { inputPerMillion: 1_000, outputPerMillion: 10_000 } },
     });
     const [answer] = (await call.start()).responses;
     expect(answer).toMatchObject({
       ...{ modelId: 'a', text: 'seen', inputTokens: 30, outputTokens: 15, steps: 3, stopReason: 'answered' },
-      ...{ toolCalls: { look: 2 }, proposedWrites: [], interrupted: false },
+      ...{ toolCalls: { look: 2 }, proposedWrites: [], interrupted: false, costUsd: 0.18 },
     });
     expect(answer?.error).toBeUndefined();
   });

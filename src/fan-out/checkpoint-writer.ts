@@ -5,7 +5,7 @@ import { FanOutConflictError } from './errors.ts';
 import { FileClaim } from './file-claim.ts';
 import type { Ranking } from './ranking.ts';
 import type { ResponseSnapshot } from './snapshot.ts';
-import { encodeSnapshot } from './snapshot-json.ts';
+import { checkSnapshot, encodeSnapshot } from './snapshot-json.ts';
 
 /** What a checkpoint file is of. */
 export interface CheckpointSubject {
@@ -37,6 +37,7 @@ export class CheckpointWriter {
   #claiming: Promise<FileClaim> | undefined;
   #writing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
+  #isNew = false;
   #isClosed = false;
 
   constructor(subject: CheckpointSubject, options: CheckpointWriterOptions) {
@@ -63,6 +64,11 @@ export class CheckpointWriter {
     return this.#newest.get(modelId);
   }
 
+  /** There was no file when this one was claimed. */
+  get isNew(): boolean {
+    return this.#isNew;
+  }
+
   get ranking(): Ranking | undefined {
     return this.#ranking;
   }
@@ -80,7 +86,7 @@ export class CheckpointWriter {
     if (this.#isClosed) return Promise.reject(new TypeError(`the writer of ${this.#subject.path} is closed`));
     try {
       // What cannot be stored must not stand in the way of the other models' turns.
-      this.#textOf(snapshot);
+      checkSnapshot(snapshot);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -146,7 +152,9 @@ export class CheckpointWriter {
     const { path } = this.#subject;
     const claim = await FileClaim.acquire(path, this.#options);
     try {
-      this.#takeIn(await readCheckpoint(this.#options.files, path));
+      const found = await readCheckpoint(this.#options.files, path);
+      this.#isNew = found === null;
+      if (found) this.#takeIn(found);
       return claim;
     } catch (error) {
       await claim.release();
@@ -155,8 +163,7 @@ export class CheckpointWriter {
   }
 
   /** What an earlier process has paid for is not overwritten by the first turn of this one. */
-  #takeIn(found: Checkpoint | null): void {
-    if (!found) return;
+  #takeIn(found: Checkpoint): void {
     const { path, prompt, adapterIds } = this.#subject;
     const todo = 'name what it is of to go on with it, or remove the file to begin anew';
     if (found.prompt !== prompt) {

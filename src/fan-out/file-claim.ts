@@ -4,7 +4,7 @@ import { withFile } from '../files/atomic-write.ts';
 import type { FileSystem } from '../files/file-system.ts';
 import { LockedError, Locks } from '../files/lock.ts';
 import { storeError } from '../store/file-errors.ts';
-import { isDeadOwner, newOwner } from '../store/owner.ts';
+import { isDeadOwner, isRunning, newOwner } from '../store/owner.ts';
 import { temporaryFor, writerOf } from './checkpoint-file.ts';
 import { FanOutOwnedElsewhereError } from './errors.ts';
 
@@ -180,13 +180,4 @@ export class FileClaim {
 function named(owner: string): string {
   const [host = '', , , pid = ''] = owner.split('|');
   return pid === '' ? 'another process' : `process ${pid} of ${host}; wait for it, or end it first`;
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
-  }
 }

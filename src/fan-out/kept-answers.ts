@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { diskFiles } from '../files/file-system.ts';
 import type { Clock, Executor, RunCheckpoint } from '../index.ts';
+import { hasCode } from '../run/error-data.ts';
 import { storeError } from '../store/file-errors.ts';
 import { encodeCheckpoint } from './checkpoint.ts';
 import { writeText } from './checkpoint-file.ts';
@@ -38,6 +39,8 @@ export class KeptAnswers {
     const folder = dirname(resolve(this.#subject.path));
     if (basename(folder) === '.pawl') await pawlFolder(dirname(folder));
     await this.#writer.open();
+    // Records without a file are of a fan-out that had come to its end: nobody goes on from them.
+    if (this.#writer.isNew) await this.records.clear();
   }
 
   get ranking(): Ranking | undefined {
@@ -57,14 +60,19 @@ export class KeptAnswers {
     return this.#writer.flush();
   }
 
-  /** The runs that models may go on with: by model id, the run and its record. */
+  /**
+   * The runs that models may go on with: by model id, the record.
+   * @param warn told of records that are damaged: their models begin anew
+   * @throws {StoreUnavailableError} … rather than to pay twice for what is only out of reach
+   */
   async unfinished(executor: Executor, warn: (runId: string, error: unknown) => void) {
     const found = new Map<string, RunCheckpoint>();
-    for (const [modelId, runId] of await this.records.unfinished()) {
+    for (const [modelId, runId] of await this.records.unfinished(warn)) {
       try {
         const record = await this.records.take(executor, runId);
         if (record) found.set(modelId, record);
       } catch (error) {
+        if (!hasCode(error, 'CHECKPOINT_CORRUPT')) throw error;
         warn(runId, error);
       }
     }

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import type { Executor, InterruptedRun, RunCheckpoint } from '../index.ts';
+import { CheckpointCorruptError, type Executor, type InterruptedRun, type RunCheckpoint } from '../index.ts';
 import { type FileStore, fileStore } from '../store/file.ts';
 
 /** The records of the runs of one fan-out: they are what an unfinished model goes on from. */
@@ -12,12 +12,18 @@ export class Records {
     this.store = fileStore({ dir: this.#dir });
   }
 
-  /** The newest record of each model that has one, by model id. Those that cannot be read are not among them. */
-  async unfinished(): Promise<ReadonlyMap<string, string>> {
+  /**
+   * The newest record of each model that has one, by model id.
+   * @param warn told of those that cannot be read: nobody knows whose they are
+   */
+  async unfinished(warn: (runId: string, error: unknown) => void): Promise<ReadonlyMap<string, string>> {
     const runs = new Map<string, string>();
     for (let page: readonly InterruptedRun[] = [], after = {}; ; ) {
       page = await this.store.listInterrupted({ limit: PAGE, ...after });
-      for (const run of page) if (run.status !== 'quarantined') runs.set(run.meta.agentId, run.runId);
+      for (const run of page) {
+        if (run.status === 'quarantined') warn(run.runId, new CheckpointCorruptError(run.reason));
+        else runs.set(run.meta.agentId, run.runId);
+      }
       const last = page.at(-1);
       if (page.length < PAGE || last?.updatedAt === undefined) return runs;
       after = { after: { updatedAt: last.updatedAt, runId: last.runId } };
@@ -33,10 +39,15 @@ export class Records {
     return (await this.store.load(runId)) ?? undefined;
   }
 
+  /** Before anything of it is used. */
+  async clear(): Promise<void> {
+    await rm(this.#dir, { recursive: true, force: true });
+  }
+
   /** Everything has come to its end: nothing of it is needed any more. */
   async remove(): Promise<void> {
     await this.store.close();
-    await rm(this.#dir, { recursive: true, force: true });
+    await this.clear();
   }
 }
 

@@ -29,13 +29,13 @@ export class IncrementalSaver {
    * @throws {TypeError} for a model that is none of `adapterIds`
    */
   update(modelId: string, snapshot: ResponseSnapshot): Promise<void> {
-    return this.#writer.put({ ...snapshot, modelId, completed: false });
+    return this.#writer.put({ ...copyOf(snapshot), modelId, completed: false });
   }
 
   /** The last turn of a model. It is completed when it was neither interrupted nor has an error. @throws what `update` throws */
   markCompleted(modelId: string, snapshot: ResponseSnapshot): Promise<void> {
     const completed = !snapshot.interrupted && snapshot.error === undefined;
-    return this.#writer.put({ ...snapshot, modelId, completed });
+    return this.#writer.put({ ...copyOf(snapshot), modelId, completed });
   }
 
   /** Waits for what is being written, and lets the file go. */
@@ -46,4 +46,14 @@ export class IncrementalSaver {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+/** It is written later, and by then the host may have changed its own. Texts stay what they are. */
+function copyOf(snapshot: ResponseSnapshot): ResponseSnapshot {
+  const { proposedWrites, toolCalls } = snapshot;
+  return {
+    ...snapshot,
+    ...(proposedWrites ? { proposedWrites: proposedWrites.map((write) => ({ ...write })) } : {}),
+    ...(toolCalls ? { toolCalls: { ...toolCalls } } : {}),
+  };
 }

@@ -42,17 +42,26 @@ const writeFields: Fields<WriteSnapshot> = {
   ],
 };
 
-/** What is empty is left out. @throws {NotJsonError} for a field that is not what it should be */
+/** Looks at every field, at none of the texts. @throws {NotJsonError} for a field that is not what it should be */
+export function checkSnapshot(snapshot: ResponseSnapshot): void {
+  fieldsOf(snapshot);
+}
+
+/** @throws {NotJsonError} for a field that is not what it should be */
 export function encodeSnapshot(snapshot: ResponseSnapshot): string {
+  return JSON.stringify(fieldsOf(snapshot));
+}
+
+/** What is empty is left out. */
+function fieldsOf(snapshot: ResponseSnapshot): Record<string, unknown> {
   const { text, proposedWrites = [], toolCalls = {} } = snapshot;
-  const fields = onDisk(snapshot, responseFields);
   const writes = proposedWrites.map((write) => onDisk(write, writeFields));
-  return JSON.stringify({
-    ...fields,
+  return {
+    ...onDisk(snapshot, responseFields),
     text: text || undefined,
     proposed_writes: writes.length === 0 ? undefined : writes,
     tool_calls: Object.keys(toolCalls).length === 0 ? undefined : toolCalls,
-  });
+  };
 }
 
 /** @param wrong makes the error of what is wrong @throws what `wrong` makes */

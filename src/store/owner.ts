@@ -43,7 +43,8 @@ function startTime(pid: number): string {
   return fields[0] === 'Z' ? 'zombie' : (fields[19] ?? '');
 }
 
-function isRunning(pid: number): boolean {
+/** Whether there is a process of this number on this machine, as far as can be seen from here. */
+export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

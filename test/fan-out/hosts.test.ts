@@ -1,0 +1,90 @@
+import { loadCheckpoint } from 'pawl/fan-out';
+import { callTool, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { settle, toolOf } from '../fixtures/host.ts';
+import { asked, freshPath } from './asking.ts';
+
+const boom = (): never => {
+  throw new Error('of the host');
+};
+const rejects = () => Promise.reject(new Error('of the host'));
+const look = toolOf('look');
+const models = { a: [callTool('look'), reply('of a')], b: [reply('of b')] };
+
+describe('a host that misbehaves', () => {
+  test.for<readonly [what: string, options: object]>([
+    ['onEvent that throws', { onEvent: boom }],
+    ['onEvent that rejects', { onEvent: rejects }],
+    ['onEvent that is no function', { onEvent: 'x' }],
+    ['onResponse that throws', { onResponse: boom }],
+    ['onResponse that rejects', { onResponse: rejects }],
+    ['inspect that throws', { inspect: boom }],
+    ['inspect that rejects', { inspect: rejects }],
+    ['a logger that throws', { logger: { warn: boom }, onEvent: boom }],
+    ['a logger that rejects', { logger: { warn: rejects }, onEvent: boom }],
+    ['a clock that throws', { clock: { now: boom, monotonic: boom, setTimeout: boom, clearTimeout: boom } }],
+    ['ids that throw', { ids: boom }],
+    ['ids that are all the same', { ids: () => 'one' }],
+    ['ids that are none', { ids: () => ({}) as string }],
+    ['random that throws', { random: boom }],
+    ['prices that throw', { prices: boom }],
+  ])('fan-out 1: %s changes no answer', async ([, options]) => {
+    const path = freshPath();
+    const failures: unknown[] = [];
+    const note = (error: unknown) => void failures.push(error);
+    process.on('unhandledRejection', note).on('uncaughtException', note);
+    try {
+      const call = asked({ models, tools: [look], path });
+      const { responses, interrupted, saveError, path: kept } = await call.start(options);
+      expect(responses.map(({ text, stopReason }) => [text, stopReason])).toEqual([
+        ['of a', 'answered'],
+        ['of b', 'answered'],
+      ]);
+      expect([interrupted, saveError]).toEqual([false, undefined]);
+      expect((await loadCheckpoint(String(kept)))?.responses.map(({ completed }) => completed)).toEqual([true, true]);
+      await settle();
+    } finally {
+      process.off('unhandledRejection', note).off('uncaughtException', note);
+    }
+    expect(failures).toEqual([]);
+  });
+
+  test('fan-out 1: what its callbacks throw is logged', async () => {
+    const call = asked({ models: { a: [reply('of a')] }, onEvent: boom, onResponse: boom });
+    await call.start();
+    const messages = call.warned.map(({ message }) => message);
+    expect(messages).toContain('fan-out: onEvent threw');
+    expect(messages).toContain('fan-out: onResponse threw');
+  });
+});
+
+describe('what a host is told', () => {
+  test('fan-out 1: every event of every model, in the order of each', async () => {
+    const seen = new Map<string, number[]>();
+    const call = asked({ models, tools: [look] });
+    await call.start({ onEvent: (id, { seq }) => seen.set(id, [...(seen.get(id) ?? []), seq]) });
+    expect([...seen.keys()].sort()).toEqual(['a', 'b']);
+    for (const seqs of seen.values()) expect(seqs).toEqual(seqs.map((_, i) => i + 1));
+  });
+
+  test('fan-out 5: each answer once, as soon as it is there, those of an earlier process too', async () => {
+    const path = freshPath();
+    const told: string[] = [];
+    const call = asked({ models: { a: [reply('of a')], b: [() => new Promise(() => {}), reply('of b')] }, path });
+    const caller = new AbortController();
+    await call.start({
+      signal: caller.signal,
+      onResponse: ({ modelId, text }) => {
+        told.push(`${modelId}: ${text}`);
+        caller.abort();
+      },
+    });
+    expect(told).toEqual(['a: of a', 'b: ']);
+    told.length = 0;
+    await call.start({ onResponse: ({ modelId, text }) => void told.push(`${modelId}: ${text}`) });
+    expect([told, call.calls()]).toEqual([
+      ['a: of a', 'b: of b'],
+      [1, 2],
+    ]);
+  });
+});

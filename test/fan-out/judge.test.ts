@@ -1,0 +1,171 @@
+import { readFileSync } from 'node:fs';
+import type { JudgeFunction } from 'pawl/fan-out';
+import { loadCheckpoint } from 'pawl/fan-out';
+import { callTool, fail, hang, reply, scriptedModel } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { gate } from '../fixtures/host.ts';
+import { asked, freshPath, prompt, until } from './asking.ts';
+
+const models = { a: [reply('of a')], b: [reply('of b')], c: [reply('of c')] };
+const failure = Object.assign(new Error('no'), { isRetryable: false });
+const reversed: JudgeFunction = ({ responses }) => responses.map(({ modelId }) => modelId).reverse();
+
+describe('a function as a judge', () => {
+  test('fan-out 1: sees the prompt and the answers in adapter order; its ranking is in the result and in the file of answers', async () => {
+    const path = freshPath();
+    const seen: unknown[] = [];
+    const judge: JudgeFunction = (asked) => {
+      seen.push(asked.prompt, ...asked.responses.map(({ text }) => text));
+      return { order: ['b', 'c', 'a'], reason: 'b is right' };
+    };
+    const result = await asked({ models, path, judge }).start();
+    expect(seen).toEqual([prompt, 'of a', 'of b', 'of c']);
+    expect(result).toMatchObject({ ranking: { order: ['b', 'c', 'a'], reason: 'b is right' } });
+    expect(result).not.toHaveProperty('judgeError');
+    expect(await loadCheckpoint(String(result.path))).toMatchObject({ ranking: result.ranking });
+    expect(result.responses.map(({ modelId }) => modelId)).toEqual(['a', 'b', 'c']);
+  });
+
+  test('fan-out 1: a list of ids is a ranking, each of them counts once, and whom it forgot comes last', async () => {
+    const ranked = async (order: readonly string[]) => (await asked({ models, judge: () => order }).start()).ranking;
+    expect(await ranked(['c', 'a'])).toEqual({ order: ['c', 'a', 'b'], reason: '' });
+    expect(await ranked(['c', 'c', 'b', 'c'])).toEqual({ order: ['c', 'b', 'a'], reason: '' });
+    expect(await ranked([])).toEqual({ order: ['a', 'b', 'c'], reason: '' });
+  });
+
+  const strange = (answer: unknown) => () => answer as never;
+  test.for<readonly [what: string, judge: JudgeFunction]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no taste');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('no taste'))],
+    ['rejects with nothing', () => Promise.reject(undefined)],
+    ['names a stranger', () => ['a', 'x']],
+    ['names nobody', strange([undefined, 'a'])],
+    ['gives a text', strange('a')],
+    ['gives nothing', strange(undefined)],
+    ['gives a ranking without an order', strange({ reason: 'x' })],
+    ['gives a reason that is none', strange({ order: ['a'], reason: 5 })],
+    [
+      'gives what throws when it is read',
+      strange(
+        new Proxy(
+          {},
+          {
+            get: () => {
+              throw new Error('trap');
+            },
+          },
+        ),
+      ),
+    ],
+    ['gives figures that JSON has no words for', strange([1n])],
+  ])('fan-out 1: one that %s costs no answer: there is no ranking, and the result says why', async ([, judge]) => {
+    const path = freshPath();
+    const call = asked({ models, path, judge });
+    const result = await call.start();
+    expect(result.judgeError?.message).toBeTruthy();
+    expect(result).not.toHaveProperty('ranking');
+    expect(result.responses.map(({ text }) => text)).toEqual(['of a', 'of b', 'of c']);
+    expect(await loadCheckpoint(String(result.path))).not.toHaveProperty('ranking');
+    expect(call.warned.map(({ message }) => message)).toEqual(['fan-out: the judge gave no ranking']);
+  });
+
+  test('fan-out 1: one that hangs is told so after deadlineMs, and not waited for', async () => {
+    const held = gate<string[]>();
+    let signal: AbortSignal | undefined;
+    const judge: JudgeFunction = (asked) => {
+      signal = asked.signal;
+      return held.pass();
+    };
+    const call = asked({ models, judge, deadlineMs: 9_000 });
+    const running = call.start();
+    await held.reached;
+    await call.clock.advance(8_999);
+    expect(signal?.aborted).toBe(false);
+    await call.clock.advance(1);
+    expect((await running).judgeError).toMatchObject({ code: 'PORT_TIMEOUT' });
+    expect([signal?.aborted, call.clock.pending]).toEqual([true, 0]);
+  });
+
+  test('fan-out 6: who cancels while the judge ponders has all answers, and no ranking; the judge is told so', async () => {
+    const path = freshPath();
+    const held = gate<string[]>();
+    let signal: AbortSignal | undefined;
+    const judge: JudgeFunction = (asked) => {
+      signal = asked.signal;
+      return held.pass();
+    };
+    const call = asked({ models, path, judge });
+    const running = call.start();
+    await held.reached;
+    call.caller.abort();
+    const result = await running;
+    expect([result.interrupted, signal?.aborted, result.ranking]).toEqual([false, true, undefined]);
+    expect(result.judgeError).toMatchObject({ code: 'CANCELLED' });
+    const bytes = readFileSync(String(result.path));
+    held.open(['c', 'b', 'a']);
+    await Promise.resolve();
+    expect([readFileSync(String(result.path)).equals(bytes), call.clock.pending]).toEqual([true, 0]);
+  });
+
+  test.for<readonly [what: string, scripts: object]>([
+    ['only one has answered', { a: [reply('of a')], b: [fail(failure)] }],
+    ['none has', { a: [fail(failure)], b: [fail(failure)] }],
+  ])('fan-out 1: nobody is asked when %s', async ([, scripts]) => {
+    let calls = 0;
+    const judge = () => {
+      calls += 1;
+      return [];
+    };
+    const result = await asked({ models: scripts as typeof models, judge }).start();
+    expect([calls, 'ranking' in result, 'judgeError' in result]).toEqual([0, false, false]);
+  });
+
+  test('fan-out 6: nobody is asked about a race that is not over; the next call asks, answers of before included', async () => {
+    const path = freshPath();
+    const seen: string[] = [];
+    const judge: JudgeFunction = (asked) => {
+      seen.push(...asked.responses.map(({ modelId }) => modelId));
+      return reversed(asked);
+    };
+    const call = asked({ models: { ...models, c: [hang(), reply('of c')] }, path, judge, deadlineMs: 100 });
+    const running = call.start();
+    await until(() => call.calls()[2] === 1);
+    let isOver = false;
+    const first = running.finally(() => {
+      isOver = true;
+    });
+    while (!isOver) await call.clock.advance(100);
+    expect([(await first).interrupted, seen]).toEqual([true, []]);
+    expect((await call.start()).ranking?.order).toEqual(['c', 'b', 'a']);
+    expect(seen).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe('a model as a judge', () => {
+  const said = (order: readonly number[], reason = 'it is right') => reply(JSON.stringify({ order, reason }));
+
+  test('fan-out 1: sees the answers without their names, and its numbers are the ranking', async () => {
+    const judge = scriptedModel([said([2, 3, 1])]);
+    const result = await asked({ models, judge }).start();
+    expect(result.judgeError).toBeUndefined();
+    expect(result.ranking).toEqual({ order: ['b', 'c', 'a'], reason: 'it is right' });
+    const shown = JSON.stringify(judge.calls[0]?.messages);
+    for (const word of [prompt, 'of a', 'of b', 'of c', 'Answer 3']) expect(shown).toContain(word);
+  });
+
+  test.for([
+    ['fails', [fail(failure)]],
+    ['names a number that no answer has', [said([1, 2, 3, 4])]],
+    ['calls a tool that it does not have', [callTool('write_file', {}), callTool('x', {}), callTool('x', {})]],
+  ] as const)('fan-out 1: one that %s costs no answer', async ([, script]) => {
+    const call = asked({ models, judge: scriptedModel(script) });
+    const result = await call.start();
+    expect(result.judgeError?.message).toBeTruthy();
+    expect([result.ranking, result.responses.length]).toEqual([undefined, 3]);
+  });
+});

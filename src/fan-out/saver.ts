@@ -28,13 +28,13 @@ export class IncrementalSaver {
    * @throws {StoreFullError} {StoreUnavailableError} and the next update brings this turn too
    * @throws {TypeError} for a model that is none of `adapterIds`
    */
-  update(modelId: string, snapshot: ResponseSnapshot): Promise<void> {
+  async update(modelId: string, snapshot: ResponseSnapshot): Promise<void> {
     return this.#writer.put({ ...copyOf(snapshot), modelId, completed: false });
   }
 
   /** The last turn of a model. It is completed when it was neither interrupted nor has an error. @throws what `update` throws */
-  markCompleted(modelId: string, snapshot: ResponseSnapshot): Promise<void> {
-    const completed = !snapshot.interrupted && snapshot.error === undefined;
+  async markCompleted(modelId: string, snapshot: ResponseSnapshot): Promise<void> {
+    const completed = !snapshot?.interrupted && snapshot?.error === undefined;
     return this.#writer.put({ ...copyOf(snapshot), modelId, completed });
   }
 
@@ -50,10 +50,10 @@ export class IncrementalSaver {
 
 /** It is written later, and by then the host may have changed its own. Texts stay what they are. */
 function copyOf(snapshot: ResponseSnapshot): ResponseSnapshot {
-  const { proposedWrites, toolCalls } = snapshot;
+  const { proposedWrites, toolCalls } = snapshot ?? {};
   return {
     ...snapshot,
-    ...(proposedWrites ? { proposedWrites: proposedWrites.map((write) => ({ ...write })) } : {}),
+    ...(Array.isArray(proposedWrites) ? { proposedWrites: proposedWrites.map((write) => ({ ...write })) } : {}),
     ...(toolCalls ? { toolCalls: { ...toolCalls } } : {}),
   };
 }

@@ -80,22 +80,25 @@ function postgresOn(server: PostgresServer): Kind {
 }
 
 async function rowsOf(kind: Kind, isQuick: boolean): Promise<Part> {
-  const cases: Case[] = [100, 1_000].flatMap((steps) => [
+  const lengths = isQuick ? [100] : [100, 1_000];
+  const cases: Case[] = lengths.flatMap((steps) => [
     { kind, steps, commits: 1 },
     { kind, steps, commits: 2 },
   ]);
   const all = new Map<Case, Measurement[]>(cases.map((each) => [each, []]));
   // The first round of all warms up.
-  for (let round = 0; round <= (isQuick ? 2 : 5); round++) {
+  for (let round = 0; round <= (isQuick ? 2 : 4); round++) {
     for (const [each, measurements] of all) {
-      const measurement = await measure(each, round === 0 ? 300 : 1_000);
+      const measurement = await measure(each, round === 0 ? 300 : isQuick ? 500 : 1_000);
       if (round > 0) measurements.push(measurement);
     }
   }
   const found = [...all];
   const rows = [
     ...found.map(([each, of]) => cpuRow(each, of)),
-    ...(kind.isWriter ? found.filter(([{ steps }]) => steps === 1_000).map(([each, of]) => bytesRow(each, of)) : []),
+    ...(kind.isWriter
+      ? found.filter(([{ steps }]) => steps === lengths.at(-1)).map(([each, of]) => bytesRow(each, of))
+      : []),
   ];
   const mostUnsaved = Math.max(...found.flatMap(([, of]) => of.map((each) => each.mostUnsaved)));
   return { rows, broken: unsavedSteps(mostUnsaved) };

@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { loadCheckpoint } from 'pawl/fan-out';
+import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { toolOf } from '../fixtures/host.ts';
+import { around, asked, freshPath, until } from './asking.ts';
+
+const look = toolOf('look');
+
+/** A fan-out that was cancelled when a had one step and b its answer. */
+async function left(rest = [reply('all of a')]) {
+  const path = freshPath();
+  const call = asked({ models: { a: [callTool('look'), hang(), ...rest], b: [reply('of b')] }, path, tools: [look] });
+  const caller = new AbortController();
+  const running = call.start({ signal: caller.signal });
+  await until(() => call.calls()[0] === 2 && call.calls()[1] === 1);
+  await until(async () => (await loadCheckpoint(path))?.responses.some(({ completed }) => completed));
+  caller.abort();
+  await running;
+  return { path, call };
+}
+
+const recordsOf = (path: string) =>
+  readdirSync(`${path}.runs`, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(`${path}.runs`, name))
+    .filter((file) => statSync(file).isFile() && file.endsWith('journal'));
+
+describe('a fan-out that goes on', () => {
+  test.for<readonly [what: string, harm: (file: string) => void]>([
+    ['damaged', (file) => writeFileSync(file, readFileSync(file, 'utf8').replace('"iteration"', '"iteratiom"'))],
+    ['empty', (file) => truncateSync(file)],
+  ])('fan-out 5: a model whose record is %s begins anew, and whoever has answered is not asked', async ([, harm]) => {
+    const { path, call } = await left([reply('all of a')]);
+    for (const file of recordsOf(path)) harm(file);
+    const { responses } = await call.start();
+    expect(responses).toMatchObject([{ text: 'all of a', steps: 1, stopReason: 'answered' }, { text: 'of b' }]);
+    expect([call.calls(), around(path)]).toEqual([[3, 1], ['.pawl']]);
+  });
+
+  test('fan-out 5: a model without a record begins anew', async () => {
+    const { path, call } = await left();
+    rmSync(`${path}.runs`, { recursive: true });
+    const { responses } = await call.start();
+    expect([responses[0]?.text, responses[0]?.steps, call.calls()]).toEqual(['all of a', 1, [3, 1]]);
+  });
+
+  test.for<readonly [what: string, more: object]>([
+    ['other tools', { tools: [look, toolOf('other')] }],
+    ['fewer tools', { tools: [] }],
+    ['other instructions', { instructions: 'Be brief.' }],
+    ['more turns', { maxIterations: 30 }],
+  ])('fan-out 5: a call with %s goes on all the same', async ([, more]) => {
+    const { path, call } = await left();
+    const { responses, interrupted } = await call.start(more);
+    expect(responses).toMatchObject([{ text: 'all of a', steps: 2, stopReason: 'answered' }, { text: 'of b' }]);
+    expect([interrupted, call.calls(), around(path)]).toEqual([false, [3, 1], ['.pawl']]);
+  });
+
+  test('fan-out 5: a model that is new in the call is asked, and has its place', async () => {
+    const { path, call } = await left();
+    const models = { c: scriptedModel([reply('of c')]), ...call.models };
+    const { responses } = await call.start({ models });
+    expect(responses.map(({ text }) => text)).toEqual(['of c', 'all of a', 'of b']);
+    expect((await loadCheckpoint(join(dirname(path), '.pawl', 'answers.json')))?.adapterIds).toEqual(['c', 'a', 'b']);
+  });
+
+  test('fan-out 5: a call without a model that has left something is refused, and nothing of it is lost', async () => {
+    const { path, call } = await left();
+    const bytes = readFileSync(path);
+    const { b } = call.models;
+    await expect(call.start({ models: { b } as never })).rejects.toMatchObject({ code: 'FAN_OUT_CONFLICT' });
+    expect([readFileSync(path).equals(bytes), around(path)]).toEqual([true, ['ask.json', 'ask.json.runs']]);
+    expect((await call.start()).responses[0]).toMatchObject({ text: 'all of a', steps: 2 });
+  });
+});

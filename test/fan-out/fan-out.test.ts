@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fanOut, loadCheckpoint, saveCheckpoint } from 'pawl/fan-out';
-import { callTool, fail, hang, reply, scriptedModel } from 'pawl/testing';
+import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { gate, toolOf, until } from '../fixtures/host.ts';
+import { gate, toolOf } from '../fixtures/host.ts';
 import { freshFolder } from '../fixtures/pinned-stores.ts';
 import { startChild } from '../store/child-process.ts';
 import { around, asked, freshPath, prompt } from './asking.ts';
@@ -175,68 +175,5 @@ describe('a file that cannot be had', () => {
     await expect(call.start()).rejects.toMatchObject({ code: 'FAN_OUT_OWNED_ELSEWHERE' });
     await child.kill();
     expect((await call.start()).responses.map(({ text }) => text)).toEqual(['x', 'y']);
-  });
-});
-
-describe('a disk that fails in the end', () => {
-  test('fan-out 6: answers that cannot be moved are still in the checkpoint file, and the next call moves them and asks nobody', async () => {
-    const path = freshPath();
-    const blocked = join(dirname(path), '.pawl', 'answers.json');
-    mkdirSync(join(blocked, 'x'), { recursive: true });
-    const call = asked({ models: { a: [reply('of a')] }, path });
-    const result = await call.start();
-    expect(result).toMatchObject({ interrupted: false, path, saveError: { code: 'STORE_UNAVAILABLE' } });
-    expect(result.responses[0]?.text).toBe('of a');
-    expect((await loadCheckpoint(path))?.responses[0]).toMatchObject({ text: 'of a', completed: true });
-    const next = await call.start({ root: freshFolder() });
-    expect([next.responses[0]?.text, next.saveError, call.calls(), existsSync(path)]).toEqual([
-      'of a',
-      undefined,
-      [1],
-      false,
-    ]);
-  });
-
-  test('fan-out 6: a checkpoint file that nobody can write any more costs no answer: it is in the result, with the error', async () => {
-    const path = freshPath();
-    const held = gate();
-    const call = asked({
-      models: { a: [callTool('look'), reply('of a')] },
-      path,
-      tools: [toolOf('look', 'read', () => held.pass())],
-    });
-    const running = call.start();
-    await held.reached;
-    await until(() => existsSync(path));
-    rmSync(path);
-    mkdirSync(join(path, 'x'), { recursive: true });
-    held.open();
-    let isOver = false;
-    const result = running.finally(() => {
-      isOver = true;
-    });
-    while (!isOver) await call.clock.advance(1_000);
-    expect(await result).toMatchObject({ saveError: { code: 'STORE_UNAVAILABLE' }, responses: [{ text: 'of a' }] });
-    expect(around(path).filter((name) => name.endsWith('.lock'))).toEqual([]);
-  });
-
-  test('fan-out 6: a lock that cannot be let go costs no answer', async () => {
-    const path = freshPath();
-    const call = asked({
-      models: { a: [reply('of a')] },
-      path,
-      onResponse: () => {
-        rmSync(`${path}.lock`);
-        mkdirSync(`${path}.lock`);
-      },
-    });
-    expect((await call.start()).responses[0]?.text).toBe('of a');
-    expect(call.warned.map(({ message }) => message)).toEqual(['fan-out: the checkpoint file stays locked']);
-  });
-
-  test('fan-out 3: a folder that cannot be written to rejects the call, and nobody is asked', async () => {
-    const call = asked({ models: { a: [hang()] }, path: '/proc/ask.json' });
-    await expect(call.start()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
-    expect(call.calls()).toEqual([0]);
   });
 });

@@ -11,7 +11,9 @@ const look = toolOf('look');
 /** A fan-out that was cancelled when a had one step and b its answer. */
 async function left(rest = [reply('all of a')]) {
   const path = freshPath();
-  const call = asked({ models: { a: [callTool('look'), hang(), ...rest], b: [reply('of b')] }, path, tools: [look] });
+  const models = { a: [callTool('look'), hang(), ...rest], b: [reply('of b')] };
+  const prices = { 'scripted/scripted': { inputPerMillion: 1_000, outputPerMillion: 10_000 } };
+  const call = asked({ models, path, tools: [look], prices });
   const caller = new AbortController();
   const running = call.start({ signal: caller.signal });
   await until(() => call.calls()[0] === 2 && call.calls()[1] === 1);
@@ -55,6 +57,18 @@ describe('a fan-out that goes on', () => {
     const { responses, interrupted } = await call.start(more);
     expect(responses).toMatchObject([{ text: 'all of a', steps: 2, stopReason: 'answered' }, { text: 'of b' }]);
     expect([interrupted, call.calls(), around(path)]).toEqual([false, [3, 1], ['.pawl']]);
+  });
+
+  test('fan-out 5: while it goes on, the checkpoint file counts what earlier processes took', async () => {
+    const { path, call } = await left([callTool('look'), hang()]);
+    const caller = new AbortController();
+    const running = call.start({ signal: caller.signal });
+    await until(async () => (await loadCheckpoint(path))?.responses[0]?.steps === 2);
+    expect((await loadCheckpoint(path))?.responses[0]).toMatchObject({
+      ...{ inputTokens: 20, outputTokens: 10, costUsd: 0.12, toolCalls: { look: 2 }, completed: false },
+    });
+    caller.abort();
+    expect((await running).responses[0]).toMatchObject({ inputTokens: 20, costUsd: 0.12, toolCalls: { look: 2 } });
   });
 
   test('fan-out 5: a model that is new in the call is asked, and has its place', async () => {

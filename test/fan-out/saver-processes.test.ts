@@ -2,6 +2,9 @@ import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } fro
 import { dirname, join } from 'node:path';
 import { IncrementalSaver, loadCheckpoint, snapshotFromPartial } from 'pawl/fan-out';
 import { describe, expect, test } from 'vitest';
+import { CheckpointWriter } from '../../src/fan-out/checkpoint-writer.ts';
+import { diskFiles, type FileSystem } from '../../src/files/file-system.ts';
+import { gate } from '../fixtures/host.ts';
 import { freshFolder } from '../fixtures/pinned-stores.ts';
 import { startChild } from '../store/child-process.ts';
 
@@ -128,12 +131,20 @@ describe('two savers of one process', () => {
 
   test('fan-out 4: one that is begun while the other is letting go has the file for itself', async () => {
     const path = freshPath();
-    const first = saverOf(path);
-    await first.update('a', turn('a', 1));
+    const letting = gate();
+    const remove: FileSystem['remove'] = async (removed) => {
+      if (removed === `${path}.lock`) await letting.pass();
+      await diskFiles.remove(removed);
+    };
+    const subject = { path, prompt: 'Which?', adapterIds: ['a', 'b'], verbose: false };
+    const first = new CheckpointWriter(subject, { files: { ...diskFiles, remove }, now: Date.now });
+    await first.put(turn('a', 1));
     const closing = first.close();
+    await letting.reached;
     await using second = saverOf(path);
-    await second.update('b', turn('b', 1));
-    await closing;
+    const updated = second.update('b', turn('b', 1));
+    letting.open();
+    await Promise.all([closing, updated]);
     expect(existsSync(`${path}.lock`)).toBe(true);
     expect(await childOf('hold', path).next()).toBe(ownedElsewhere.code);
     expect(await stepsIn(path)).toEqual(['a 1', 'b 1']);

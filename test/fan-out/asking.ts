@@ -20,7 +20,6 @@ export function asked({ models: scripts, ...options }: Asked) {
   const warned: Warning[] = [];
   const clock = testClock(1_795_302_000_000);
   const caller = new AbortController();
-  const defaults = { retryMs: 1, ...options.defaults };
   return {
     models,
     warned,
@@ -37,7 +36,6 @@ export function asked({ models: scripts, ...options }: Asked) {
         logger: { warn: (message, fields = {}) => warned.push({ message, fields }) },
         ...options,
         ...more,
-        defaults,
       } as FanOutOptions),
   };
 }

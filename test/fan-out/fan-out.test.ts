@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fanOut, loadCheckpoint, saveCheckpoint } from 'pawl/fan-out';
 import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { gate, toolOf } from '../fixtures/host.ts';
+import { gate, settle, toolOf } from '../fixtures/host.ts';
 import { freshFolder } from '../fixtures/pinned-stores.ts';
 import { startChild } from '../store/child-process.ts';
 import { around, asked, freshPath, prompt } from './asking.ts';
@@ -107,6 +107,8 @@ describe('a wrong call', () => {
     const path = freshPath();
     const refused = fanOut((options && { ...options, path }) as never);
     await expect(refused).rejects.toBeInstanceOf(TypeError);
+    // What goes on all the same would be at the disk by now.
+    await settle(300);
     expect(around(path)).toEqual([]);
     expect(models.a.calls).toEqual([]);
   });

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { ShutdownError } from 'pawl';
 import { loadCheckpoint } from 'pawl/fan-out';
 import { callTool, callTools, hang, reply, stallAfter } from 'pawl/testing';
@@ -101,6 +102,7 @@ describe('a caller who cancels', () => {
   test('fan-out 6: after the end it changes nothing', async () => {
     const call = asked({ models: { a: [reply('of a')] }, path: freshPath() });
     const result = await call.start();
+    expect(getEventListeners(call.caller.signal, 'abort')).toEqual([]);
     call.caller.abort();
     await settle();
     expect([result.responses[0]?.stopReason, call.warned]).toEqual(['answered', []]);
@@ -119,12 +121,13 @@ describe('a caller who cancels', () => {
 
   test('fan-out 6: what the first of several interruptions left is there after all of them, and each goes on', async () => {
     const path = freshPath();
+    const hangs = Array.from({ length: 5 }, hang);
     const call = asked({
-      models: { a: [callTool('look'), hang(), hang(), reply('of a')] },
+      models: { a: [callTool('look'), ...hangs, reply('of a')] },
       path,
       tools: [toolOf('look')],
     });
-    for (let asks = 2; asks <= 3; asks++) {
+    for (let asks = 2; asks <= 6; asks++) {
       const caller = new AbortController();
       const running = call.start({ signal: caller.signal });
       await until(() => call.calls()[0] === asks);

@@ -99,6 +99,17 @@ describe('a disk that fails', () => {
     await writer.close();
   });
 
+  test('fan-out 4: a turn that comes while a write fails is in a write of its own, which brings the other turn too', async () => {
+    const { path, faults, writer } = await scene();
+    await writer.put(turn('a', 2));
+    let syncs = 0;
+    faults.plan(({ method }) => (method === 'sync' && syncs++ === 0 ? 'EIO' : undefined));
+    const settled = [codeOf(writer.put(turn('a', 3))), codeOf(writer.put(turn('b', 1)))];
+    expect(await Promise.all(settled)).toEqual(['STORE_UNAVAILABLE', undefined]);
+    expect(await stepsIn(path)).toEqual(['a 3', 'b 1']);
+    await writer.close();
+  });
+
   test('fan-out 4: turns that share a write which fails all hear of it, and all are in the next', async () => {
     const { path, faults, writer } = await scene();
     await writer.put(turn('a', 2));

@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { loadCheckpoint } from 'pawl/fan-out';
+import { fileStore } from 'pawl/stores/file';
 import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { toolOf } from '../fixtures/host.ts';
-import { around, asked, freshPath, until } from './asking.ts';
+import { around, asked, freshPath, prompt, until } from './asking.ts';
 
 const look = toolOf('look');
 
@@ -69,6 +70,30 @@ describe('a fan-out that goes on', () => {
     });
     caller.abort();
     expect((await running).responses[0]).toMatchObject({ inputTokens: 20, costUsd: 0.12, toolCalls: { look: 2 } });
+  });
+
+  test('fan-out 5: a model whose processes have died again and again goes on when it is asked again', async () => {
+    const { path, call } = await left();
+    await using store = fileStore({ dir: `${path}.runs` });
+    const [run] = await store.listInterrupted();
+    let attempts = 0;
+    for (let deaths = 0; deaths < 6; deaths++) {
+      const claim = await store.claim(run?.runId ?? '', `dead-${deaths}`, 60_000);
+      if (claim) await store.release(claim);
+      attempts = claim?.attempts ?? 0;
+    }
+    expect(attempts).toBeGreaterThan(3);
+    expect((await call.start()).responses[0]).toMatchObject({ text: 'all of a', steps: 2 });
+  });
+
+  test('fan-out 5: before the first answer the file says what was asked, so that nobody begins something else there', async () => {
+    const path = freshPath();
+    const call = asked({ models: { a: [hang()], b: [hang()] }, path });
+    const running = call.start();
+    await until(() => call.calls()[0] === 1);
+    expect(await loadCheckpoint(path)).toMatchObject({ prompt, adapterIds: ['a', 'b'], responses: [] });
+    call.caller.abort();
+    await running;
   });
 
   test('fan-out 5: a model that is new in the call is asked, and has its place', async () => {

@@ -77,6 +77,28 @@ describe('asking', () => {
     expect(around(path)).toEqual(['.gitignore', 'answers.json']);
   });
 
+  const names = [
+    'a/b',
+    '..',
+    'é\u{1f600}',
+    'constructor',
+    '__proto__',
+    '#id',
+    'model(0)',
+    'x'.repeat(1_000),
+    '\0',
+    '7',
+    '\ud800',
+    ' ',
+  ];
+  test.for(names)('fan-out 1: a model may be called %j', async (id) => {
+    const path = freshPath();
+    const models = Object.fromEntries([[id, [reply('of it')]] as const, ['other', [reply('x')]] as const]);
+    const { responses, ranking } = await asked({ models, path, judge: () => ['other', id] }).start();
+    expect(responses).toMatchObject([{ modelId: id, text: 'of it' }, { modelId: 'other' }]);
+    expect([ranking?.order, around(path)]).toEqual([['other', id], ['.pawl']]);
+  });
+
   test('fan-out 1: without a path nothing is written', async () => {
     const root = freshFolder();
     const result = await asked({ models: { a: [reply('x')] }, root }).start();

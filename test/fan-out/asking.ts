@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { type FanOutOptions, fanOut } from 'pawl/fan-out';
 import { type ScriptedEntry, type ScriptedModel, scriptedModel, testClock } from 'pawl/testing';
 import { until as untilWithin, type Warning } from '../fixtures/host.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
+import { freshFolder } from './fresh-folder.ts';
 
 export const prompt = 'Which of the two?';
 

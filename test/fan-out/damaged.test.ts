@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { fromModelResponse, loadCheckpoint } from 'pawl/fan-out';
 import { describe, expect, test } from 'vitest';
 import { decodeCheckpoint, encodeCheckpoint } from '../../src/fan-out/checkpoint.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
+import { freshFolder } from './fresh-folder.ts';
 import { answer, checkpointOf, nothing } from './sample-answers.ts';
 
 describe('a file that is no checkpoint', () => {

@@ -4,8 +4,8 @@ import { loadCheckpoint } from 'pawl/fan-out';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, toolOf } from '../fixtures/host.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
 import { around, asked, freshPath, until } from './asking.ts';
+import { freshFolder } from './fresh-folder.ts';
 
 describe('a disk that fails in the end', () => {
   test('fan-out 6: answers that cannot be moved are still in the checkpoint file, and the next call moves them and asks nobody', async () => {

@@ -4,9 +4,9 @@ import { fanOut, loadCheckpoint, saveCheckpoint } from 'pawl/fan-out';
 import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, settle, toolOf } from '../fixtures/host.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
 import { startChild } from '../store/child-process.ts';
 import { around, asked, freshPath, prompt } from './asking.ts';
+import { freshFolder } from './fresh-folder.ts';
 
 const look = toolOf('look');
 

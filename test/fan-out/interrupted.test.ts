@@ -4,8 +4,8 @@ import { loadCheckpoint } from 'pawl/fan-out';
 import { callTool, callTools, hang, reply, stallAfter } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, settle, toolOf } from '../fixtures/host.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
 import { around, asked, freshPath, until } from './asking.ts';
+import { freshFolder } from './fresh-folder.ts';
 
 const write = callTool('write_file', { path: 'new.txt', content: 'hello' });
 

@@ -6,7 +6,7 @@ import { type Checkpoint, fanOut, loadCheckpoint, saveCheckpoint } from 'pawl/fa
 import { reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { canonicalJson, type JsonValue } from '../../src/run/json.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
+import { freshFolder } from './fresh-folder.ts';
 import { answer } from './sample-answers.ts';
 
 /** What a released version wrote is never edited: these are the files as they were. */

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { CheckpointWriter } from '../../src/fan-out/checkpoint-writer.ts';
 import type { FileSystem } from '../../src/files/file-system.ts';
 import { type Call, type Fault, faultyFiles } from '../files/faulty.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
+import { freshFolder } from './fresh-folder.ts';
 
 const codes = { ENOSPC: 'STORE_FULL', EIO: 'STORE_UNAVAILABLE', EROFS: 'STORE_UNAVAILABLE' } as const;
 const turn = (modelId: string, steps: number) => snapshotFromPartial(modelId, { text: 'x'.repeat(500), steps });

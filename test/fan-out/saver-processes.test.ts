@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest';
 import { CheckpointWriter } from '../../src/fan-out/checkpoint-writer.ts';
 import { diskFiles, type FileSystem } from '../../src/files/file-system.ts';
 import { gate } from '../fixtures/host.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
 import { startChild } from '../store/child-process.ts';
+import { freshFolder } from './fresh-folder.ts';
 
 const ownedElsewhere = { code: 'FAN_OUT_OWNED_ELSEWHERE' };
 const freshPath = () => join(freshFolder(), 'ask.json');

@@ -12,7 +12,7 @@ import {
 import { describe, expect, test } from 'vitest';
 import { CheckpointWriter } from '../../src/fan-out/checkpoint-writer.ts';
 import { diskFiles, type FileSystem } from '../../src/files/file-system.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
+import { freshFolder } from './fresh-folder.ts';
 import { answer } from './sample-answers.ts';
 
 const prompt = 'Which?';

@@ -12,8 +12,8 @@ import {
 } from 'pawl/fan-out';
 import { describe, expect, test } from 'vitest';
 import { decodeCheckpoint, encodeCheckpoint } from '../../src/fan-out/checkpoint.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
 import { answers, checkpointsOf, snapshots } from './arbitrary-answers.ts';
+import { freshFolder } from './fresh-folder.ts';
 import { answer, checkpointOf, nothing } from './sample-answers.ts';
 
 const isValid = ({ completed, interrupted, error }: ResponseSnapshot) =>

@@ -7,8 +7,8 @@ import { callTools, reply, type ScriptedRequest, type ScriptedStep } from 'pawl/
 import { expect, test } from 'vitest';
 import { answeringModel, turnsOf } from '../fixtures/answering-model.ts';
 import { toolOf } from '../fixtures/host.ts';
-import { freshFolder } from '../fixtures/pinned-stores.ts';
 import { prompt } from './asking.ts';
+import { freshFolder } from './fresh-folder.ts';
 
 /** What a model does in each turn is a function of how many it has had: calls of every effect, changes of files, an answer. */
 const turns: readonly (readonly [id: string, turns: readonly ScriptedStep[]])[] = [

@@ -18,22 +18,35 @@ const wrappers = new Set([
   'allOf',
 ]);
 
-/** Loaded with the first check: most processes that import Pawl (a command, a test, a web worker) never make one. */
-function newValidator(schema: JsonObject): Validator {
-  const require = process.getBuiltinModule('node:module').createRequire(import.meta.url);
-  const library = require('@cfworker/json-schema') as typeof import('@cfworker/json-schema');
-  // The validator writes its marks into the schema that it gets.
-  return new library.Validator(structuredClone(schema) as Schema, draftOf(schema), false);
+type Library = typeof import('@cfworker/json-schema');
+
+let library: Library | undefined;
+let loading: Promise<Library> | undefined;
+
+/** Begun with the first schema: most processes that import Pawl (a command, a test, a web worker) never have one. */
+async function load(): Promise<Library> {
+  loading ??= import('@cfworker/json-schema');
+  library = await loading;
+  return library;
 }
 
-/** A check against a JSON Schema; gives what is wrong, nothing = it fits. The validator is made with the first check. */
-export function jsonSchemaValidator(schema: JsonObject): (value: unknown) => readonly SchemaIssue[] {
+/**
+ * A check against a JSON Schema; gives what is wrong, nothing = it fits. The validator is made with the first check, which
+ * is a promise as long as the library is not there.
+ */
+export function jsonSchemaValidator(
+  schema: JsonObject,
+): (value: unknown) => readonly SchemaIssue[] | Promise<readonly SchemaIssue[]> {
   let validator: Validator | undefined;
-  return (value) => {
-    validator ??= newValidator(schema);
+  const check = ({ Validator }: Library, value: unknown) => {
+    // The validator writes its marks into the schema that it gets.
+    validator ??= new Validator(structuredClone(schema) as Schema, draftOf(schema), false);
     const { valid, errors } = validator.validate(value);
     return valid ? [] : issuesOf(errors);
   };
+  // A library that cannot be had is the trouble of whoever checks something.
+  load().catch(() => {});
+  return (value) => (library ? check(library, value) : load().then((loaded) => check(loaded, value)));
 }
 
 function draftOf({ $schema }: JsonObject): SchemaDraft {

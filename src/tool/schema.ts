@@ -2,7 +2,7 @@ import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/sp
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
 import { letGo } from '../run/thenable.ts';
-import { jsonSchemaValidator } from './json-schema.ts';
+import { jsonSchemaValidator, type SchemaIssue } from './json-schema.ts';
 
 /** Whether an input fits; `value` is what the tool gets (a schema may fill in defaults or convert). */
 export type Validation =
@@ -107,11 +107,17 @@ function plainInput(jsonSchema: JsonObject): ToolInput {
     jsonSchema,
     validate(value) {
       const issues = validate(value);
-      // What the model sent is frozen, being part of the transcript; the tool gets a copy that is its own. It is JSON, for
-      // which this is several times as fast as structuredClone.
-      return issues.length > 0 ? refusal(issues) : { ok: true, value: JSON.parse(JSON.stringify(value)) };
+      return issues instanceof Promise ? issues.then((found) => fromIssues(found, value)) : fromIssues(issues, value);
     },
   };
+}
+
+/**
+ * What the model sent is frozen, being part of the transcript; the tool gets a copy that is its own. It is JSON, for which
+ * this is several times as fast as structuredClone.
+ */
+function fromIssues(issues: readonly SchemaIssue[], value: unknown): Validation {
+  return issues.length > 0 ? refusal(issues) : { ok: true, value: JSON.parse(JSON.stringify(value)) };
 }
 
 function asJsonSchema(schema: unknown, toolName: string): JsonObject {

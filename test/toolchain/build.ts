@@ -24,14 +24,34 @@ const doors = [
   'src/testing/index',
   'machines/index',
 ];
+/** Which module imports which, statically. */
+const imports = new Map<string, readonly string[]>();
 const bundle = await rolldown({
   input: Object.fromEntries(doors.map((door) => [door, `dist/${door}.js`])),
   external: (id) => !/^[./]/.test(id),
   platform: 'node',
+  plugins: [{ name: 'imports', moduleParsed: ({ id, importedIds }) => void imports.set(id, importedIds) }],
 });
+
+/** All that `import 'pawl'` needs stands in one file. */
+let core: ReadonlySet<string> | undefined;
+function isCore(id: string): boolean {
+  core ??= reachedFrom(`${root}dist/src/index.js`);
+  return core.has(id);
+}
+
+function reachedFrom(entry: string): Set<string> {
+  const reached = new Set([entry]);
+  // What is added while it is walked is walked as well.
+  for (const id of reached) for (const imported of imports.get(id) ?? []) reached.add(imported);
+  reached.delete(entry);
+  return reached;
+}
+
 const { output } = await bundle.write({
   dir: 'dist',
   chunkFileNames: 'src/shared/[name].js',
+  codeSplitting: { groups: [{ name: 'core', test: isCore }] },
   // The docstrings stand in the types; here they would only be read at every start.
   comments: { jsdoc: false, annotation: true, legal: true },
 });

@@ -56,6 +56,7 @@ const importTable: rules.ImportTable = {
     'src/store/owner',
     'src/budget/prices',
     'src/executor/guard',
+    'src/executor/guarded-clock',
     'machines/fan-out',
   ],
   'src/cli': [

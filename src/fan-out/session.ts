@@ -1,15 +1,16 @@
 import type { FanOutContext, FanOutEmitted, FanOutOpening } from '../../machines/fan-out.ts';
 import { guardedWarn, type Warn } from '../executor/guard.ts';
+import { guardedClock } from '../executor/guarded-clock.ts';
 import { type Agent, type Clock, createExecutor, defineAgent, type Executor, type Invocation } from '../index.ts';
 import { type ErrorData, toErrorData } from '../run/error-data.ts';
 import { letGo } from '../run/thenable.ts';
 import { costsBy } from './costs.ts';
-import { clockOf, idsOf } from './host-ports.ts';
 import { rankWithin } from './judge.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import { ModelWatch, stopReasonOf } from './model-watch.ts';
 import { checkTools, type FanOutOptions, type FanOutResult } from './options.ts';
 import type { Ranking } from './ranking.ts';
+import { idsOf } from './run-ids.ts';
 import { fromModelResponse, type ModelResponse, snapshotFromPartial, toModelResponse } from './snapshot.ts';
 import { fileTools } from './writes/file-tools.ts';
 import { Overlay } from './writes/overlay.ts';
@@ -47,7 +48,7 @@ export class Session {
     const ids = Object.keys(models);
     this.options = options;
     this.warn = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
-    const clock = clockOf(options.clock, this.warn);
+    const clock = guardedClock(options.clock, this.warn);
     this.clock = clock;
     this.#newId = idsOf(options.ids, this.warn);
     this.watches = ids.map(

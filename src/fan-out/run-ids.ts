@@ -1,0 +1,20 @@
+import type { Warn } from '../executor/guard.ts';
+import { toErrorData } from '../run/error-data.ts';
+import { checkRunId } from '../run/run-id.ts';
+
+/** Run ids from the host's port; a random one where the port throws, gives none, or one that another model has. */
+export function idsOf(ids: (() => string) | undefined, warn: Warn): () => string {
+  const given = new Set<string>();
+  return () => {
+    if (!ids) return crypto.randomUUID();
+    try {
+      const id = checkRunId(ids());
+      if (given.has(id)) throw new TypeError(`ids gave ${JSON.stringify(id)} to another model already`);
+      given.add(id);
+      return id;
+    } catch (error) {
+      warn('fan-out: ids gave no run id; a random one is used', { error: toErrorData(error) });
+      return crypto.randomUUID();
+    }
+  };
+}

@@ -90,7 +90,8 @@ export async function removed(store: Removing, entry: InterruptedRun): Promise<s
     // Meanwhile somebody may have given it back, or gone on with it.
     const isStill = await isUnchanged(store, entry);
     if (isStill) await store.delete(runId, claim ? { claim } : {});
-    else if (claim) await store.release(claim);
+    // It was not a start of the run.
+    else if (claim) await store.release(claim, { attempts: claim.attempts - 1 });
     return isStill ? undefined : 'it has changed meanwhile';
   } catch (error) {
     return lineOf(error);

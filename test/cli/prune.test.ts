@@ -25,10 +25,10 @@ describe('a record that `pawl prune` has chosen', () => {
     expect(await store.load('r1')).not.toBeNull();
   });
 
-  test('stays, and is free for others, when it was unparked meanwhile', async () => {
-    await store.save({ ...interruptedRun(), revision: 2 });
+  test('stays, and is free for others with all its attempts, when it was unparked meanwhile', async () => {
+    await store.save({ ...interruptedRun(), revision: 2, attempts: 0 });
     expect(await removed(store, entry)).toBe('it has changed meanwhile');
-    expect(await store.claim('r1', 'somebody', 60_000)).not.toBeNull();
+    expect(await store.claim('r1', 'somebody', 60_000)).toMatchObject({ attempts: 1 });
   });
 
   test('stays when it was unreadable for a moment only', async () => {

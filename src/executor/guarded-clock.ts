@@ -3,6 +3,9 @@ import { toErrorData } from '../run/error-data.ts';
 import { letGo } from '../run/thenable.ts';
 import type { Warn } from './guard.ts';
 
+/** A host's clock may be the timers of Node, which take a longer time for none at all. */
+const MAX_MS = 2 ** 31 - 1;
+
 /** A host's clock that cannot hurt: where it throws, or tells no time, the clock of this machine stands in. Warned of once. */
 export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
   if (!clock) return systemClock;
@@ -26,19 +29,28 @@ export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
       if (Number.isFinite(answer)) return answer;
       throw new TypeError('a clock tells the time in finite numbers');
     }, instead);
+  /** Timers of this machine that stand in: the host's clock knows nothing of them. */
+  const standIns = new WeakSet<object>();
+  const standIn = (callback: () => void, ms: number) => {
+    const timer = systemClock.setTimeout(callback, ms) as object;
+    standIns.add(timer);
+    return timer;
+  };
   return {
     now: () => time(() => clock.now(), systemClock.now),
     monotonic: () => time(() => clock.monotonic(), systemClock.monotonic),
     setTimeout: (callback, ms) =>
       attempt(
-        () => clock.setTimeout(callback, ms),
-        () => systemClock.setTimeout(callback, ms),
+        () => clock.setTimeout(callback, Math.min(ms, MAX_MS)),
+        () => standIn(callback, ms),
       ),
-    clearTimeout: (timer) =>
-      attempt(
+    clearTimeout: (timer) => {
+      if (typeof timer === 'object' && timer !== null && standIns.has(timer)) return systemClock.clearTimeout(timer);
+      return attempt(
         () => clock.clearTimeout(timer),
         () => clearQuietly(timer),
-      ),
+      );
+    },
   };
 }
 

@@ -25,7 +25,7 @@ export interface FanOutOptions {
   readonly instructions?: string;
   /** How long each model may take in this process, ms; default 600,000. One that is past it leaves off, and goes on with the next call. */
   readonly deadlineMs?: number;
-  /** How many turns each model may take; default 20. */
+  /** How many turns each model may take; default: `defaults.maxIterations`, and 20 without. */
   readonly maxIterations?: number;
   /** What models cost, for `costUsd`. */
   readonly prices?: Prices;

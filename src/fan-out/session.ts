@@ -1,25 +1,21 @@
 import type { FanOutContext, FanOutEmitted, FanOutOpening } from '../../machines/fan-out.ts';
 import { guardedWarn, type Warn } from '../executor/guard.ts';
 import { guardedClock } from '../executor/guarded-clock.ts';
-import { type Agent, type Clock, createExecutor, defineAgent, type Executor, type Invocation } from '../index.ts';
+import { type Agent, type Clock, createExecutor, type Executor, type Invocation } from '../index.ts';
 import { type ErrorData, toErrorData } from '../run/error-data.ts';
 import { letGo } from '../run/thenable.ts';
+import { agentOf } from './asked-agent.ts';
 import { costsBy } from './costs.ts';
 import { rankWithin } from './judge.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import { ModelWatch, stopReasonOf } from './model-watch.ts';
-import { checkTools, type FanOutOptions, type FanOutResult } from './options.ts';
+import type { FanOutOptions, FanOutResult } from './options.ts';
 import type { Ranking } from './ranking.ts';
 import { idsOf } from './run-ids.ts';
 import { fromModelResponse, type ModelResponse, snapshotFromPartial, toModelResponse } from './snapshot.ts';
-import { fileTools } from './writes/file-tools.ts';
 import { Overlay } from './writes/overlay.ts';
 
 export const DEADLINE_MS = 600_000;
-
-const WORK_ON_FILES =
-  'You work on the files of a folder. Look at them with list_files and read_file. What you write or delete is queued: it ' +
-  'is applied when your answer is chosen. Say in your answer what you have changed, and why.';
 
 /** What a fan-out holds while it lasts: the executor of its runs, what is to be seen of each, its files. */
 export class Session {
@@ -50,11 +46,11 @@ export class Session {
     this.warn = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
     const clock = guardedClock(options.clock, this.warn);
     this.clock = clock;
-    this.#newId = idsOf(options.ids, this.warn);
+    this.#newId = idsOf(options.ids, this.warn, (id) => this.#kept?.records.has(id) ?? false);
     this.watches = ids.map(
       (id) => new ModelWatch(id, root === undefined ? undefined : new Overlay(root), () => clock.monotonic()),
     );
-    this.agents = this.watches.map((watch) => this.#agentOf(watch));
+    this.agents = this.watches.map((watch) => agentOf(watch, options));
     if (path !== undefined) this.#kept = new KeptAnswers({ path, prompt, adapterIds: ids, verbose }, { root, clock });
     this.executor = this.#executor();
   }
@@ -180,21 +176,6 @@ export class Session {
 
   #watchAt(place: number): ModelWatch {
     return this.watches[place] as ModelWatch;
-  }
-
-  #agentOf({ modelId, overlay }: ModelWatch): Agent {
-    const { instructions, maxIterations = 20 } = this.options;
-    const tools = [...(this.options.tools ?? []), ...(overlay ? fileTools(overlay) : [])];
-    checkTools(tools);
-    return defineAgent({
-      id: modelId,
-      modelTier: modelId,
-      instructions: instructions ?? (overlay ? WORK_ON_FILES : ''),
-      tools,
-      maxIterations,
-      // How long a model may take is this call's matter: its record must not be failed for that.
-      maxRuntimeMs: Number.MAX_SAFE_INTEGER,
-    });
   }
 
   #executor(): Executor {

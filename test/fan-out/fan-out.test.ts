@@ -106,6 +106,19 @@ describe('asking', () => {
   });
 });
 
+describe('how many turns a model may take', () => {
+  test.for<readonly [what: string, limits: object, turns: number]>([
+    ['defaults.maxIterations', { defaults: { maxIterations: 3 } }, 3],
+    ['maxIterations rather than the default', { defaults: { maxIterations: 3 }, maxIterations: 2 }, 2],
+    ['20 when nothing is said', {}, 20],
+  ])('fan-out 1: it is %s', async ([, limits, turns]) => {
+    const models = { a: Array.from({ length: 30 }, (_, at) => callTool('look', { at })) };
+    const call = asked({ models, tools: [look], ...limits });
+    expect((await call.start()).responses[0]).toMatchObject({ steps: turns, error: expect.any(String) });
+    expect(call.calls()).toEqual([turns]);
+  });
+});
+
 describe('a wrong call', () => {
   const models = { a: scriptedModel([]) };
   test.for<readonly [what: string, options: object | undefined]>([

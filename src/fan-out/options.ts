@@ -6,10 +6,13 @@ import type { ModelResponse, ResponseSnapshot } from './snapshot.ts';
 
 export type ModelsById = Extract<Models, { readonly [id: string]: unknown }>;
 
+/** A chart with a region for each of very many models takes minutes to build. */
+const MAX_MODELS = 100;
+
 export interface FanOutOptions {
   /** What every model is asked. */
   readonly prompt: string;
-  /** AI SDK language models by ids of the caller's (spec v4; v3 and v2 are adapted): answers come in this order. */
+  /** AI SDK language models by ids of the caller's (spec v4; v3 and v2 are adapted), at most 100: answers come in this order. */
   readonly models: ModelsById;
   /** What all of them may call. A tool whose effect is not `read` is called once for every model. */
   readonly tools?: readonly Tool[];
@@ -67,6 +70,12 @@ export function checkOptions(options: FanOutOptions): void {
     throw new TypeError('fanOut needs a prompt: a string that is not empty');
   if (typeof models !== 'object' || models === null || Object.keys(models).length === 0) {
     throw new TypeError('fanOut needs models: { id: model, … } with at least one');
+  }
+  const count = Object.keys(models).length;
+  if (count > MAX_MODELS) {
+    throw new TypeError(
+      `fanOut asks ${MAX_MODELS} models at most, not ${count}: ask the others in a call of their own`,
+    );
   }
   for (const [id, model] of Object.entries(models)) {
     if (id === '') throw new TypeError('a model of fanOut has an empty id');

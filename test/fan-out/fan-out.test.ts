@@ -119,14 +119,17 @@ describe('how many turns a model may take', () => {
   });
 });
 
+const models = { a: scriptedModel([]) };
+const crowd = (size: number) => Object.fromEntries(Array.from({ length: size }, (_, at) => [`m${at}`, models.a]));
+
 describe('a wrong call', () => {
-  const models = { a: scriptedModel([]) };
   test.for<readonly [what: string, options: object | undefined]>([
     ['no options', undefined],
     ['an empty prompt', { prompt: ' ', models }],
     ['no models', { prompt, models: {} }],
     ['a model that is none', { prompt, models: { a: undefined } }],
     ['a model with an empty id', { prompt, models: { '': models.a } }],
+    ['101 models', { prompt, models: crowd(101) }],
     ['a deadline of 0', { prompt, models, deadlineMs: 0 }],
     ['a deadline that is a text', { prompt, models, deadlineMs: '5' }],
     ['no turns', { prompt, models, maxIterations: Number.NaN }],
@@ -146,6 +149,13 @@ describe('a wrong call', () => {
     await settle(300);
     expect(around(path)).toEqual([]);
     expect(models.a.calls).toEqual([]);
+  });
+
+  test('fan-out 1: 100 models are asked, more are refused in words that say so', async () => {
+    const many = Object.fromEntries(Object.keys(crowd(100)).map((id) => [id, [reply(id)]]));
+    const { responses } = await asked({ models: many }).start();
+    expect(responses.filter(({ modelId, text }) => text === modelId)).toHaveLength(100);
+    await expect(fanOut({ prompt, models: crowd(101) })).rejects.toThrow('100 models at most, not 101');
   });
 
   test('fan-out 1: an empty path is refused by a TypeError', async () => {

@@ -6,7 +6,9 @@ import type { ModelResponse, PartialResponse } from './snapshot.ts';
 import type { Overlay } from './writes/overlay.ts';
 
 /** Errors of a run that leave its record for the next call: nothing was decided. */
-const undecided: readonly string[] = ['LEASE_LOST', 'RUN_OWNED_ELSEWHERE', 'STORE_FULL', 'STORE_UNAVAILABLE'];
+const undecided: readonly string[] = [
+  ...['LEASE_LOST', 'NOT_DURABLE', 'RUN_ID_CONFLICT', 'RUN_OWNED_ELSEWHERE', 'STORE_FULL', 'STORE_UNAVAILABLE'],
+];
 
 /** What is to be seen of one model while it answers: its text as it streams, and what it has taken so far. */
 export class ModelWatch {

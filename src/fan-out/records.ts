@@ -6,6 +6,8 @@ import { type FileStore, fileStore } from '../store/file.ts';
 export class Records {
   readonly store: FileStore;
   readonly #dir: string;
+  /** Of all runs that were found, also of those that nobody goes on with. */
+  readonly #ids = new Set<string>();
 
   constructor(path: string) {
     this.#dir = `${path}.runs`;
@@ -21,6 +23,7 @@ export class Records {
     for (let page: readonly InterruptedRun[] = [], after = {}; ; ) {
       page = await this.store.listInterrupted({ limit: PAGE, ...after });
       for (const run of page) {
+        this.#ids.add(run.runId);
         if (run.status === 'quarantined') warn(run.runId, new CheckpointCorruptError(run.reason));
         else runs.set(run.meta.agentId, run.runId);
       }
@@ -28,6 +31,11 @@ export class Records {
       if (page.length < PAGE || last?.updatedAt === undefined) return runs;
       after = { after: { updatedAt: last.updatedAt, runId: last.runId } };
     }
+  }
+
+  /** Whether an earlier process has left a run of this id. */
+  has(runId: string): boolean {
+    return this.#ids.has(runId);
   }
 
   /**

@@ -2,14 +2,23 @@ import type { Warn } from '../executor/guard.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { checkRunId } from '../run/run-id.ts';
 
-/** Run ids from the host's port; a random one where the port throws, gives none, or one that another model has. */
-export function idsOf(ids: (() => string) | undefined, warn: Warn): () => string {
+/**
+ * Run ids from the host's port; a random one where the port throws, gives none, or one that another model has: two models
+ * must never share a run.
+ * @param isTaken ids of earlier processes, whose ports may have counted from 1 as well
+ */
+export function idsOf(
+  ids: (() => string) | undefined,
+  warn: Warn,
+  isTaken: (id: string) => boolean = () => false,
+): () => string {
   const given = new Set<string>();
   return () => {
     if (!ids) return crypto.randomUUID();
     try {
       const id = checkRunId(ids());
-      if (given.has(id)) throw new TypeError(`ids gave ${JSON.stringify(id)} to another model already`);
+      if (given.has(id) || isTaken(id))
+        throw new TypeError(`ids gave ${JSON.stringify(id)}, which another run has already`);
       given.add(id);
       return id;
     } catch (error) {

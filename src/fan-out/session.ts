@@ -184,6 +184,8 @@ export class Session {
     return createExecutor({
       models,
       ...(this.#kept ? { checkpoints: this.#kept.records.store, requireDurable: true } : {}),
+      // The file has the answers. Kept ones would come again for a run id that the host's port gives a second time.
+      keepOutcomesMs: 0,
       ...(prices ? { ports: { budget: costsBy(prices, paid) } } : {}),
       ...(logger ? { logger } : {}),
       ...(defaults ? { defaults } : {}),

@@ -35,12 +35,20 @@ export function lengthOf(name: string, option: string): number {
   throw new Failure(`--${name} ${quoted(option)} is no length of time; write for example 30s, 10m, 12h or 7d`);
 }
 
-/** @throws {Failure} for what is no whole number from 1 to 10,000 */
+/** What `--limit` means. @throws {Failure} for what is no whole number from 1 to 10,000 */
 export function limitOf(option: string | undefined, usual: number): number {
-  if (option === undefined) return usual;
-  const limit = /^\d+$/.test(option) ? Number(option) : 0;
-  if (limit >= 1 && limit <= 10_000) return limit;
-  throw new Failure(`--limit ${quoted(option)} is no number of runs; give one from 1 to 10000`);
+  return option === undefined ? usual : countOf('limit', option, 'runs');
+}
+
+/**
+ * What an option that counts something means.
+ * @throws {Failure} for what is no whole number from 1 to 10,000
+ * @example countOf('steps', '40', 'turns') // 40
+ */
+export function countOf(name: string, option: string, things: string): number {
+  const wanted = /^\d+$/.test(option) ? Number(option) : 0;
+  if (wanted >= 1 && wanted <= 10_000) return wanted;
+  throw new Failure(`--${name} ${quoted(option)} is no number of ${things}; give one from 1 to 10000`);
 }
 
 /** @throws {Failure} for what is none of these */

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { type Checkpoint, type FanOutOptions, type FanOutResult, fanOut, loadCheckpoint } from '../../fan-out/index.ts';
 import type { Logger } from '../../index.ts';
 import { toErrorData } from '../../run/error-data.ts';
-import { lengthOf, limitOf } from '../bounds.ts';
+import { countOf, lengthOf } from '../bounds.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { exitCodes, Failure, oneLine } from '../failure.ts';
 import { count } from '../figures.ts';
@@ -90,7 +90,7 @@ async function ask(context: CommandContext, question: Question, models: AskModel
 function limitsOf({ args }: CommandContext): Pick<FanOutOptions, 'deadlineMs' | 'maxIterations'> {
   return {
     ...(args.deadline === undefined ? {} : { deadlineMs: lengthOf('deadline', args.deadline) }),
-    ...(args.steps === undefined ? {} : { maxIterations: limitOf(args.steps, 20) }),
+    ...(args.steps === undefined ? {} : { maxIterations: countOf('steps', args.steps, 'turns') }),
   };
 }
 

@@ -146,6 +146,11 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 60_000 }, () => {
     ['a provider that is not installed', ['ask', 'Greet.', '--models', 'nobody/x'], 'npm install @ai-sdk/nobody'],
     ['a module that is not there', ['ask', 'Greet.', '--module', 'none.ts'], 'there is no module'],
     ['a deadline that is no time', ['ask', 'Greet.', ...askers, '--deadline', 'soon'], 'no length of time'],
+    [
+      'a number of turns that is none',
+      ['ask', 'Greet.', ...askers, '--steps', '0'],
+      '--steps "0" is no number of turns',
+    ],
     ['a root that is not there', ['ask', 'Greet.', ...askers, '--root', 'none'], 'there is no folder'],
     ['nothing to go on with', ['ask', '--continue', ...askers], 'nothing to go on with'],
     ['no answers to apply', ['ask', 'apply', 'editor'], 'there are no answers'],

@@ -64,10 +64,18 @@ function jsonWatch({ output }: CommandContext, { prompt, ids, path }: Asking): A
   print({ type: 'ask.started', prompt, models: ids, path });
   return {
     heed: () => {},
-    turned: (snapshot) => print({ type: 'model.turn', ...snapshot }),
+    turned: (snapshot) => print({ type: 'model.turn', ...withoutContents(snapshot) }),
     ended: (response) => print({ type: 'model.ended', ...response }),
     leaving: () => {},
     end: ({ responses: _, ...result }) => print({ type: 'ask.ended', ...result }),
     close: () => {},
   };
+}
+
+/** Every turn has all changes that its model proposes so far; what is in the files comes once, with the answer. */
+function withoutContents(snapshot: ResponseSnapshot): object {
+  const { proposedWrites, ...rest } = snapshot;
+  if (!proposedWrites) return rest;
+  const named = proposedWrites.map(({ path, delete: isDeleted }) => (isDeleted ? { path, delete: true } : { path }));
+  return { ...rest, proposedWrites: named };
 }

@@ -53,6 +53,16 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 60_000 }, () => {
     expect(lines.at(-1)).toMatchObject({ type: 'ask.ended', interrupted: false });
   });
 
+  test('fan-out 8: the lines of turns name the proposed writes, and the line of an answer has what is in them', async () => {
+    const { stdout } = await pawl(['ask', 'Greet.', ...askers, '--models', 'editor', '--json'], { cwd: project() });
+    const lines = jsonLines(stdout);
+    const turns = lines.filter(({ type }) => type === 'model.turn').map(({ proposedWrites }) => proposedWrites);
+    expect(turns).toEqual([undefined, [{ path: 'greeting.txt' }], [{ path: 'greeting.txt' }]]);
+    expect(lines.find(({ type }) => type === 'model.ended')?.proposedWrites).toEqual([
+      { path: 'greeting.txt', content: 'Hello, world!\n', base: expect.any(String) },
+    ]);
+  });
+
   test('fan-out 8: Ctrl-C saves and says how to go on, and going on asks only who has not answered', async () => {
     const cwd = project();
     const asking = new Pawl(['ask', 'Greet better.', ...askers], { cwd, env: held });

@@ -53,8 +53,8 @@ export class ModelWatch {
 
   /** What the model says, as it says it. */
   heed(event: RunEvent): void {
-    // Of a turn that is tried again the pieces come again.
-    if (event.type === 'model.retry') this.#text = '';
+    // Of a turn that is tried again the pieces come again; until then the last try has said most.
+    if (event.type === 'model.retry') this.#textStep = 0;
     if (event.type !== 'model.delta' || event.kind !== 'text') return;
     if (event.step !== this.#textStep) this.#text = '';
     this.#textStep = event.step;
@@ -90,6 +90,8 @@ export class ModelWatch {
   /** The answer, from how the run ended. @param cause why it was told to leave off */
   end(output: Omit<RunOutput, 'durable' | 'saveErrors'>, cause?: ErrorData): ModelResponse {
     this.#ended ??= this.#response(output, cause);
+    // Without an answer, what streamed is newer than what was recorded; the last of it may be heard after the end.
+    if (output.status !== 'ok') this.#ended = { ...this.#ended, text: this.#text || output.output };
     return this.#ended;
   }
 
@@ -100,8 +102,7 @@ export class ModelWatch {
     const { inputTokens, outputTokens, reasoningTokens } = usage;
     return {
       modelId: this.modelId,
-      // What streamed before the interruption is newer than what was recorded.
-      text: (isOut && this.#text) || output,
+      text: output,
       latencyMs: this.#latencyMs(),
       inputTokens,
       outputTokens,

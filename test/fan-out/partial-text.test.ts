@@ -1,9 +1,10 @@
 import type { Model } from 'pawl';
+import { loadCheckpoint } from 'pawl/fan-out';
 import { scriptedModel, stallAfter } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { toolOf } from '../fixtures/host.ts';
 import { speakingModel } from '../fixtures/speaking-model.ts';
-import { asked } from './asking.ts';
+import { asked, freshPath } from './asking.ts';
 
 /** Its first turn is given by the test, in its second it falls silent in the middle of a word. */
 function silentAfter(first: Model['doStream']) {
@@ -11,6 +12,20 @@ function silentAfter(first: Model['doStream']) {
   let turns = 0;
   const doStream: Model['doStream'] = (options) => (turns++ === 0 ? first(options) : then.doStream(options));
   return { ...then, doStream };
+}
+
+/** A stream that says a text, and then breaks off. */
+async function breakingAfter(text: string, failure: { readonly isRetryable: boolean }) {
+  const { stream } = await scriptedModel([stallAfter(text)]).doStream({ prompt: [] });
+  const parts = async function* () {
+    let left = 3;
+    for await (const part of stream) {
+      yield part;
+      left -= 1;
+      if (left === 0) throw Object.assign(new Error('the connection was reset'), failure);
+    }
+  };
+  return { stream: ReadableStream.from(parts()) as typeof stream };
 }
 
 describe('partial text', () => {
@@ -31,19 +46,29 @@ describe('partial text', () => {
   });
 
   test('fan-out 6: of a turn that broke off and is tried again it is the text of the new try', async () => {
-    const broken = async () => {
-      const { stream } = await scriptedModel([stallAfter('Wrong')]).doStream({ prompt: [] });
-      const failure = Object.assign(new Error('the connection was reset'), { isRetryable: true });
-      const parts = async function* () {
-        let left = 3;
-        for await (const part of stream) {
-          yield part;
-          left -= 1;
-          if (left === 0) throw failure;
-        }
-      };
-      return { stream: ReadableStream.from(parts()) as typeof stream };
+    expect(await textOf(silentAfter(() => breakingAfter('Wrong', { isRetryable: true })))).toBe('Se');
+  });
+
+  test('fan-out 6: a model that fails in the middle of a word keeps the text it had, in the result and in the file of answers', async () => {
+    const model = { ...scriptedModel([]), doStream: () => breakingAfter('So far', { isRetryable: false }) };
+    const { responses, path } = await asked({ models: { a: model }, path: freshPath() }).start();
+    expect(responses).toMatchObject([{ text: 'So far', error: expect.any(String), interrupted: false }]);
+    expect((await loadCheckpoint(String(path)))?.responses).toMatchObject([{ text: 'So far', completed: false }]);
+  });
+
+  test('fan-out 6: a turn whose later tries say nothing keeps the text of the one that broke off', async () => {
+    let tries = 0;
+    const doStream: Model['doStream'] = async () => {
+      tries += 1;
+      if (tries === 1) return breakingAfter('So far', { isRetryable: true });
+      throw Object.assign(new Error('the provider is down'), { isRetryable: true });
     };
-    expect(await textOf(silentAfter(broken))).toBe('Se');
+    const call = asked({ models: { a: { ...scriptedModel([]), doStream } } });
+    let isOver = false;
+    const result = call.start().finally(() => {
+      isOver = true;
+    });
+    while (!isOver) await call.clock.advance(1_000);
+    expect([(await result).responses[0]?.text, tries > 1]).toEqual(['So far', true]);
   });
 });

@@ -21,6 +21,8 @@ export interface Settings {
   readonly env?: NodeJS.ProcessEnv;
   readonly nodeOptions?: readonly string[];
   readonly uid?: number;
+  /** Default: nothing to read. */
+  readonly stdin?: string;
 }
 
 // Tests run side by side here, where the hooks of a single test cannot be told apart after its first `await`.
@@ -38,13 +40,15 @@ export class Pawl {
   stdout = '';
   stderr = '';
 
-  constructor(args: readonly string[], { cwd, env = {}, nodeOptions = [], uid }: Settings) {
+  constructor(args: readonly string[], { cwd, env = {}, nodeOptions = [], uid, stdin }: Settings) {
     this.child = spawn(process.execPath, [...nodeOptions, bin, ...args], {
       cwd,
       env: { ...cleanEnvironment(), ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       ...(uid === undefined ? {} : { uid }),
     });
+    // A command that needs none of it may have closed it.
+    this.child.stdin?.on('error', () => {}).end(stdin);
     this.child.stdout?.on('data', (chunk) => {
       this.stdout += chunk;
     });

@@ -1,9 +1,11 @@
-// Three models that work on a folder. HOLD names a file: turns from the second on are not taken before it exists.
+// Three models that work on a folder. HOLD names a file: turns from the second on are not taken before it exists. FAIL names
+// a model that is down; FAIL=editor@2 lets it take two turns before.
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callTool, reply, type ScriptedRequest, type ScriptedStep, scriptedModel } from 'pawl/testing';
 
-const { HOLD, JUDGE, FAIL } = process.env;
+const { HOLD, JUDGE, FAIL = '' } = process.env;
+const [failing, from = 0] = FAIL.split('@');
 
 const plans: Readonly<Record<string, readonly ScriptedStep[]>> = {
   editor: [
@@ -19,7 +21,7 @@ function planned(id: string) {
   const plan = plans[id] ?? [];
   const next = async ({ messages, signal }: ScriptedRequest): Promise<ScriptedStep> => {
     const turn = messages.filter(({ role }) => role === 'assistant').length;
-    if (FAIL === id) throw Object.assign(new Error('it is down'), { isRetryable: false });
+    if (failing === id && turn >= Number(from)) throw Object.assign(new Error('it is down'), { isRetryable: false });
     while (turn > 0 && HOLD !== undefined && !existsSync(HOLD)) await sleep(10, undefined, { signal });
     return plan[turn] ?? reply('There is no such turn.');
   };

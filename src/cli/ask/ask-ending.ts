@@ -1,0 +1,50 @@
+import type { FanOutResult } from '../../fan-out/index.ts';
+import type { CommandContext } from '../command.ts';
+import { exitCodes, oneLine } from '../failure.ts';
+import { count } from '../figures.ts';
+import { quoted } from '../store-place.ts';
+import { reportOf } from './ask-report.ts';
+import { checkpointIn, type Question, rootOption } from './question.ts';
+
+/** How a fan-out of the command line came to its end. */
+export interface Ended {
+  readonly question: Question;
+  readonly result: FanOutResult;
+  readonly isInterrupted: boolean;
+}
+
+/** The answers on stdout; on stderr what can be done now. @returns the exit code */
+export function reportEnd({ args, output }: CommandContext, { question, result, isInterrupted }: Ended): number {
+  const { responses, interrupted, ranking, saveError } = result;
+  if (!args.json && !isInterrupted) output.print(reportOf(responses));
+  if (ranking && !args.json) {
+    output.say(`the judge's order: ${ranking.order.map(oneLine).join(', ')}`);
+    if (ranking.reason !== '') output.say(`because: ${oneLine(ranking.reason)}`);
+  }
+  if (saveError) output.say(`pawl: the answers could not be stored: ${oneLine(saveError.message)}`);
+  if (interrupted) {
+    const left = count(responses.filter((each) => each.interrupted).length, 'model');
+    output.say(
+      `pawl: ${left} left off, and what there is is saved; go on with: ${goOnWith({ args, output }, question)}`,
+    );
+    return isInterrupted ? exitCodes.interrupted : exitCodes.failed;
+  }
+  const [chosen] = (ranking?.order ?? responses.map(({ modelId }) => modelId)).filter((id) =>
+    responses.some(({ modelId, proposedWrites }) => modelId === id && proposedWrites.length > 0),
+  );
+  if (chosen !== undefined && !args.json) {
+    const option = rootOption(question.home);
+    output.say(`see the changes with: pawl ask diff${option}`);
+    output.say(`apply them with: pawl ask apply ${quoted(chosen)}${option}`);
+  }
+  const isAnswered = responses.every(({ stopReason }) => stopReason === 'answered');
+  return isAnswered && !saveError ? exitCodes.ok : exitCodes.failed;
+}
+
+/** The command that goes on, with what it needs again. */
+function goOnWith({ args }: CommandContext, { path, home, hasFiles }: Question): string {
+  const root = args.root === undefined ? '' : ` --root ${quoted(args.root)}`;
+  const place = path === checkpointIn(home) ? rootOption(home) : ` ${quoted(path)}${root}`;
+  const module = args.module === undefined ? '' : ` --module ${quoted(args.module)}`;
+  return `pawl ask --continue${place}${module}${hasFiles ? '' : ' --no-files'}`;
+}

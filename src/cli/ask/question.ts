@@ -1,0 +1,64 @@
+import { statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { type Checkpoint, loadCheckpoint } from '../../fan-out/index.ts';
+import type { Arguments } from '../arguments.ts';
+import { Failure } from '../failure.ts';
+import { quoted } from '../store-place.ts';
+import { idsOf } from './ask-models.ts';
+
+/** What is asked of whom, and where it is kept. */
+export interface Question {
+  readonly prompt: string;
+  /** Empty: all that the module has. */
+  readonly ids: readonly string[];
+  readonly path: string;
+  /** The folder whose `.pawl` gets the answers. */
+  readonly home: string;
+  /** Whether the models see the files of that folder. */
+  readonly hasFiles: boolean;
+  readonly unfinished: Checkpoint | null;
+}
+
+/** @throws {Failure} for what can be no question */
+export async function questionOf(args: Arguments): Promise<Question> {
+  const home = resolve(args.root ?? '.');
+  if (!statSync(home, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new Failure(`there is no folder ${home}; check --root`);
+  }
+  if (args.continue) return leftOff(args);
+  const [word] = args.words;
+  if (args.words.length > 1) throw new Failure('put the prompt in quotes: pawl ask "…" --models a,b');
+  if (word === undefined || word.trim() === '') {
+    throw new Failure('`pawl ask` needs a prompt: pawl ask "…" --models a,b (or --continue)');
+  }
+  const path = checkpointIn(home);
+  const unfinished = await loadCheckpoint(path);
+  return { prompt: word, ids: idsOf(args.models), path, home, hasFiles: !args.noFiles, unfinished };
+}
+
+/** The checkpoint file of a folder, when nobody names another one. */
+export function checkpointIn(home: string): string {
+  return join(home, '.pawl', 'ask.json');
+}
+
+/** What `--continue` goes on with. */
+async function leftOff(args: Arguments): Promise<Question> {
+  const place = placeOf(args);
+  const unfinished = await loadCheckpoint(place.path);
+  if (!unfinished) throw new Failure(`there is nothing to go on with: ${place.path} is not there`);
+  return { prompt: unfinished.prompt, ids: unfinished.adapterIds, ...place, unfinished };
+}
+
+/** A file that lies anywhere says nothing of the folder that its models may see. */
+function placeOf({ words: [word], root, noFiles }: Arguments): Pick<Question, 'path' | 'home' | 'hasFiles'> {
+  const path = word === undefined ? checkpointIn(resolve(root ?? '.')) : resolve(word);
+  const isUsual = basename(dirname(path)) === '.pawl';
+  const hasFiles = !noFiles && (isUsual || root !== undefined);
+  const beside = isUsual ? dirname(dirname(path)) : dirname(path);
+  return { path, hasFiles, home: hasFiles && root !== undefined ? resolve(root) : beside };
+}
+
+/** What to add to a command so that it is about this folder. */
+export function rootOption(home: string): string {
+  return home === resolve('.') ? '' : ` --root ${quoted(home)}`;
+}

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { type ActorRefFrom, createActor, fromPromise, waitFor } from 'xstate';
 import { type FanOutContext, type FanOutEmitted, fanOutMachine } from '../../machines/fan-out.ts';
 import { guarded } from '../executor/guard.ts';
@@ -26,8 +27,9 @@ const LEAVE_MS = 7_500;
  * const { responses } = await fanOut({ prompt: 'Which of the two is faster?', models: { a, b }, path: 'ask.json' })
  * for (const { modelId, text } of responses) console.log(modelId, text)
  */
-export async function fanOut(options: FanOutOptions): Promise<FanOutResult> {
-  checkOptions(options);
+export async function fanOut(given: FanOutOptions): Promise<FanOutResult> {
+  checkOptions(given);
+  const options = { ...given, ...placesOf(given) };
   const session = new Session(options);
   const inspect = guarded('inspect', options.inspect, session.warn);
   const failure: { error?: unknown } = {};
@@ -47,6 +49,14 @@ export async function fanOut(options: FanOutOptions): Promise<FanOutResult> {
   signal?.removeEventListener('abort', leave);
   if ('error' in failure) throw failure.error;
   return session.result();
+}
+
+/** A host that changes its working folder in the middle moves nothing. */
+function placesOf({ path, root }: FanOutOptions): Pick<FanOutOptions, 'path' | 'root'> {
+  return {
+    ...(path === undefined ? {} : { path: resolve(path) }),
+    ...(root === undefined ? {} : { root: resolve(root) }),
+  };
 }
 
 type FanOutActor = ActorRefFrom<ReturnType<typeof fanOutMachine>>;

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { diskFiles } from '../files/file-system.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import type { ResponseSnapshot } from './snapshot.ts';
@@ -18,7 +19,8 @@ export class IncrementalSaver {
 
   constructor(path: string, prompt: string, adapterIds: readonly string[], verbose: boolean) {
     const options = { files: diskFiles, now: () => Date.now(), supersede: true };
-    this.#writer = new CheckpointWriter({ path, prompt, adapterIds: [...adapterIds], verbose }, options);
+    // A host that changes its working folder later has still one file.
+    this.#writer = new CheckpointWriter({ path: resolve(path), prompt, adapterIds: [...adapterIds], verbose }, options);
   }
 
   /**

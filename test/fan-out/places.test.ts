@@ -1,0 +1,44 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { IncrementalSaver, loadCheckpoint, snapshotFromPartial } from 'pawl/fan-out';
+import { callTool, reply } from 'pawl/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { toolOf } from '../fixtures/host.ts';
+import { around, asked, prompt } from './asking.ts';
+import { freshFolder } from './fresh-folder.ts';
+
+/** The working folder is another one until the test is over. */
+function enter(folder: string): void {
+  const before = process.cwd();
+  process.chdir(folder);
+  onTestFinished(() => process.chdir(before));
+}
+
+describe('places', () => {
+  test('fan-out 6: a path and a root that are relative stay where they were when the host changes its working folder', async () => {
+    const [home, elsewhere] = [freshFolder(), freshFolder()];
+    mkdirSync(join(home, 'project'));
+    writeFileSync(join(home, 'project', 'a.txt'), 'of home');
+    enter(home);
+    const wander = toolOf('wander', 'read', () => process.chdir(elsewhere));
+    const models = { a: [callTool('wander'), callTool('read_file', { path: 'a.txt' }), reply('of a')] };
+    const call = asked({ models, tools: [wander], path: 'ask.json', root: 'project' });
+    const result = await call.start();
+    expect(result).toMatchObject({ responses: [{ text: 'of a' }] });
+    expect(JSON.stringify(call.models.a?.calls.at(-1)?.messages)).toContain('of home');
+    expect(result.path).toBe(join(home, 'project', '.pawl', 'answers.json'));
+    expect([around(join(home, 'x')), around(join(elsewhere, 'x'))]).toEqual([['project'], []]);
+  });
+
+  test('fan-out 3: a saver keeps to its file when the host changes its working folder', async () => {
+    const [home, elsewhere] = [freshFolder(), freshFolder()];
+    enter(home);
+    const saver = new IncrementalSaver('own.json', prompt, ['a'], false);
+    await saver.update('a', snapshotFromPartial('a', { text: 'So', steps: 1 }));
+    process.chdir(elsewhere);
+    await saver.update('a', snapshotFromPartial('a', { text: 'So far', steps: 2 }));
+    await saver.close();
+    expect((await loadCheckpoint(join(home, 'own.json')))?.responses[0]).toMatchObject({ text: 'So far' });
+    expect([around(join(home, 'x')), around(join(elsewhere, 'x'))]).toEqual([['own.json'], []]);
+  });
+});

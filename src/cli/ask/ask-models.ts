@@ -7,6 +7,7 @@ import { loadModule } from '../agent-module.ts';
 import type { Arguments } from '../arguments.ts';
 import { Failure } from '../failure.ts';
 import { modelNamed } from '../model-from-environment.ts';
+import { quoted } from '../store-place.ts';
 
 /** Whom to ask, and with what. */
 export interface AskModels extends Pick<FanOutOptions, 'models' | 'tools' | 'prices' | 'judge' | 'instructions'> {}
@@ -26,8 +27,7 @@ export async function modelsFor(args: Arguments, ids: readonly string[]): Promis
     );
   }
   const models: Record<string, Model> = {};
-  for (const name of names)
-    models[name] = (offered[name] as Model | undefined) ?? (await named('--models', name, args));
+  for (const name of names) models[name] = (offered[name] as Model | undefined) ?? (await modelOf(name, args));
   const { tools, prices, instructions } = exported;
   if (tools !== undefined && !Array.isArray(tools)) throw mustBe('tools', 'an array of tools', args.module);
   if (instructions !== undefined && typeof instructions !== 'string')
@@ -60,6 +60,16 @@ async function judgeFor(
 ): Promise<FanOutOptions['judge']> {
   if (args.judge === undefined) return judge as FanOutOptions['judge'];
   return (offered[args.judge] as Model | undefined) ?? named('--judge', args.judge, args);
+}
+
+/** The names of `--continue` come from the file: that one is no provider/model means that a module had it. */
+function modelOf(name: string, args: Arguments): Promise<Model> {
+  if (!args.continue || name.includes('/')) return named('--models', name, args);
+  const todo =
+    args.module === undefined
+      ? 'name the module it came from again, with --module'
+      : `${args.module} does not export it; name the module it came from with --module`;
+  throw new Failure(`${quoted(name)} is one of the models to go on with: ${todo}`);
 }
 
 function named(setting: string, name: string, { module }: Arguments): Promise<Model> {

@@ -43,6 +43,9 @@ export function checkpointIn(home: string): string {
 
 /** What `--continue` goes on with. */
 async function leftOff(args: Arguments): Promise<Question> {
+  if (args.models !== undefined) {
+    throw new Failure('`pawl ask --continue` asks the models that were asked before; leave --models out');
+  }
   const place = placeOf(args);
   const unfinished = await loadCheckpoint(place.path);
   if (!unfinished) throw new Failure(`there is nothing to go on with: ${place.path} is not there`);

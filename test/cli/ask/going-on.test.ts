@@ -56,4 +56,23 @@ describe.concurrent('going on (fan-out 8)', { timeout: 60_000 }, () => {
     expect(stderr).toContain(`see the changes with: pawl ask diff --root ${other}\n`);
     expect(readdirSync(cwd)).toEqual([]);
   });
+
+  test.for([
+    ['--models', ['--models', 'quick', ...askers], 'leave --models out'],
+    [
+      'no module where one is needed',
+      [],
+      'editor is one of the models to go on with: name the module it came from again',
+    ],
+    ['another module', ['--module', agentFile('nothing')], 'does not export it'],
+  ] as const)('fan-out 8: --continue with %s is one line that says what to do', async ([, args, complaint]) => {
+    const cwd = emptyFolder();
+    const path = waiting(join(cwd, '.pawl'), 'ask.json');
+    const before = readFileSync(path, 'utf8');
+    const { code, stdout, stderr } = await pawl(['ask', '--continue', ...args], { cwd });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(/^pawl: [^\n]*\n$/);
+    expect(stderr).toContain(complaint);
+    expect(readFileSync(path, 'utf8')).toBe(before);
+  });
 });

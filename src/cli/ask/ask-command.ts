@@ -1,9 +1,9 @@
 import { type FanOutOptions, fanOut } from '../../fan-out/index.ts';
 import type { Logger } from '../../index.ts';
-import { toErrorData } from '../../run/error-data.ts';
+import { hasCode, toErrorData } from '../../run/error-data.ts';
 import { countOf, lengthOf } from '../bounds.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { oneLine } from '../failure.ts';
+import { Failure, oneLine } from '../failure.ts';
 import { Interruption } from '../interruption.ts';
 import { answersCommand, isAboutAnswers } from './answers-command.ts';
 import { reportEnd } from './ask-ending.ts';
@@ -13,10 +13,16 @@ import { type Question, questionOf } from './question.ts';
 
 /** `pawl ask`: one prompt for several models, side by side; `apply`, `diff` and `rewind` are about what they answered. */
 export const askCommand: Command = async (context) => {
-  if (!context.args.continue && isAboutAnswers(context.args.words)) return answersCommand(context);
-  const question = await questionOf(context.args);
-  const models = await modelsFor(context.args, question.ids);
-  return ask(context, question, models);
+  try {
+    if (!context.args.continue && isAboutAnswers(context.args.words)) return await answersCommand(context);
+    const question = await questionOf(context.args);
+    const models = await modelsFor(context.args, question.ids);
+    return await ask(context, question, models);
+  } catch (error) {
+    // What is to be done about a damaged file stands in its message; about a damaged record of a run one is told otherwise.
+    if (hasCode(error, 'CHECKPOINT_CORRUPT')) throw new Failure(toErrorData(error).message, { cause: error });
+    throw error;
+  }
 };
 
 async function ask(context: CommandContext, question: Question, models: AskModels): Promise<number> {

@@ -75,4 +75,21 @@ describe.concurrent('going on (fan-out 8)', { timeout: 60_000 }, () => {
     expect(stderr).toContain(complaint);
     expect(readFileSync(path, 'utf8')).toBe(before);
   });
+
+  test.for([
+    ['--continue', ['--continue']],
+    ['asking', ['Greet.', ...askers]],
+  ] as const)(
+    'fan-out 3: a damaged checkpoint file stays as it is, and %s says what can be done about it',
+    async ([, args]) => {
+      const cwd = emptyFolder();
+      mkdirSync(join(cwd, '.pawl'));
+      const path = join(cwd, '.pawl', 'ask.json');
+      writeFileSync(path, '{"version":1');
+      const { code, stderr } = await pawl(['ask', ...args], { cwd });
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/ask\.json is no checkpoint of a fan-out: .*; restore it from a copy, or remove it\n$/);
+      expect(readFileSync(path, 'utf8')).toBe('{"version":1');
+    },
+  );
 });

@@ -5,6 +5,7 @@ import type { Arguments } from '../arguments.ts';
 import { Failure } from '../failure.ts';
 import { quoted } from '../store-place.ts';
 import { idsOf } from './ask-models.ts';
+import { promptFromStdin } from './stdin-prompt.ts';
 
 /** What is asked of whom, and where it is kept. */
 export interface Question {
@@ -28,12 +29,14 @@ export async function questionOf(args: Arguments): Promise<Question> {
   if (args.continue) return leftOff(args);
   const [word] = args.words;
   if (args.words.length > 1) throw new Failure('put the prompt in quotes: pawl ask "…" --models a,b');
-  if (word === undefined || word.trim() === '') {
-    throw new Failure('`pawl ask` needs a prompt: pawl ask "…" --models a,b (or --continue)');
+  const prompt = word === '-' ? await promptFromStdin() : (word ?? '');
+  if (prompt.trim() === '') {
+    const problem = word === '-' ? 'there is nothing on stdin; ' : '';
+    throw new Failure(`${problem}\`pawl ask\` needs a prompt: pawl ask "…" --models a,b (or --continue)`);
   }
   const path = checkpointIn(home);
   const unfinished = await loadCheckpoint(path);
-  return { prompt: word, ids: idsOf(args.models), path, home, hasFiles: !args.noFiles, unfinished };
+  return { prompt, ids: idsOf(args.models), path, home, hasFiles: !args.noFiles, unfinished };
 }
 
 /** The checkpoint file of a folder, when nobody names another one. */

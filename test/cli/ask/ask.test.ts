@@ -132,6 +132,14 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 60_000 }, () => {
     expect(stderr).toContain('apply them with: pawl ask apply editor\n');
   });
 
+  test('fan-out 8: the prompt - is what comes on stdin, whatever is in it', async () => {
+    const stdin = '--what\n\tdoes `this` mean?\n';
+    const cwd = project();
+    const { code, stdout } = await pawl(['ask', '-', ...askers, '-m', 'quick', '--json'], { cwd, stdin });
+    expect(code).toBe(0);
+    expect(jsonLines(stdout)[0]).toMatchObject({ type: 'ask.started', prompt: stdin });
+  });
+
   test('fan-out 1: one model that fails makes the exit code 1 and is nothing to the others', async () => {
     const { code, stdout } = await pawl(['ask', 'Greet.', ...askers], { cwd: project(), env: { FAIL: 'reader' } });
     expect(code).toBe(1);
@@ -148,6 +156,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 60_000 }, () => {
   test.for([
     ['no prompt', ['ask'], 'needs a prompt'],
     ['an empty prompt', ['ask', ' '], 'needs a prompt'],
+    ['the prompt - with nothing on stdin', ['ask', '-', ...askers], 'there is nothing on stdin'],
     ['a prompt without quotes', ['ask', 'greet', 'better'], 'in quotes'],
     ['no models', ['ask', 'Greet.'], '--models provider/model'],
     ['a model without a provider', ['ask', 'Greet.', '--models', 'gpt'], 'write provider/model'],

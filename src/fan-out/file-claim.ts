@@ -29,6 +29,12 @@ function letAllGo(): void {
   }
 }
 
+interface ClaimOptions {
+  readonly files: FileSystem;
+  /** Takes over from a claim of this process that was never let go, if that has this, too. */
+  readonly supersede?: boolean;
+}
+
 /**
  * The right to work on a checkpoint file, for one process of this machine. Of two that want it the second is refused; what a
  * killed process held is taken over at once.
@@ -37,6 +43,7 @@ export class FileClaim {
   readonly lockPath: string;
   readonly #key: string;
   readonly #files: FileSystem;
+  readonly #canSupersede: boolean;
   #locking: Promise<void> = Promise.resolve();
   #releasing: Promise<void> | undefined;
   /** What is being done under this claim; it never rejects. */
@@ -44,27 +51,23 @@ export class FileClaim {
   #isHeld = false;
   #isLost = false;
 
-  private constructor(path: string, files: FileSystem) {
+  private constructor(path: string, { files, supersede = false }: ClaimOptions) {
     this.#key = resolve(path);
     this.lockPath = `${this.#key}.lock`;
     this.#files = files;
+    this.#canSupersede = supersede;
   }
 
   get isHeld(): boolean {
     return this.#isHeld;
   }
 
-  /**
-   * @param options.supersede takes over from a writer of this process that was never closed
-   * @throws {FanOutOwnedElsewhereError} while somebody else works on the file @throws {StoreUnavailableError} …
-   */
-  static async acquire(
-    path: string,
-    { files, supersede = false }: { readonly files: FileSystem; readonly supersede?: boolean },
-  ): Promise<FileClaim> {
-    const claim = new FileClaim(path, files);
+  /** @throws {FanOutOwnedElsewhereError} while somebody else works on the file @throws {StoreUnavailableError} … */
+  static async acquire(path: string, options: ClaimOptions): Promise<FileClaim> {
+    const claim = new FileClaim(path, options);
     const before = claimedHere.get(claim.#key);
-    if (before && !supersede) throw new FanOutOwnedElsewhereError(`this process works on ${path} already`);
+    if (before && !claim.#maySupersede(before))
+      throw new FanOutOwnedElsewhereError(`this process works on ${path} already`);
     if (claimedHere.size === 0) process.on('exit', letAllGo);
     claimedHere.set(claim.#key, claim);
     if (before) before.#isLost = true;
@@ -96,6 +99,11 @@ export class FileClaim {
   async release(): Promise<void> {
     if (claimedHere.get(this.#key) === this) this.#releasing ??= this.#unlock().finally(() => this.#forget());
     await this.#releasing;
+  }
+
+  /** Whoever is letting go already has nothing to lose. */
+  #maySupersede(before: FileClaim): boolean {
+    return this.#canSupersede && (before.#canSupersede || before.#releasing !== undefined);
   }
 
   async #unlock(): Promise<void> {

@@ -7,7 +7,8 @@ import type { ResponseSnapshot } from './snapshot.ts';
  * Keeps a checkpoint file at the newest turn of every model, for hosts that ask their models themselves. What an earlier
  * process left under the same path and prompt stays in the file until there is something newer of that model.
  *
- * The file belongs to one process at a time, from the first update until `close` or the end of the process.
+ * The file belongs to one process at a time, from the first update until `close` or the end of the process. In a process a
+ * saver takes the file over from one that was never closed, but not from a `fanOut`.
  *
  * @example
  * const saver = new IncrementalSaver('ask.json', prompt, ['fast', 'deep'], false)
@@ -25,7 +26,7 @@ export class IncrementalSaver {
 
   /**
    * Resolves when the file has this turn of the model, or a newer one.
-   * @throws {FanOutOwnedElsewhereError} while another process works on the file
+   * @throws {FanOutOwnedElsewhereError} while another process, or a `fanOut` of this one, works on the file
    * @throws {FanOutConflictError} when it is of another prompt, or has answers of models that are not asked
    * @throws {StoreFullError} {StoreUnavailableError} and the next update brings this turn too
    * @throws {TypeError} for a model that is none of `adapterIds`

@@ -2,7 +2,8 @@ import type { RunCheckpoint, RunEvent, RunOutput, StepInfo, Usage } from '../ind
 import type { ErrorData } from '../run/error-data.ts';
 import { textOf, toolCallsOf } from '../run/message.ts';
 import { noUsage } from '../run/usage.ts';
-import type { ModelResponse, PartialResponse } from './snapshot.ts';
+import type { ModelResponse, PartialResponse, ResponseSnapshot } from './snapshot.ts';
+import { spentBefore } from './spent.ts';
 import type { Overlay } from './writes/overlay.ts';
 
 /** Errors of a run that leave its record for the next call: nothing was decided. */
@@ -22,7 +23,9 @@ export class ModelWatch {
   #usage: Usage = noUsage;
   #costUsd = 0;
   readonly #toolCalls = new Map<string, number>();
-  /** Working time before this process, ms. */
+  /** What attempts that failed have taken; steps and tools are those of the last one. */
+  #spent = spentBefore(undefined);
+  /** Working time of its run before this process, ms. */
   #beforeMs = 0;
   #startedAt: number | undefined;
   #ended: ModelResponse | undefined;
@@ -34,8 +37,17 @@ export class ModelWatch {
     this.#now = now;
   }
 
-  /** Goes on from the record of its run. The one walk over the transcript, before the run starts. */
-  restore(record: RunCheckpoint): void {
+  /** Counts what the model has taken in attempts that failed. @param inputs of its run */
+  carry(inputs: RunCheckpoint['inputs']): void {
+    this.#spent = spentBefore(inputs);
+  }
+
+  /**
+   * Goes on from the record of its run. The one walk over the transcript, before the run starts.
+   * @param before what the file has of the model: it may have begun to say more than was recorded
+   */
+  restore(record: RunCheckpoint, before?: ResponseSnapshot): void {
+    this.carry(record.inputs);
     this.#steps = record.iteration;
     this.#usage = record.usage;
     this.#costUsd = record.spend?.usd ?? 0;
@@ -44,6 +56,7 @@ export class ModelWatch {
       if (message.role === 'assistant') this.#text = textOf(message) || this.#text;
       this.#count(toolCallsOf(message).map((call) => call.toolName));
     }
+    if (before?.steps === record.iteration) this.#text = before.text || this.#text;
     this.overlay?.replay(record);
   }
 
@@ -73,18 +86,7 @@ export class ModelWatch {
   }
 
   partial(): PartialResponse {
-    const { inputTokens, outputTokens, reasoningTokens } = this.#usage;
-    return {
-      text: this.#text,
-      latencyMs: this.#latencyMs(),
-      inputTokens,
-      outputTokens,
-      ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
-      costUsd: this.#costUsd,
-      proposedWrites: this.overlay?.writes() ?? [],
-      toolCalls: Object.fromEntries(this.#toolCalls),
-      steps: this.#steps,
-    };
+    return { ...this.#figures(this.#usage, this.#costUsd), text: this.#text, steps: this.#steps };
   }
 
   /** The answer, from how the run ended. @param cause why it was told to leave off */
@@ -99,17 +101,10 @@ export class ModelWatch {
     const code = error?.code ?? '';
     const isOut =
       status === 'interrupted' || status === 'cancelled' || status === 'timeout' || undecided.includes(code);
-    const { inputTokens, outputTokens, reasoningTokens } = usage;
     return {
+      ...this.#figures(usage, spend?.usd ?? this.#costUsd),
       modelId: this.modelId,
       text: output,
-      latencyMs: this.#latencyMs(),
-      inputTokens,
-      outputTokens,
-      ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
-      costUsd: spend?.usd ?? this.#costUsd,
-      proposedWrites: this.overlay?.writes() ?? [],
-      toolCalls: Object.fromEntries(this.#toolCalls),
       ...(status === 'ok' || isOut ? {} : { error: error?.message ?? status }),
       interrupted: isOut,
       stopReason: status === 'ok' ? 'answered' : isOut ? stopReasonOf(status, cause ?? error) : code || status,
@@ -121,8 +116,20 @@ export class ModelWatch {
     for (const name of names) this.#toolCalls.set(name, (this.#toolCalls.get(name) ?? 0) + 1);
   }
 
-  #latencyMs(): number {
-    return Math.round(this.#beforeMs + (this.#startedAt === undefined ? 0 : this.#now() - this.#startedAt));
+  /** What it has taken and done, in all attempts. @param usage of its run @param usd of its run */
+  #figures({ inputTokens, outputTokens, reasoningTokens: ofRun }: Usage, usd: number) {
+    const spent = this.#spent;
+    const reasoningTokens = spent.reasoningTokens + ofRun;
+    const hereMs = this.#startedAt === undefined ? 0 : this.#now() - this.#startedAt;
+    return {
+      latencyMs: Math.round(spent.latencyMs + this.#beforeMs + hereMs),
+      inputTokens: spent.inputTokens + inputTokens,
+      outputTokens: spent.outputTokens + outputTokens,
+      ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
+      costUsd: spent.costUsd + usd,
+      proposedWrites: this.overlay?.writes() ?? [],
+      toolCalls: Object.fromEntries(this.#toolCalls),
+    };
   }
 }
 

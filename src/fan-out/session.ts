@@ -13,6 +13,7 @@ import type { FanOutOptions, FanOutResult } from './options.ts';
 import type { Ranking } from './ranking.ts';
 import { idsOf } from './run-ids.ts';
 import { fromModelResponse, type ModelResponse, snapshotFromPartial, toModelResponse } from './snapshot.ts';
+import { inputsAfter } from './spent.ts';
 import { Overlay } from './writes/overlay.ts';
 
 export const DEADLINE_MS = 600_000;
@@ -68,10 +69,13 @@ export class Session {
         return null;
       }
       const record = unfinished?.get(watch.modelId);
-      if (record) watch.restore(record);
+      const before = this.#kept?.before(watch.modelId);
+      const next = record ? {} : inputsAfter(before);
+      if (record) watch.restore(record, before);
+      else watch.carry(next.inputs);
       const runId = record?.meta.runId ?? this.#newId();
       this.#byRun.set(runId, watch);
-      return { runId, prompt: this.options.prompt, callerId: watch.modelId };
+      return { runId, prompt: this.options.prompt, callerId: watch.modelId, ...next };
     });
     // From here on a later call knows what was asked, whatever becomes of this one.
     await this.#kept?.flush();

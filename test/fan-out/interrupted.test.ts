@@ -47,6 +47,35 @@ describe('a model past its deadline', () => {
     expect(call.models.a?.calls[2]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
   });
 
+  test('fan-out 6: its working time is that of all calls, and not that between them', async () => {
+    const call = asked({ models: { a: [hang(), hang(), reply('of a')] }, path: freshPath(), deadlineMs: 5_000 });
+    const times: (number | undefined)[] = [];
+    for (let asks = 1; asks <= 2; asks++) {
+      const running = call.start();
+      await until(() => call.calls()[0] === asks);
+      await settle();
+      await call.clock.advance(5_000);
+      times.push((await running).responses[0]?.latencyMs);
+      await call.clock.advance(1_000_000);
+    }
+    expect([...times, (await call.start()).responses[0]?.latencyMs]).toEqual([5_000, 10_000, 10_000]);
+  });
+
+  test('fan-out 6: what it had begun to say stays when it leaves off again before it says more', async () => {
+    const path = freshPath();
+    const models = { a: [callTool('look'), stallAfter('So far'), hang(), reply('all of a')] };
+    const call = asked({ models, path, tools: [toolOf('look')], deadlineMs: 50 });
+    for (let asks = 2; asks <= 3; asks++) {
+      const running = call.start();
+      await until(() => call.calls()[0] === asks);
+      await settle();
+      await call.clock.advance(50);
+      expect((await running).responses[0]).toMatchObject({ text: 'So far', stopReason: 'deadline', steps: 1 });
+      expect((await loadCheckpoint(path))?.responses[0]?.text).toBe('So far');
+    }
+    expect((await call.start()).responses[0]).toMatchObject({ text: 'all of a', steps: 2 });
+  });
+
   test('fan-out 6: each model has its own deadline in each call, and none after its answer', async () => {
     const call = asked({ models: { a: [hang()], b: [reply('of b')] }, deadlineMs: 1_000 });
     const running = call.start();

@@ -7,6 +7,7 @@ import { CancelledError, DeadlineExceededError, ShutdownError } from '../run/err
 import { isShutdown } from '../run/finalize.ts';
 import { checkOptions, type FanOutOptions, type FanOutResult } from './options.ts';
 import { DEADLINE_MS, Session } from './session.ts';
+import { Root } from './writes/root.ts';
 
 /** How long calls with effects are waited for when a model leaves off, ms. */
 const LEAVE_MS = 7_500;
@@ -22,6 +23,7 @@ const LEAVE_MS = 7_500;
  * @throws {TypeError} for a wrong call
  * @throws {FanOutOwnedElsewhereError} while somebody else works on the file
  * @throws {FanOutConflictError} when the file is of another prompt, or has answers of models that are not named
+ * @throws {WriteFailedError} when the `root` is no folder
  * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreFullError} {StoreUnavailableError} and nobody was asked
  * @example
  * const { responses } = await fanOut({ prompt: 'Which of the two is faster?', models: { a, b }, path: 'ask.json' })
@@ -68,6 +70,8 @@ function chartOf(session: Session, failure: { error?: unknown }) {
     actors: {
       open: fromPromise(async () => {
         try {
+          // Nobody is paid for work on a folder that is not there.
+          if (session.options.root !== undefined) await Root.open(session.options.root);
           return await session.open();
         } catch (error) {
           failure.error = error;

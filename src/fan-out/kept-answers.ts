@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { diskFiles } from '../files/file-system.ts';
 import type { Clock, Executor, RunCheckpoint } from '../index.ts';
@@ -37,10 +37,17 @@ export class KeptAnswers {
   async open(): Promise<void> {
     // A checkpoint file in the folder of a project's own Pawl files is no more for others than the answers are.
     const folder = dirname(resolve(this.#subject.path));
-    if (basename(folder) === '.pawl') await pawlFolder(dirname(folder));
+    if (basename(folder) === '.pawl') await this.#makePawlFolder(dirname(folder));
     await this.#writer.open();
     // Records without a file are of a fan-out that had come to its end: nobody goes on from them.
     if (this.#writer.isNew) await this.records.clear();
+  }
+
+  async #makePawlFolder(project: string): Promise<void> {
+    await mkdir(project, { recursive: true }).catch((error: unknown) => {
+      throw storeError(error, this.#subject.path);
+    });
+    await pawlFolder(project);
   }
 
   get ranking(): Ranking | undefined {

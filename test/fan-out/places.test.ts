@@ -4,7 +4,7 @@ import { IncrementalSaver, loadCheckpoint, snapshotFromPartial } from 'pawl/fan-
 import { callTool, reply } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { toolOf } from '../fixtures/host.ts';
-import { around, asked, prompt } from './asking.ts';
+import { around, asked, freshPath, prompt } from './asking.ts';
 import { freshFolder } from './fresh-folder.ts';
 
 /** The working folder is another one until the test is over. */
@@ -28,6 +28,34 @@ describe('places', () => {
     expect(JSON.stringify(call.models.a?.calls.at(-1)?.messages)).toContain('of home');
     expect(result.path).toBe(join(home, 'project', '.pawl', 'answers.json'));
     expect([around(join(home, 'x')), around(join(elsewhere, 'x'))]).toEqual([['project'], []]);
+  });
+
+  test.for(['is not there', 'is a file'])(
+    'fan-out 1: a root that %s rejects the call before anybody is asked',
+    async (what) => {
+      const [home, path] = [freshFolder(), freshPath()];
+      const root = join(home, 'project');
+      if (what === 'is a file') writeFileSync(root, '');
+      for (const options of [{ root }, { root, path }]) {
+        const call = asked({ models: { a: [reply('of a')] }, ...options });
+        const refusal = { code: 'WRITE_FAILED', message: expect.stringContaining(root) };
+        await expect(call.start()).rejects.toMatchObject(refusal);
+        expect([call.calls(), around(path)]).toEqual([[0], []]);
+      }
+    },
+  );
+
+  test('fan-out 3: of a path in a .pawl whose folder does not exist both are made; below a file the call is rejected', async () => {
+    const project = join(freshFolder(), 'new', 'project');
+    const call = asked({ models: { a: [reply('of a')] } });
+    expect((await call.start({ path: join(project, '.pawl', 'ask.json') })).path).toBe(
+      join(project, '.pawl', 'answers.json'),
+    );
+    const file = join(freshFolder(), 'file');
+    writeFileSync(file, '');
+    const refused = call.start({ path: join(file, '.pawl', 'ask.json') });
+    await expect(refused).rejects.toMatchObject({ code: expect.stringMatching(/STORE_UNAVAILABLE|WRITE_FAILED/) });
+    expect(call.calls()).toEqual([1]);
   });
 
   test('fan-out 3: a saver keeps to its file when the host changes its working folder', async () => {

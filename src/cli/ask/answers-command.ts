@@ -1,49 +1,84 @@
-import { join, resolve } from 'node:path';
-import { applyWrites, loadCheckpoint, type ModelResponse, rewind, toModelResponse } from '../../fan-out/index.ts';
+import { resolve } from 'node:path';
+import { applyWrites, type ModelResponse, rewind } from '../../fan-out/index.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { exitCodes, Failure, oneLine } from '../failure.ts';
+import { shortened } from '../figures.ts';
 import { quoted } from '../store-place.ts';
+import { sayRanking } from './ask-ending.ts';
+import { reportOf } from './ask-report.ts';
 import { printDiff } from './diff.ts';
+import { isAnswered, type LastAnswers, lastAnswersIn } from './last-answers.ts';
+import { rootOption } from './question.ts';
 
-const verbs = ['apply', 'diff', 'rewind'] as const;
-
-/** Whether these words are about the last answers, and no prompt. */
-export function isAboutAnswers(words: readonly string[]): boolean {
-  return verbs.some((verb) => verb === words[0]);
-}
-
-/** `pawl ask apply <model>`, `pawl ask diff [model]`, `pawl ask rewind`. */
-export const answersCommand: Command = async (context) => {
-  const [verb, model] = context.args.words;
-  const root = resolve(context.args.root ?? '.');
-  if (verb === 'rewind') return takeBack(context, root);
-  const answers = await answersOf(root);
-  return verb === 'apply' ? apply(context, { root, answers, model }) : diff(context, { root, answers, model });
-};
-
+/** Of what there is in a folder, what the command is about. */
 interface Chosen {
   readonly root: string;
-  readonly answers: readonly ModelResponse[];
+  readonly answers: LastAnswers;
+  /** As the user names it. */
   readonly model: string | undefined;
 }
 
-async function apply(context: CommandContext, { root, answers, model }: Chosen): Promise<number> {
-  if (model === undefined) {
-    throw new Failure(`whose changes? pawl ask apply <model>, one of ${namesOf(withWrites(answers))}`);
+type Verb = (context: CommandContext, chosen: Chosen) => Promise<number>;
+const verbs: ReadonlyMap<string, Verb> = new Map([
+  ['show', show],
+  ['diff', diff],
+  ['apply', apply],
+]);
+
+/** Whether these words are about the last answers, and no prompt. */
+export function isAboutAnswers([word = '']: readonly string[]): boolean {
+  return word === 'rewind' || verbs.has(word);
+}
+
+/** `pawl ask show [model]`, `pawl ask diff [model]`, `pawl ask apply <model>`, `pawl ask rewind`. */
+export const answersCommand: Command = async (context) => {
+  const [word = '', model] = context.args.words;
+  const root = resolve(context.args.root ?? '.');
+  const verb = verbs.get(word);
+  return verb ? verb(context, { root, answers: await lastAnswersIn(root), model }) : takeBack(context, root);
+};
+
+async function show(context: CommandContext, { root, answers, model }: Chosen): Promise<number> {
+  const { args, output } = context;
+  const chosen = model === undefined ? answers.responses : [named(answers.responses, model)];
+  if (args.json) {
+    for (const response of chosen) output.print(JSON.stringify(response));
+    return exitCodes.ok;
   }
-  const answer = named(answers, model);
-  if (answer.proposedWrites.length === 0) throw new Failure(`${answer.modelId} proposes no changes`);
+  output.say(`asked: ${shortened(oneLine(answers.prompt), 100)}`);
+  output.print(reportOf(chosen));
+  if (answers.ranking && model === undefined) sayRanking(context, answers.ranking);
+  sayWhoIsMissing(context, { root, answers, model });
+  return exitCodes.ok;
+}
+
+async function apply(context: CommandContext, { root, answers, model }: Chosen): Promise<number> {
+  const { output } = context;
+  const candidates = withWrites(answers.responses.filter((each) => answers.isOver || isAnswered(each)));
+  if (model === undefined) {
+    throw new Failure(`whose changes? pawl ask apply <model>, one of ${namesOf(candidates)}`);
+  }
+  const answer = named(answers.responses, model);
+  checkIsOver(root, answers, answer);
+  if (answer.proposedWrites.length === 0) throw new Failure(`${oneLine(answer.modelId)} proposes no changes`);
   const { files } = await applyWrites(answer, { root });
+  sayIfHalfDone(context, answer);
   return told(context, { model: answer.modelId, files }, () => {
-    for (const { path, change } of files) context.output.print(`${change} ${oneLine(path)}`);
-    context.output.say(`take them back with: pawl ask rewind${rootOption(context)}`);
+    for (const { path, change } of files) output.print(`${change} ${oneLine(path)}`);
+    output.say(`take them back with: pawl ask rewind${rootOption(root)}`);
   });
 }
 
 async function diff(context: CommandContext, { root, answers, model }: Chosen): Promise<number> {
-  const chosen = model === undefined ? withWrites(answers) : [named(answers, model)];
+  const all = answers.responses.filter((each) => answers.isOver || isAnswered(each));
+  const chosen = model === undefined ? withWrites(all) : [named(answers.responses, model)];
   if (chosen.length === 0) context.output.say('no model proposes changes');
-  for (const answer of chosen) await printDiff(context, { root, answer, isOnly: chosen.length === 1 });
+  for (const answer of chosen) {
+    checkIsOver(root, answers, answer);
+    await printDiff(context, { root, answer, isOnly: chosen.length === 1 });
+    sayIfHalfDone(context, answer);
+  }
+  sayWhoIsMissing(context, { root, answers, model });
   return exitCodes.ok;
 }
 
@@ -62,15 +97,22 @@ function told({ args, output }: CommandContext, result: object, tell: () => void
   return exitCodes.ok;
 }
 
-/** The answers of the last fan-out in this folder, or of one that still waits for some of them. */
-async function answersOf(root: string): Promise<readonly ModelResponse[]> {
-  const found = await loadCheckpoint(join(root, '.pawl', 'answers.json'));
-  if (found) return found.responses.map(toModelResponse);
-  const unfinished = await loadCheckpoint(join(root, '.pawl', 'ask.json'));
-  const todo = unfinished
-    ? 'some models have not answered yet: pawl ask --continue'
-    : 'ask first: pawl ask "…" --models a,b';
-  throw new Failure(`there are no answers in ${root}; ${todo}`);
+/** What a model had proposed when it left off may be anything but what it wanted in the end. */
+function checkIsOver(root: string, { isOver }: LastAnswers, answer: ModelResponse): void {
+  if (isOver || isAnswered(answer)) return;
+  throw new Failure(`${oneLine(answer.modelId)} has not answered yet: pawl ask --continue${rootOption(root)}`);
+}
+
+function sayIfHalfDone({ output }: CommandContext, answer: ModelResponse): void {
+  if (isAnswered(answer) || answer.proposedWrites.length === 0) return;
+  output.say(`pawl: ${oneLine(answer.modelId)} failed before it had answered: its changes may be half done`);
+}
+
+/** Where all are meant. */
+function sayWhoIsMissing({ output }: CommandContext, { root, answers, model }: Chosen): void {
+  const missing = answers.responses.filter((each) => !isAnswered(each));
+  if (answers.isOver || model !== undefined || missing.length === 0) return;
+  output.say(`pawl: not answered yet: ${namesOf(missing)}; go on with: pawl ask --continue${rootOption(root)}`);
 }
 
 /** By its whole id, or by a part that only one has. */
@@ -81,7 +123,7 @@ function named(answers: readonly ModelResponse[], model: string): ModelResponse 
   if (exact) return exact;
   if (only && similar.length === 1) return only;
   const problem = similar.length > 1 ? 'is more than one of' : 'is none of';
-  throw new Failure(`${quoted(model)} ${problem} the models that answered: ${namesOf(answers)}`);
+  throw new Failure(`${quoted(model)} ${problem} the models that were asked: ${namesOf(answers)}`);
 }
 
 function withWrites(answers: readonly ModelResponse[]): readonly ModelResponse[] {
@@ -90,8 +132,4 @@ function withWrites(answers: readonly ModelResponse[]): readonly ModelResponse[]
 
 function namesOf(answers: readonly ModelResponse[]): string {
   return answers.map(({ modelId }) => oneLine(modelId)).join(', ') || 'none';
-}
-
-function rootOption({ args }: CommandContext): string {
-  return args.root === undefined ? '' : ` --root ${quoted(args.root)}`;
 }

@@ -1,4 +1,4 @@
-import type { FanOutResult } from '../../fan-out/index.ts';
+import type { FanOutResult, Ranking } from '../../fan-out/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes, oneLine } from '../failure.ts';
 import { count } from '../figures.ts';
@@ -17,10 +17,7 @@ export interface Ended {
 export function reportEnd({ args, output }: CommandContext, { question, result, isInterrupted }: Ended): number {
   const { responses, interrupted, ranking, saveError } = result;
   if (!args.json && !isInterrupted) output.print(reportOf(responses));
-  if (ranking && !args.json) {
-    output.say(`the judge's order: ${ranking.order.map(oneLine).join(', ')}`);
-    if (ranking.reason !== '') output.say(`because: ${oneLine(ranking.reason)}`);
-  }
+  if (ranking && !args.json) sayRanking({ args, output }, ranking);
   if (saveError) output.say(`pawl: the answers could not be stored: ${oneLine(saveError.message)}`);
   if (interrupted) {
     const left = count(responses.filter((each) => each.interrupted).length, 'model');
@@ -39,6 +36,11 @@ export function reportEnd({ args, output }: CommandContext, { question, result, 
   }
   const isAnswered = responses.every(({ stopReason }) => stopReason === 'answered');
   return isAnswered && !saveError ? exitCodes.ok : exitCodes.failed;
+}
+
+export function sayRanking({ output }: CommandContext, { order, reason }: Ranking): void {
+  output.say(`the judge's order: ${order.map(oneLine).join(', ')}`);
+  if (reason !== '') output.say(`because: ${oneLine(reason)}`);
 }
 
 /** The command that goes on, with what it needs again. */

@@ -1,10 +1,10 @@
-// Three models that work on a folder. HOLD names a file: turns from the second on are not taken before it exists. FAIL names
-// a model that is down; FAIL=editor@2 lets it take two turns before.
+// Three models that work on a folder. HOLD names a file: turns from the second on are not taken before it exists, except by
+// the model that EAGER names. FAIL names a model that is down; FAIL=editor@2 lets it take two turns before.
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callTool, reply, type ScriptedRequest, type ScriptedStep, scriptedModel } from 'pawl/testing';
 
-const { HOLD, JUDGE, FAIL = '' } = process.env;
+const { HOLD, EAGER, JUDGE, FAIL = '' } = process.env;
 const [failing, from = 0] = FAIL.split('@');
 
 const plans: Readonly<Record<string, readonly ScriptedStep[]>> = {
@@ -22,7 +22,7 @@ function planned(id: string) {
   const next = async ({ messages, signal }: ScriptedRequest): Promise<ScriptedStep> => {
     const turn = messages.filter(({ role }) => role === 'assistant').length;
     if (failing === id && turn >= Number(from)) throw Object.assign(new Error('it is down'), { isRetryable: false });
-    while (turn > 0 && HOLD !== undefined && !existsSync(HOLD)) await sleep(10, undefined, { signal });
+    while (turn > 0 && EAGER !== id && HOLD !== undefined && !existsSync(HOLD)) await sleep(10, undefined, { signal });
     return plan[turn] ?? reply('There is no such turn.');
   };
   return scriptedModel(Array.from({ length: 20 }, () => next));

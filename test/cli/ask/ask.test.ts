@@ -197,6 +197,6 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 60_000 }, () => {
     expect(readFileSync(join(cwd, '.pawl', 'ask.json'), 'utf8')).toBe(before);
     const applied = await pawl(['ask', 'apply', 'editor'], { cwd });
     expect(applied).toMatchObject({ code: 2 });
-    expect(applied.stderr).toContain('some models have not answered yet: pawl ask --continue');
+    expect(applied.stderr).toBe('pawl: editor has not answered yet: pawl ask --continue\n');
   });
 });

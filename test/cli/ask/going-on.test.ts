@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from '../pawl.ts';
@@ -92,4 +92,64 @@ describe.concurrent('going on (fan-out 8)', { timeout: 60_000 }, () => {
       expect(readFileSync(path, 'utf8')).toBe('{"version":1');
     },
   );
+
+  test('fan-out 8: while a newer question is unfinished, diff, apply and show are about its answers, and never about older ones', async () => {
+    const cwd = await interrupted();
+    // Of an older question, whose editor had an answer.
+    const older = join(cwd, '.pawl', 'answers.json');
+    const write = { path: 'greeting.txt', content: 'Of the older question\n' };
+    const answer = { latency_ms: 1, input_tokens: 1, output_tokens: 1, cost_usd: 0, steps: 1, stop_reason: 'answered' };
+    const response = { model_id: 'editor', ...answer, proposed_writes: [write], interrupted: false, completed: true };
+    const head = { version: 1, prompt: 'Older?', timestamp: 0, adapter_ids: ['editor'], verbose: false };
+    writeFileSync(older, JSON.stringify({ ...head, responses: [response] }));
+
+    const applied = await pawl(['ask', 'apply', 'editor'], { cwd });
+    expect(applied).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'pawl: editor has not answered yet: pawl ask --continue\n',
+    });
+    expect(readFileSync(join(cwd, 'greeting.txt'), 'utf8')).toBe('Hello!\n');
+    expect((await pawl(['ask', 'diff', 'editor'], { cwd })).code).toBe(2);
+    const missing = 'pawl: not answered yet: editor, reader; go on with: pawl ask --continue\n';
+    const diff = await pawl(['ask', 'diff'], { cwd });
+    expect(diff).toEqual({ code: 0, stdout: '', stderr: `no model proposes changes\n${missing}` });
+    const shown = await pawl(['ask', 'show'], { cwd });
+    expect(shown).toEqual({
+      code: 0,
+      stdout: '## editor (interrupted)\n\n(no text)\n\n## reader (interrupted)\n\n(no text)\n\n## quick\n\nNo.\n',
+      stderr: `asked: Greet better.\n${missing}`,
+    });
+  });
+
+  test('fan-out 8: what a model that has answered proposes can be applied while others are unfinished', async () => {
+    const cwd = project();
+    const asking = new Pawl(['ask', 'Greet better.', ...askers], { cwd, env: { HOLD: 'go', EAGER: 'editor' } });
+    await asking.says('editor: answered');
+    await asking.says('reader: step 1');
+    asking.child.kill('SIGINT');
+    await asking.ended;
+    const applied = await pawl(['ask', 'apply', 'editor'], { cwd });
+    expect(applied).toMatchObject({ code: 0, stdout: 'changed greeting.txt\n' });
+    expect(readFileSync(join(cwd, 'greeting.txt'), 'utf8')).toBe('Hello, world!\n');
+  });
+
+  test('fan-out 8: show prints the last answers again, all or one, and --json gives a line for each', async () => {
+    const cwd = project();
+    const asked = await pawl(['ask', 'Greet better.', ...askers], { cwd, env: { JUDGE: '1' } });
+    const shown = await pawl(['ask', 'show'], { cwd });
+    expect(shown).toMatchObject({ code: 0, stdout: asked.stdout });
+    expect(shown.stderr).toBe(
+      "asked: Greet better.\nthe judge's order: quick, editor, reader\nbecause: It is short.\n",
+    );
+    expect((await pawl(['ask', 'show', 'qui'], { cwd })).stdout).toBe('## quick\n\nNo.\n');
+    const lines = jsonLines((await pawl(['ask', 'show', '--json'], { cwd })).stdout);
+    expect(lines.map(({ modelId, text }) => [modelId, text])).toEqual([
+      ['editor', 'I greet the whole world now.'],
+      ['reader', 'There is one file, and it is fine.'],
+      ['quick', 'No.'],
+    ]);
+    const nobody = await pawl(['ask', 'show', 'gpt'], { cwd });
+    expect(nobody.stderr).toBe('pawl: gpt is none of the models that were asked: editor, reader, quick\n');
+  });
 });

@@ -1,0 +1,41 @@
+import { join } from 'node:path';
+import {
+  loadCheckpoint,
+  type ModelResponse,
+  type Ranking,
+  snapshotFromPartial,
+  toModelResponse,
+} from '../../fan-out/index.ts';
+import { Failure } from '../failure.ts';
+import { checkpointIn } from './question.ts';
+
+/** What the newest question in a folder has brought so far. */
+export interface LastAnswers {
+  readonly prompt: string;
+  /** One for each model that was asked, in their order. */
+  readonly responses: readonly ModelResponse[];
+  readonly ranking: Ranking | undefined;
+  /** False: there is a checkpoint file, and whoever has not answered is asked again. */
+  readonly isOver: boolean;
+}
+
+/**
+ * The answers of the newest question: those of an older one are nobody's answers to what was asked last.
+ * @throws {Failure} when nobody was asked @throws {CheckpointCorruptError} …
+ */
+export async function lastAnswersIn(home: string): Promise<LastAnswers> {
+  // A fan-out that ends just now writes the answers before its checkpoint file goes.
+  const unfinished = await loadCheckpoint(checkpointIn(home));
+  const found = unfinished ?? (await loadCheckpoint(join(home, '.pawl', 'answers.json')));
+  if (!found) throw new Failure(`there are no answers in ${home}; ask first: pawl ask "…" --models a,b`);
+  const { prompt, adapterIds, responses, ranking } = found;
+  const ids = new Set([...adapterIds, ...responses.map(({ modelId }) => modelId)]);
+  const snapshotOf = (id: string) =>
+    responses.find(({ modelId }) => modelId === id) ?? snapshotFromPartial(id, { interrupted: true });
+  const all = [...ids].map((id) => toModelResponse(snapshotOf(id)));
+  return { prompt, responses: all, ranking, isOver: unfinished === null };
+}
+
+export function isAnswered({ error, interrupted }: ModelResponse): boolean {
+  return error === undefined && !interrupted;
+}

@@ -4,6 +4,7 @@ import { exitCodes, oneLine } from '../failure.ts';
 import { count } from '../figures.ts';
 import { quoted } from '../store-place.ts';
 import { reportOf } from './ask-report.ts';
+import { isAnswered } from './last-answers.ts';
 import { checkpointIn, type Question, rootOption } from './question.ts';
 
 /** How a fan-out of the command line came to its end. */
@@ -26,16 +27,20 @@ export function reportEnd({ args, output }: CommandContext, { question, result, 
     );
     return isInterrupted ? exitCodes.interrupted : exitCodes.failed;
   }
-  const [chosen] = (ranking?.order ?? responses.map(({ modelId }) => modelId)).filter((id) =>
-    responses.some(({ modelId, proposedWrites }) => modelId === id && proposedWrites.length > 0),
-  );
-  if (chosen !== undefined && !args.json) {
-    const option = rootOption(question.home);
-    output.say(`see the changes with: pawl ask diff${option}`);
-    output.say(`apply them with: pawl ask apply ${quoted(chosen)}${option}`);
-  }
-  const isAnswered = responses.every(({ stopReason }) => stopReason === 'answered');
-  return isAnswered && !saveError ? exitCodes.ok : exitCodes.failed;
+  if (!args.json) sayWhatToApply({ args, output }, { question, result, isInterrupted });
+  return responses.every(isAnswered) && !saveError ? exitCodes.ok : exitCodes.failed;
+}
+
+/** Of those that have answered, the best one with changes, or the first. */
+function sayWhatToApply({ output }: CommandContext, { question, result }: Ended): void {
+  const { responses, ranking } = result;
+  const candidates = responses.filter((each) => isAnswered(each) && each.proposedWrites.length > 0);
+  const ids = candidates.map(({ modelId }) => modelId);
+  const chosen = ranking?.order.find((id) => ids.includes(id)) ?? ids[0];
+  if (chosen === undefined) return;
+  const option = rootOption(question.home);
+  output.say(`see the changes with: pawl ask diff${option}`);
+  output.say(`apply them with: pawl ask apply ${quoted(chosen)}${option}`);
 }
 
 export function sayRanking({ output }: CommandContext, { order, reason }: Ranking): void {

@@ -152,4 +152,18 @@ describe.concurrent('going on (fan-out 8)', { timeout: 60_000 }, () => {
     const nobody = await pawl(['ask', 'show', 'gpt'], { cwd });
     expect(nobody.stderr).toBe('pawl: gpt is none of the models that were asked: editor, reader, quick\n');
   });
+
+  test('fan-out 7: changes of a model that failed are not suggested, and whoever applies them hears that they may be half done', async () => {
+    const cwd = project();
+    const asked = await pawl(['ask', 'Greet better.', ...askers], { cwd, env: { FAIL: 'editor@2' } });
+    expect(asked.code).toBe(1);
+    expect(asked.stderr).toContain('1 write proposed');
+    expect(asked.stderr).not.toContain('pawl ask apply');
+    const warning = 'pawl: editor failed before it had answered: its changes may be half done\n';
+    const diff = await pawl(['ask', 'diff'], { cwd });
+    expect(diff).toMatchObject({ code: 0, stdout: expect.stringContaining('+Hello, world!'), stderr: warning });
+    const applied = await pawl(['ask', 'apply', 'editor'], { cwd });
+    expect(applied).toMatchObject({ code: 0, stdout: 'changed greeting.txt\n' });
+    expect(applied.stderr).toBe(`${warning}take them back with: pawl ask rewind\n`);
+  });
 });

@@ -13,7 +13,7 @@ export {
 export { fanOut } from './fan-out.ts';
 export type { Judge, JudgeFunction, JudgeRequest } from './judge.ts';
 export type { FanOutOptions, FanOutResult } from './options.ts';
-export type { Ranking } from './ranking.ts';
+export type { JudgeUsage, Ranking } from './ranking.ts';
 export { IncrementalSaver } from './saver.ts';
 export {
   fromModelResponse,

@@ -1,7 +1,7 @@
 import type { Prices } from '../budget/prices.ts';
 import type { Clock, ErrorData, ExecutorOptions, Models, RunEvent, Tool } from '../index.ts';
 import type { Judge } from './judge.ts';
-import type { Ranking } from './ranking.ts';
+import type { JudgeUsage, Ranking } from './ranking.ts';
 import type { ModelResponse, ResponseSnapshot } from './snapshot.ts';
 
 export type ModelsById = Extract<Models, { readonly [id: string]: unknown }>;
@@ -57,6 +57,8 @@ export interface FanOutResult {
   readonly ranking?: Ranking;
   /** Why the judge gave no ranking. */
   readonly judgeError?: ErrorData;
+  /** What a judging model has taken, beside what `responses` count; absent when none was asked, or none has answered. */
+  readonly judgeUsage?: JudgeUsage;
   /** Where the answers are now: the checkpoint file, or the file of answers that it became. Absent without a `path`. */
   readonly path?: string;
   /** The answers could not be stored as they are: what stands in the file is older. */

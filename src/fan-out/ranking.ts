@@ -5,3 +5,11 @@ export interface Ranking {
   /** Why; '' when the judge gave no reason. */
   readonly reason: string;
 }
+
+/** What a judging model has taken. */
+export interface JudgeUsage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** US dollars, by the prices that the fan-out was given; 0 without. */
+  readonly costUsd: number;
+}

@@ -5,12 +5,12 @@ import { type Agent, type Clock, createExecutor, type Executor, type Invocation 
 import { type ErrorData, toErrorData } from '../run/error-data.ts';
 import { letGo } from '../run/thenable.ts';
 import { agentOf } from './asked-agent.ts';
-import { costsBy } from './costs.ts';
+import { costsBy, type Paid } from './costs.ts';
 import { rankWithin } from './judge.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import { ModelWatch, stopReasonOf } from './model-watch.ts';
 import type { FanOutOptions, FanOutResult } from './options.ts';
-import type { Ranking } from './ranking.ts';
+import type { JudgeUsage, Ranking } from './ranking.ts';
 import { idsOf } from './run-ids.ts';
 import { fromModelResponse, type ModelResponse, snapshotFromPartial, toModelResponse } from './snapshot.ts';
 import { inputsAfter } from './spent.ts';
@@ -35,6 +35,7 @@ export class Session {
   readonly #ending: Promise<void>[] = [];
   #ranking: Ranking | undefined;
   #judgeError: ErrorData | undefined;
+  #judgeUsage: JudgeUsage | undefined;
   #saveError: ErrorData | undefined;
   #path: string | undefined;
   /** Why nobody was asked who might have been. */
@@ -110,14 +111,16 @@ export class Session {
   }
 
   async judge(signal: AbortSignal): Promise<void> {
-    const { judge, prompt, logger, defaults, deadlineMs = DEADLINE_MS } = this.options;
+    const { judge, prompt, prices, logger, defaults, deadlineMs = DEADLINE_MS } = this.options;
     this.#ranking = this.#kept?.ranking;
     if (!judge || this.#ranking) return;
     await Promise.all(this.#ending);
     // The store, too, may have made a model leave off: then the race is not over.
     if (this.responses().some(({ interrupted }) => interrupted)) return;
     const responses = this.responses().filter(({ error }) => error === undefined);
-    const ports = { clock: this.clock, ...(logger ? { logger } : {}), ...(defaults ? { defaults } : {}) };
+    const budget = costsBy(prices, (_, call) => this.#judged(call));
+    const host = { ...(logger ? { logger } : {}), ...(defaults ? { defaults } : {}) };
+    const ports = { clock: this.clock, ports: { budget }, ...host };
     try {
       this.#ranking = await rankWithin(judge, { prompt, responses, signal }, { ms: deadlineMs, ports });
     } catch (error) {
@@ -156,8 +159,18 @@ export class Session {
       interrupted: responses.some(({ interrupted }) => interrupted),
       ...(this.#ranking ? { ranking: this.#ranking } : {}),
       ...(this.#judgeError ? { judgeError: this.#judgeError } : {}),
+      ...(this.#judgeUsage ? { judgeUsage: this.#judgeUsage } : {}),
       ...(this.#path === undefined ? {} : { path: this.#path }),
       ...(this.#saveError ? { saveError: this.#saveError } : {}),
+    };
+  }
+
+  #judged({ usage, usd }: Paid): void {
+    const { inputTokens, outputTokens, costUsd } = this.#judgeUsage ?? { inputTokens: 0, outputTokens: 0, costUsd: 0 };
+    this.#judgeUsage = {
+      inputTokens: inputTokens + usage.inputTokens,
+      outputTokens: outputTokens + usage.outputTokens,
+      costUsd: costUsd + usd,
     };
   }
 
@@ -184,7 +197,7 @@ export class Session {
 
   #executor(): Executor {
     const { models, prices, logger, defaults, random } = this.options;
-    const paid = (modelId: string, usd: number) => this.watches.find((watch) => watch.modelId === modelId)?.paid(usd);
+    const paid = (modelId: string, { usd }: Paid) => this.watches.find((watch) => watch.modelId === modelId)?.paid(usd);
     return createExecutor({
       models,
       ...(this.#kept ? { checkpoints: this.#kept.records.store, requireDurable: true } : {}),

@@ -158,6 +158,24 @@ describe('a model as a judge', () => {
     for (const word of [prompt, 'of a', 'of b', 'of c', 'Answer 3']) expect(shown).toContain(word);
   });
 
+  const prices = { 'scripted/scripted': { inputPerMillion: 1_000, outputPerMillion: 10_000 } };
+
+  test('fan-out 2: what it takes is in judgeUsage, over all of its turns, and in no answer', async () => {
+    const judge = scriptedModel([callTool('x', {}), said([2, 3, 1])]);
+    const { judgeUsage, responses } = await asked({ models, judge, prices }).start();
+    expect(judgeUsage).toEqual({ inputTokens: 20, outputTokens: 10, costUsd: 0.12 });
+    expect(responses.map(({ inputTokens, costUsd }) => [inputTokens, costUsd])).toEqual(Array(3).fill([10, 0.06]));
+    const unpriced = await asked({ models, judge: scriptedModel([said([1, 2, 3])]) }).start();
+    expect(unpriced.judgeUsage).toEqual({ inputTokens: 10, outputTokens: 5, costUsd: 0 });
+  });
+
+  test('fan-out 2: one that gives no ranking is paid for all the same; a function costs nothing', async () => {
+    const judge = scriptedModel([callTool('x', {}), fail(failure)]);
+    const failed = await asked({ models, judge, prices }).start();
+    expect(failed).toMatchObject({ judgeError: {}, judgeUsage: { inputTokens: 10, outputTokens: 5, costUsd: 0.06 } });
+    expect(await asked({ models, judge: reversed, prices }).start()).not.toHaveProperty('judgeUsage');
+  });
+
   test.for([
     ['fails', [fail(failure)]],
     ['names a number that no answer has', [said([1, 2, 3, 4])]],

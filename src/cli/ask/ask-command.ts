@@ -1,3 +1,4 @@
+import { rename } from 'node:fs/promises';
 import { type FanOutOptions, fanOut } from '../../fan-out/index.ts';
 import type { Logger } from '../../index.ts';
 import { hasCode, toErrorData } from '../../run/error-data.ts';
@@ -31,13 +32,16 @@ async function ask(context: CommandContext, question: Question, models: AskModel
   const leaving = new AbortController();
   interruption.aborts(leaving);
   const ids = Object.keys(models.models);
-  const { prompt, path, unfinished } = question;
+  const { prompt, path, unfinished, endedIn } = question;
+  const limits = limitsOf(context);
   const watch = watchFor(context, { prompt, ids, path, before: unfinished?.responses ?? [] });
   leaving.signal.addEventListener('abort', () => watch.leaving());
   try {
+    // In one piece: whoever looks meanwhile, or after a crash, finds the answers in one of the two places.
+    if (endedIn !== undefined) await rename(endedIn, path);
     const result = await fanOut({
       ...models,
-      ...limitsOf(context),
+      ...limits,
       prompt,
       path,
       ...(question.hasFiles ? { root: question.home } : {}),

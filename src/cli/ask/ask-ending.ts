@@ -27,6 +27,13 @@ export function reportEnd({ args, output }: CommandContext, { question, result, 
     );
     return isInterrupted ? exitCodes.interrupted : exitCodes.failed;
   }
+  const failed = responses.filter((each) => !isAnswered(each)).length;
+  if (failed > 0) {
+    // Where the end could not be stored, the checkpoint file is still there.
+    const path = result.path === question.path ? question.path : checkpointIn(question.home);
+    const command = goOnWith({ args, output }, { ...question, path });
+    output.say(`pawl: ${count(failed, 'model')} failed; ${command} asks those that failed again`);
+  }
   if (!args.json) sayWhatToApply({ args, output }, { question, result, isInterrupted });
   return responses.every(isAnswered) && !saveError ? exitCodes.ok : exitCodes.failed;
 }

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import {
   loadCheckpoint,
   type ModelResponse,
@@ -7,7 +6,7 @@ import {
   toModelResponse,
 } from '../../fan-out/index.ts';
 import { Failure } from '../failure.ts';
-import { checkpointIn } from './question.ts';
+import { answersIn, checkpointIn } from './question.ts';
 
 /** What the newest question in a folder has brought so far. */
 export interface LastAnswers {
@@ -26,7 +25,7 @@ export interface LastAnswers {
 export async function lastAnswersIn(home: string): Promise<LastAnswers> {
   // A fan-out that ends just now writes the answers before its checkpoint file goes.
   const unfinished = await loadCheckpoint(checkpointIn(home));
-  const found = unfinished ?? (await loadCheckpoint(join(home, '.pawl', 'answers.json')));
+  const found = unfinished ?? (await loadCheckpoint(answersIn(home)));
   if (!found) throw new Failure(`there are no answers in ${home}; ask first: pawl ask "…" --models a,b`);
   const { prompt, adapterIds, responses, ranking } = found;
   const ids = new Set([...adapterIds, ...responses.map(({ modelId }) => modelId)]);

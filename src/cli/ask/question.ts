@@ -17,7 +17,10 @@ export interface Question {
   readonly home: string;
   /** Whether the models see the files of that folder. */
   readonly hasFiles: boolean;
+  /** What there is of it already. */
   readonly unfinished: Checkpoint | null;
+  /** The file that `unfinished` is still in: it has to become the checkpoint file again. */
+  readonly endedIn?: string;
 }
 
 /** @throws {Failure} for what can be no question */
@@ -44,6 +47,13 @@ export function checkpointIn(home: string): string {
   return join(home, '.pawl', 'ask.json');
 }
 
+/** Where the answers are once all models are done. */
+export function answersIn(home: string): string {
+  return join(home, '.pawl', 'answers.json');
+}
+
+type Place = Pick<Question, 'path' | 'home' | 'hasFiles'>;
+
 /** What `--continue` goes on with. */
 async function leftOff(args: Arguments): Promise<Question> {
   if (args.models !== undefined) {
@@ -51,16 +61,29 @@ async function leftOff(args: Arguments): Promise<Question> {
   }
   const place = placeOf(args);
   const unfinished = await loadCheckpoint(place.path);
-  if (!unfinished) throw new Failure(`there is nothing to go on with: ${place.path} is not there`);
-  return { prompt: unfinished.prompt, ids: unfinished.adapterIds, ...place, unfinished };
+  const left = unfinished ? { unfinished } : await failedIn(place);
+  return { prompt: left.unfinished.prompt, ids: left.unfinished.adapterIds, ...place, ...left };
+}
+
+/** A fan-out that came to its end, though not every model to an answer. */
+async function failedIn({ path, home }: Place): Promise<{ unfinished: Checkpoint; endedIn: string }> {
+  const endedIn = answersIn(home);
+  const ended = path === checkpointIn(home) ? await loadCheckpoint(endedIn) : null;
+  if (!ended) throw new Failure(`there is nothing to go on with: ${path} is not there`);
+  if (ended.responses.some(({ completed }) => !completed)) return { unfinished: ended, endedIn };
+  throw new Failure(
+    `there is nothing to go on with: all models have answered; see the answers with: pawl ask show${rootOption(home)}`,
+  );
 }
 
 /** A file that lies anywhere says nothing of the folder that its models may see. */
-function placeOf({ words: [word], root, noFiles }: Arguments): Pick<Question, 'path' | 'home' | 'hasFiles'> {
-  const path = word === undefined ? checkpointIn(resolve(root ?? '.')) : resolve(word);
-  const isUsual = basename(dirname(path)) === '.pawl';
+function placeOf({ words: [word], root, noFiles }: Arguments): Place {
+  const named = word === undefined ? checkpointIn(resolve(root ?? '.')) : resolve(word);
+  // The file of answers is what the checkpoint file becomes, and never one itself.
+  const isUsual = basename(dirname(named)) === '.pawl';
+  const beside = isUsual ? dirname(dirname(named)) : dirname(named);
+  const path = named === answersIn(beside) ? checkpointIn(beside) : named;
   const hasFiles = !noFiles && (isUsual || root !== undefined);
-  const beside = isUsual ? dirname(dirname(path)) : dirname(path);
   return { path, hasFiles, home: hasFiles && root !== undefined ? resolve(root) : beside };
 }
 

@@ -166,4 +166,29 @@ describe.concurrent('going on (fan-out 8)', { timeout: 60_000 }, () => {
     expect(applied).toMatchObject({ code: 0, stdout: 'changed greeting.txt\n' });
     expect(applied.stderr).toBe(`${warning}take them back with: pawl ask rewind\n`);
   });
+
+  test('fan-out 1: models that failed are asked again by --continue once the fan-out is over, and nobody else is', async () => {
+    const cwd = project();
+    const asked = await pawl(['ask', 'Greet better.', ...askers], { cwd, env: { FAIL: 'editor@2' } });
+    const hint = `pawl: 1 model failed; pawl ask --continue --module ${agentFile('askers')} asks those that failed again\n`;
+    expect(asked.stderr).toContain(hint);
+    const answers = readFileSync(join(cwd, '.pawl', 'answers.json'), 'utf8');
+    // What is refused leaves them where they are.
+    expect((await pawl(['ask', '--continue', ...askers, '--steps', 'x'], { cwd })).code).toBe(2);
+    expect(readFileSync(join(cwd, '.pawl', 'answers.json'), 'utf8')).toBe(answers);
+
+    const again = await pawl(['ask', '--continue', ...askers], { cwd, env: { FAIL: 'reader' } });
+    expect(again.code).toBe(0);
+    expect(again.stderr).toContain('editor: answered');
+    expect(again.stderr).not.toMatch(/(reader|quick): (begins|step)/);
+    expect(again.stdout).toContain('I greet the whole world now.');
+    expect(readdirSync(join(cwd, '.pawl')).sort()).toEqual(['.gitignore', 'answers.json']);
+
+    const over = await pawl(['ask', '--continue', join('.pawl', 'answers.json'), ...askers], { cwd });
+    expect(over.code).toBe(2);
+    expect(over.stderr).toBe(
+      'pawl: there is nothing to go on with: all models have answered; see the answers with: pawl ask show\n',
+    );
+    expect((await pawl(['ask', 'show', 'quick'], { cwd })).stdout).toBe('## quick\n\nNo.\n');
+  });
 });

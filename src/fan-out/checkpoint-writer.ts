@@ -69,8 +69,12 @@ export class CheckpointWriter {
     return this.#isNew;
   }
 
+  /** One that was made before another model has answered is none. */
   get ranking(): Ranking | undefined {
-    return this.#ranking;
+    const answered = [...this.#newest.values()].filter(({ completed }) => completed);
+    const ranked = new Set(this.#ranking?.order);
+    const isOfAll = ranked.size === answered.length && answered.every(({ modelId }) => ranked.has(modelId));
+    return isOfAll ? this.#ranking : undefined;
   }
 
   /**
@@ -113,8 +117,9 @@ export class CheckpointWriter {
   checkpoint(): Checkpoint {
     const { prompt, adapterIds, verbose } = this.#subject;
     const responses = inOrder([...this.#newest.values()], adapterIds);
-    const ranking = this.#ranking === undefined ? {} : { ranking: this.#ranking };
-    return { version: 1, prompt, timestamp: this.#options.now(), adapterIds, responses, verbose, ...ranking };
+    const { ranking } = this;
+    const chosen = ranking === undefined ? {} : { ranking };
+    return { version: 1, prompt, timestamp: this.#options.now(), adapterIds, responses, verbose, ...chosen };
   }
 
   /** Waits for what is being written, and lets the file go. Nothing can be put any more. @throws {StoreUnavailableError} … */

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
-import type { JudgeFunction } from 'pawl/fan-out';
-import { loadCheckpoint } from 'pawl/fan-out';
+import { readFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type Checkpoint, type JudgeFunction, loadCheckpoint, type ModelResponse, saveCheckpoint } from 'pawl/fan-out';
 import { callTool, fail, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { gate } from '../fixtures/host.ts';
+import { gate, toolOf } from '../fixtures/host.ts';
 import { asked, freshPath, prompt, until } from './asking.ts';
 
 const models = { a: [reply('of a')], b: [reply('of b')], c: [reply('of c')] };
@@ -125,6 +125,40 @@ describe('a function as a judge', () => {
     expect([calls, 'ranking' in result, 'judgeError' in result]).toEqual([0, false, false]);
   });
 
+  test('fan-out 6: nor is anybody asked when it was the store that made a model leave off', async () => {
+    const path = freshPath();
+    let asks = 0;
+    const judge: JudgeFunction = (asked) => {
+      asks += 1;
+      return reversed(asked);
+    };
+    const others = gate();
+    // Its record goes, and its claim: what the next call would do could be repeated by somebody else.
+    const lose = toolOf('lose', 'read', async () => {
+      await others.pass();
+      rmSync(`${path}.runs/runs`, { recursive: true });
+    });
+    let sends = 0;
+    const send = toolOf('send', 'once', () => {
+      sends += 1;
+      return 'sent';
+    });
+    const call = asked({
+      models: { a: [reply('of a')], b: [reply('of b')], c: [callTool('lose'), callTool('send'), reply('of c')] },
+      ...{ path, judge, tools: [lose, send] },
+    });
+    const answered: string[] = [];
+    const onResponse = ({ modelId }: ModelResponse) => {
+      answered.push(modelId);
+      if (answered.length === 2) others.open();
+    };
+    const { responses, interrupted, ranking, judgeError } = await call.start({ onResponse });
+    expect(responses[2]).toMatchObject({ interrupted: true, stopReason: 'LEASE_LOST', steps: 1 });
+    expect(responses[2]).not.toHaveProperty('error');
+    expect((await loadCheckpoint(path))?.responses[2]).toMatchObject({ interrupted: true, completed: false });
+    expect([interrupted, asks, sends, ranking, judgeError]).toEqual([true, 0, 0, undefined, undefined]);
+  });
+
   test('fan-out 6: nobody is asked about a race that is not over; the next call asks, answers of before included', async () => {
     const path = freshPath();
     const seen: string[] = [];
@@ -143,6 +177,39 @@ describe('a function as a judge', () => {
     expect([(await first).interrupted, seen]).toEqual([true, []]);
     expect((await call.start()).ranking?.order).toEqual(['c', 'b', 'a']);
     expect(seen).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe('a ranking from an earlier call', () => {
+  /** All have answered, and were ranked; then the answer of c is asked for once more. */
+  async function ranked(order: readonly string[]) {
+    const path = freshPath();
+    const call = asked({ models, path });
+    const { responses } = await call.start();
+    const found = await loadCheckpoint(join(dirname(path), '.pawl', 'answers.json'));
+    const kept = found?.responses.filter(({ modelId }) => order.includes(modelId)) ?? [];
+    await saveCheckpoint(path, { ...(found as Checkpoint), responses: kept, ranking: { order, reason: 'before' } });
+    return { path, responses };
+  }
+
+  test('fan-out 1: it stays when all have answered by then, and the judge is not asked again', async () => {
+    const { path } = await ranked(['b', 'a', 'c']);
+    const result = await asked({ models, path, judge: reversed }).start();
+    expect(result.ranking).toEqual({ order: ['b', 'a', 'c'], reason: 'before' });
+  });
+
+  test('fan-out 1: when another model has answered since, the judge is asked again', async () => {
+    const { path } = await ranked(['b', 'a']);
+    const result = await asked({ models, path, judge: reversed }).start();
+    expect(result.ranking).toEqual({ order: ['c', 'b', 'a'], reason: '' });
+    expect((await loadCheckpoint(String(result.path)))?.ranking).toEqual(result.ranking);
+  });
+
+  test('fan-out 1: when another model has answered since and there is no judge any more, there is no ranking', async () => {
+    const { path } = await ranked(['b', 'a']);
+    const result = await asked({ models, path }).start();
+    expect(result.ranking).toBeUndefined();
+    expect(await loadCheckpoint(String(result.path))).not.toHaveProperty('ranking');
   });
 });
 

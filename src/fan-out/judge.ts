@@ -3,7 +3,7 @@ import { withDeadline } from '../run/deadline.ts';
 import { CancelledError } from '../run/errors.ts';
 import { isObject } from '../run/json.ts';
 import type { Ranking } from './ranking.ts';
-import type { ModelResponse } from './snapshot.ts';
+import { copyOf, type ModelResponse } from './snapshot.ts';
 
 /** What a judge is asked. */
 export interface JudgeRequest {
@@ -70,11 +70,9 @@ function abortOf(signal: AbortSignal): Promise<never> {
 }
 
 async function rank(judge: Judge, asked: JudgeRequest, ports: Ports): Promise<Ranking> {
-  const verdict = typeof judge === 'function' ? await judge(asked) : await askModel(judge, asked, ports);
-  return checked(
-    verdict,
-    asked.responses.map(({ modelId }) => modelId),
-  );
+  const ids = asked.responses.map(({ modelId }) => modelId);
+  const own = { ...asked, responses: asked.responses.map(copyOf) };
+  return checked(typeof judge === 'function' ? await judge(own) : await askModel(judge, own, ports), ids);
 }
 
 async function askModel(model: Model, { prompt, responses, signal }: JudgeRequest, ports: Ports): Promise<Ranking> {

@@ -12,7 +12,7 @@ import { ModelWatch, stopReasonOf } from './model-watch.ts';
 import type { FanOutOptions, FanOutResult } from './options.ts';
 import type { JudgeUsage, Ranking } from './ranking.ts';
 import { idsOf } from './run-ids.ts';
-import { fromModelResponse, type ModelResponse, snapshotFromPartial, toModelResponse } from './snapshot.ts';
+import { copyOf, fromModelResponse, type ModelResponse, snapshotFromPartial, toModelResponse } from './snapshot.ts';
 import { inputsAfter } from './spent.ts';
 import { Overlay } from './writes/overlay.ts';
 
@@ -188,7 +188,7 @@ export class Session {
 
   #answered(response: ModelResponse): void {
     this.#responses.set(response.modelId, response);
-    this.#tell('onResponse', () => this.options.onResponse?.(response));
+    this.#tell('onResponse', () => this.options.onResponse?.(copyOf(response)));
   }
 
   #watchAt(place: number): ModelWatch {
@@ -225,7 +225,7 @@ export class Session {
   #turned(watch: ModelWatch): void {
     const snapshot = snapshotFromPartial(watch.modelId, watch.partial());
     this.#kept?.put(snapshot).catch((error) => this.#unsaved(error));
-    this.#tell('onTurn', () => this.options.onTurn?.(snapshot));
+    this.#tell('onTurn', () => this.options.onTurn?.(copyOf(snapshot)));
   }
 
   #unsaved(error: unknown): void {

@@ -99,6 +99,16 @@ export function toModelResponse(snapshot: ResponseSnapshot): ModelResponse {
   };
 }
 
+/** For a host, which may do with it what it likes. Texts stay what they are. */
+export function copyOf<R extends Pick<ResponseSnapshot, 'proposedWrites' | 'toolCalls'>>(response: R): R {
+  const { proposedWrites, toolCalls } = response;
+  return {
+    ...response,
+    ...(proposedWrites ? { proposedWrites: proposedWrites.map((write) => ({ ...write })) } : {}),
+    ...(toolCalls ? { toolCalls: { ...toolCalls } } : {}),
+  };
+}
+
 /** What answers and partial ones share; what is empty is left out. */
 function partOf(response: PartialResponse) {
   const { text = '', latencyMs = 0, inputTokens = 0, outputTokens = 0, reasoningTokens, costUsd = 0 } = response;

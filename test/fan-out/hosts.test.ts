@@ -1,8 +1,9 @@
 import { loadCheckpoint } from 'pawl/fan-out';
-import { callTool, reply } from 'pawl/testing';
+import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { settle, toolOf } from '../fixtures/host.ts';
 import { asked, freshPath } from './asking.ts';
+import { freshFolder } from './fresh-folder.ts';
 
 const boom = (): never => {
   throw new Error('of the host');
@@ -58,7 +59,70 @@ describe('a host that misbehaves', () => {
   });
 });
 
+describe('a host that changes what it is told', () => {
+  const write = callTool('write_file', { path: 'new.txt', content: 'hello' });
+  const spoil = (value: object): void => {
+    for (const [name, field] of Object.entries(value)) {
+      if (typeof field === 'object' && field !== null) spoil(field);
+      Object.assign(value, { [name]: 'spoiled' });
+    }
+  };
+
+  test('fan-out 1: neither a turn nor an answer that it was told is changed by that, in the result or in the file', async () => {
+    const [path, told] = [freshPath(), new Set<string>()];
+    const noted = (what: string) => (value: object) => {
+      told.add(what);
+      spoil(value);
+    };
+    const models = { a: [write, callTool('look'), reply('of a')], b: [reply('of b')] };
+    const call = asked({ models, path, root: freshFolder(), tools: [look] });
+    const result = await call.start({
+      onTurn: noted('turn'),
+      onResponse: noted('answer'),
+      judge: ({ responses }) => {
+        const order = responses.map(({ modelId }) => modelId);
+        noted('judge')(responses);
+        return order;
+      },
+    });
+    expect([...told].sort()).toEqual(['answer', 'judge', 'turn']);
+    const proposedWrites = [{ path: 'new.txt', content: 'hello', base: null }];
+    const kept = [{ modelId: 'a', text: 'of a', proposedWrites, toolCalls: { write_file: 1 } }, { modelId: 'b' }];
+    expect(result).toMatchObject({ responses: kept, ranking: { order: ['a', 'b'] } });
+    expect((await loadCheckpoint(String(result.path)))?.responses).toMatchObject(kept);
+  });
+
+  test('fan-out 5: an answer from an earlier process is not changed by it either', async () => {
+    const path = freshPath();
+    const call = asked({ models: { a: [write, reply('of a')], b: [hang(), hang()] }, path, root: freshFolder() });
+    for (let times = 0; times < 2; times++) {
+      const caller = new AbortController();
+      await call.start({
+        signal: caller.signal,
+        onResponse: (response) => {
+          spoil(response);
+          caller.abort();
+        },
+      });
+    }
+    const proposedWrites = [{ path: 'new.txt', content: 'hello', base: null }];
+    expect((await loadCheckpoint(path))?.responses[0]).toMatchObject({ modelId: 'a', text: 'of a', proposedWrites });
+  });
+});
+
 describe('what a host is told', () => {
+  test('fan-out 1: an answer after the last event of its run', async () => {
+    const told: string[] = [];
+    await asked({ models, tools: [look] }).start({
+      onEvent: async (id, { type }) => void told.push(`${id} ${type}`),
+      onResponse: ({ modelId }) => void told.push(`${modelId} answers`),
+    });
+    for (const id of ['a', 'b']) {
+      const own = told.filter((each) => each.startsWith(id));
+      expect(own.slice(-2)).toEqual([`${id} run.ended`, `${id} answers`]);
+    }
+  });
+
   test('fan-out 1: every event of every model, in the order of each', async () => {
     const seen = new Map<string, number[]>();
     const call = asked({ models, tools: [look] });

@@ -4,7 +4,7 @@ import { PawlError } from '../run/errors.ts';
 export class FanOutOwnedElsewhereError extends PawlError {
   readonly code = 'FAN_OUT_OWNED_ELSEWHERE';
 }
-/** The file at this path is an unfinished fan-out of another prompt, or of models that the call does not name. */
+/** The file is an unfinished fan-out of another prompt, or of models that are not named; or the place of its records is taken. */
 export class FanOutConflictError extends PawlError {
   readonly code = 'FAN_OUT_CONFLICT';
 }

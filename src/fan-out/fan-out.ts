@@ -22,7 +22,8 @@ const LEAVE_MS = 7_500;
  *
  * @throws {TypeError} for a wrong call
  * @throws {FanOutOwnedElsewhereError} while somebody else works on the file
- * @throws {FanOutConflictError} when the file is of another prompt, or has answers of models that are not named
+ * @throws {FanOutConflictError} when the file is of another prompt, or has answers of models that are not named; or when
+ *   something else is in `<path>.runs`
  * @throws {WriteFailedError} when the `root` is no folder
  * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreFullError} {StoreUnavailableError} and nobody was asked
  * @example

@@ -39,8 +39,13 @@ export class KeptAnswers {
     const folder = dirname(resolve(this.#subject.path));
     if (basename(folder) === '.pawl') await this.#makePawlFolder(dirname(folder));
     await this.#writer.open();
-    // Records without a file are of a fan-out that had come to its end: nobody goes on from them.
-    if (this.#writer.isNew) await this.records.clear();
+    try {
+      await this.records.check();
+      // Records without a file are of a fan-out that had come to its end: nobody goes on from them.
+      if (this.#writer.isNew) await this.records.clear();
+    } catch (error) {
+      throw storeError(error, this.#subject.path);
+    }
   }
 
   async #makePawlFolder(project: string): Promise<void> {

@@ -1,6 +1,10 @@
-import { rm } from 'node:fs/promises';
+import { mkdir, readdir, rm, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { orAbsent, systemCode } from '../files/errors.ts';
+import { diskFiles, type FileSystem } from '../files/file-system.ts';
 import { CheckpointCorruptError, type Executor, type InterruptedRun, type RunCheckpoint } from '../index.ts';
-import { type FileStore, fileStore } from '../store/file.ts';
+import { type FileStore, fileStoreOn } from '../store/file-store.ts';
+import { FanOutConflictError } from './errors.ts';
 
 /** The records of the runs of one fan-out: they are what an unfinished model goes on from. */
 export class Records {
@@ -11,7 +15,7 @@ export class Records {
 
   constructor(path: string) {
     this.#dir = `${path}.runs`;
-    this.store = fileStore({ dir: this.#dir });
+    this.store = fileStoreOn(privateFiles, { dir: this.#dir });
   }
 
   /**
@@ -47,9 +51,31 @@ export class Records {
     return (await this.store.load(runId)) ?? undefined;
   }
 
-  /** Before anything of it is used. */
+  /** @throws {FanOutConflictError} when the folder is not ours: what is in it would be lost @throws the system's errors */
+  async check(): Promise<void> {
+    const names = await this.#names();
+    if (!names.includes('layout') && !names.every((name) => parts.includes(name))) {
+      throw new FanOutConflictError(
+        `${this.#dir} would have the records of this fan-out, and has something else in it: move that away, or use another path`,
+      );
+    }
+  }
+
+  /** Before anything of it is used. What others have put there stays. */
   async clear(): Promise<void> {
-    await rm(this.#dir, { recursive: true, force: true });
+    for (const name of parts) await rm(join(this.#dir, name), { recursive: true, force: true });
+    await rmdir(this.#dir).catch((error: unknown) => {
+      if (!['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(systemCode(error) ?? '')) throw error;
+    });
+  }
+
+  async #names(): Promise<readonly string[]> {
+    try {
+      return (await orAbsent(readdir(this.#dir))) ?? [];
+    } catch (error) {
+      if (systemCode(error) === 'ENOTDIR') return [this.#dir];
+      throw error;
+    }
   }
 
   /** Everything has come to its end: nothing of it is needed any more. */
@@ -58,5 +84,14 @@ export class Records {
     await this.clear();
   }
 }
+
+/** There are whole transcripts in what it makes: they are for nobody else's eyes. */
+const privateFiles: FileSystem = {
+  ...diskFiles,
+  makeFolder: async (path) => void (await mkdir(path, { recursive: true, mode: 0o700 })),
+};
+
+/** What a file store makes, the mark of its layout last: a process may have been killed before that. */
+const parts: readonly string[] = ['runs', 'outcomes', 'mail', 'due', 'locks', 'owners', 'layout'];
 
 const PAGE = 100;

@@ -31,7 +31,8 @@ export async function pawlFolderIn(root: Root): Promise<string> {
 export async function ownFolder(parent: string, name: string): Promise<string> {
   const folder = join(parent, name);
   try {
-    await mkdir(folder).catch((error: unknown) => {
+    // Answers and old files are for nobody else's eyes. A folder that is there already stays as it is.
+    await mkdir(folder, { mode: 0o700 }).catch((error: unknown) => {
       if (systemCode(error) !== 'EEXIST') throw error;
     });
     const stats = await lstat(folder);

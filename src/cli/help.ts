@@ -20,7 +20,7 @@ Commands:
   doctor [agent module…]        read every record, and say what will become of it
   prune                         remove what nobody needs any more
   stats                         what the runs of an audit came to, by day, agent or caller
-  ask <prompt>                  ask several models at once; then ask diff, ask apply <model>, ask rewind
+  ask <prompt>                  ask several models at once; then ask show, diff, apply <model>, rewind
   demo                          kill a run with SIGKILL, resume it, and show what ran where
 
 Options:

@@ -1,7 +1,7 @@
 import type { FanOutResult, Ranking } from '../../fan-out/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes, oneLine } from '../failure.ts';
-import { count } from '../figures.ts';
+import { count, dollars } from '../figures.ts';
 import { quoted } from '../store-place.ts';
 import { reportOf } from './ask-report.ts';
 import { isAnswered } from './last-answers.ts';
@@ -16,9 +16,13 @@ export interface Ended {
 
 /** The answers on stdout; on stderr what can be done now. @returns the exit code */
 export function reportEnd({ args, output }: CommandContext, { question, result, isInterrupted }: Ended): number {
-  const { responses, interrupted, ranking, saveError } = result;
+  const { responses, interrupted, ranking, judgeUsage, saveError } = result;
   if (!args.json && !isInterrupted) output.print(reportOf(responses));
   if (ranking && !args.json) sayRanking({ args, output }, ranking);
+  if (judgeUsage && !args.json) {
+    const cost = judgeUsage.costUsd > 0 ? `, ${dollars(judgeUsage.costUsd)}` : '';
+    output.say(`the judge took ${count(judgeUsage.inputTokens + judgeUsage.outputTokens, 'token')}${cost}`);
+  }
   if (saveError) output.say(`pawl: the answers could not be stored: ${oneLine(saveError.message)}`);
   if (interrupted) {
     const left = count(responses.filter((each) => each.interrupted).length, 'model');

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callTool, reply, type ScriptedRequest, type ScriptedStep, scriptedModel } from 'pawl/testing';
 
-const { HOLD, EAGER, JUDGE, FAIL = '' } = process.env;
+const { HOLD, EAGER, JUDGE = '', FAIL = '' } = process.env;
 const [failing, from = 0] = FAIL.split('@');
 
 const plans: Readonly<Record<string, readonly ScriptedStep[]>> = {
@@ -30,4 +30,8 @@ function planned(id: string) {
 
 export const models = { editor: planned('editor'), reader: planned('reader'), quick: planned('quick') };
 export const prices = () => 0.002;
-export const judge = JUDGE === undefined ? undefined : () => ({ order: ['quick', 'editor'], reason: 'It is short.' });
+const judges: Readonly<Record<string, unknown>> = {
+  function: () => ({ order: ['quick', 'editor'], reason: 'It is short.' }),
+  model: scriptedModel([reply(JSON.stringify({ order: [3, 1, 2], reason: 'It is short.' }))]),
+};
+export const judge = judges[JUDGE];

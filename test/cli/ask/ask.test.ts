@@ -126,10 +126,20 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 60_000 }, () => {
   });
 
   test('fan-out 8: a judge ranks the answers, and the best one with changes is the one to apply', async () => {
-    const { code, stderr } = await pawl(['ask', 'Greet better.', ...askers], { cwd: project(), env: { JUDGE: '1' } });
+    const { code, stderr } = await pawl(['ask', 'Greet better.', ...askers], {
+      cwd: project(),
+      env: { JUDGE: 'function' },
+    });
     expect(code).toBe(0);
     expect(stderr).toContain("the judge's order: quick, editor, reader\nbecause: It is short.\n");
     expect(stderr).toContain('apply them with: pawl ask apply editor\n');
+  });
+
+  test('fan-out 2: what a judging model took is said after its ranking', async () => {
+    const asking = ['ask', 'Greet better.', ...askers];
+    const { stderr } = await pawl(asking, { cwd: project(), env: { JUDGE: 'model' } });
+    expect(stderr).toContain("the judge's order: quick, editor, reader\nbecause: It is short.\n");
+    expect(stderr).toContain('the judge took 15 tokens, $0.002\n');
   });
 
   test('fan-out 8: the prompt - is what comes on stdin, whatever is in it', async () => {

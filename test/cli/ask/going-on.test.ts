@@ -136,7 +136,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 60_000 }, () => {
 
   test('fan-out 8: show prints the last answers again, all or one, and --json gives a line for each', async () => {
     const cwd = project();
-    const asked = await pawl(['ask', 'Greet better.', ...askers], { cwd, env: { JUDGE: '1' } });
+    const asked = await pawl(['ask', 'Greet better.', ...askers], { cwd, env: { JUDGE: 'function' } });
     const shown = await pawl(['ask', 'show'], { cwd });
     expect(shown).toMatchObject({ code: 0, stdout: asked.stdout });
     expect(shown.stderr).toBe(

@@ -1,9 +1,16 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type Checkpoint, type JudgeFunction, loadCheckpoint, type ModelResponse, saveCheckpoint } from 'pawl/fan-out';
+import {
+  type Checkpoint,
+  type FanOutOptions,
+  type JudgeFunction,
+  loadCheckpoint,
+  type ModelResponse,
+  saveCheckpoint,
+} from 'pawl/fan-out';
 import { callTool, fail, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { gate, toolOf } from '../fixtures/host.ts';
+import { gate } from '../fixtures/host.ts';
 import { asked, freshPath, prompt, until } from './asking.ts';
 
 const models = { a: [reply('of a')], b: [reply('of b')], c: [reply('of c')] };
@@ -125,38 +132,35 @@ describe('a function as a judge', () => {
     expect([calls, 'ranking' in result, 'judgeError' in result]).toEqual([0, false, false]);
   });
 
-  test('fan-out 6: nor is anybody asked when it was the store that made a model leave off', async () => {
+  test('fan-out 6: nor is anybody asked when it was the store that made a model leave off; it is asked by the next call', async () => {
     const path = freshPath();
-    let asks = 0;
+    const told: string[] = [];
+    const call = asked({ models: { ...models, c: [hang(), reply('of c')] }, path });
+    const onResponse = ({ modelId }: ModelResponse) => {
+      if (told.push(modelId) === 2) call.caller.abort();
+    };
+    await call.start({ onResponse });
+    const asks: number[] = [];
     const judge: JudgeFunction = (asked) => {
-      asks += 1;
+      asks.push(asked.responses.length);
       return reversed(asked);
     };
-    const others = gate();
-    // Its record goes, and its claim: what the next call would do could be repeated by somebody else.
-    const lose = toolOf('lose', 'read', async () => {
-      await others.pass();
-      rmSync(`${path}.runs/runs`, { recursive: true });
-    });
-    let sends = 0;
-    const send = toolOf('send', 'once', () => {
-      sends += 1;
-      return 'sent';
-    });
-    const call = asked({
-      models: { a: [reply('of a')], b: [reply('of b')], c: [callTool('lose'), callTool('send'), reply('of c')] },
-      ...{ path, judge, tools: [lose, send] },
-    });
-    const answered: string[] = [];
-    const onResponse = ({ modelId }: ModelResponse) => {
-      answered.push(modelId);
-      if (answered.length === 2) others.open();
+    const records = `${path}.runs`;
+    // The answers of a and b are there, and c is about to go on from its record.
+    const hide = () => {
+      renameSync(records, `${records}.hidden`);
+      writeFileSync(records, '');
     };
-    const { responses, interrupted, ranking, judgeError } = await call.start({ onResponse });
-    expect(responses[2]).toMatchObject({ interrupted: true, stopReason: 'LEASE_LOST', steps: 1 });
-    expect(responses[2]).not.toHaveProperty('error');
+    const more = { judge, signal: undefined } as never as Partial<FanOutOptions>;
+    const left = await call.start({ ...more, onResponse: ({ modelId }) => modelId === 'a' && hide() });
+    expect(left.responses[2]).toMatchObject({ modelId: 'c', interrupted: true, text: '' });
+    expect(left.responses[2]).not.toHaveProperty('error');
     expect((await loadCheckpoint(path))?.responses[2]).toMatchObject({ interrupted: true, completed: false });
-    expect([interrupted, asks, sends, ranking, judgeError]).toEqual([true, 0, 0, undefined, undefined]);
+    expect([left.interrupted, left.ranking, left.judgeError, asks]).toEqual([true, undefined, undefined, []]);
+    rmSync(records);
+    renameSync(`${records}.hidden`, records);
+    expect((await call.start(more)).ranking?.order).toEqual(['c', 'b', 'a']);
+    expect([asks, call.calls()]).toEqual([[3], [1, 1, 2]]);
   });
 
   test('fan-out 6: nobody is asked about a race that is not over; the next call asks, answers of before included', async () => {

@@ -50,7 +50,7 @@ export class Session {
     this.clock = clock;
     this.#newId = idsOf(options.ids, this.warn, (id) => this.#kept?.records.has(id) ?? false);
     this.watches = ids.map(
-      (id) => new ModelWatch(id, root === undefined ? undefined : new Overlay(root), () => clock.monotonic()),
+      (id) => new ModelWatch(id, root === undefined ? undefined : new Overlay(root, path), () => clock.monotonic()),
     );
     this.agents = this.watches.map((watch) => agentOf(watch, options));
     if (path !== undefined) this.#kept = new KeptAnswers({ path, prompt, adapterIds: ids, verbose }, { root, clock });

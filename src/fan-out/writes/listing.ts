@@ -1,6 +1,7 @@
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCode } from '../../files/errors.ts';
+import type { IsOwn } from './own-files.ts';
 import { isKept } from './paths.ts';
 import type { Place } from './root.ts';
 
@@ -20,7 +21,7 @@ const MAX_NAMES = 20_000;
  * Lists level by level, so that of a large tree the upper part is shown. Links, `node_modules` and what is kept from models
  * are left out. Undefined when there is no such folder.
  */
-export async function listFolder({ path, at, stats }: Place): Promise<Listing | undefined> {
+export async function listFolder({ path, at, stats }: Place, isOwn: IsOwn): Promise<Listing | undefined> {
   if (!stats) return undefined;
   const entries: string[] = [];
   let level = [path];
@@ -32,6 +33,7 @@ export async function listFolder({ path, at, stats }: Place): Promise<Listing | 
       budget -= found.seen;
       for (const name of found.names) {
         const entry = folder === '' ? name : `${folder}/${name}`;
+        if (isOwn(entry)) continue;
         entries.push(entry);
         if (entry.endsWith('/')) next.push(entry.slice(0, -1));
       }

@@ -29,13 +29,16 @@ export interface FileText {
  */
 export class Overlay {
   readonly #root: string;
+  readonly #checkpoint: string | undefined;
   #opening: Promise<Root> | undefined;
   #queue = new WriteQueue();
   /** The end of what was asked for so far. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(root: string) {
+  /** @param checkpoint the checkpoint file of the fan-out, an absolute path: what it keeps is not for the model */
+  constructor(root: string, checkpoint?: string) {
     this.#root = root;
+    this.#checkpoint = checkpoint;
   }
 
   /** Text in UTF-8, at most 256 KB. */
@@ -60,7 +63,7 @@ export class Overlay {
   list(folder = ''): Promise<Listing> {
     return this.#inTurn(async (root) => {
       const place = await root.folder(folder);
-      const onDisk = await listFolder(place);
+      const onDisk = await listFolder(place, root.isOwn);
       const prefix = place.path === '' ? '' : `${place.path}/`;
       const queued = [...this.#queue.files()].filter((path) => path.startsWith(prefix));
       if (!onDisk && queued.length === 0) throw new FileRefusedError(`there is no folder ${quoted(place.path)}`);
@@ -126,7 +129,7 @@ export class Overlay {
   }
 
   #open(): Promise<Root> {
-    this.#opening ??= Root.open(this.#root).catch((error: unknown) => {
+    this.#opening ??= Root.open(this.#root, this.#checkpoint).catch((error: unknown) => {
       this.#opening = undefined;
       throw error;
     });

@@ -54,9 +54,13 @@ function faultOf(path: string): string | undefined {
  * systems take other spellings for the same: any case, invisible characters, trailing dots, short names, streams.
  */
 export function isKept(name: string): boolean {
-  const plain = name
+  return /^(\.git|\.pawl|git~\d+|pawl~\d+)[. ]*(:|$)/.test(plainName(name));
+}
+
+/** A name in one case and form, without invisible characters. */
+export function plainName(name: string): string {
+  return name
     .normalize('NFKC')
     .replace(/\p{Cf}/gu, '')
     .toLowerCase();
-  return /^(\.git|\.pawl|git~\d+|pawl~\d+)[. ]*(:|$)/.test(plain);
 }

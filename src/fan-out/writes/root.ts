@@ -3,6 +3,7 @@ import { lstat, open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isAbsent, orAbsent, systemCode } from '../../files/errors.ts';
 import { WriteFailedError } from '../errors.ts';
+import { type IsOwn, ownFilesIn } from './own-files.ts';
 import { fileInsideRoot, insideRoot, quoted, refused } from './paths.ts';
 
 /** A place inside the root, and what was there when we looked. */
@@ -22,16 +23,24 @@ export class Root {
   /** Without links: the root may be reached through some, what is in it may not. */
   readonly at: string;
 
-  private constructor(at: string) {
+  /** What is the fan-out's own, and neither read nor written by models. */
+  readonly isOwn: IsOwn;
+
+  private constructor(at: string, isOwn: IsOwn) {
     this.at = at;
+    this.isOwn = isOwn;
   }
 
-  /** @throws {WriteFailedError} when there is no such folder */
-  static async open(root: string): Promise<Root> {
+  /**
+   * @param checkpoint the checkpoint file of the fan-out, an absolute path
+   * @throws {WriteFailedError} when there is no such folder
+   */
+  static async open(root: string, checkpoint?: string): Promise<Root> {
     if (typeof root !== 'string' || root === '') throw new TypeError('root must be the path of a folder');
     try {
       const at = await realpath(root);
-      if ((await lstat(at)).isDirectory()) return new Root(at);
+      const isOwn = checkpoint === undefined ? () => false : await ownFilesIn(at, checkpoint);
+      if ((await lstat(at)).isDirectory()) return new Root(at, isOwn);
     } catch (cause) {
       throw new WriteFailedError(`the root ${quoted(root)} cannot be used; give a folder that exists`, { cause });
     }
@@ -65,6 +74,8 @@ export class Root {
   }
 
   async #find(path: string): Promise<Place> {
+    if (this.isOwn(path))
+      throw refused(path, 'it is where the answers are kept, and neither read nor written by models');
     const names = path === '' ? [] : path.split('/');
     let at = this.at;
     let stats: Stats | undefined = await lstat(at);

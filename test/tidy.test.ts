@@ -51,7 +51,7 @@ const importTable: rules.ImportTable = {
     'src/index',
     'src/run',
     'src/files',
-    'src/store/file',
+    'src/store/file-store',
     'src/store/file-errors',
     'src/store/owner',
     'src/budget/prices',

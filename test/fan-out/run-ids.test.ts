@@ -2,6 +2,8 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { loadCheckpoint } from 'pawl/fan-out';
 import { callTool, fail, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { ModelWatch } from '../../src/fan-out/model-watch.ts';
+import { noUsage } from '../../src/run/usage.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { around, asked, freshPath, until } from './asking.ts';
 
@@ -56,4 +58,15 @@ describe('ids of runs', () => {
     rmSync(`${path}.runs`);
     expect((await call.start()).responses[0]).toMatchObject({ text: 'of a', stopReason: 'answered' });
   });
+
+  test.for(['NOT_DURABLE', 'RUN_ID_CONFLICT'])(
+    'fan-out 6: a run that is refused by %s decides nothing: its model has left off',
+    (code) => {
+      const error = { name: 'PawlError', code, message: 'refused' };
+      const rest = { runId: 'run-1', output: '', usage: noUsage, iterations: 0, phases: [], undelivered: [] };
+      const ended = new ModelWatch('a', undefined, () => 0).end({ ...rest, status: 'error', error });
+      expect(ended).toMatchObject({ interrupted: true, stopReason: code });
+      expect(ended.error).toBeUndefined();
+    },
+  );
 });

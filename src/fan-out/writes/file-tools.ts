@@ -9,7 +9,8 @@ const path = {
 
 /**
  * What models see and change files with: `list_files`, `read_file`, `write_file`, `delete_file`. A change is queued in the
- * overlay, and the model is told so; it reads its own changes. What is refused becomes an error result for the model.
+ * overlay, and the model is told so; it reads its own changes. What is refused becomes an error result for the model. All of
+ * them only read: nothing outside of the run changes, and the queue is rebuilt from the transcript.
  * @example
  * const overlay = new Overlay(root);
  * const agent = defineAgent({ id: 'editor', instructions: '…', tools: fileTools(overlay) });
@@ -70,7 +71,7 @@ function writeFile(overlay: Overlay): Tool {
     name: 'write_file',
     description:
       'Proposes the whole new text of a file, which may be a new one. It is queued, and written when your answer is chosen.',
-    effect: 'idempotent',
+    effect: 'read',
     input: {
       type: 'object',
       properties: { path, content: { type: 'string', description: 'The whole text, not a part of it.' } },
@@ -88,7 +89,7 @@ function deleteFile(overlay: Overlay): Tool {
   return defineTool({
     name: 'delete_file',
     description: 'Proposes to delete a file. It is queued, and done when your answer is chosen.',
-    effect: 'idempotent',
+    effect: 'read',
     input: { type: 'object', properties: { path }, required: ['path'], additionalProperties: false },
     execute: async ({ path }) => {
       const queued = await overlay.delete(textOr(path, ''));

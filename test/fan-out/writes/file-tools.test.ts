@@ -19,8 +19,8 @@ describe('fan-out 7: the file tools of a model', () => {
     expect(tools.map(({ name, effect }) => [name, effect])).toEqual([
       ['list_files', 'read'],
       ['read_file', 'read'],
-      ['write_file', 'idempotent'],
-      ['delete_file', 'idempotent'],
+      ['write_file', 'read'],
+      ['delete_file', 'read'],
     ]);
     for (const { input } of tools)
       expect(input.jsonSchema).toMatchObject({ type: 'object', additionalProperties: false });

@@ -54,7 +54,7 @@ export class RecordedRun {
     const message: AssistantMessage = { role: 'assistant', content };
     this.openStep = {
       message,
-      calls: ids.map((call) => ({ ...call, effect: 'idempotent', state: 'planned', attempt: 0 })),
+      calls: ids.map((call) => ({ ...call, effect: 'read', state: 'planned', attempt: 0 })),
     };
   }
 

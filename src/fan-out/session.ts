@@ -12,7 +12,14 @@ import { ModelWatch, stopReasonOf } from './model-watch.ts';
 import type { FanOutOptions, FanOutResult } from './options.ts';
 import type { JudgeUsage, Ranking } from './ranking.ts';
 import { idsOf } from './run-ids.ts';
-import { copyOf, fromModelResponse, type ModelResponse, snapshotFromPartial, toModelResponse } from './snapshot.ts';
+import {
+  copyOf,
+  fromModelResponse,
+  inProgress,
+  type ModelResponse,
+  snapshotFromPartial,
+  toModelResponse,
+} from './snapshot.ts';
 import { inputsAfter } from './spent.ts';
 import { Overlay } from './writes/overlay.ts';
 
@@ -179,8 +186,11 @@ export class Session {
     const response = before
       ? toModelResponse(before)
       : toModelResponse(snapshotFromPartial(watch.modelId, watch.partial()));
+    // The file may have had too many of its writes to carry them; then they are in the record.
+    const proposedWrites = watch.partial().proposedWrites ?? [];
     return {
       ...response,
+      ...(response.proposedWrites.length === 0 ? { proposedWrites } : {}),
       interrupted: true,
       stopReason: response.stopReason || stopReasonOf('interrupted', this.#calledOff),
     };
@@ -224,7 +234,7 @@ export class Session {
   /** The file follows at its own pace: a step does not wait for it. */
   #turned(watch: ModelWatch): void {
     const snapshot = snapshotFromPartial(watch.modelId, watch.partial());
-    this.#kept?.put(snapshot).catch((error) => this.#unsaved(error));
+    this.#kept?.put(inProgress(snapshot)).catch((error) => this.#unsaved(error));
     this.#tell('onTurn', () => this.options.onTurn?.(copyOf(snapshot)));
   }
 

@@ -58,6 +58,19 @@ export interface ModelResponse {
   readonly steps: number;
 }
 
+/** How many characters of proposed writes a turn in progress has in the file. */
+const MAX_IN_PROGRESS = 65_536;
+
+/**
+ * A turn in progress for the file, which is written anew with every turn: many proposed writes are left out until the model
+ * ends or leaves off. By then they are in the record of its run.
+ */
+export function inProgress(snapshot: ResponseSnapshot): ResponseSnapshot {
+  const { proposedWrites = [], ...rest } = snapshot;
+  const size = proposedWrites.reduce((sum, { path, content }) => sum + path.length + content.length, 0);
+  return size > MAX_IN_PROGRESS ? rest : snapshot;
+}
+
 /** What there is of an answer while its model is at work. What is left out counts as nothing. */
 export type PartialResponse = Partial<Omit<ModelResponse, 'modelId' | 'error'>>;
 

@@ -27,6 +27,7 @@ export default defineConfig({
       { extends: true, test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: apart, isolate: false } },
       { extends: true, test: { name: 'apart', include: apart } },
     ],
+    globalSetup: fromRoot('test/toolchain/temporary-folder.ts'),
     testTimeout: 20_000,
     // Most of the work is done by the processes that the tests start, and wait for.
     maxWorkers: '100%',

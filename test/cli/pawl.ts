@@ -81,7 +81,7 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
   const names = ['PATH', 'HOME', 'TMPDIR', 'SystemRoot'];
   const kept = names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : []));
   // Dozens of processes load the same sources: they share what the first of them compiled.
-  return { ...Object.fromEntries(kept), NODE_COMPILE_CACHE: join(tmpdir(), 'pawl-test-compile-cache') };
+  return { ...Object.fromEntries(kept), NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
 }
 
 /** An empty folder that goes away after the tests of this file. */

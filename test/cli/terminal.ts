@@ -210,6 +210,6 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
   return {
     ...Object.fromEntries(kept),
     TERM: 'xterm-256color',
-    NODE_COMPILE_CACHE: join(tmpdir(), 'pawl-test-compile-cache'),
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
   };
 }

@@ -42,7 +42,6 @@ const worker = fileURLToPath(new URL('./children-worker.ts', import.meta.url));
 const sources = new URL('./sources.ts', import.meta.url).href;
 const env = {
   ...process.env,
-  NODE_COMPILE_CACHE: join(tmpdir(), 'pawl-crash-compile-cache'),
   NODE_NO_WARNINGS: '1',
 };
 

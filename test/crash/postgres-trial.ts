@@ -16,7 +16,6 @@ const worker = fileURLToPath(new URL('./postgres-worker.ts', import.meta.url));
 const sources = new URL('./sources.ts', import.meta.url).href;
 const environment = {
   ...process.env,
-  NODE_COMPILE_CACHE: join(tmpdir(), 'pawl-crash-compile-cache'),
   NODE_NO_WARNINGS: '1',
 };
 const MAX_PROCESSES = 8;

@@ -140,7 +140,7 @@ async function boot(job: SignalJob): Promise<Boot> {
   const before = linesOf(job.folder, 'signals').length;
   const child = spawn(process.execPath, ['--import', sources, worker, JSON.stringify(job)], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'pawl-crash-compile-cache'), NODE_NO_WARNINGS: '1' },
+    env: { ...process.env, NODE_NO_WARNINGS: '1' },
   });
   let complaints = '';
   child.stderr.on('data', (text) => {

@@ -55,7 +55,6 @@ const sources = new URL('./sources.ts', import.meta.url).href;
 /** The cache spares each worker the stripping of types. */
 const environment = {
   ...process.env,
-  NODE_COMPILE_CACHE: join(tmpdir(), 'pawl-crash-compile-cache'),
   NODE_NO_WARNINGS: '1',
 };
 const MAX_PROCESSES = 12;

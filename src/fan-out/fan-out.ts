@@ -30,10 +30,9 @@ const LEAVE_MS = 7_500;
  * const { responses } = await fanOut({ prompt: 'Which of the two is faster?', models: { a, b }, path: 'ask.json' })
  * for (const { modelId, text } of responses) console.log(modelId, text)
  */
-export async function fanOut(given: FanOutOptions): Promise<FanOutResult> {
-  checkOptions(given);
-  const options = { ...given, ...placesOf(given) };
-  const session = new Session(options);
+export async function fanOut(options: FanOutOptions): Promise<FanOutResult> {
+  checkOptions(options);
+  const session = new Session({ ...options, ...placesOf(options) });
   const inspect = guarded('inspect', options.inspect, session.warn);
   const failure: { error?: unknown } = {};
   const actor = createActor(chartOf(session, failure), {

@@ -5,8 +5,8 @@ import { guarded } from '../executor/guard.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { CancelledError, DeadlineExceededError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
-import { checkOptions, type FanOutOptions, type FanOutResult } from './options.ts';
-import { DEADLINE_MS, Session } from './session.ts';
+import { checkOptions, DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';
+import { Session } from './session.ts';
 import { Root } from './writes/root.ts';
 
 /** How long calls with effects are waited for when a model leaves off, ms. */

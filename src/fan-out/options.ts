@@ -6,6 +6,9 @@ import type { ModelResponse, ResponseSnapshot } from './snapshot.ts';
 
 export type ModelsById = Extract<Models, { readonly [id: string]: unknown }>;
 
+/** How long a model may take, and the judge, where the call does not say, ms. */
+export const DEADLINE_MS = 600_000;
+
 /** A chart with a region for each of very many models takes minutes to build. */
 const MAX_MODELS = 100;
 

@@ -5,12 +5,11 @@ import { type Agent, type Clock, createExecutor, type Executor, type Invocation 
 import { type ErrorData, toErrorData } from '../run/error-data.ts';
 import { letGo } from '../run/thenable.ts';
 import { agentOf } from './asked-agent.ts';
+import { Choice } from './choice.ts';
 import { costsBy, type Paid } from './costs.ts';
-import { rankWithin } from './judge.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import { ModelWatch, stopReasonOf } from './model-watch.ts';
 import type { FanOutOptions, FanOutResult } from './options.ts';
-import type { JudgeUsage, Ranking } from './ranking.ts';
 import { idsOf } from './run-ids.ts';
 import {
   copyOf,
@@ -22,8 +21,6 @@ import {
 } from './snapshot.ts';
 import { inputsAfter } from './spent.ts';
 import { Overlay } from './writes/overlay.ts';
-
-export const DEADLINE_MS = 600_000;
 
 /** What a fan-out holds while it lasts: the executor of its runs, what is to be seen of each, its files. */
 export class Session {
@@ -40,9 +37,7 @@ export class Session {
   /** What follows the events of a run, by place, until it has read to the end. */
   readonly #following = new Map<number, Promise<void>>();
   readonly #ending: Promise<void>[] = [];
-  #ranking: Ranking | undefined;
-  #judgeError: ErrorData | undefined;
-  #judgeUsage: JudgeUsage | undefined;
+  readonly #choice: Choice;
   #saveError: ErrorData | undefined;
   #path: string | undefined;
   /** Why nobody was asked who might have been. */
@@ -55,6 +50,7 @@ export class Session {
     this.warn = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
     const clock = guardedClock(options.clock, this.warn);
     this.clock = clock;
+    this.#choice = new Choice(options, { clock, warn: this.warn });
     this.#newId = idsOf(options.ids, this.warn, (id) => this.#kept?.records.has(id) ?? false);
     this.watches = ids.map(
       (id) => new ModelWatch(id, root === undefined ? undefined : new Overlay(root, path), () => clock.monotonic()),
@@ -118,22 +114,10 @@ export class Session {
   }
 
   async judge(signal: AbortSignal): Promise<void> {
-    const { judge, prompt, prices, logger, defaults, deadlineMs = DEADLINE_MS } = this.options;
-    this.#ranking = this.#kept?.ranking;
-    if (!judge || this.#ranking) return;
+    this.#choice.keep(this.#kept?.ranking);
+    if (this.#choice.ranking) return;
     await Promise.all(this.#ending);
-    // The store, too, may have made a model leave off: then the race is not over.
-    if (this.responses().some(({ interrupted }) => interrupted)) return;
-    const responses = this.responses().filter(({ error }) => error === undefined);
-    const budget = costsBy(prices, (_, call) => this.#judged(call));
-    const host = { ...(logger ? { logger } : {}), ...(defaults ? { defaults } : {}) };
-    const ports = { clock: this.clock, ports: { budget }, ...host };
-    try {
-      this.#ranking = await rankWithin(judge, { prompt, responses, signal }, { ms: deadlineMs, ports });
-    } catch (error) {
-      this.#judgeError = toErrorData(error);
-      this.warn('fan-out: the judge gave no ranking', { error: this.#judgeError });
-    }
+    await this.#choice.make(this.responses(), signal);
   }
 
   /** Lets everything go; the files are what the next call goes on with, or what `applyWrites` reads. */
@@ -142,7 +126,7 @@ export class Session {
     await Promise.all(this.#ending);
     await this.executor.shutdown();
     try {
-      if (error === undefined) this.#path = await this.#kept?.finish(this.responses(), this.#ranking);
+      if (error === undefined) this.#path = await this.#kept?.finish(this.responses(), this.#choice.ranking);
       // What could not be written before is in the file now.
       this.#saveError = undefined;
     } catch (error) {
@@ -164,20 +148,9 @@ export class Session {
     return {
       responses,
       interrupted: responses.some(({ interrupted }) => interrupted),
-      ...(this.#ranking ? { ranking: this.#ranking } : {}),
-      ...(this.#judgeError ? { judgeError: this.#judgeError } : {}),
-      ...(this.#judgeUsage ? { judgeUsage: this.#judgeUsage } : {}),
+      ...this.#choice.result(),
       ...(this.#path === undefined ? {} : { path: this.#path }),
       ...(this.#saveError ? { saveError: this.#saveError } : {}),
-    };
-  }
-
-  #judged({ usage, usd }: Paid): void {
-    const { inputTokens, outputTokens, costUsd } = this.#judgeUsage ?? { inputTokens: 0, outputTokens: 0, costUsd: 0 };
-    this.#judgeUsage = {
-      inputTokens: inputTokens + usage.inputTokens,
-      outputTokens: outputTokens + usage.outputTokens,
-      costUsd: costUsd + usd,
     };
   }
 

@@ -1,0 +1,65 @@
+import type { Warn } from '../executor/guard.ts';
+import type { Clock } from '../index.ts';
+import { type ErrorData, toErrorData } from '../run/error-data.ts';
+import { costsBy, type Paid } from './costs.ts';
+import { rankWithin } from './judge.ts';
+import { DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';
+import type { JudgeUsage, Ranking } from './ranking.ts';
+import type { ModelResponse } from './snapshot.ts';
+
+/** The choice among the answers: what the judge says, and what it takes. */
+export class Choice {
+  readonly #options: FanOutOptions;
+  readonly #host: { readonly clock: Clock; readonly warn: Warn };
+  #ranking: Ranking | undefined;
+  #error: ErrorData | undefined;
+  #usage: JudgeUsage | undefined;
+
+  constructor(options: FanOutOptions, host: { readonly clock: Clock; readonly warn: Warn }) {
+    this.#options = options;
+    this.#host = host;
+  }
+
+  get ranking(): Ranking | undefined {
+    return this.#ranking;
+  }
+
+  /** Takes a ranking from an earlier call. */
+  keep(ranking: Ranking | undefined): void {
+    this.#ranking = ranking;
+  }
+
+  /** Asks the judge; one that fails costs no answer. @param all the responses, those without an answer too */
+  async make(all: readonly ModelResponse[], signal: AbortSignal): Promise<void> {
+    const { judge, prompt, prices, logger, defaults, deadlineMs = DEADLINE_MS } = this.#options;
+    // The store, too, may have made a model leave off: then the race is not over.
+    if (!judge || all.some(({ interrupted }) => interrupted)) return;
+    const { clock, warn } = this.#host;
+    const responses = all.filter(({ error }) => error === undefined);
+    const budget = costsBy(prices, (_, call) => this.#paid(call));
+    const ports = { clock, ports: { budget }, ...(logger ? { logger } : {}), ...(defaults ? { defaults } : {}) };
+    try {
+      this.#ranking = await rankWithin(judge, { prompt, responses, signal }, { ms: deadlineMs, ports });
+    } catch (error) {
+      this.#error = toErrorData(error);
+      warn('fan-out: the judge gave no ranking', { error: this.#error });
+    }
+  }
+
+  result(): Pick<FanOutResult, 'ranking' | 'judgeError' | 'judgeUsage'> {
+    return {
+      ...(this.#ranking ? { ranking: this.#ranking } : {}),
+      ...(this.#error ? { judgeError: this.#error } : {}),
+      ...(this.#usage ? { judgeUsage: this.#usage } : {}),
+    };
+  }
+
+  #paid({ usage, usd }: Paid): void {
+    const { inputTokens, outputTokens, costUsd } = this.#usage ?? { inputTokens: 0, outputTokens: 0, costUsd: 0 };
+    this.#usage = {
+      inputTokens: inputTokens + usage.inputTokens,
+      outputTokens: outputTokens + usage.outputTokens,
+      costUsd: costUsd + usd,
+    };
+  }
+}

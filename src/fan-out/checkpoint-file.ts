@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { FolderSyncs, writeAtomically } from '../files/atomic-write.ts';
 import { orAbsent } from '../files/errors.ts';
 import { diskFiles, type FileSystem } from '../files/file-system.ts';
@@ -12,10 +12,12 @@ import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoin
  * @throws {StoreFullError} {StoreUnavailableError} {NotJsonError}
  */
 export async function saveCheckpoint(path: string, checkpoint: Checkpoint): Promise<void> {
-  await mkdir(dirname(path), { recursive: true }).catch((error: unknown) => {
+  // A host that changes its working folder meanwhile moves nothing.
+  const file = resolve(path);
+  await mkdir(dirname(file), { recursive: true }).catch((error: unknown) => {
     throw storeError(error, path);
   });
-  await writeText(diskFiles, path, encodeCheckpoint(checkpoint));
+  await writeText(diskFiles, file, encodeCheckpoint(checkpoint));
 }
 
 /**

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { IncrementalSaver, loadCheckpoint, snapshotFromPartial } from 'pawl/fan-out';
+import { IncrementalSaver, loadCheckpoint, saveCheckpoint, snapshotFromPartial } from 'pawl/fan-out';
 import { callTool, reply } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { toolOf } from '../fixtures/host.ts';
@@ -68,5 +68,22 @@ describe('places', () => {
     await saver.close();
     expect((await loadCheckpoint(join(home, 'own.json')))?.responses[0]).toMatchObject({ text: 'So far' });
     expect([around(join(home, 'x')), around(join(elsewhere, 'x'))]).toEqual([['own.json'], []]);
+  });
+
+  test('fan-out 3: a checkpoint that is saved once lands where the host was when it asked for that', async () => {
+    const [home, elsewhere] = [freshFolder(), freshFolder()];
+    enter(home);
+    const saving = saveCheckpoint('deep/own.json', {
+      version: 1,
+      prompt,
+      timestamp: 0,
+      adapterIds: ['a'],
+      responses: [],
+      verbose: false,
+    });
+    process.chdir(elsewhere);
+    await saving;
+    expect(await loadCheckpoint(join(home, 'deep', 'own.json'))).toMatchObject({ prompt });
+    expect(around(join(elsewhere, 'x'))).toEqual([]);
   });
 });

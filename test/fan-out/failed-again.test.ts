@@ -65,12 +65,15 @@ describe('a model that failed and is asked anew', () => {
     expect(await call.callUntil(3, ({ steps }) => steps === 1)).toMatchObject({ inputTokens: 20, text: 'all of a' });
   });
 
-  test('fan-out 2: its working time is that of all attempts, and reasoning tokens are counted', async () => {
+  const figures = { latencyMs: 5_000, inputTokens: 100, outputTokens: 50, reasoningTokens: 30, costUsd: 2 };
+  const was = { modelId: 'a', ...figures, completed: false, toolCalls: { look: 7 } };
+  test.for<readonly [what: string, before: ResponseSnapshot]>([
+    ['failed', { ...was, error: 'no', interrupted: false, stopReason: 'MODEL_ERROR', steps: 7 }],
+    ['failed, and left off before its first turn', { ...was, interrupted: true, stopReason: 'cancelled', steps: 0 }],
+  ])('fan-out 2: of one that %s, working time and reasoning tokens are counted as well', async ([, before]) => {
     const path = freshPath();
-    const figures = { latencyMs: 5_000, inputTokens: 100, outputTokens: 50, reasoningTokens: 30, costUsd: 2 };
-    const failed = { modelId: 'a', ...figures, error: 'no', interrupted: false, completed: false };
-    const responses = [{ ...failed, stopReason: 'MODEL_ERROR', steps: 7, toolCalls: { look: 7 } }];
-    await saveCheckpoint(path, { version: 1, prompt, timestamp: 0, adapterIds: ['a'], responses, verbose: false });
+    const found = { version: 1, prompt, timestamp: 0, adapterIds: ['a'], responses: [before], verbose: false } as const;
+    await saveCheckpoint(path, found);
     const call = asked({ models: { a: [reply('of a')] }, path });
     expect((await call.start()).responses[0]).toEqual({
       ...{ modelId: 'a', text: 'of a', latencyMs: 5_000, inputTokens: 110, outputTokens: 55, reasoningTokens: 30 },

@@ -12,6 +12,8 @@ import { Records } from './records.ts';
 import { fromModelResponse, type ModelResponse, type ResponseSnapshot, toModelResponse } from './snapshot.ts';
 import { pawlFolder } from './writes/pawl-folder.ts';
 
+const ANSWERS = 'answers.json';
+
 /**
  * Where the answers of a fan-out are kept: in the checkpoint file while it lasts, with the records of the unfinished runs
  * beside it, and at the end in the file of answers.
@@ -22,7 +24,10 @@ export class KeptAnswers {
   readonly #writer: CheckpointWriter;
   readonly #home: string;
 
-  /** @param root the folder that the models work on; the file of answers belongs to it */
+  /**
+   * @param root the folder that the models work on; the file of answers belongs to it
+   * @throws {TypeError} for a checkpoint file in the place of the file of answers
+   */
   constructor(
     subject: CheckpointSubject,
     { root, clock }: { readonly root: string | undefined; readonly clock: Clock },
@@ -31,6 +36,9 @@ export class KeptAnswers {
     this.#writer = new CheckpointWriter(subject, { files: diskFiles, now: () => clock.now() });
     this.records = new Records(subject.path);
     this.#home = root ?? homeOf(subject.path);
+    if (resolve(subject.path) === resolve(this.#home, '.pawl', ANSWERS)) {
+      throw new TypeError(`${subject.path} is where the answers go in the end: choose another path for the checkpoint`);
+    }
   }
 
   /** Claims the file and reads it. @throws what `CheckpointWriter.open` throws */
@@ -103,7 +111,7 @@ export class KeptAnswers {
     await Promise.all(puts);
     if (responses.some(({ interrupted }) => interrupted)) return path;
     try {
-      const answers = join(await pawlFolder(this.#home), 'answers.json');
+      const answers = join(await pawlFolder(this.#home), ANSWERS);
       await writeText(diskFiles, answers, encodeCheckpoint(this.#writer.checkpoint()));
       // A process that dies here leaves both, and the next call, which asks nobody, comes here again.
       await rm(path, { force: true });

@@ -30,6 +30,17 @@ describe('places', () => {
     expect([around(join(home, 'x')), around(join(elsewhere, 'x'))]).toEqual([['project'], []]);
   });
 
+  test('fan-out 6: a checkpoint file in the place of the file of answers is refused: it would go when they come', async () => {
+    const home = freshFolder();
+    const path = join(home, '.pawl', 'answers.json');
+    for (const options of [{ path }, { path, root: home }]) {
+      const call = asked({ models: { a: [reply('of a')] }, ...options });
+      await expect(call.start()).rejects.toThrow(/is where the answers go in the end/);
+      expect(call.models.a?.calls).toHaveLength(0);
+    }
+    expect(around(join(home, 'x'))).toEqual([]);
+  });
+
   test.for(['is not there', 'is a file'])(
     'fan-out 1: a root that %s rejects the call before anybody is asked',
     async (what) => {

@@ -23,7 +23,7 @@ export class ModelWatch {
   #usage: Usage = noUsage;
   #costUsd = 0;
   readonly #toolCalls = new Map<string, number>();
-  /** What attempts that failed have taken; steps and tools are those of the last one. */
+  /** What attempts before this one have taken; steps and tools are those of the last one. */
   #spent = spentBefore(undefined);
   /** Working time of its run before this process, ms. */
   #beforeMs = 0;
@@ -37,7 +37,7 @@ export class ModelWatch {
     this.#now = now;
   }
 
-  /** Counts what the model has taken in attempts that failed. @param inputs of its run */
+  /** Counts what the model has taken in attempts before this one. @param inputs of its run */
   carry(inputs: RunCheckpoint['inputs']): void {
     this.#spent = spentBefore(inputs);
   }

@@ -2,7 +2,7 @@ import type { Invocation, RunCheckpoint } from '../index.ts';
 import { isObject } from '../run/json.ts';
 import type { ResponseSnapshot } from './snapshot.ts';
 
-/** What attempts of a model that failed have taken: they gave nothing, and are paid for all the same. */
+/** What attempts of a model have taken that failed, or whose record is lost: they gave nothing, and are paid for all the same. */
 export interface Spent {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -14,10 +14,9 @@ export interface Spent {
 /** Under this name it stands in the inputs of the run that is the next attempt, and so in its record. */
 const NAME = 'pawl.spent';
 
-/** The inputs of a run that begins anew. @param before what the file has of the model */
+/** The inputs of a run that begins anew. @param before what the file has of the model, in all attempts so far */
 export function inputsAfter(before: ResponseSnapshot | undefined): Pick<Invocation, 'inputs'> {
-  // Of an attempt that had not come to its first turn the figures are those of the attempts before it.
-  if (!before || (before.error === undefined && before.steps > 0)) return {};
+  if (!before) return {};
   const { inputTokens, outputTokens, reasoningTokens = 0, costUsd, latencyMs } = before;
   return { inputs: { [NAME]: { inputTokens, outputTokens, reasoningTokens, costUsd, latencyMs } } };
 }

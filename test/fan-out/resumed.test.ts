@@ -38,6 +38,8 @@ describe('a fan-out that goes on', () => {
     for (const file of recordsOf(path)) harm(file);
     const { responses } = await call.start();
     expect(responses).toMatchObject([{ text: 'all of a', steps: 1, stopReason: 'answered' }, { text: 'of b' }]);
+    // The turn that is lost is paid for all the same.
+    expect(responses[0]).toMatchObject({ inputTokens: 20, outputTokens: 10, costUsd: 0.12, toolCalls: {} });
     expect([call.calls(), around(path)]).toEqual([[3, 1], ['.pawl']]);
   });
 

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadCheckpoint, type ModelResponse } from 'pawl/fan-out';
+import { loadCheckpoint, type ModelResponse, toModelResponse } from 'pawl/fan-out';
 
 /** What a worker is told. `naive`: it breaks a promise on purpose, so that a judge who does not see it is known to be blind. */
 export interface KillJob {
@@ -63,7 +63,10 @@ async function inFolder(job: KillJob, kills: readonly Kill[]): Promise<KillTrial
   for (let n = 0; n < MAX_PROCESSES && !existsSync(resultPath); n++) {
     const life = await live(job, kills[n]);
     tookMs = life.tookMs;
-    if (!existsSync(resultPath)) deaths.push({ lines: ledgerIn(folder).length, done: await doneIn(path) });
+    if (existsSync(resultPath)) break;
+    deaths.push({ lines: ledgerIn(folder).length, done: await doneIn(path) });
+    // It had come to its end, and died before it could say so: a call would ask anew, and nothing is lost.
+    if (await writeEnd(path, resultPath)) break;
     if (life.complaint) {
       reader.wrongs.push(life.complaint);
       break;
@@ -139,6 +142,15 @@ class Reader {
     const inOrder = ['quick', 'reader', 'writer', 'publisher'].filter((id) => ids.split(',').includes(id)).join();
     if (ids !== inOrder) this.wrongs.push(`the responses stand as ${ids}`);
   }
+}
+
+/** The result of a fan-out whose checkpoint file has become the file of answers. @returns whether it has */
+async function writeEnd(path: string, resultPath: string): Promise<boolean> {
+  const answers = existsSync(path) ? null : await loadCheckpoint(join(dirname(path), 'answers.json'));
+  if (!answers) return false;
+  const responses = answers.responses.map((response) => ({ ...toModelResponse(response), latencyMs: 0 }));
+  writeFileSync(resultPath, JSON.stringify({ interrupted: false, responses }));
+  return true;
 }
 
 async function doneIn(path: string): Promise<ReadonlySet<string>> {

@@ -3,7 +3,7 @@ import { randomFrom, seed, torture } from '../crash/random.ts';
 import { inTurn } from '../crash/trial.ts';
 import { type Kill, type KillTrial, killTrial } from './kill-trial.ts';
 
-const KILLS = 20 * torture;
+const KILLS = torture === 1 ? 15 : 200;
 const trials: KillTrial[] = [];
 let undisturbed: KillTrial;
 
@@ -11,7 +11,7 @@ let undisturbed: KillTrial;
 function killsOf(random: () => number, tookMs: number): Kill[] {
   return Array.from({ length: 1 + Math.floor(random() * 4) }, () => ({
     from: random() < 0.2 ? 'started' : 'working',
-    afterMs: random() * 0.8 * tookMs,
+    afterMs: random() * 0.95 * tookMs,
   }));
 }
 

@@ -135,7 +135,8 @@ export class ModelWatch {
 
 /** Why a model left off, in a word. @param error the cause of its leaving */
 export function stopReasonOf(status: RunOutput['status'], error: ErrorData | undefined): string {
-  const why = error?.cause?.code ?? error?.code;
+  // Whoever was told to leave knows why from the cause; of an error of the store the cause is the system's.
+  const why = error?.code === 'ERR_SHUTDOWN' ? error.cause?.code : error?.code;
   if (status === 'timeout' || why === 'DEADLINE_EXCEEDED') return 'deadline';
   if (status === 'cancelled' || why === 'CANCELLED') return 'cancelled';
   return why === undefined || why === 'ERR_SHUTDOWN' ? 'interrupted' : why;

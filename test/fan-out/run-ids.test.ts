@@ -53,7 +53,7 @@ describe('ids of runs', () => {
       return 'run-1';
     };
     const { responses, interrupted } = await call.start({ ids });
-    expect(responses[0]).toMatchObject({ interrupted: true, text: '', stopReason: 'ENOTDIR' });
+    expect(responses[0]).toMatchObject({ interrupted: true, text: '', stopReason: 'STORE_UNAVAILABLE' });
     expect([interrupted, responses[0]?.error, call.calls()]).toEqual([true, undefined, [0]]);
     rmSync(`${path}.runs`);
     expect((await call.start()).responses[0]).toMatchObject({ text: 'of a', stopReason: 'answered' });

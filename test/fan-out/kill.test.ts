@@ -59,9 +59,13 @@ describe(`four models at once, killed with SIGKILL at random moments (seed ${see
     'fan-out 5: the same checks see what a %s one does wrong',
     { timeout: 60_000 },
     async ([naive, complaint]) => {
-      const kills = [0.6, 0.7, 0.8].map((part) => ({ from: 'working' as const, afterMs: part * undisturbed.tookMs }));
-      const { wrongs } = await killTrial(kills, naive);
-      expect(wrongs.join('\n')).toMatch(complaint);
+      const kills = [0.5, 0.6, 0.7].map((part) => ({ from: 'working' as const, afterMs: part * undisturbed.tookMs }));
+      // A kill may come too late on a machine that is suddenly fast.
+      const found: string[] = [];
+      for (let tries = 0; tries < 5 && !complaint.test(found.join('\n')); tries++) {
+        found.push(...(await killTrial(kills, naive)).wrongs);
+      }
+      expect(found.join('\n')).toMatch(complaint);
     },
   );
 });

@@ -5,7 +5,7 @@ import { RandomKills } from './random-kills.ts';
 const job = { runId: 'run-1', agent: 'twelve-tools' } as const;
 
 describe(`a run of twelve tools, killed with SIGKILL at random moments (seed ${seed})`, () => {
-  const trials = RandomKills.of(job, { kills: 50 });
+  const trials = RandomKills.of(job, { kills: 25 });
 
   test('goes on each time and ends as if nothing had happened (recovery.md 5, executor.md 13)', () => {
     trials.expectUnbroken();

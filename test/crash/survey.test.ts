@@ -9,7 +9,7 @@ const job = { runId: 'run-1', agent: 'survey' } as const;
 const around = { prepare: plantFolder, judge: judgeNotes };
 
 describe(`the survey of docs/examples, killed with SIGKILL (seed ${seed})`, () => {
-  const trials = RandomKills.of(job, { kills: 50, around });
+  const trials = RandomKills.of(job, { kills: 25, around });
 
   test('at random moments: the report, the notes and the answer are those of an undisturbed survey', () => {
     trials.expectUnbroken();

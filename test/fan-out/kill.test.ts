@@ -3,7 +3,7 @@ import { randomFrom, seed, torture } from '../crash/random.ts';
 import { inTurn } from '../crash/trial.ts';
 import { type Kill, type KillTrial, killTrial } from './kill-trial.ts';
 
-const KILLS = torture === 1 ? 15 : 200;
+const KILLS = torture === 1 ? 8 : 200;
 const trials: KillTrial[] = [];
 let undisturbed: KillTrial;
 

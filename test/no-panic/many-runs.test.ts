@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const isTorture = process.env.PAWL_TORTURE === '1';
-const runs = isTorture ? 100_000 : 20_000;
+const runs = isTorture ? 100_000 : 10_000;
 /** Less than a map's entry for a run id: over so many runs noise is smaller, and whatever is kept of a run is more. */
 const MAX_BYTES_PER_RUN = 64;
 

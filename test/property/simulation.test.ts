@@ -8,7 +8,7 @@ import { type Story, stories } from './simulation-plans.ts';
 import { type Fired, fire } from './simulation-store.ts';
 
 /** Of each about four histories. */
-const STORIES = torture > 1 ? 5_600 : 150;
+const STORIES = torture > 1 ? 5_600 : 100;
 
 /** Every kind of misfortune, and what a history may come to through it: one that was never met proves nothing. */
 const kinds = [

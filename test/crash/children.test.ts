@@ -5,7 +5,7 @@ import type { FailpointName } from './failpoints.ts';
 import { randomFrom, seed, torture } from './random.ts';
 import { inTurn, killsFrom, type Stop } from './trial.ts';
 
-const KILLS = 8 * torture;
+const KILLS = 5 * torture;
 
 /** Where the first process dies. The numbers count over all runs of the tree. */
 const places: readonly (readonly [name: FailpointName, nth: number])[] = [

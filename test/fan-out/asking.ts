@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type FanOutOptions, fanOut } from 'pawl/fan-out';
-import { type ScriptedEntry, type ScriptedModel, scriptedModel, testClock } from 'pawl/testing';
-import { until as untilWithin, type Warning } from '../fixtures/host.ts';
+import { callTool, reply, type ScriptedEntry, type ScriptedModel, scriptedModel, testClock } from 'pawl/testing';
+import { gate, toolOf, until as untilWithin, type Warning } from '../fixtures/host.ts';
 import { freshFolder } from './fresh-folder.ts';
 
 export const prompt = 'Which of the two?';
@@ -46,3 +46,27 @@ export const around = (path: string) => readdirSync(dirname(path)).sort();
 
 /** Waits for what may take a disk some time. */
 export const until = (holds: () => unknown, what = 'the condition') => untilWithin(holds, what, 1_000_000);
+
+/** A call whose one model is within a tool, until the gate is opened: what happens meanwhile happens in the middle. */
+export async function heldWithin(path: string) {
+  const held = gate();
+  const look = toolOf('look', 'read', () => held.pass());
+  const call = asked({ models: { a: [callTool('look'), reply('of a')] }, path, tools: [look] });
+  const running = call.start();
+  await held.reached;
+  return { call, running, open: held.open };
+}
+
+/** Lets the time of a call pass until it is over. */
+export async function inItsTime<T>(
+  { clock }: ReturnType<typeof asked>,
+  running: Promise<T>,
+  stepMs = 1_000,
+): Promise<T> {
+  let isOver = false;
+  const result = running.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) await clock.advance(stepMs);
+  return result;
+}

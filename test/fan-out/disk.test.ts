@@ -4,7 +4,7 @@ import { loadCheckpoint } from 'pawl/fan-out';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, toolOf } from '../fixtures/host.ts';
-import { around, asked, freshPath, until } from './asking.ts';
+import { around, asked, freshPath, heldWithin, inItsTime, until } from './asking.ts';
 import { freshFolder } from './fresh-folder.ts';
 
 describe('a disk that fails in the end', () => {
@@ -28,24 +28,13 @@ describe('a disk that fails in the end', () => {
 
   test('fan-out 6: a checkpoint file that nobody can write any more costs no answer: it is in the result, with the error', async () => {
     const path = freshPath();
-    const held = gate();
-    const call = asked({
-      models: { a: [callTool('look'), reply('of a')] },
-      path,
-      tools: [toolOf('look', 'read', () => held.pass())],
-    });
-    const running = call.start();
-    await held.reached;
+    const { call, running, open } = await heldWithin(path);
     await until(() => existsSync(path));
     rmSync(path);
     mkdirSync(join(path, 'x'), { recursive: true });
-    held.open();
-    let isOver = false;
-    const result = running.finally(() => {
-      isOver = true;
-    });
-    while (!isOver) await call.clock.advance(1_000);
-    expect(await result).toMatchObject({ saveError: { code: 'STORE_UNAVAILABLE' }, responses: [{ text: 'of a' }] });
+    open();
+    const result = await inItsTime(call, running);
+    expect(result).toMatchObject({ saveError: { code: 'STORE_UNAVAILABLE' }, responses: [{ text: 'of a' }] });
     expect(around(path).filter((name) => name.endsWith('.lock'))).toEqual([]);
   });
 

@@ -11,7 +11,7 @@ import {
 import { callTool, fail, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../fixtures/host.ts';
-import { asked, freshPath, prompt, until } from './asking.ts';
+import { asked, freshPath, inItsTime, prompt, until } from './asking.ts';
 
 const models = { a: [reply('of a')], b: [reply('of b')], c: [reply('of c')] };
 const failure = Object.assign(new Error('no'), { isRetryable: false });
@@ -173,12 +173,8 @@ describe('a function as a judge', () => {
     const call = asked({ models: { ...models, c: [hang(), reply('of c')] }, path, judge, deadlineMs: 100 });
     const running = call.start();
     await until(() => call.calls()[2] === 1);
-    let isOver = false;
-    const first = running.finally(() => {
-      isOver = true;
-    });
-    while (!isOver) await call.clock.advance(100);
-    expect([(await first).interrupted, seen]).toEqual([true, []]);
+    const first = await inItsTime(call, running, 100);
+    expect([first.interrupted, seen]).toEqual([true, []]);
     expect((await call.start()).ranking?.order).toEqual(['c', 'b', 'a']);
     expect(seen).toEqual(['a', 'b', 'c']);
   });

@@ -4,7 +4,7 @@ import { scriptedModel, stallAfter } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { toolOf } from '../fixtures/host.ts';
 import { speakingModel } from '../fixtures/speaking-model.ts';
-import { asked, freshPath } from './asking.ts';
+import { asked, freshPath, inItsTime } from './asking.ts';
 
 /** Its first turn is given by the test, in its second it falls silent in the middle of a word. */
 function silentAfter(first: Model['doStream']) {
@@ -64,11 +64,7 @@ describe('partial text', () => {
       throw Object.assign(new Error('the provider is down'), { isRetryable: true });
     };
     const call = asked({ models: { a: { ...scriptedModel([]), doStream } } });
-    let isOver = false;
-    const result = call.start().finally(() => {
-      isOver = true;
-    });
-    while (!isOver) await call.clock.advance(1_000);
-    expect([(await result).responses[0]?.text, tries > 1]).toEqual(['So far', true]);
+    const result = await inItsTime(call, call.start());
+    expect([result.responses[0]?.text, tries > 1]).toEqual(['So far', true]);
   });
 });

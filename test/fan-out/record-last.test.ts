@@ -2,29 +2,19 @@ import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadCheckpoint } from 'pawl/fan-out';
 import { fileStore } from 'pawl/stores/file';
-import { callTool, reply } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import { gate, toolOf } from '../fixtures/host.ts';
-import { around, asked, freshPath, until } from './asking.ts';
+import { around, freshPath, heldWithin, inItsTime, until } from './asking.ts';
 
 test('fan-out 5: the record of a run stays until the file has its answer, so that nobody pays for it again', async () => {
   const path = freshPath();
-  const held = gate();
-  const look = toolOf('look', 'read', () => held.pass());
-  const call = asked({ models: { a: [callTool('look'), reply('of a')] }, path, tools: [look] });
-  const running = call.start();
-  await held.reached;
+  const { call, running, open } = await heldWithin(path);
   await until(async () => (await loadCheckpoint(path)) !== null);
   // From here on nothing can be written in its place.
   renameSync(path, `${path}.aside`);
   mkdirSync(join(path, 'x'), { recursive: true });
-  held.open();
-  let isOver = false;
-  const result = running.finally(() => {
-    isOver = true;
-  });
-  while (!isOver) await call.clock.advance(1_000);
-  expect(await result).toMatchObject({ saveError: { code: 'STORE_UNAVAILABLE' }, responses: [{ text: 'of a' }] });
+  open();
+  const result = await inItsTime(call, running);
+  expect(result).toMatchObject({ saveError: { code: 'STORE_UNAVAILABLE' }, responses: [{ text: 'of a' }] });
   await using store = fileStore({ dir: `${path}.runs` });
   expect(await store.listInterrupted()).toMatchObject([{ meta: { agentId: 'a' } }]);
   await store.close();

@@ -92,7 +92,7 @@ export type RunMachineEvent =
   | DoneActorEvent<RunOutput, 'settle'>
   | DoneActorEvent<OutputCheck, 'check-output'>
   | DoneActorEvent<void, 'ask-critic'>
-  | DoneActorEvent<ModelAnswer, `model.${string}`>
+  | DoneActorEvent<ModelAnswer, 'model'>
   | DoneActorEvent<ToolAnswer, `tool.${string}`>;
 
 export type RunEmitted =

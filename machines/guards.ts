@@ -3,12 +3,13 @@ import { toolLoopOf } from '../src/run/limits.ts';
 import { toolCallsOf } from '../src/run/message.ts';
 import { isAllAnswered } from '../src/run/open-step.ts';
 import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
-import type { ModelAnswer, OutputCheck, RunContext, ToolAnswer } from './context.ts';
+import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 
 /** An answer that does not fit its schema is asked for once more. */
 const MAX_REPAIRS = 1;
 
 type Context = { readonly context: RunContext };
+type Moment = Context & { readonly event: RunMachineEvent };
 
 /** The questions that the charts ask. */
 export const guards = {
@@ -29,10 +30,11 @@ export const guards = {
   /** A last phase that is out of steps hands its last text on: that is the run's answer, and is held to the schema. */
   isOutOfStepsToCheck: ({ context }: Context) =>
     context.hasOutputSchema && context.phases.length > 0 && isLastPhase(context) && isOutOfSteps(context),
-  isLanded: ({ context }: Context) => isLanded(context),
-  isLandedWithCalls: ({ context }: Context) =>
-    isLanded(context) && !phaseOf(context)?.isBare && toolCallsOf(replyOf(context)).length > 0,
-  isLandedToCheck: ({ context }: Context) => isLanded(context) && context.hasOutputSchema && isLastPhase(context),
+  isLanded: (moment: Moment) => isLanded(moment),
+  isLandedWithCalls: (moment: Moment) =>
+    isLanded(moment) && !phaseOf(moment.context)?.isBare && toolCallsOf(replyOf(moment.context)).length > 0,
+  isLandedToCheck: (moment: Moment) =>
+    isLanded(moment) && moment.context.hasOutputSchema && isLastPhase(moment.context),
   isModelError: (_: Context, answer: ModelAnswer) => 'error' in answer,
   isFit: (_: Context, check: OutputCheck) => 'data' in check,
   canRepair: ({ context }: Context) => (context.progress.counters.repairs ?? 0) < MAX_REPAIRS && !isOutOfSteps(context),
@@ -65,8 +67,13 @@ function isOutOfSteps(context: RunContext): boolean {
   return progress.iteration >= limits.maxIterations + progress.raisedSteps;
 }
 
-function isLanded({ landed, announced }: RunContext): boolean {
-  return landed >= announced;
+function isLanded({ context, event }: Moment): boolean {
+  return landedWith(context, event) >= context.announced;
+}
+
+/** Up to which boundary everything is recorded, with what this event says. */
+export function landedWith({ landed }: Pick<RunContext, 'landed'>, event: RunMachineEvent): number {
+  return event.type === 'boundary.landed' ? Math.max(landed, event.boundary) : landed;
 }
 
 function phaseOf({ progress, phases }: RunContext) {

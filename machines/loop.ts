@@ -1,5 +1,12 @@
 import { pieces } from './setup.ts';
 
+/** A reply is acted upon when everything before it is recorded, be that as it comes or with the word that it is now. */
+const whenLanded = [
+  { guard: 'isLandedWithCalls', target: 'calling-tools' },
+  { guard: 'isLandedToCheck', target: 'checking-output', actions: 'recordAnswer' },
+  { guard: 'isLanded', target: 'answered', actions: 'recordAnswer' },
+] as const;
+
 /**
  * One agent loop, as a state: the `running` of a single-loop run and each phase of a pipeline are this state with
  * different ways out. It ends `answered`, `exhausted` (a limit was reached) or `failed` (the model gave up).
@@ -35,9 +42,8 @@ export const loop = pieces.createStateConfig({
     'calling-model': {
       description: 'The model is asked for the next turn. The save of the step before may still be under way.',
       entry: 'startModelCall',
-      exit: 'stopModelCall',
       on: {
-        'xstate.done.actor.model.*': [
+        'xstate.done.actor.model': [
           {
             guard: { type: 'isModelError', params: ({ event }) => event.output },
             target: 'failed',
@@ -49,17 +55,13 @@ export const loop = pieces.createStateConfig({
     },
     landing: {
       description: 'The reply is here; it is not acted upon before the step before it is recorded.',
-      always: [
-        { guard: 'isLandedWithCalls', target: 'calling-tools', actions: 'openStep' },
-        { guard: 'isLandedToCheck', target: 'checking-output', actions: 'recordAnswer' },
-        { guard: 'isLanded', target: 'answered', actions: 'recordAnswer' },
-      ],
+      always: whenLanded,
+      on: { 'boundary.landed': whenLanded },
     },
     'calling-tools': {
       description: 'The tool calls of one message run side by side; those with effects once their intent is recorded.',
       meta: { resumesAt: 'here' },
       entry: 'startTools',
-      exit: 'stopTools',
       always: [
         { guard: 'isStepAnswered', target: 'entering', actions: { type: 'closeStep', params: undefined } },
         { guard: 'isFreeToLeave', target: 'left', actions: 'announceStop' },
@@ -69,21 +71,11 @@ export const loop = pieces.createStateConfig({
           {
             guard: { type: 'isLastResult', params: ({ event }) => event.output },
             target: 'entering',
-            actions: [
-              { type: 'forgetChild', params: ({ event }) => event.actorId },
-              { type: 'closeStep', params: ({ event }) => event.output },
-            ],
+            actions: { type: 'closeStep', params: ({ event }) => event.output },
           },
-          {
-            actions: [
-              { type: 'forgetChild', params: ({ event }) => event.actorId },
-              { type: 'takeResult', params: ({ event }) => event.output },
-            ],
-          },
+          { actions: { type: 'takeResult', params: ({ event }) => event.output } },
         ],
-        'boundary.landed': {
-          actions: [{ type: 'markLanded', params: ({ event }) => event.boundary }, 'startIntended'],
-        },
+        'boundary.landed': { actions: 'startIntended' },
       },
     },
     'checking-output': {

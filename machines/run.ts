@@ -152,6 +152,7 @@ export function runMachine(agent: ChartedAgent) {
       ...stagesOf(agent),
       ending: {
         description: 'The finalize matrix: success completes, a shutdown leaves the record, everything else fails it.',
+        entry: 'stopWork',
         always: [
           { guard: 'isComplete', target: 'completing' },
           { guard: 'isLeaveRunning', target: 'leaving-running' },

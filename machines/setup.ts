@@ -1,4 +1,4 @@
-import { assign, emit, enqueueActions, fromPromise, setup, spawnChild, stopChild } from 'xstate';
+import { assign, emit, enqueueActions, setup, spawnChild } from 'xstate';
 import { type ErrorData, toErrorData } from '../src/run/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/run/errors.ts';
 import type { CheckpointOutcome } from '../src/run/finalize.ts';
@@ -30,8 +30,9 @@ import type {
   Steer,
   ToolAnswer,
 } from './context.ts';
-import { guards } from './guards.ts';
+import { guards, landedWith } from './guards.ts';
 import { countProgress, queueHeld, queueNudge, queueSteering } from './steering.ts';
+import { task } from './task.ts';
 import { callToolOf, phaseOf, startTools, type ToolCallInput } from './tool-calls.ts';
 
 function notProvided(): never {
@@ -65,12 +66,12 @@ export const pieces = setup({
     meta: {} as { resumesAt?: 'here' },
   },
   actors: {
-    resolve: fromPromise<Resolution, { progress: Progress }>(notProvided),
-    'call-model': fromPromise<ModelAnswer, ModelCallInput>(notProvided),
-    'call-tool': fromPromise<ToolAnswer, ToolCallInput>(notProvided),
-    'check-output': fromPromise<OutputCheck, { progress: Progress }>(notProvided),
-    'ask-critic': fromPromise<void>(notProvided),
-    settle: fromPromise<RunOutput, SettleInput>(notProvided),
+    resolve: task<Resolution, { progress: Progress }>(notProvided),
+    'call-model': task<ModelAnswer, ModelCallInput>(notProvided),
+    'call-tool': task<ToolAnswer, ToolCallInput>(notProvided),
+    'check-output': task<OutputCheck, { progress: Progress }>(notProvided),
+    'ask-critic': task<void>(notProvided),
+    settle: task<RunOutput, SettleInput>(notProvided),
   },
   guards,
   actions: {
@@ -96,13 +97,10 @@ export const pieces = setup({
         ? { reply: answer.reply }
         : { error: answer.error, progress: recordSpent(context.progress, answer) },
     ),
-    openStep: assign(({ context: { progress, reply, tools } }) =>
-      reply ? { progress: openStep(progress, reply, tools), reply: undefined as never } : {},
-    ),
-    recordAnswer: enqueueActions(({ context, enqueue }) => {
+    recordAnswer: enqueueActions(({ context, event, enqueue }) => {
       if (!context.reply) return;
       const progress = recordAnswer(context.progress, context.reply);
-      enqueue.assign({ progress, reply: undefined as never });
+      enqueue.assign({ progress, reply: undefined as never, landed: landedWith(context, event) });
       enqueue.emit({ type: 'step.done', progress, tools: [] });
     }),
     keepData: assign((_, check: OutputCheck) => ('data' in check ? { data: check.data } : {})),
@@ -126,7 +124,6 @@ export const pieces = setup({
     }),
     forgetError: assign({ error: undefined as never }),
     keepOutput: assign((_, output: RunOutput) => ({ output })),
-    forgetChild: stopChild((_, id: string) => id),
     raiseSteps: assign(({ context: { progress } }, by: number) => ({
       progress: { ...progress, raisedSteps: progress.raisedSteps + by },
     })),
@@ -190,29 +187,32 @@ export const pieces = setup({
       enqueue.assign({ progress: deliver(context.progress) });
       enqueue.emit({ type: 'steer.applied', count });
     }),
-    /** Starts what may start now. Calls with effects wait until the intent to run them is recorded. */
-    startTools: enqueueActions(({ context, enqueue }) => startTools(context, context.progress, enqueue)),
+    /** The reply's calls become the open step; of an open step those start that may. Effects wait until their intent is recorded. */
+    startTools: enqueueActions(({ context, event, enqueue }) => {
+      const { progress, reply, tools } = context;
+      const landed = landedWith(context, event);
+      if (reply)
+        startTools(context, openStep(progress, reply, tools), { enqueue, also: { reply: undefined as never, landed } });
+      else startTools(context, progress, { enqueue });
+    }),
     /** A result of a call with effects is recorded as it arrives (its siblings do not wait for it), and others may start. */
     takeResult: enqueueActions(({ context, enqueue }, { callId, result }: ToolAnswer) => {
       const progress = recordResult(context.progress, callId, result);
       const call = progress.openStep?.calls.find((candidate) => candidate.callId === callId);
       const isAnnounced = context.isDurable && call && call.effect !== 'read';
       const announced = isAnnounced ? context.announced + 1 : context.announced;
-      enqueue.assign({ progress, announced });
       if (isAnnounced) enqueue.emit({ type: 'boundary', boundary: announced, kind: 'result', force: true, progress });
-      startTools({ ...context, announced }, progress, enqueue);
+      startTools({ ...context, announced }, progress, { enqueue, also: { announced } });
     }),
     /** Runs the calls whose intent has landed. */
-    startIntended: enqueueActions(({ context, enqueue }) => {
-      const due = context.intents.filter((intent) => intent.boundary <= context.landed);
-      if (due.length === 0) return;
-      enqueue.assign({ intents: context.intents.filter((intent) => intent.boundary > context.landed) });
-      for (const { calls } of due) {
-        for (const call of calls) enqueue.spawnChild('call-tool', callToolOf(call, context.progress));
-      }
+    startIntended: assign(({ context: { progress, intents, ...context }, event, spawn }) => {
+      const landed = landedWith(context, event);
+      const due = intents.filter((intent) => intent.boundary <= landed);
+      for (const { calls } of due) for (const call of calls) spawn('call-tool', callToolOf(call, progress));
+      return { landed, intents: due.length === 0 ? intents : intents.filter((intent) => intent.boundary > landed) };
     }),
     startModelCall: spawnChild('call-model', {
-      id: ({ context }) => modelCallId(context.progress.iteration),
+      id: 'model',
       input: ({ context: { progress } }) => ({
         transcript: progress.transcript,
         iteration: progress.iteration,
@@ -220,18 +220,16 @@ export const pieces = setup({
         ...phaseOf(progress.openPhase),
       }),
     }),
-    stopModelCall: stopChild(({ context }) => modelCallId(context.progress.iteration)),
-    stopTools: enqueueActions(({ context, self, enqueue }) => {
+    /** Stops whatever still works, and takes back what has not begun. */
+    stopWork: enqueueActions(({ context, self, enqueue }) => {
       const unbegun = context.intents.flatMap((intent) => intent.calls);
       if (unbegun.length > 0) enqueue.assign({ progress: withdrawCalls(context.progress, unbegun), intents: [] });
-      for (const id of Object.keys(self.getSnapshot().children)) if (id.startsWith('tool.')) enqueue.stopChild(id);
+      for (const child of Object.values(self.getSnapshot().children)) {
+        if (child?.getSnapshot().status === 'active') enqueue.stopChild(child);
+      }
     }),
   },
 });
-
-function modelCallId(iteration: number): string {
-  return `model.${iteration + 1}`;
-}
 
 function adopted(resolution: Resolution): Partial<RunContext> {
   if (resolution.kind === 'answered') return { output: resolution.output };

@@ -5,42 +5,48 @@ import type { RunContext, RunEmitted } from './context.ts';
 
 /** What starting calls does to the machine, as XState's `enqueue` offers it. */
 export interface Enqueue {
-  readonly assign: (change: Partial<RunContext>) => void;
+  readonly assign: (change: (args: { readonly spawn: Spawn }) => Partial<RunContext>) => void;
   readonly emit: (event: RunEmitted) => void;
-  readonly spawnChild: (src: 'call-tool', options: ReturnType<typeof callToolOf>) => void;
 }
 
+type Spawn = (src: 'call-tool', options: ReturnType<typeof callToolOf>) => unknown;
+
 /** Starts what may start now: `read` calls at once, those with effects when the intent to run them is recorded. */
-export function startTools(context: RunContext, progress: Progress, enqueue: Enqueue): void {
+export function startTools(
+  context: RunContext,
+  progress: Progress,
+  { enqueue, also }: { readonly enqueue: Enqueue; readonly also?: Partial<RunContext> },
+): void {
   const { limits, tools } = context;
   const ofTool = (name: string) => (Object.hasOwn(tools, name) && tools[name]?.concurrency) || limits.toolConcurrency;
   const calls = progress.openStep ? callsToStart(progress.openStep, { all: limits.toolConcurrency, ofTool }) : [];
+  if (calls.length === 0 && also) enqueue.assign(() => ({ ...also, progress }));
   if (calls.length === 0) return;
   const now = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
   const isIntent = (call: OpenCall) => context.isDurable && call.effect !== 'read';
   const intended = now.filter(isIntent);
   const begun = startCalls(progress, new Set(calls.map((call) => call.callId)));
   const started = now.some((call) => call.effect !== 'read') ? keepPhase(begun) : begun;
-  if (intended.length === 0) {
-    enqueue.assign({ progress: started });
-  } else {
-    const boundary = context.announced + 1;
-    enqueue.assign({
-      progress: started,
-      announced: boundary,
-      intents: [...context.intents, { boundary, calls: intended }],
-    });
-    enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
-  }
-  for (const call of now) if (!isIntent(call)) enqueue.spawnChild('call-tool', callToolOf(call, started));
+  const boundary = context.announced + 1;
+  enqueue.assign(({ spawn }) => {
+    for (const call of now) if (!isIntent(call)) spawn('call-tool', callToolOf(call, started));
+    if (intended.length === 0) return { ...also, progress: started };
+    const intents = [...context.intents, { boundary, calls: intended }];
+    return { ...also, progress: started, announced: boundary, intents };
+  });
+  if (intended.length > 0) enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
 }
 
-/** Actor ids are ours (`tool.<step>.<position>`): what a model calls its calls is not to be trusted with a name. */
+/**
+ * Actor ids are ours (`tool.<position>`): what a model calls its calls is not to be trusted with a name. The calls of the
+ * next step have the same ones and take the places of these, so that what has ended is not kept, nor has to be stopped:
+ * XState remembers each event type that it ever saw, and copies a snapshot for each child that it forgets.
+ */
 export function callToolOf(call: OpenCall, progress: Progress) {
   const position = progress.openStep?.calls.findIndex((candidate) => candidate.callId === call.callId) ?? 0;
   const { iteration, transcript, meta, inputs, openPhase } = progress;
   const input: ToolCallInput = { call, iteration, transcript, meta, inputs, ...phaseOf(openPhase) };
-  return { id: `tool.${iteration + 1}.${position}`, input };
+  return { id: `tool.${position}`, input };
 }
 
 /** A call of a tool, and what it may know of its run. */

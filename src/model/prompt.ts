@@ -8,7 +8,9 @@ import { hasFileUrl, isFileUrl, type Message } from '../run/message.ts';
  */
 export function promptOf(system: string, messages: readonly Message[], hasUrls = true): LanguageModelV4Prompt {
   const transcript = hasUrls ? messages.map(withUrls) : messages;
-  return system === '' ? [...transcript] : [{ role: 'system', content: system }, ...transcript];
+  // Not by spreading: of a long transcript that takes three times the room.
+  const beginning: Message[] = system === '' ? [] : [{ role: 'system', content: system }];
+  return beginning.concat(transcript);
 }
 
 /** In a transcript URLs are strings, because it is JSON; providers are promised URL objects. */

@@ -1,9 +1,9 @@
-import { fromPromise } from 'xstate';
+import { task } from '../../../machines/task.ts';
 import { type Kernel, scopeOf } from '../scope.ts';
 
 /** Gives the critic time to raise the step limit; whether it did is in the run's progress. It never rejects. */
 export function askCriticActor(kernel: Kernel) {
-  return fromPromise<void>(async ({ self }) => {
+  return task<void>(async ({ self }) => {
     await scopeOf(kernel, self).supervision?.outOfSteps();
   });
 }

@@ -1,6 +1,6 @@
-import { fromPromise } from 'xstate';
 import type { ModelAnswer } from '../../../machines/context.ts';
 import type { ModelCallInput } from '../../../machines/setup.ts';
+import { task } from '../../../machines/task.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { type Retry, withRetries } from '../../model/retry.ts';
 import { toErrorData } from '../../run/error-data.ts';
@@ -15,7 +15,7 @@ import type { Stage } from '../stage.ts';
 
 /** One model call, with its retries: the transcript goes out, one reply or one error comes back. It never rejects. */
 export function callModelActor(kernel: Kernel) {
-  return fromPromise<ModelAnswer, ModelCallInput>(async ({ input, self }) => {
+  return task<ModelAnswer, ModelCallInput>(async ({ input, self }) => {
     try {
       const scope = scopeOf(kernel, self);
       const stage = scope.stages[input.phase ?? 0];

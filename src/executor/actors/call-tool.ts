@@ -1,5 +1,5 @@
-import { fromPromise } from 'xstate';
 import type { ToolAnswer } from '../../../machines/context.ts';
+import { task } from '../../../machines/task.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run.ts';
@@ -7,7 +7,7 @@ import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
 
 /** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
 export function callToolActor(kernel: Kernel) {
-  return fromPromise<ToolAnswer, ToolCallInput>(async ({ input, self }) => {
+  return task<ToolAnswer, ToolCallInput>(async ({ input, self }) => {
     const { callId, name, attempt, input: args } = input.call;
     try {
       const scope = scopeOf(kernel, self);

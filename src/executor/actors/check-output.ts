@@ -1,5 +1,5 @@
-import { fromPromise } from 'xstate';
 import type { OutputCheck } from '../../../machines/context.ts';
+import { task } from '../../../machines/task.ts';
 import { withDeadline } from '../../run/deadline.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { frozenJson } from '../../run/json.ts';
@@ -13,7 +13,7 @@ const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
 
 /** Holds an answer against the agent's output schema. It never rejects: a schema that throws has found a problem. */
 export function checkOutputActor(kernel: Kernel) {
-  return fromPromise<OutputCheck, { progress: Progress }>(async ({ input, self }) => {
+  return task<OutputCheck, { progress: Progress }>(async ({ input, self }) => {
     const { agent } = scopeOf(kernel, self);
     return checkedOutput(kernel, lastTextOf(input.progress), agent.outputSchema);
   });

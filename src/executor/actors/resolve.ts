@@ -1,5 +1,5 @@
-import { fromPromise } from 'xstate';
 import type { Resolution } from '../../../machines/context.ts';
+import { task } from '../../../machines/task.ts';
 import { phaseFactsOf } from '../../agent/phase.ts';
 import { toResumeState } from '../../record/checkpoint.ts';
 import { toErrorData } from '../../run/error-data.ts';
@@ -28,7 +28,7 @@ import { checkedOutput } from './check-output.ts';
  * gets plain data back. It never rejects.
  */
 export function resolveActor(kernel: Kernel) {
-  return fromPromise<Resolution, { progress: Progress }>(async ({ input, self }) => {
+  return task<Resolution, { progress: Progress }>(async ({ input, self }) => {
     const scope = scopeOf(kernel, self);
     const resolving = resolve(scope, input.progress).catch((error: unknown) => refused(scope, input.progress, error));
     scope.resolving = resolving;

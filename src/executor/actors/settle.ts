@@ -1,5 +1,5 @@
-import { fromPromise } from 'xstate';
 import type { SettleInput } from '../../../machines/setup.ts';
+import { task } from '../../../machines/task.ts';
 import { stateOf } from '../../record/state.ts';
 import { withDeadline } from '../../run/deadline.ts';
 import { hasCode, toErrorData } from '../../run/error-data.ts';
@@ -20,7 +20,7 @@ const RETRY_MS = [50, 200, 750] as const;
 
 /** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
 export function settleActor(kernel: Kernel) {
-  return fromPromise<RunOutput, SettleInput>(({ input, self }) => {
+  return task<RunOutput, SettleInput>(({ input, self }) => {
     const scope = scopeOf(kernel, self);
     scope.settling = settled(scope, input);
     return scope.settling;

@@ -1,4 +1,4 @@
-import { sha256 } from './digest.ts';
+import { fingerprint } from './digest.ts';
 import { ToolLoopError } from './errors.ts';
 import { canonicalJson } from './json.ts';
 import { isToolError } from './message.ts';
@@ -38,7 +38,7 @@ export interface GuardCounters {
 export const noCounters: GuardCounters = Object.freeze({ failedSteps: 0, repeats: Object.freeze({}) });
 
 function hashOf(call: OpenCall): string {
-  return sha256(`${call.name}\n${canonicalJson(call.input)}`).slice(0, 16);
+  return fingerprint(`${call.name}\n${canonicalJson(call.input)}`);
 }
 
 /** The counters after a step whose calls have all answered. */

@@ -1,6 +1,7 @@
 import { Database } from '../sqlite/connection.ts';
 import type { Sealing } from './sealing.ts';
 import { InboxTable } from './sqlite-inboxes.ts';
+import { KnownRuns } from './sqlite-known.ts';
 import type { LeaseClock } from './sqlite-lease-clock.ts';
 import { LeaseTable } from './sqlite-leases.ts';
 import { OutcomeTable } from './sqlite-outcomes.ts';
@@ -34,9 +35,11 @@ export function runDatabase({ path, durability, leaseClock, now, sealing }: RunD
     isSynced: durability === 'power',
     makeTables: (db) => prepareSchema(db, path),
     prepare: (db) => {
-      const leases = new LeaseTable(db, leaseClock);
+      const known = new KnownRuns(db);
+      const leases = new LeaseTable(db, leaseClock, known);
+      const records = new RecordTable(db, sealing, known);
       const outcomes = new OutcomeTable(db, now, sealing);
-      const tables = { records: new RecordTable(db, sealing), leases, outcomes, inboxes: new InboxTable(db, sealing) };
+      const tables = { records, leases, outcomes, inboxes: new InboxTable(db, sealing), known };
       return { tables, reads: new Reads(db, leases, sealing) };
     },
   });

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Lease } from './lease.ts';
+import type { KnownRuns } from './sqlite-known.ts';
 import type { LeaseClock } from './sqlite-lease-clock.ts';
 
 interface LeaseRow {
@@ -13,14 +14,16 @@ interface LeaseRow {
 /** The rows of `claims`. A released one stays, without an owner, because epoch and attempts go on. */
 export class LeaseTable {
   readonly #clock: LeaseClock;
+  readonly #known: KnownRuns;
   readonly #find: StatementSync;
   readonly #put: StatementSync;
   readonly #remove: StatementSync;
   readonly #sweep: StatementSync;
   #isSwept = false;
 
-  constructor(db: DatabaseSync, clock: LeaseClock) {
+  constructor(db: DatabaseSync, clock: LeaseClock, known: KnownRuns) {
     this.#clock = clock;
+    this.#known = known;
     this.#find = db.prepare('SELECT owner, epoch, attempts, expires_at, boot FROM claims WHERE run_id = ?');
     this.#put = db.prepare(
       'INSERT OR REPLACE INTO claims (run_id, owner, epoch, attempts, expires_at, boot) VALUES (?, ?, ?, ?, ?, ?)',
@@ -34,8 +37,12 @@ export class LeaseTable {
   }
 
   find(runId: string): Lease | undefined {
+    const known = this.#known.lease(runId);
+    if (known !== undefined) return known ?? undefined;
     const row = this.#find.get(runId) as unknown as LeaseRow | undefined;
-    return row && this.toLease(row);
+    const lease = row && this.toLease(row);
+    this.#known.putLease(runId, lease ?? null);
+    return lease;
   }
 
   toLease({ owner, epoch, attempts, expires_at, boot }: LeaseRow): Lease {
@@ -45,10 +52,12 @@ export class LeaseTable {
   put(runId: string, lease: Lease): void {
     const { owner, epoch, attempts, expiresAt } = lease;
     this.#put.run(runId, owner, epoch, attempts, expiresAt, this.#clock.boot);
+    this.#known.putLease(runId, lease);
   }
 
   remove(runId: string): void {
     this.#remove.run(runId);
+    this.#known.forget(runId);
   }
 
   /** Once per connection: forgets released claims of runs that have no record, which nobody would ever remove. */
@@ -56,5 +65,6 @@ export class LeaseTable {
     if (this.#isSwept) return;
     this.#isSwept = true;
     this.#sweep.run();
+    this.#known.forgetAll();
   }
 }

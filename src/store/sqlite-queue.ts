@@ -77,7 +77,11 @@ export class WriteQueue {
 
   /** One transaction for all of them. @throws when it failed as a whole, and nothing was written */
   #commit(group: readonly Job[]): void {
-    const settled = this.#database.get().transaction('write', ({ tables }) => group.map((job) => perform(job, tables)));
+    const { settled, known } = this.#database.get().transaction('write', ({ tables }) => {
+      tables.known.begun();
+      return { settled: group.map((job) => perform(job, tables)), known: tables.known };
+    });
+    known.committed();
     this.#retries = 0;
     for (const each of settled) {
       if ('error' in each) each.job.reject(each.error);

@@ -4,18 +4,10 @@ import { KeyMismatchError, RecordTooLargeError } from '../run/errors.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { MessageRow, MessageRows } from './sealed.ts';
 import type { Sealing } from './sealing.ts';
+import type { KnownRuns, Stored } from './sqlite-known.ts';
 
 /** A key of `messages` is `no * 2^24 + index`. With `no` below 2^29 it stays exact in a JavaScript number. */
 export const KEYS_PER_RUN = 2 ** 24;
-
-/** What is known of a stored record without reading its texts. Null: the row of its head is missing. */
-export interface Stored {
-  readonly no: number;
-  readonly generation: number | null;
-  readonly version: number | null;
-  readonly revision: number | null;
-  readonly message_count: number | null;
-}
 
 /** A head with everything that its checksum covers. */
 export interface HeadRow {
@@ -36,6 +28,7 @@ export function headChecksum(row: HeadRow): number {
 /** The writes to `runs`, `heads` and `messages`. Whoever calls holds the transaction. */
 export class RecordTable {
   readonly #sealing: Sealing;
+  readonly #known: KnownRuns;
   readonly #find: StatementSync;
   readonly #readHead: StatementSync;
   readonly #insertRun: StatementSync;
@@ -46,8 +39,9 @@ export class RecordTable {
   readonly #deletes: readonly StatementSync[];
   readonly #deleteMessages: StatementSync;
 
-  constructor(db: DatabaseSync, sealing: Sealing) {
+  constructor(db: DatabaseSync, sealing: Sealing, known: KnownRuns) {
     this.#sealing = sealing;
+    this.#known = known;
     this.#find = db.prepare(
       'SELECT r.no, h.generation, h.version, h.revision, h.message_count FROM runs r LEFT JOIN heads h ON h.no = r.no WHERE r.run_id = ?',
     );
@@ -70,7 +64,11 @@ export class RecordTable {
   }
 
   find(runId: string): Stored | undefined {
-    return this.#find.get(runId) as unknown as Stored | undefined;
+    const known = this.#known.record(runId);
+    if (known !== undefined) return known ?? undefined;
+    const stored = this.#find.get(runId) as unknown as Stored | undefined;
+    this.#known.putRecord(runId, stored ?? null);
+    return stored;
   }
 
   /** The attempts that a record counts; 0 where it is damaged. @throws {KeyMismatchError} */
@@ -98,6 +96,7 @@ export class RecordTable {
     const generation = Math.floor(Math.random() * 2 ** 48);
     this.#putHead.run(...headValues(record, { generation, message_count: messageCount }), no);
     this.#putMessages(no, rows);
+    this.#knowNow(record, { no, generation });
   }
 
   /** Adds what is new. `runs` stays as it is. */
@@ -109,11 +108,20 @@ export class RecordTable {
     checkCount(messageCount);
     this.#updateHead.run(...headValues(delta, { generation, message_count: messageCount }), no);
     this.#putMessages(no, rows);
+    this.#knowNow(delta, { no, generation });
   }
 
-  remove({ no }: Stored): void {
+  remove(runId: string, { no }: Stored): void {
     for (const statement of this.#deletes) statement.run(no);
     this.#removeMessages(no);
+    this.#known.forget(runId);
+  }
+
+  #knowNow(
+    { runId, version, revision, messageCount }: EncodedHead & MessageRows,
+    { no, generation }: { readonly no: number; readonly generation: number },
+  ): void {
+    this.#known.putRecord(runId, { no, generation, version, revision, message_count: messageCount });
   }
 
   #removeMessages(no: number): void {

@@ -6,9 +6,10 @@ import type { Claim, ReleaseOptions } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
 import type { MessageRows } from './sealed.ts';
 import type { InboxTable } from './sqlite-inboxes.ts';
+import type { KnownRuns, Stored } from './sqlite-known.ts';
 import type { LeaseTable } from './sqlite-leases.ts';
 import type { OutcomeTable, OutcomeToKeep } from './sqlite-outcomes.ts';
-import type { RecordTable, Stored } from './sqlite-records.ts';
+import type { RecordTable } from './sqlite-records.ts';
 
 /** The tables of one open database. */
 export interface Tables {
@@ -16,6 +17,8 @@ export interface Tables {
   readonly leases: LeaseTable;
   readonly outcomes: OutcomeTable;
   readonly inboxes: InboxTable;
+  /** What the tables of records and leases remember of what was written. */
+  readonly known: KnownRuns;
 }
 
 /*
@@ -44,7 +47,7 @@ export function appendDelta(tables: Tables, delta: EncodedDelta & MessageRows, c
 export function deleteRun(tables: Tables, runId: string, claim: Claim | undefined): void {
   const lease = writable(tables, runId, claim);
   const stored = tables.records.find(runId);
-  if (stored) tables.records.remove(stored);
+  if (stored) tables.records.remove(runId, stored);
   tables.inboxes.remove(runId);
   if (!lease) return;
   tables.outcomes.raiseEpoch(runId, lease.epoch);

@@ -133,18 +133,13 @@ function counted({ lease, attempts: known }: Change, { attempts }: EncodedHead):
   return { lease: lease && { ...lease, attempts: count }, attempts: count };
 }
 
-/** The row after a change has landed; undefined when there is none. @param token the one that the change gave it */
-export function stateAfter(change: Change, token: number): RunState | undefined {
-  const { kind, lease, attempts } = change;
-  return kind === 'put' ? { token, lease, attempts, record: recordAfter(change, token) } : undefined;
-}
-
-/** A whole record gets a new body: the token of its save. */
+/** A whole record gets a new body: the token of its save. @param token the one that the change gives its row */
 export function recordAfter({ head, start, record }: Change, token: number): StoredRecord | undefined {
   const body = start ? token : record?.body;
   if (!head || body === undefined) return record;
   const { version, revision, messageCount, inHead } = head;
   const known = start ? undefined : record?.pieces;
-  const pieces = new Map(inHead.map((name) => [name, known?.get(name) ?? token]));
+  const pieces = new Map<string, number>();
+  for (const name of inHead) pieces.set(name, known?.get(name) ?? token);
   return { body, version, revision, messageCount, pieces };
 }

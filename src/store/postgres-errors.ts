@@ -11,6 +11,8 @@ const code = {
   twice: '23505',
   serialization: '40001',
   deadlock: '40P01',
+  noStatement: '26000',
+  statementExists: '42P05',
   readOnly: '25006',
   noTable: '42P01',
   noColumn: '42703',
@@ -79,6 +81,12 @@ export function isPassing(error: unknown): boolean {
 /** What would fail every other write just as well. */
 export function isEverybodys(error: unknown): boolean {
   return error instanceof PawlError || stateOf(error) === code.diskFull || stateOf(error) === code.noRights;
+}
+
+/** A statement was not done because the server's connection does not know it by its name, or knows it from somebody else. */
+export function isStatementLost(error: unknown): boolean {
+  const state = stateOf(error);
+  return state === code.noStatement || state === code.statementExists;
 }
 
 /** The tables that were there are not there any more. */

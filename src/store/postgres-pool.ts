@@ -1,17 +1,19 @@
 import { clearTimeout, setTimeout } from 'node:timers';
-import { isConnectionLost, NoAnswer } from './postgres-errors.ts';
+import { isConnectionLost, isStatementLost, NoAnswer } from './postgres-errors.ts';
 
 /** A statement with its parameters, as `pg` takes it. */
 export interface PostgresQuery {
   readonly text: string;
   readonly values?: unknown[];
+  /** Under it the server keeps the statement for as long as the connection lasts. */
+  readonly name?: string;
   /** Says how columns are read. */
   readonly types?: { getTypeParser(): (value: string) => string };
 }
 
 /** What the store needs of a connection. A client of a `pg` pool has it. */
 export interface PostgresClient {
-  query(query: PostgresQuery): Promise<{ readonly rows: readonly object[] }>;
+  query(query: PostgresQuery): Promise<{ readonly rows: readonly object[]; readonly rowCount?: number | null }>;
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
   /** Gives the connection back; with an error it is closed instead. */
@@ -30,10 +32,19 @@ export interface PostgresPool {
 /** Columns as the server wrote them: whatever parsers the host has set for its own queries. */
 export type Row = Readonly<Record<string, string | null | undefined>>;
 
+/** A statement that is sent often, and always the same. */
+export interface Statement {
+  readonly text: string;
+  /** Of no other statement, in whatever schema or version of this code. */
+  readonly name: string;
+}
+
 /** One connection, for as long as some work needs it. */
 export interface Session {
   /** @throws the driver's error @throws {NoAnswer} when the time of the work is over */
   query(text: string, values?: unknown[]): Promise<Row[]>;
+  /** @returns how many rows it changed @throws what `query` throws */
+  change(statement: Statement, values: unknown[]): Promise<number>;
 }
 
 const asWritten = { getTypeParser: () => (value: string) => value };
@@ -41,6 +52,8 @@ const asWritten = { getTypeParser: () => (value: string) => value };
 /** The host's pool. Each piece of work takes a connection out and gives it back, in bounded time. */
 export class Connections {
   readonly #pool: PostgresPool;
+  /** Whether connections keep statements: behind a pooler the next one may reach another connection of the server. */
+  #isKeeping = true;
 
   constructor(pool: PostgresPool) {
     this.#pool = pool;
@@ -58,8 +71,15 @@ export class Connections {
   async use<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
     const timer = new Timer(ms);
     try {
-      const client = await this.#connect(timer);
-      return await lend(client, timer, work);
+      const loan = new Loan(await this.#connect(timer), timer, this);
+      try {
+        return await work(loan);
+      } catch (error) {
+        loan.failed(error);
+        throw error;
+      } finally {
+        loan.giveBack();
+      }
     } finally {
       timer.clear();
     }
@@ -70,46 +90,81 @@ export class Connections {
     this.#pool.removeListener('connect', guard);
   }
 
+  get isKeeping(): boolean {
+    return this.#isKeeping;
+  }
+
+  keepNone(): void {
+    this.#isKeeping = false;
+  }
+
   async #connect(timer: Timer): Promise<PostgresClient> {
-    const connecting = (async () => this.#pool.connect())();
+    let connecting: Promise<PostgresClient> | undefined;
+    const connect = () => {
+      connecting = this.#pool.connect();
+      return connecting;
+    };
     try {
-      return await timer.race(connecting, 'no connection of the pool came free');
+      return await timer.race(connect, 'no connection of the pool came free');
     } catch (error) {
       // It may come after all; then nobody waits for it any more.
-      if (timer.isOver) connecting.then((client) => client.release()).catch(ignore);
+      if (timer.isOver) connecting?.then((client) => client.release()).catch(ignore);
       throw error;
     }
   }
 }
 
-async function lend<T>(client: PostgresClient, timer: Timer, work: (session: Session) => Promise<T>): Promise<T> {
-  let broken: Error | undefined;
-  const onError = (error: Error) => {
-    broken = error;
+/** A connection that is lent out. */
+class Loan implements Session {
+  readonly #client: PostgresClient;
+  readonly #timer: Timer;
+  readonly #connections: Connections;
+  #broken: Error | undefined;
+  readonly #onError = (error: Error) => {
+    this.#broken = error;
   };
-  client.on('error', onError);
-  const query = async (text: string, values: unknown[] = []): Promise<Row[]> => {
-    const asked = (async () => client.query({ text, values, types: asWritten }))();
-    const { rows } = await timer.race(asked, 'the server did not answer');
-    return rows as Row[];
-  };
-  try {
-    return await work({ query });
-  } catch (error) {
-    if (isConnectionLost(error)) broken ??= error instanceof Error ? error : new Error(String(error));
-    throw error;
-  } finally {
-    giveBack(client, onError, broken);
-  }
-}
 
-function giveBack(client: PostgresClient, onError: (error: Error) => void, broken: Error | undefined): void {
-  try {
-    client.release(broken);
-    // One that is being closed may still say that it broke.
-    if (!broken) client.removeListener('error', onError);
-  } catch {
-    // The pool has ended meanwhile; the connection goes with it.
+  constructor(client: PostgresClient, timer: Timer, connections: Connections) {
+    this.#client = client;
+    this.#timer = timer;
+    this.#connections = connections;
+    client.on('error', this.#onError);
+  }
+
+  async query(text: string, values: unknown[] = []): Promise<Row[]> {
+    const { rows } = await this.#ask({ text, values, types: asWritten });
+    return rows as Row[];
+  }
+
+  async change({ text, name }: Statement, values: unknown[]): Promise<number> {
+    if (this.#connections.isKeeping) {
+      try {
+        return (await this.#ask({ text, values, name })).rowCount ?? 0;
+      } catch (error) {
+        if (!isStatementLost(error)) throw error;
+        // It has done nothing. A pooler is in between, or somebody told the server to forget all statements.
+        this.#connections.keepNone();
+      }
+    }
+    return (await this.#ask({ text, values })).rowCount ?? 0;
+  }
+
+  failed(error: unknown): void {
+    if (isConnectionLost(error)) this.#broken ??= error instanceof Error ? error : new Error(String(error));
+  }
+
+  giveBack(): void {
+    try {
+      this.#client.release(this.#broken);
+      // One that is being closed may still say that it broke.
+      if (!this.#broken) this.#client.removeListener('error', this.#onError);
+    } catch {
+      // The pool has ended meanwhile; the connection goes with it.
+    }
+  }
+
+  #ask(query: PostgresQuery): ReturnType<PostgresClient['query']> {
+    return this.#timer.race(() => this.#client.query(query), 'the server did not answer');
   }
 }
 
@@ -129,11 +184,11 @@ class Timer {
   }
 
   /** @throws {NoAnswer} when the time is over before the promise has settled */
-  race<T>(promise: Promise<T>, complaint: string): Promise<T> {
+  race<T>(ask: () => Promise<T>, complaint: string): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#onEnd = () => reject(new NoAnswer(`${complaint} within ${Math.round(this.#ms)} ms`));
       if (this.isOver) this.#onEnd();
-      promise.then(resolve, reject);
+      else ask().then(resolve, reject);
     });
   }
 

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers';
-import type { Change, Decide } from './postgres-changes.ts';
+import type { Decide } from './postgres-changes.ts';
+import type { Sent } from './postgres-write.ts';
 
 /** Groups that are on their way at once, each over a connection of its own: a large one does not hold up all others. */
 const LANES = 2;
@@ -21,15 +22,13 @@ export interface Job<T = unknown> {
   readonly until: number;
   /** What was sent for it without an answer, by token: nobody knows yet whether it landed. */
   readonly sent: Map<number, SentJob>;
-  readonly settled: Promise<void>;
+  readonly promise: Promise<T>;
   resolve(value: unknown): void;
   reject(reason: unknown): void;
 }
 
 /** What was sent for a job, and the answer that it gets when it has landed. */
-export interface SentJob {
-  readonly token: number;
-  readonly change: Change;
+export interface SentJob extends Sent {
   readonly value: unknown;
 }
 
@@ -55,14 +54,13 @@ export class WriteQueue {
     this.#waitMs = waitMs;
   }
 
-  async add<T>(write: Pick<Job<T>, 'runId' | 'decide' | 'size' | 'hasClaim' | 'signal'>): Promise<T> {
+  add<T>(write: Pick<Job<T>, 'runId' | 'decide' | 'size' | 'hasClaim' | 'signal'>): Promise<T> {
+    const { runId, decide, size, hasClaim, signal } = write;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const settled = promise.then(ignore, ignore);
     const until = performance.now() + this.#waitMs;
-    const job: Job = { ...write, until, sent: new Map(), settled, resolve: resolve as never, reject };
+    const job = { runId, decide, size, hasClaim, signal, until, sent: new Map(), promise, resolve, reject } as Job;
     this.#jobs.push(job);
     this.#unsettled.add(job);
-    settled.then(() => this.#unsettled.delete(job));
     this.#schedule();
     return promise;
   }
@@ -70,7 +68,7 @@ export class WriteQueue {
   /** Resolves when the writes that were asked for before have settled: those of one run, or all. */
   async settled(runId?: string): Promise<void> {
     const before = [...this.#unsettled].filter((job) => runId === undefined || job.runId === runId);
-    await Promise.all(before.map((job) => job.settled));
+    await Promise.allSettled(before.map((job) => job.promise));
   }
 
   #schedule(): void {
@@ -87,15 +85,20 @@ export class WriteQueue {
     if (group.length === 0) return;
     this.#lanes += 1;
     for (const { runId } of group) this.#busy.add(runId);
-    void this.#perform(group, () => this.#takeLate()).finally(() => {
+    void this.#perform(group, () => this.#takeLate()).then(() => {
       this.#lanes -= 1;
-      for (const { runId } of group) this.#busy.delete(runId);
+      for (const job of group) {
+        this.#busy.delete(job.runId);
+        this.#unsettled.delete(job);
+      }
       this.#schedule();
     });
   }
 
   /** In the order in which they were asked for, but none before another one of its run. */
   #takeGroup(): Job[] {
+    const [only] = this.#jobs;
+    if (only && this.#jobs.length === 1 && !this.#busy.has(only.runId)) return this.#jobs.splice(0);
     const group: Job[] = [];
     const left: Job[] = [];
     const passed = new Set(this.#busy);
@@ -119,8 +122,7 @@ export class WriteQueue {
     const now = performance.now();
     const late = this.#jobs.filter((job) => job.until <= now);
     if (late.length > 0) this.#jobs = this.#jobs.filter((job) => job.until > now);
+    for (const job of late) this.#unsettled.delete(job);
     return late;
   }
 }
-
-function ignore(): void {}

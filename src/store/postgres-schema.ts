@@ -131,9 +131,12 @@ export class Schema {
     return this.#tables;
   }
 
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
   /** @throws {CheckpointTooNewError} when a newer version laid it out */
   async prepare(session: Session): Promise<void> {
-    if (this.#isReady) return;
     if ((await this.#found(session)) !== layouts.length) await this.#migrate(session);
     this.#isReady = true;
   }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailableError } from '../run/errors.ts';
+import { Appends } from './postgres-append.ts';
 import { isPassing, isTableMissing, storeError } from './postgres-errors.ts';
 import { Parameters } from './postgres-parameters.ts';
 import { Connections, type PostgresPool, type Session } from './postgres-pool.ts';
@@ -23,6 +24,7 @@ export interface ServerOptions {
 /** A schema on a server, reached over the host's pool. */
 export class Server {
   readonly tables: Tables;
+  readonly appends: Appends;
   readonly times: Times;
   readonly sealing: Sealing;
   readonly #connections: Connections;
@@ -38,6 +40,7 @@ export class Server {
     this.#schema = new Schema(schema);
     this.#name = `the PostgreSQL store in schema ${schema}`;
     this.tables = this.#schema.tables;
+    this.appends = new Appends(this.tables);
   }
 
   /** One attempt: lends `work` a connection, once the tables are there. */
@@ -45,8 +48,8 @@ export class Server {
     if (this.#isClosed) throw new StoreUnavailableError(`${this.#name} was closed`);
     try {
       return await this.#connections.use(Math.max(ms, LEAST_MS), async (session) => {
-        await this.#schema.prepare(session);
-        await this.#sweep(session);
+        if (!this.#schema.isReady) await this.#schema.prepare(session);
+        if (!this.#isSwept) await this.#sweep(session);
         return work(session);
       });
     } catch (error) {
@@ -80,7 +83,6 @@ export class Server {
 
   /** Once: forgets claims of runs without a record that were released, or ran out long ago; nobody else ever would. */
   async #sweep(session: Session): Promise<void> {
-    if (this.#isSwept) return;
     const parameters = new Parameters();
     const { runs } = this.tables;
     await session.query(

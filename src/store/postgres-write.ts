@@ -1,15 +1,18 @@
 import { crc32 } from 'node:zlib';
-import { bundleOf, namesIn, type Piece } from './pieces.ts';
-import { type Change, recordAfter } from './postgres-changes.ts';
+import { bundleOf } from './pieces.ts';
+import type { Change } from './postgres-changes.ts';
 import { Parameters } from './postgres-parameters.ts';
 import type { Session } from './postgres-pool.ts';
+import { messageRows, newPieces, tokensOf } from './postgres-rows.ts';
 import type { Tables } from './postgres-schema.ts';
-import { headChecksum, hexOf, ownerText, type Times } from './postgres-state.ts';
+import { headChecksum, hexOf, ownerText, type StoredRecord, type Times } from './postgres-state.ts';
 
 /** A change on its way, with the token that the run's row gets by it. */
 export interface Sent {
   readonly change: Change;
   readonly token: number;
+  /** The record as it is when the change has landed. */
+  readonly record: StoredRecord | undefined;
 }
 
 /** What a statement is made for. */
@@ -74,9 +77,8 @@ function partsOf(writing: Writing): string[] {
 const isReplacing = ({ start, kind, record }: Change) => record !== undefined && (start || kind === 'remove');
 
 function input({ sent, parameters }: Writing): string {
-  const rows = sent.map(({ change, token }) => {
+  const rows = sent.map(({ change, token, record }) => {
     const { runId, kind, seen, lease, attempts, ttlMs: ttl, head } = change;
-    const record = recordAfter(change, token);
     const checksum = head && record ? headChecksum(head, record) : null;
     const from = { id: hexOf(runId), kind, seen, token, body: record?.body, replaced: replacedBody(change) };
     const { version, revision, updatedAt: updated_at, head: text } = head ?? {};
@@ -140,8 +142,8 @@ function starts({ sent, tables, parameters }: Writing): string {
 }
 
 function messages({ sent, tables, parameters }: Writing): string {
-  const rows = sent.flatMap(({ change, token }) => {
-    const body = recordAfter(change, token)?.body;
+  const rows = sent.flatMap(({ change, token, record }) => {
+    const body = record?.body;
     return messageRows(change, token).map((row) => ({ token, body, ...row }));
   });
   const table = parameters.table(
@@ -152,39 +154,15 @@ function messages({ sent, tables, parameters }: Writing): string {
     SELECT body, first, checksum, messages, pieces FROM ${table} JOIN landed USING (token))`;
 }
 
-interface MessageRow {
-  readonly first: number;
-  readonly checksum: number;
-  readonly messages: string;
-  readonly pieces: string | null;
-}
-
-const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join(' ');
-
-/** Those that are not known to be there. One that is there all the same is there twice. */
-function newPieces({ head, start, record }: Change): readonly Piece[] {
-  return head?.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
-}
-
 function pieces({ sent, tables, parameters }: Writing): string {
-  const rows = sent.flatMap(({ change, token }) => {
-    const body = recordAfter(change, token)?.body;
+  const rows = sent.flatMap(({ change, token, record }) => {
+    const body = record?.body;
     const bundled = bundleOf(newPieces(change));
     return bundled === '' ? [] : [{ token, body, checksum: crc32(bundled), bundled }];
   });
   const table = parameters.table({ token: 'bigint', body: 'bigint', checksum: 'bigint', bundled: 'long' }, rows);
   return `pieces_put AS (INSERT INTO ${tables.pieces} (body, bundle, checksum, bundled)
     SELECT body, token, checksum, bundled FROM ${table} JOIN landed USING (token))`;
-}
-
-function messageRows({ rows = [], head, start, record }: Change, token: number): MessageRow[] {
-  const known = record?.pieces;
-  const inner = new Map(head?.pieces.map(({ name, text }) => [name, namesIn(text)]));
-  return rows.map(({ first, text }) => {
-    const named = namesIn(text).flatMap((name) => [...(inner.get(name) ?? []), name]);
-    const tokens = named.map((name) => (start ? token : (known?.get(name) ?? token)));
-    return { first, checksum: crc32(text), messages: text, pieces: tokens.length > 0 ? tokensOf(tokens) : null };
-  });
 }
 
 function bodiesGone({ tables }: Writing): string {

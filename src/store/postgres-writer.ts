@@ -1,5 +1,5 @@
 import { PawlError } from '../run/errors.ts';
-import { type Decision, stateAfter } from './postgres-changes.ts';
+import { type Decision, recordAfter } from './postgres-changes.ts';
 import { isEverybodys, isPassing, NoAnswer } from './postgres-errors.ts';
 import type { Session } from './postgres-pool.ts';
 import type { Job, SentJob } from './postgres-queue.ts';
@@ -64,9 +64,12 @@ export class Writer {
   async #attempt(open: Set<Job>): Promise<void> {
     dropAborted(open);
     if (open.size === 0) return;
-    const jobs = [...open];
-    const size = jobs.reduce((sum, job) => sum + job.size, 0);
-    const ms = Math.max(...jobs.map((job) => job.until)) - performance.now() + size * MS_PER_CHAR;
+    let [size, until] = [0, 0];
+    for (const job of open) {
+      size += job.size;
+      until = Math.max(until, job.until);
+    }
+    const ms = until - performance.now() + size * MS_PER_CHAR;
     await this.#server.attempt(ms, async (session) => {
       const planned = await this.#plan(session, open);
       if (planned.length > 0) await this.#send(session, planned, open);
@@ -124,7 +127,7 @@ export class Writer {
 
   async #send(session: Session, planned: readonly Planned[], open: Set<Job>): Promise<void> {
     for (const plan of planned) plan.job.sent.set(plan.token, plan);
-    const landed = await write(session, planned, this.#server);
+    const landed = await this.#write(session, planned);
     for (const plan of planned) {
       if (landed.has(plan.token)) {
         this.#landed(plan.job, plan, open);
@@ -135,11 +138,19 @@ export class Writer {
     }
   }
 
-  #landed(job: Job, { change, token, value }: SentJob, open: Set<Job>): void {
-    const state = stateAfter(change, token);
+  /** @returns the tokens of those that landed */
+  async #write(session: Session, planned: readonly Planned[]): Promise<ReadonlySet<number>> {
+    const { appends } = this.#server;
+    const [first] = planned;
+    if (!first || planned.length > 1 || !appends.has(first)) return write(session, planned, this.#server);
+    return new Set((await appends.write(session, first)) ? [first.token] : []);
+  }
+
+  #landed(job: Job, { change, token, record, value }: SentJob, open: Set<Job>): void {
+    const { kind, lease, attempts } = change;
     this.#known.delete(job.runId);
     // Whoever has released a run, or deleted it, does not write to it next.
-    if (state?.lease?.owner != null) this.#known.set(job.runId, state);
+    if (kind === 'put' && lease?.owner != null) this.#known.set(job.runId, { token, lease, attempts, record });
     for (const runId of this.#known.keys()) {
       if (this.#known.size <= MAX_KNOWN) break;
       this.#known.delete(runId);
@@ -167,7 +178,9 @@ function dropAborted(open: Set<Job>): void {
 }
 
 function plannedFor(job: Job, { value, change }: Decision<unknown>): Planned | undefined {
-  return change && { job, value, change, token: Math.floor(Math.random() * 2 ** 53) };
+  if (!change) return undefined;
+  const token = Math.floor(Math.random() * 2 ** 53);
+  return { job, value, change, token, record: recordAfter(change, token) };
 }
 
 /** What was sent before, and is found to have landed. */

@@ -28,10 +28,11 @@ interface WholeSlot {
 export class ReplyCollector {
   readonly #slots: (TextSlot | CallSlot | WholeSlot)[] = [];
   readonly #texts = new Map<string, TextSlot>();
-  readonly #reasonings = new Map<string, TextSlot>();
+  // Most replies need none of these: they are made when they are first needed.
+  #reasonings: Map<string, TextSlot> | undefined;
   /** Calls whose arguments are still on their way, by call id. */
-  readonly #unfinished = new Map<string, CallSlot>();
-  readonly #results = new Map<string, WholeSlot>();
+  #unfinished: Map<string, CallSlot> | undefined;
+  #results: Map<string, WholeSlot> | undefined;
   #finish: StreamPart<'finish'> | undefined;
 
   /** Whether the stream said that it is complete. */
@@ -59,13 +60,13 @@ export class ReplyCollector {
         return this.#extend(part);
       case 'text-end':
       case 'reasoning-end':
-        this.#describe(this.#textSlots(part.type).get(part.id), part.providerMetadata);
+        this.#describe(this.#textSlots(part.type)?.get(part.id), part.providerMetadata);
         return true;
       case 'tool-input-start':
         this.#beginCall(part.id, part.toolName);
         return true;
       case 'tool-input-delta':
-        if (!this.#unfinished.has(part.id)) this.#beginCall(part.id, 'unknown');
+        if (!this.#unfinished?.has(part.id)) this.#beginCall(part.id, 'unknown');
         return part.delta !== '';
       case 'error':
         throw new ModelError(`the model's stream reported: ${toErrorData(part.error).message}`, { cause: part.error });
@@ -100,7 +101,7 @@ export class ReplyCollector {
     }
   }
 
-  #textSlots(type: string): Map<string, TextSlot> {
+  #textSlots(type: string): Map<string, TextSlot> | undefined {
     return type.startsWith('text') ? this.#texts : this.#reasonings;
   }
 
@@ -108,12 +109,13 @@ export class ReplyCollector {
     const type = part.type.startsWith('text') ? 'text' : 'reasoning';
     const slot: TextSlot = { type, text: '', metadata: part.providerMetadata };
     this.#slots.push(slot);
-    this.#textSlots(type).set(part.id, slot);
+    if (type === 'reasoning') this.#reasonings ??= new Map();
+    this.#textSlots(type)?.set(part.id, slot);
     return slot;
   }
 
   #extend(part: StreamPart<'text-delta' | 'reasoning-delta'>): boolean {
-    const slot = this.#textSlots(part.type).get(part.id) ?? this.#begin(part);
+    const slot = this.#textSlots(part.type)?.get(part.id) ?? this.#begin(part);
     this.#describe(slot, part.providerMetadata);
     if (typeof part.delta === 'string') slot.text += part.delta;
     return part.delta !== '' || part.providerMetadata !== undefined;
@@ -127,12 +129,13 @@ export class ReplyCollector {
   #beginCall(id: string, name: string): void {
     const slot: CallSlot = { type: 'call', name };
     this.#slots.push(slot);
+    this.#unfinished ??= new Map();
     this.#unfinished.set(id, slot);
   }
 
   #addCall(call: LanguageModelV4ToolCall): void {
-    const begun = this.#unfinished.get(call.toolCallId);
-    this.#unfinished.delete(call.toolCallId);
+    const begun = this.#unfinished?.get(call.toolCallId);
+    this.#unfinished?.delete(call.toolCallId);
     if (begun !== undefined) begun.call = call;
     else this.#slots.push({ type: 'call', name: call.toolName, call });
   }
@@ -140,12 +143,13 @@ export class ReplyCollector {
   /** A preliminary result is replaced by the one that follows it. */
   #addResult(result: StreamPart<'tool-result'>): void {
     const part = toolResultPart(result);
-    const earlier = this.#results.get(result.toolCallId);
+    const earlier = this.#results?.get(result.toolCallId);
     if (earlier !== undefined) {
       earlier.part = part;
       return;
     }
     const slot: WholeSlot = { type: 'whole', part };
+    this.#results ??= new Map();
     this.#results.set(result.toolCallId, slot);
     this.#slots.push(slot);
   }
@@ -157,7 +161,7 @@ export class ReplyCollector {
   reply(): ModelReply {
     if (this.#finish === undefined) throw brokenOff("the model's stream ended without a finish part");
     const finishReason = this.#finishReason(this.#finish.finishReason);
-    for (const [id, { name }] of this.#unfinished) {
+    for (const [id, { name }] of this.#unfinished ?? []) {
       const message = `the model's stream ended within the arguments of call "${id}" of tool "${name}"; it is not run`;
       // Where the reply ran into its length limit, the next one would too.
       throw finishReason === 'length' ? new ModelError(message) : brokenOff(message);

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm, rmdir, unlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { orAbsent, systemCode } from './errors.ts';
+import { isAbsent, orAbsent, systemCode } from './errors.ts';
 
 /** Which file stands under a path: it stays the same while the file grows, and differs once another took its place. */
 export interface FileStamp {
@@ -20,8 +20,8 @@ export interface OpenFile {
   read(length: number, position: number): Promise<Buffer>;
   /** All of them, or it rejects. */
   write(bytes: Uint8Array, position: number): Promise<void>;
-  /** Waits until the disk has what was written. */
-  sync(): Promise<void>;
+  /** Waits until the disk has what was written. @param isInPlace whether this thread waits itself, which a fast disk is worth */
+  sync(isInPlace?: boolean): Promise<void>;
   truncate(size: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -46,8 +46,8 @@ export interface FileSystem {
   /** A second name for a file; fails when the name is taken. */
   link(path: string, name: string): Promise<void>;
   rename(path: string, name: string): Promise<void>;
-  /** A file; nothing there is fine. */
-  remove(path: string): Promise<void>;
+  /** A file; nothing there is fine. @param isSmall known to be: it need not be looked at first */
+  remove(path: string, isSmall?: boolean): Promise<void>;
   /** A folder with all that is in it; nothing there is fine. */
   removeFolder(path: string): Promise<void>;
   /** Waits until the disk has the names in a folder. */
@@ -82,7 +82,14 @@ export const diskFiles: FileSystem = {
   makeFolder: async (path) => void (await mkdir(path, { recursive: true })),
   link: async (path, name) => fs.linkSync(path, name),
   rename: (path, name) => rename(path, name),
-  remove: (path) => orAbsent(remove(path)),
+  remove: async (path, isSmall = false) => {
+    try {
+      if (isSmall || isCheap(fs.lstatSync(path))) fs.unlinkSync(path);
+      else await unlink(path);
+    } catch (error) {
+      if (!isAbsent(error)) throw error;
+    }
+  },
   removeFolder,
   syncFolder,
 };
@@ -119,8 +126,9 @@ class DiskFile implements OpenFile {
     }
   }
 
-  sync(): Promise<void> {
-    return datasync(this.#file);
+  async sync(isInPlace = false): Promise<void> {
+    if (isInPlace) fs.fdatasyncSync(this.#file);
+    else await datasync(this.#file);
   }
 
   truncate(size: number): Promise<void> {
@@ -138,11 +146,7 @@ const datasync = promisify(fs.fdatasync);
 const truncate = promisify(fs.ftruncate);
 
 /** Another name of a file, or a small one, goes at once; the blocks of a large one take the disk a while. */
-async function remove(path: string): Promise<void> {
-  const { nlink, size } = fs.lstatSync(path);
-  if (nlink > 1 || size <= SMALL) fs.unlinkSync(path);
-  else await unlink(path);
-}
+const isCheap = ({ nlink, size }: fs.Stats) => nlink > 1 || size <= SMALL;
 
 interface Stat {
   readonly ino: number;

@@ -20,12 +20,14 @@ export interface RawLine {
 
 const LINE_END = 0x0a;
 const CHECKSUM_LENGTH = 8;
+const DIGITS = '0123456789abcdef';
 /** About this many bytes are looked at in one turn of the event loop. */
 const CHUNK = 2 ** 18;
 
 export function encodeLine(kind: string, fields: readonly (string | number)[]): Buffer {
   const text = Buffer.from(`--------\t${kind}\t${fields.join('\t')}\n`);
-  text.write(checksumOf(text), 0, 'latin1');
+  const checksum = crc32(text.subarray(CHECKSUM_LENGTH, -1));
+  for (let i = 0; i < CHECKSUM_LENGTH; i++) text[i] = DIGITS.charCodeAt((checksum >>> (28 - 4 * i)) & 15);
   return text;
 }
 

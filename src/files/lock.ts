@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
+import { sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { orAbsent, systemCode } from './errors.ts';
 import type { FileSystem } from './file-system.ts';
@@ -51,6 +51,7 @@ export class Locks {
 
   /** @throws {LockedError} after `waitMs` @throws errors of the file system */
   async acquire(name: string, waitMs: number): Promise<void> {
+    if (await this.#take(name)) return void this.#forget(name);
     const latest = performance.now() + waitMs;
     for (let attempts = 1; ; attempts++) {
       if (await this.#attempt(name)) return;
@@ -61,8 +62,8 @@ export class Locks {
     }
   }
 
-  async release(name: string): Promise<void> {
-    await this.#files.remove(this.#pathOf(name));
+  release(name: string): Promise<void> {
+    return this.#files.remove(this.#pathOf(name), true);
   }
 
   /** Takes a lock that a dead holder has left. @returns whether there was one, and it is ours now */
@@ -116,7 +117,8 @@ export class Locks {
   }
 
   #forget(name: string): true {
-    for (const key of this.#seen.keys()) if (key.startsWith(`${name} `)) this.#seen.delete(key);
+    if (this.#seen.size > 0)
+      for (const key of this.#seen.keys()) if (key.startsWith(`${name} `)) this.#seen.delete(key);
     return true;
   }
 
@@ -125,6 +127,6 @@ export class Locks {
   }
 
   #pathOf(name: string): string {
-    return join(this.#options.folder, name);
+    return this.#options.folder + sep + name;
   }
 }

@@ -20,6 +20,8 @@ export class Access {
   #isChecked = false;
   #isClosed = false;
   #opening: Promise<Opened> | undefined;
+  /** What `#opening` has come to. */
+  #opened: Opened | undefined;
 
   constructor(durable: Durable, folders: Folders, waitMs: number) {
     this.#durable = durable;
@@ -39,7 +41,7 @@ export class Access {
 
   /** Makes this process the only one that writes to a run, until it unlocks it. */
   async lock(name: string): Promise<void> {
-    const { locks } = await this.#open();
+    const { locks } = this.#opened ?? (await this.#open());
     try {
       await locks.acquire(name, this.#waitMs);
     } catch (error) {
@@ -49,7 +51,7 @@ export class Access {
 
   /** Something was not found. @throws {StoreUnavailableError} when that is because the whole store is gone */
   async confirm(): Promise<void> {
-    const opened = await this.#opening?.catch(() => undefined);
+    const opened = this.#opened;
     if (!opened) return;
     try {
       await this.#durable.files.stamp(opened.ownerFile);
@@ -60,13 +62,17 @@ export class Access {
 
   /** A lock that cannot be let go is ours still when we want it again, and nobody's when we are dead. */
   async unlock(name: string): Promise<void> {
-    const opened = await this.#opening?.catch(() => undefined);
-    await opened?.locks.release(name).catch(() => {});
+    try {
+      await this.#opened?.locks.release(name);
+    } catch {
+      // It goes with the next write, or once somebody finds that we are dead.
+    }
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     const opened = await this.#opening?.catch(() => undefined);
+    this.#opened = undefined;
     if (opened) await this.#durable.files.remove(opened.ownerFile).catch(() => {});
   }
 
@@ -77,6 +83,7 @@ export class Access {
   /** The next write makes everything anew. */
   #gone(cause: unknown): StoreUnavailableError {
     this.#opening = undefined;
+    this.#opened = undefined;
     this.#isChecked = false;
     const what = `the store ${this.#folders.dir} was deleted or replaced while it was open; restore the folder`;
     return new StoreUnavailableError(what, { cause });
@@ -112,7 +119,8 @@ export class Access {
     });
     // Whatever is in the way of that is no reason not to work.
     await this.#tidy(found).catch(() => {});
-    return { locks: found, ownerFile };
+    this.#opened = { locks: found, ownerFile };
+    return this.#opened;
   }
 
   async #create(path: string, text: string): Promise<void> {

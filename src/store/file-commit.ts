@@ -53,15 +53,15 @@ export async function appendCommit(file: OpenFile, journal: Journal, commit: Com
   if (journal.stamp.size > journal.end) await file.truncate(journal.end);
   const writer = new LineWriter(file, journal.end);
   let superseded = journal.superseded + (journal.end - journal.stateAt);
-  const pieces = await addPieces(writer, commit, journal.pieces);
+  const pieces = addPieces(writer, commit, journal.pieces);
   for (const [name, { length }] of journal.pieces) {
     if (!pieces.has(name) && !commit.inMessages.has(name)) superseded += length;
   }
-  for (const row of commit.rows) await writer.add(messagesLine(row));
+  await addRows(writer, commit.rows);
   let { lease } = journal;
   if (commit.isLeaseNew && commit.lease) {
     superseded += lease?.length ?? 0;
-    lease = await addLease(writer, commit.lease);
+    lease = addLease(writer, commit.lease);
   }
   return addState(writer, { commit, lease, superseded, stamp: journal.stamp, pieces });
 }
@@ -76,12 +76,12 @@ export function rewriteJournal(durable: Durable, path: string, { commit, old }: 
     const there = new Map<string, PieceInFile>();
     if (old && !commit.base) {
       await withFile(durable.files.open(path, 'read'), (from) => copyRecord(from, { old, commit, writer, there }));
-    } else await writer.add(runLine(commit.runId));
-    if (commit.base) await writer.add(baseLine(commit.base.meta));
-    if (commit.base?.extras != null) await writer.add(extrasLine(commit.base.extras));
-    const pieces = await addPieces(writer, commit, there);
-    for (const row of commit.rows) await writer.add(messagesLine(row));
-    const lease = commit.lease && (await addLease(writer, commit.lease));
+    } else writer.add(runLine(commit.runId));
+    if (commit.base) writer.add(baseLine(commit.base.meta));
+    if (commit.base?.extras != null) writer.add(extrasLine(commit.base.extras));
+    const pieces = addPieces(writer, commit, there);
+    await addRows(writer, commit.rows);
+    const lease = commit.lease && addLease(writer, commit.lease);
     const stamp = await file.stamp();
     return addState(writer, { commit, lease, superseded: 0, stamp, pieces });
   });
@@ -112,7 +112,8 @@ async function copyRecord(from: OpenFile, { old, commit, writer, there }: Copyin
       const [name = ''] = fields;
       if (!copied.includes(kind) || (kind === 'piece' && !needed.has(name))) continue;
       if (kind === 'piece') there.set(name, { at: writer.position, length: raw.bytes.length });
-      await writer.add(raw.bytes);
+      writer.add(raw.bytes);
+      if (writer.isFull) await writer.flush();
     }
   }
 }
@@ -138,27 +139,37 @@ async function piecesNeeded(from: OpenFile, old: Journal, { inHead, inMessages }
 /** A state that names such a piece is found damaged. It cannot be: whoever names a piece brings it, or found it. */
 const nowhere: PieceInFile = { at: -1, length: 0 };
 
+const none: Journal['pieces'] = new Map();
+
 /** Adds the pieces that are not there yet. @returns where those stand that the head names */
-async function addPieces(
+function addPieces(
   writer: LineWriter,
   { pieces, inHead, inMessages }: Commit,
   there: ReadonlyMap<string, PieceInFile>,
-): Promise<Journal['pieces']> {
+): Journal['pieces'] {
+  if (pieces.length === 0 && inHead.length === 0) return none;
   const places = new Map(there);
   const needed = new Set([...inHead, ...inMessages]);
   for (const piece of pieces) {
     if (places.has(piece.name) || !needed.has(piece.name)) continue;
     const line = pieceLine(piece);
     places.set(piece.name, { at: writer.position, length: line.length });
-    await writer.add(line);
+    writer.add(line);
   }
   return new Map(inHead.map((name) => [name, places.get(name) ?? nowhere]));
 }
 
-async function addLease(writer: LineWriter, value: StoredLease): Promise<Journal['lease']> {
+async function addRows(writer: LineWriter, rows: readonly MessageRow[]): Promise<void> {
+  for (const row of rows) {
+    writer.add(messagesLine(row));
+    if (writer.isFull) await writer.flush();
+  }
+}
+
+function addLease(writer: LineWriter, value: StoredLease): Journal['lease'] {
   const at = writer.position;
   const line = leaseLine(value);
-  await writer.add(line);
+  writer.add(line);
   return { value, at, length: line.length };
 }
 
@@ -174,7 +185,7 @@ async function addState(writer: LineWriter, { commit, lease, superseded, stamp, 
   const stateAt = writer.position;
   const record = commit.record && { ...commit.record, pieces: [...pieces.values()].map(({ at }) => at) };
   const state = { leaseAt: lease?.at ?? -1, superseded, record };
-  await writer.add(stateLine(state));
+  writer.add(stateLine(state));
   await writer.flush();
   const end = writer.position;
   return { ...withoutHead(state, stateAt), stamp: { ...stamp, size: end }, end, lease, pieces };
@@ -197,10 +208,14 @@ class LineWriter {
     return this.#written + this.#size;
   }
 
-  async add(line: Buffer): Promise<void> {
+  add(line: Buffer): void {
     this.#lines.push(line);
     this.#size += line.length;
-    if (this.#size >= BUFFER_SIZE) await this.flush();
+  }
+
+  /** Whether it is time for a write. */
+  get isFull(): boolean {
+    return this.#size >= BUFFER_SIZE;
   }
 
   async flush(): Promise<void> {

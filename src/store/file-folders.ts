@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 
 /**
  * Where everything of a store is. `<hash>` stands for a run: no id, however it is spelled, leads anywhere else.
@@ -24,11 +24,12 @@ export function foldersIn(dir: string) {
     due: join(dir, 'due'),
     locks: join(dir, 'locks'),
     owners: join(dir, 'owners'),
-    run: (name: string) => join(runs, name),
-    journal: (name: string) => join(runs, name, 'journal'),
-    expiry: (name: string) => join(runs, name, 'expiry'),
-    outcome: (name: string) => join(outcomes, name),
-    mailOf: (name: string) => join(mail, name),
+    // Names are safe: nothing is left to be put in order.
+    run: (name: string) => runs + sep + name,
+    journal: (name: string) => `${runs}${sep}${name}${sep}journal`,
+    expiry: (name: string) => `${runs}${sep}${name}${sep}expiry`,
+    outcome: (name: string) => outcomes + sep + name,
+    mailOf: (name: string) => mail + sep + name,
   };
 }
 

@@ -52,7 +52,7 @@ export class WriteQueues {
     const result = new Promise<T>((resolve, reject) => {
       queue.jobs.push({ runId, work, signal, resolve, reject });
     });
-    queue.last = result.catch(() => {});
+    queue.last = result;
     if (!this.#queues.has(name)) {
       this.#queues.set(name, queue);
       queue.end = this.#work(name, queue.jobs);
@@ -62,8 +62,8 @@ export class WriteQueues {
 
   /** Resolves when the writes to a run (or to all) that were asked for before have settled. */
   async idle(name?: string): Promise<void> {
-    if (name !== undefined) await this.#queues.get(name)?.last;
-    else await Promise.all([...this.#queues.values()].map((queue) => queue.last));
+    const found = name === undefined ? [...this.#queues.values()] : [this.#queues.get(name)];
+    for (const queue of found) await queue?.last.catch(() => {});
   }
 
   /** Resolves when nothing is under way any more. */
@@ -72,9 +72,13 @@ export class WriteQueues {
   }
 
   async #work(name: string, jobs: Job[]): Promise<void> {
+    const { syncs } = this.#files;
     while (jobs.length > 0) {
-      await this.#enter();
+      if (this.#free > 0) this.#free -= 1;
+      else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      syncs.enter();
       await this.#turn(name, jobs);
+      syncs.leave();
       this.#leave();
     }
     this.#queues.delete(name);
@@ -111,11 +115,6 @@ export class WriteQueues {
     }
   }
 
-  async #enter(): Promise<void> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-  }
-
   #leave(): void {
     const next = this.#waiting.shift();
     if (next) next();
@@ -123,8 +122,17 @@ export class WriteQueues {
   }
 }
 
+/** Of the runs that were named last: each step of a run asks for its name anew. */
+const named = new Map<string, RunName>();
+const MAX_NAMED = 1_000;
+
 export function nameRun(runId: string): RunName {
-  return { runId, name: safeName(runId) };
+  const known = named.get(runId);
+  if (known) return known;
+  const run = { runId, name: safeName(runId) };
+  if (named.size >= MAX_NAMED) named.clear();
+  named.set(runId, run);
+  return run;
 }
 
 async function perform(job: Job, session: RunSession): Promise<Settled> {

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { type Durable, unfinished, withFile } from '../files/atomic-write.ts';
-import { orAbsent } from '../files/errors.ts';
+import { isAbsent, orAbsent } from '../files/errors.ts';
 import type { FileStamp, OpenFile } from '../files/file-system.ts';
+import type { KeptFiles } from '../files/kept-files.ts';
+import type { Syncs } from '../files/syncs.ts';
 import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../run/errors.ts';
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './file-commit.ts';
 import type { Folders } from './file-folders.ts';
@@ -19,6 +21,9 @@ export interface RunFiles {
   readonly mail: MailFiles;
   readonly leaseClock: LeaseClock;
   readonly sealing: Sealing;
+  readonly syncs: Syncs;
+  /** Journals that stay open between two writes, by name. */
+  readonly kept: KeptFiles;
   /** What this process knows of the journals that it writes, by name. */
   readonly known: Map<string, Journal>;
   /** Journals whose last sync failed: a second one could succeed without having written anything. They are written anew. */
@@ -36,9 +41,14 @@ const nothing: Found = { journal: undefined, damage: undefined };
 export async function findRun(run: RunFiles, name: string): Promise<Found> {
   const { durable, folders, known } = run;
   const path = folders.journal(name);
-  const stamp = await orAbsent(durable.files.stamp(path));
-  if (!stamp) return nothing;
   const journal = known.get(name);
+  let stamp: FileStamp;
+  try {
+    stamp = await durable.files.stamp(path);
+  } catch (error) {
+    if (isAbsent(error)) return nothing;
+    throw error;
+  }
   if (journal && isSame(journal.stamp, stamp)) return { journal, damage: undefined };
   await checkFolder(run, name);
   await durable.files.remove(unfinished(path));
@@ -91,17 +101,21 @@ async function append(
   name: string,
   { old, commit, isSynced }: Store & { old: Journal },
 ): Promise<Journal> {
-  const { files } = run.durable;
-  return withFile(files.open(run.folders.journal(name), 'update'), async (file) => {
-    try {
-      const journal = await appendCommit(file, old, commit);
-      if (isSynced) await file.sync();
-      return journal;
-    } catch (error) {
-      await takeBack(file, old);
-      throw error;
-    }
-  });
+  const { durable, folders, kept, syncs } = run;
+  const { identity } = old.stamp;
+  const file = kept.take(name, identity) ?? (await durable.files.open(folders.journal(name), 'update'));
+  try {
+    const journal = await appendCommit(file, old, commit);
+    if (isSynced) await syncs.sync(file, name);
+    kept.keep(name, identity, file);
+    // A run that nobody holds is done with for now.
+    if (commit.lease?.owner == null) kept.drop(name);
+    return journal;
+  } catch (error) {
+    await takeBack(file, old);
+    await file.close().catch(() => {});
+    throw error;
+  }
 }
 
 /** Nobody must take for stored what the disk may not have. When even that fails, the next writer finds a torn end. */
@@ -113,6 +127,7 @@ async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal
   const { durable, folders } = run;
   const { found, commit, old } = what;
   const path = folders.journal(name);
+  run.kept.drop(name);
   // Whatever asked for it: the file that is replaced may be the only one that the disk has of a record.
   const isSynced = what.isSynced || (durable.isSynced && commit.record !== undefined);
   const isNew = !found.journal && !found.damage;
@@ -139,6 +154,7 @@ export async function removeRun(run: RunFiles, name: string, isSynced: boolean):
   const { durable, folders, known, suspects } = run;
   known.delete(name);
   suspects.delete(name);
+  run.kept.drop(name);
   await durable.files.remove(folders.journal(name));
   const isGone = await durable.files.removeFolder(folders.run(name)).then(
     () => true,

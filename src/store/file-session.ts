@@ -200,7 +200,7 @@ export class RunSession {
   async #store(mustSync: boolean): Promise<void> {
     const isSynced = mustSync && this.#files.durable.isSynced;
     if (!this.#record && !this.#lease) return removeRun(this.#files, this.#name, isSynced);
-    const head = await this.head();
+    const head = this.#head ?? (await this.head());
     if (this.#record && head === undefined)
       throw new CheckpointCorruptError('this record is damaged: its head is missing');
     const record = this.#record && head !== undefined ? { ...this.#record, head } : undefined;

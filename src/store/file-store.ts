@@ -2,6 +2,8 @@ import { resolve } from 'node:path';
 import type { Codec } from '../codec/port.ts';
 import { FolderSyncs } from '../files/atomic-write.ts';
 import { diskFiles, type FileSystem } from '../files/file-system.ts';
+import { KeptFiles } from '../files/kept-files.ts';
+import { Syncs } from '../files/syncs.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { dropEncoding } from '../run/message.ts';
 import { checkRunId } from '../run/run-id.ts';
@@ -75,6 +77,8 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
     mail: new MailFiles(durable, folders),
     leaseClock: leaseClock(clock),
     sealing,
+    syncs: new Syncs(() => performance.now()),
+    kept: new KeptFiles(),
     known: new Map(),
     suspects: new Set(),
     written: { names: undefined },
@@ -86,6 +90,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   const close = async () => {
     await sweep.end();
     await queues.end();
+    shared.kept.close();
     await access.close();
   };
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.

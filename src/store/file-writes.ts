@@ -31,7 +31,7 @@ export async function appendDelta(
   delta: EncodedDelta & Pieces & MessageRows,
   claim: Claim | undefined,
 ): Promise<void> {
-  const lease = await writable(session, claim);
+  const lease = claim ? checkClaim(session.lease, claim) : await writable(session, claim);
   checkReplaceable(session.runId, session.record?.version);
   if (!isNewRevision(delta, session.record)) return;
   session.addDelta(delta);

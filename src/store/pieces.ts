@@ -58,6 +58,7 @@ export class Splitter {
     { isContinued }: { readonly isContinued: boolean },
   ): T & Pieces {
     const before = (isContinued && this.#parts.get(encoded.runId)) || none;
+    if (before.size === 0 && hasNoParts(head)) return { ...encoded, pieces: [], inHead: [], inMessages: [] };
     const naming = new Naming(encoded.revision, before);
     const step = head.openStep ? naming.step(head.openStep) : [];
     const phases = naming.texts(head.completedPhases.map((phase) => JSON.stringify(phase)));
@@ -139,6 +140,8 @@ class Naming {
   }
 }
 
+const hasNoParts = ({ openStep, completedPhases, undelivered }: RunHead) =>
+  !openStep && completedPhases.length === 0 && (undelivered ?? []).length === 0;
 const nameOf = ({ name }: Piece) => name;
 const withInner = (part: Part): readonly Part[] => [...part.inner, part];
 

@@ -8,7 +8,7 @@ export function alteredFiles(alter: (file: OpenFile) => Partial<OpenFile>): File
       stamp: () => file.stamp(),
       read: (length, position) => file.read(length, position),
       write: (bytes, position) => file.write(bytes, position),
-      sync: () => file.sync(),
+      sync: (isInPlace) => file.sync(isInPlace),
       truncate: (size) => file.truncate(size),
       close: () => file.close(),
       ...alter(file),

@@ -72,7 +72,7 @@ function faultyFile(file: OpenFile, path: string, enter: (call: Call) => Error |
       await file.write(error ? bytes.subarray(0, bytes.length >> 1) : bytes, position);
       if (error) throw error;
     },
-    sync: () => checked('sync', () => file.sync()),
+    sync: (isInPlace) => checked('sync', () => file.sync(isInPlace)),
     truncate: (size) => checked('truncate', () => file.truncate(size)),
     close: () => checked('close', () => file.close()),
   };

@@ -1,3 +1,4 @@
+import { hiddenField } from '../run/hidden-field.ts';
 import type { JsonObject } from '../run/json.ts';
 import { enterMessage, type Message } from '../run/message.ts';
 import { recordable } from '../run/pipeline.ts';
@@ -19,7 +20,7 @@ export interface RunCheckpointState
   readonly images?: readonly ImagePart[];
 }
 
-const transcripts = new WeakMap<object, Transcript>();
+const transcripts = hiddenField<Transcript>();
 
 /** What a save must know besides the run's progress. */
 export interface SaveMoment {
@@ -46,7 +47,7 @@ export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
       return progress.transcript.slice();
     },
   };
-  transcripts.set(state, progress.transcript);
+  transcripts.put(state, progress.transcript);
   return state;
 }
 

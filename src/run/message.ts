@@ -4,6 +4,7 @@ import type {
   LanguageModelV4ToolResultOutput,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
+import { hiddenField } from './hidden-field.ts';
 import { frozenJson, isObject } from './json.ts';
 
 /** One message of a transcript: the AI SDK's provider message as pure, deep-frozen JSON. */
@@ -18,17 +19,17 @@ export type ToolOutput = LanguageModelV4ToolResultOutput;
  * The JSON text of each message that entered a transcript. Encoding is done once, on entry: it is the proof that the
  * message is JSON, it gives its size, and the stores write this very text. Once stored it is dropped (`undefined`).
  */
-const encodings = new WeakMap<object, string | undefined>();
+const encodings = hiddenField<string | undefined>();
 
 /**
  * Takes a message in: checks that it is JSON, copies it, freezes the copy and encodes it once.
  * @throws {NotJsonError} with the path of what JSON cannot hold
  */
 export function enterMessage(message: unknown, path = 'message'): Message {
-  if (typeof message === 'object' && message !== null && encodings.has(message)) return message as Message;
-  const copy = frozenJson(message, path) as unknown as Message;
-  encodings.set(copy, JSON.stringify(copy));
-  return copy;
+  if (encodings.has(message)) return message as Message;
+  const copy = { ...(frozenJson(message, path) as unknown as Message) };
+  encodings.put(copy, JSON.stringify(copy));
+  return Object.freeze(copy);
 }
 
 /** The JSON text of a message; computed at most once for a message that entered a transcript. */
@@ -38,14 +39,16 @@ export function encodeMessage(message: Message): string {
 
 /** Gives the memory of an encoding back, once the message is stored. */
 export function dropEncoding(message: Message): void {
-  if (encodings.has(message)) encodings.set(message, undefined);
+  if (encodings.has(message)) encodings.put(message, undefined);
 }
 
 /** Takes a message in that a store has just parsed: JSON it is, nobody else holds it, and it need not be encoded again. */
 export function enterStored(message: Message): Message {
   if (encodings.has(message)) return message;
-  encodings.set(freezeDeep(message), undefined);
-  return message;
+  // A store of the host's own may give what it has frozen itself.
+  const open = Object.isExtensible(message) ? message : { ...message };
+  encodings.put(open, undefined);
+  return freezeDeep(open);
 }
 
 function freezeDeep<T extends object>(value: T): T {

@@ -6,8 +6,9 @@ import { type PostgresStore, postgresStore } from '../../src/store/postgres.ts';
 import { Sealing } from '../../src/store/sealing.ts';
 import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
-import { leaveRuns, recordsIn, saidInRuns } from '../fixtures/pinned-runs.ts';
-import { pinnedRecords } from '../fixtures/pinned-stores.ts';
+import { expectSameRecords } from '../fixtures/pinned-ends.ts';
+import { leaveRuns, saidInRuns } from '../fixtures/pinned-runs.ts';
+
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { emptyTables } from '../store/postgres-tables.ts';
 import { codecOf } from './keys.ts';
@@ -75,7 +76,7 @@ describe.skipIf(whyNoPostgres)('runs on an encrypted PostgreSQL store (recovery 
     const sealed = await bytesOf();
     expect(saidInRuns.filter((words) => sealed.includes(words))).toEqual([]);
     expect(sealed).toContain('gcm1.first.');
-    expect((await recordsIn(store)).records).toMatchObject(pinnedRecords().records);
+    await expectSameRecords(store);
     await expect(open(null as never).load('single')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
     await emptyTables(server, schema);
   });

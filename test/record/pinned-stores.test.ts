@@ -6,8 +6,8 @@ import { describe, expect, test } from 'vitest';
 import { fileStore } from '../../src/store/file.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { fixedWrites } from '../fixtures/fixed-writes.ts';
-import { expectAllEnds, expectAllRecords } from '../fixtures/pinned-ends.ts';
-import { KEPT_UNTIL, leaveRuns, PINNED_AT, recordsIn, steered } from '../fixtures/pinned-runs.ts';
+import { expectAllEnds, expectAllRecords, expectSameRecords } from '../fixtures/pinned-ends.ts';
+import { KEPT_UNTIL, leaveRuns, PINNED_AT, steered } from '../fixtures/pinned-runs.ts';
 import { copyOfPinned, freshFolder, hashOfPinned, pinnedRecords } from '../fixtures/pinned-stores.ts';
 import { filesBelow } from '../store/file-folder.ts';
 import { sql } from '../store/sqlite-files.ts';
@@ -109,7 +109,6 @@ describe.for(stores)('a $name store as version 1 left it', ({ pin, hashes, open,
 test('runs leave the records today that they left with version 1: fields may come, none may change or go', async () => {
   const store = memoryStore();
   await leaveRuns(store);
-  const { records, kept } = pinnedRecords();
-  expect((await recordsIn(store)).records).toMatchObject(records);
-  expect(await store.outcome('kept')).toMatchObject(kept ?? {});
+  await expectSameRecords(store);
+  expect(await store.outcome('kept')).toMatchObject(pinnedRecords().kept ?? {});
 });

@@ -25,10 +25,20 @@ const DIGITS = '0123456789abcdef';
 const CHUNK = 2 ** 18;
 
 export function encodeLine(kind: string, fields: readonly (string | number)[]): Buffer {
-  const text = Buffer.from(`--------\t${kind}\t${fields.join('\t')}\n`);
-  const checksum = crc32(text.subarray(CHECKSUM_LENGTH, -1));
-  for (let i = 0; i < CHECKSUM_LENGTH; i++) text[i] = DIGITS.charCodeAt((checksum >>> (28 - 4 * i)) & 15);
-  return text;
+  const bytes = Buffer.from(unchecked(kind, fields));
+  putChecksum(bytes);
+  return bytes;
+}
+
+/** A line whose checksum is still to be put in its place. */
+export function unchecked(kind: string, fields: readonly (string | number)[]): string {
+  return `--------\t${kind}\t${fields.join('\t')}\n`;
+}
+
+/** Puts the checksum of a line in its place. */
+export function putChecksum(line: Buffer): void {
+  const checksum = crc32(line.subarray(CHECKSUM_LENGTH, -1));
+  for (let i = 0; i < CHECKSUM_LENGTH; i++) line[i] = DIGITS.charCodeAt((checksum >>> (28 - 4 * i)) & 15);
 }
 
 /** What a line says; undefined when its checksum is wrong. */

@@ -2,6 +2,7 @@ import { type Durable, withFile, writeAtomically } from '../files/atomic-write.t
 import type { FileStamp, OpenFile } from '../files/file-system.ts';
 import { readLines } from '../files/lines.ts';
 import { type Journal, withoutHead } from './file-journal.ts';
+import { LineWriter } from './file-line-writer.ts';
 import {
   baseLine,
   extrasLine,
@@ -34,9 +35,6 @@ export interface Commit {
   readonly inHead: readonly string[];
   readonly inMessages: ReadonlySet<string>;
 }
-
-/** Lines are collected up to about this many bytes before they are written. */
-const BUFFER_SIZE = 2 ** 20;
 
 /** Below this many superseded bytes a journal is never written anew, ... */
 const MIN_SUPERSEDED = 2 ** 16;
@@ -112,7 +110,7 @@ async function copyRecord(from: OpenFile, { old, commit, writer, there }: Copyin
       const [name = ''] = fields;
       if (!copied.includes(kind) || (kind === 'piece' && !needed.has(name))) continue;
       if (kind === 'piece') there.set(name, { at: writer.position, length: raw.bytes.length });
-      writer.add(raw.bytes);
+      writer.copy(raw.bytes);
       if (writer.isFull) await writer.flush();
     }
   }
@@ -147,14 +145,13 @@ function addPieces(
   { pieces, inHead, inMessages }: Commit,
   there: ReadonlyMap<string, PieceInFile>,
 ): Journal['pieces'] {
-  if (pieces.length === 0 && inHead.length === 0) return none;
+  if (inHead.length === 0 && pieces.every(({ name }) => there.has(name))) return none;
   const places = new Map(there);
   const needed = new Set([...inHead, ...inMessages]);
   for (const piece of pieces) {
     if (places.has(piece.name) || !needed.has(piece.name)) continue;
-    const line = pieceLine(piece);
-    places.set(piece.name, { at: writer.position, length: line.length });
-    writer.add(line);
+    const at = writer.position;
+    places.set(piece.name, { at, length: writer.add(pieceLine(piece)) });
   }
   return new Map(inHead.map((name) => [name, places.get(name) ?? nowhere]));
 }
@@ -168,9 +165,7 @@ async function addRows(writer: LineWriter, rows: readonly MessageRow[]): Promise
 
 function addLease(writer: LineWriter, value: StoredLease): Journal['lease'] {
   const at = writer.position;
-  const line = leaseLine(value);
-  writer.add(line);
-  return { value, at, length: line.length };
+  return { value, at, length: writer.add(leaseLine(value)) };
 }
 
 interface Ending {
@@ -186,43 +181,7 @@ async function addState(writer: LineWriter, { commit, lease, superseded, stamp, 
   const record = commit.record && { ...commit.record, pieces: [...pieces.values()].map(({ at }) => at) };
   const state = { leaseAt: lease?.at ?? -1, superseded, record };
   writer.add(stateLine(state));
-  await writer.flush();
   const end = writer.position;
+  await writer.end();
   return { ...withoutHead(state, stateAt), stamp: { ...stamp, size: end }, end, lease, pieces };
-}
-
-/** Collects lines into few large writes. */
-class LineWriter {
-  readonly #file: OpenFile;
-  #lines: Buffer[] = [];
-  #size = 0;
-  #written: number;
-
-  constructor(file: OpenFile, at: number) {
-    this.#file = file;
-    this.#written = at;
-  }
-
-  /** Where the next line will stand. */
-  get position(): number {
-    return this.#written + this.#size;
-  }
-
-  add(line: Buffer): void {
-    this.#lines.push(line);
-    this.#size += line.length;
-  }
-
-  /** Whether it is time for a write. */
-  get isFull(): boolean {
-    return this.#size >= BUFFER_SIZE;
-  }
-
-  async flush(): Promise<void> {
-    const bytes = this.#lines.length === 1 ? (this.#lines[0] as Buffer) : Buffer.concat(this.#lines);
-    await this.#file.write(bytes, this.#written);
-    this.#written += bytes.length;
-    this.#lines = [];
-    this.#size = 0;
-  }
 }

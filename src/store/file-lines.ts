@@ -1,4 +1,4 @@
-import { decodeLine, encodeLine, type Line, type RawLine } from '../files/lines.ts';
+import { decodeLine, type Line, type RawLine, unchecked } from '../files/lines.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import { parseStored } from './encode.ts';
 import { layoutError } from './file-errors.ts';
@@ -66,23 +66,24 @@ export interface State {
 /** Where the lines of the pieces that a head names begin, in order. */
 export type PiecesInFile = readonly number[];
 
-export const runLine = (runId: string): Buffer => encodeLine('run', [LAYOUT, JSON.stringify(runId)]);
-export const baseLine = (meta: string): Buffer => encodeLine('base', [meta]);
-export const extrasLine = (extras: string): Buffer => encodeLine('extras', [extras]);
-export const pieceLine = ({ name, text }: Piece): Buffer => encodeLine('piece', [name, text]);
+// Lines to be written, without their checksums.
+export const runLine = (runId: string): string => unchecked('run', [LAYOUT, JSON.stringify(runId)]);
+export const baseLine = (meta: string): string => unchecked('base', [meta]);
+export const extrasLine = (extras: string): string => unchecked('extras', [extras]);
+export const pieceLine = ({ name, text }: Piece): string => unchecked('piece', [name, text]);
 
-export function leaseLine({ epoch, attempts, expiresAt, boot, owner }: StoredLease): Buffer {
-  return encodeLine('lease', [epoch, attempts, expiresAt, JSON.stringify(boot), JSON.stringify(owner)]);
+export function leaseLine({ epoch, attempts, expiresAt, boot, owner }: StoredLease): string {
+  return unchecked('lease', [epoch, attempts, expiresAt, JSON.stringify(boot), JSON.stringify(owner)]);
 }
 
-export function stateLine({ leaseAt, superseded, record }: State): Buffer {
-  if (!record) return encodeLine('state', [leaseAt, superseded]);
+export function stateLine({ leaseAt, superseded, record }: State): string {
+  if (!record) return unchecked('state', [leaseAt, superseded]);
   const { version, revision, updatedAt, messageCount, head, pieces } = record;
   const at = pieces.length > 0 ? [pieces.map((each) => each.toString(36)).join(' ')] : [];
-  return encodeLine('state', [leaseAt, superseded, version, revision, updatedAt, messageCount, head, ...at]);
+  return unchecked('state', [leaseAt, superseded, version, revision, updatedAt, messageCount, head, ...at]);
 }
 
-export const messagesLine = ({ count, text }: MessageRow): Buffer => encodeLine('messages', [count, text]);
+export const messagesLine = ({ count, text }: MessageRow): string => unchecked('messages', [count, text]);
 
 /** @throws {CheckpointCorruptError} when its checksum is wrong */
 export function intactLine({ at, bytes }: RawLine): Line {

@@ -65,9 +65,9 @@ export class Splitter {
     const undelivered = naming.texts((head.undelivered ?? []).map(encodeMessage));
     this.#remember(encoded.runId, naming.parts);
     const parts = [...before.values()];
-    const messages = parts.length > 0 ? encoded.messages.map((text) => cut(text, parts)) : encoded.messages;
-    const said = new Set(messages.flatMap(namesIn));
-    const inMessages = parts.filter(({ name }) => said.has(name)).flatMap(withInner);
+    const said = new Set<Part>();
+    const messages = parts.length > 0 ? encoded.messages.map((text) => cut(text, parts, said)) : encoded.messages;
+    const inMessages = parts.filter((part) => said.has(part)).flatMap(withInner);
     const inHead = [...naming.parts.values()];
     return {
       ...encoded,
@@ -129,14 +129,15 @@ class Naming {
   }
 
   #newPart(whole: string, inner: readonly Part[]): Part {
-    const text = cut(whole, inner);
-    const named = namesIn(text);
-    return { name: this.#name(whole), text, whole, inner: inner.filter(({ name }) => named.includes(name)) };
+    const found = new Set<Part>();
+    const text = cut(whole, inner, found);
+    return { name: this.#name(whole), text, whole, inner: inner.filter((part) => found.has(part)) };
   }
 
   /** The same for the same save, and another for any other: nobody must find one text where another was named. */
   #name(whole: string): string {
-    return [this.#revision, this.parts.size, crc32(whole)].map((number) => number.toString(36)).join('.');
+    const [revision, place, sum] = [this.#revision, this.parts.size, crc32(whole)];
+    return `${revision.toString(36)}.${place.toString(36)}.${sum.toString(36)}`;
   }
 }
 
@@ -156,13 +157,15 @@ export function namesIn(text: string): string[] {
   return isCut(text) ? text.split(MARK).filter((_, i) => i % 2 === 1) : [];
 }
 
-/** Puts names in the place of parts, which stand in this order in the text, as far as they stand there. */
-function cut(text: string, parts: readonly Part[]): string {
+/** Puts names in the place of parts, which stand in this order in the text, as far as they stand there: those are `found`. */
+function cut(text: string, parts: readonly Part[], found?: Set<Part>): string {
   let from = 0;
   let before = '';
-  for (const { whole, name } of parts) {
+  for (const part of parts) {
+    const { whole, name } = part;
     const at = text.indexOf(whole, from);
     if (at === -1) continue;
+    found?.add(part);
     before += `${text.slice(from, at)}${mention(name)}`;
     from = at + whole.length;
   }

@@ -16,28 +16,8 @@ const MAX_DEPTH = 256;
  * @throws {NotJsonError} naming the path, for example `message.content[0].input.when`
  */
 export function frozenJson(value: unknown, path = 'value'): JsonValue {
-  return copy(value, path, 0);
-}
-
-function copy(value: unknown, path: string, depth: number): JsonValue {
-  if (typeof value !== 'object' || value === null) return checkedLeaf(value, path);
-  checkContainer(value, path, depth);
-  return Array.isArray(value) ? copyArray(value, path, depth) : copyObject(value, path, depth);
-}
-
-function copyArray(values: readonly unknown[], path: string, depth: number): JsonValue {
-  const result: JsonValue[] = [];
-  for (let i = 0; i < values.length; i++) result.push(copy(values[i], `${path}[${i}]`, depth + 1));
-  return Object.freeze(result);
-}
-
-function copyObject(value: object, path: string, depth: number): JsonValue {
-  const result: Record<string, JsonValue> = {};
-  for (const key of Object.keys(value)) {
-    const item = (value as Record<string, unknown>)[key];
-    if (item !== undefined) setOwn(result, key, copy(item, `${path}.${key}`, depth + 1));
-  }
-  return Object.freeze(result);
+  const frozen = copy(value, 0);
+  return frozen === refused ? refuse(value, path) : frozen;
 }
 
 /**
@@ -45,42 +25,101 @@ function copyObject(value: object, path: string, depth: number): JsonValue {
  * @throws {NotJsonError} naming the path
  */
 export function jsonText(value: unknown, path = 'value'): string {
-  check(value, path, 0);
+  if (!isJson(value, 0)) refuse(value, path);
   return JSON.stringify(value);
 }
 
-function check(value: unknown, path: string, depth: number): void {
-  if (typeof value !== 'object' || value === null) {
-    checkedLeaf(value, path);
-    return;
+/*
+ * Nearly every value is JSON: paths are made only for the error of one that is not, by a second walk. Each step of a run
+ * walks through all that it says.
+ */
+
+const refused = Symbol('refused');
+
+function copy(value: unknown, depth: number): JsonValue | typeof refused {
+  if (typeof value !== 'object' || value === null) return isLeaf(value) ? withoutSign(value) : refused;
+  if (whyNoContainer(value, depth) !== undefined) return refused;
+  return Array.isArray(value) ? copyArray(value, depth) : copyObject(value, depth);
+}
+
+function copyArray(values: readonly unknown[], depth: number): JsonValue | typeof refused {
+  const result: JsonValue[] = [];
+  for (let i = 0; i < values.length; i++) {
+    const item = copy(values[i], depth + 1);
+    if (item === refused) return refused;
+    result.push(item);
   }
-  checkContainer(value, path, depth);
+  return Object.freeze(result);
+}
+
+function copyObject(value: object, depth: number): JsonValue | typeof refused {
+  const result: Record<string, JsonValue> = {};
+  for (const key of Object.keys(value)) {
+    const item = (value as Record<string, unknown>)[key];
+    if (item === undefined) continue;
+    const copied = copy(item, depth + 1);
+    if (copied === refused) return refused;
+    setOwn(result, key, copied);
+  }
+  return Object.freeze(result);
+}
+
+function isJson(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return isLeaf(value);
+  if (whyNoContainer(value, depth) !== undefined) return false;
   if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) check(value[i], `${path}[${i}]`, depth + 1);
+    for (let i = 0; i < value.length; i++) if (!isJson(value[i], depth + 1)) return false;
+    return true;
+  }
+  for (const key of Object.keys(value)) {
+    const item = (value as Record<string, unknown>)[key];
+    if (typeof item !== 'string' && item !== undefined && !isJson(item, depth + 1)) return false;
+  }
+  return true;
+}
+
+function isLeaf(value: unknown): value is JsonValue {
+  if (typeof value === 'number') return Number.isFinite(value);
+  return typeof value === 'string' || typeof value === 'boolean' || value === null;
+}
+
+/** JSON has no -0. */
+function withoutSign(value: JsonValue): JsonValue {
+  return value === 0 ? 0 : value;
+}
+
+function whyNoContainer(value: object, depth: number): string | undefined {
+  if (depth >= MAX_DEPTH) return `is nested deeper than ${MAX_DEPTH} levels or refers to itself`;
+  const prototype = Object.getPrototypeOf(value);
+  if (Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null) return undefined;
+  return `is a ${prototype.constructor?.name || 'class instance'}; only plain JSON can be stored`;
+}
+
+/** Says what is wrong, and where. @throws {NotJsonError} */
+function refuse(value: unknown, path: string): never {
+  findFault(value, path, 0);
+  throw new NotJsonError(`${path} does not say the same twice; only plain JSON can be stored`);
+}
+
+function findFault(value: unknown, path: string, depth: number): void {
+  const why = typeof value === 'object' && value !== null ? whyNoContainer(value, depth) : whyNoLeaf(value);
+  if (why !== undefined) throw new NotJsonError(`${path} ${why}`);
+  if (typeof value !== 'object' || value === null) return;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) findFault(value[i], `${path}[${i}]`, depth + 1);
     return;
   }
   for (const key of Object.keys(value)) {
     const item = (value as Record<string, unknown>)[key];
-    // Most are strings, and the path of those is never needed.
-    if (typeof item !== 'string' && item !== undefined) check(item, `${path}.${key}`, depth + 1);
+    if (item !== undefined) findFault(item, `${path}.${key}`, depth + 1);
   }
 }
 
-function checkedLeaf(value: unknown, path: string): JsonValue {
-  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
-  if (typeof value !== 'number') throw new NotJsonError(`${path} is ${typeof value}; only plain JSON can be stored`);
-  if (Number.isFinite(value)) return value === 0 ? 0 : value;
-  throw new NotJsonError(`${path} is ${value}; JSON has no such number`);
-}
-
-function checkContainer(value: object, path: string, depth: number): void {
-  if (depth >= MAX_DEPTH) {
-    throw new NotJsonError(`${path} is nested deeper than ${MAX_DEPTH} levels or refers to itself`);
-  }
-  const prototype = Object.getPrototypeOf(value);
-  if (Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null) return;
-  const name = prototype.constructor?.name || 'class instance';
-  throw new NotJsonError(`${path} is a ${name}; only plain JSON can be stored`);
+function whyNoLeaf(value: unknown): string | undefined {
+  if (isLeaf(value)) return undefined;
+  return typeof value === 'number'
+    ? `is ${value}; JSON has no such number`
+    : `is ${typeof value}; only plain JSON can be stored`;
 }
 
 /** Plain assignment to `__proto__` would replace the prototype instead of storing the key. */

@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, frozenJson } from '../../src/run/json.ts';
+import { canonicalJson, frozenJson, jsonText } from '../../src/run/json.ts';
 
 class Point {
   x = 1;
@@ -34,9 +34,22 @@ describe('what JSON cannot hold is refused with the path to it (checkpoint 11)',
     ['a value nested too deep', deep(300), /nested deeper/],
     ['a promise', { p: Promise.resolve() }, /^value\.p is a Promise/],
   ])('%s', ([, value, message]) => {
-    expect(() => frozenJson(value)).toThrow(
-      expect.objectContaining({ code: 'NOT_JSON', message: expect.stringMatching(message) }),
-    );
+    for (const take of [frozenJson, jsonText]) {
+      expect(() => take(value)).toThrow(
+        expect.objectContaining({ code: 'NOT_JSON', message: expect.stringMatching(message) }),
+      );
+    }
+  });
+
+  test('a value that says something else when it is asked again is refused as a whole', () => {
+    let asked = 0;
+    const fickle = {
+      get when() {
+        asked += 1;
+        return asked === 1 ? new Date() : 'now';
+      },
+    };
+    expect(() => frozenJson(fickle, 'input')).toThrow(/^input does not say the same twice/);
   });
 
   test('the path begins with the name that was given', () => {

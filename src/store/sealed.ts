@@ -1,4 +1,4 @@
-import type { EncodedDelta, EncodedRecord } from './encode.ts';
+import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { Sealing } from './sealing.ts';
 
 /*
@@ -38,11 +38,21 @@ export function sealRecord(record: EncodedRecord, sealing: Pick<Sealing, 'seal'>
   };
 }
 
-export function sealDelta(delta: EncodedDelta, sealing: Pick<Sealing, 'seal'>): EncodedDelta & MessageRows {
-  const { runId, head, from, messages } = delta;
+/** A delta as it is stored. Its messages stand in rows, and nowhere else: of a thousand that wait, each byte counts. */
+export interface SealedDelta extends EncodedHead, MessageRows {
+  readonly from: number;
+}
+
+export function sealDelta(delta: EncodedDelta, sealing: Pick<Sealing, 'seal'>): SealedDelta {
+  const { runId, head, version, revision, updatedAt, attempts, from, messages } = delta;
   return {
-    ...delta,
+    runId,
     head: sealing.seal(head, runId, 'head'),
+    version,
+    revision,
+    updatedAt,
+    attempts,
+    from,
     messageCount: from + messages.length,
     rows: rowsOf(delta, sealing),
   };

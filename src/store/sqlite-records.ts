@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { KeyMismatchError, RecordTooLargeError } from '../run/errors.ts';
-import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
-import type { MessageRow, MessageRows } from './sealed.ts';
+import type { EncodedHead, EncodedRecord } from './encode.ts';
+import type { MessageRow, MessageRows, SealedDelta } from './sealed.ts';
 import type { Sealing } from './sealing.ts';
 import type { KnownRuns, Stored } from './sqlite-known.ts';
 
@@ -100,10 +100,7 @@ export class RecordTable {
   }
 
   /** Adds what is new. `runs` stays as it is. */
-  append(
-    delta: EncodedDelta & MessageRows,
-    { no, generation }: { readonly no: number; readonly generation: number },
-  ): void {
+  append(delta: SealedDelta, { no, generation }: { readonly no: number; readonly generation: number }): void {
     const { messageCount, rows } = delta;
     checkCount(messageCount);
     this.#updateHead.run(...headValues(delta, { generation, message_count: messageCount }), no);

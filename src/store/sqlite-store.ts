@@ -82,8 +82,9 @@ function recordWrites(
     append: async (delta, { claim, signal } = {}) => {
       signal?.throwIfAborted();
       const encoded = sealDelta(encodeDelta(delta), sealing);
-      await queue.add((tables) => writes.appendDelta(tables, encoded, claim), signal);
+      // It stands in the rows now. Should the write fail, the next one encodes it anew.
       delta.messages.forEach(dropEncoding);
+      await queue.add((tables) => writes.appendDelta(tables, encoded, claim), signal);
     },
     delete: async (runId, { claim, signal } = {}) => {
       signal?.throwIfAborted();

@@ -1,10 +1,10 @@
 import type { CommandToSend } from './commands.ts';
 import { refuseMissing } from './commands.ts';
-import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
+import type { EncodedHead, EncodedRecord } from './encode.ts';
 import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease } from './lease.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
-import type { MessageRows } from './sealed.ts';
+import type { MessageRows, SealedDelta } from './sealed.ts';
 import type { InboxTable } from './sqlite-inboxes.ts';
 import type { KnownRuns, Stored } from './sqlite-known.ts';
 import type { LeaseTable } from './sqlite-leases.ts';
@@ -34,7 +34,7 @@ export function saveRecord(tables: Tables, record: EncodedRecord & MessageRows, 
   countAttempts(tables, record, lease);
 }
 
-export function appendDelta(tables: Tables, delta: EncodedDelta & MessageRows, claim: Claim | undefined): void {
+export function appendDelta(tables: Tables, delta: SealedDelta, claim: Claim | undefined): void {
   const lease = writable(tables, delta.runId, claim);
   const stored = tables.records.find(delta.runId);
   checkReplaceable(delta.runId, stored?.version ?? undefined);

@@ -150,7 +150,7 @@ function crashed(scope: RunScope, thrown: unknown): RunOutput {
   const error = toErrorData(
     new RunPanicError(`run ${scope.runId} broke: ${toErrorData(thrown).message}`, { cause: thrown }),
   );
-  void releaseClaim(scope);
+  void scope.outlive(releaseClaim(scope));
   return {
     runId: scope.runId,
     status: 'error',

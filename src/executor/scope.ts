@@ -37,7 +37,7 @@ export interface Kernel {
   /** The scope behind a run's actor. */
   readonly scopes: WeakMap<AnyActorRef, RunScope>;
   isShutDown: boolean;
-  /** Audit recorders that are being closed: a shutdown waits for them. */
+  /** What outlives its run (audits that close, claims that are let go): a shutdown waits for it. */
   readonly closing: Set<Promise<void>>;
   /** Starts a run of an agent that another agent puts to work. */
   start(
@@ -213,9 +213,15 @@ export class RunScope implements LiveRun, Leaseholder {
       this.redaction?.output(output) ?? output,
       this.progress ? this.nowOf(this.progress).elapsedMs : 0,
     );
-    this.kernel.closing.add(closing);
-    void closing.then(() => this.kernel.closing.delete(closing));
-    return closing;
+    return this.outlive(closing);
+  }
+
+  /** @param work goes on when the run is over, and never rejects: a shutdown waits for it */
+  outlive(work: Promise<void>): Promise<void> {
+    const { closing } = this.kernel;
+    closing.add(work);
+    void work.then(() => closing.delete(work));
+    return work;
   }
 
   /** The end, however it came about; only the first call counts. */

@@ -69,3 +69,31 @@ test('a call whose intent has not landed is not waited for: it never began', asy
   expect((await run.result).status).toBe('interrupted');
   expect(calls).toBe(0);
 });
+
+test('a shutdown waits until a run whose outcome nobody took has let go of its claim, so that the next process has it at once', async () => {
+  const store = memoryStore();
+  const releasing = gate();
+  const host = hostOf({
+    checkpoints: {
+      ...store,
+      release: async (claim, options) => {
+        await releasing.pass();
+        await store.release(claim, options);
+      },
+    },
+    onOutcome: async () => {
+      throw new Error('not now');
+    },
+  });
+  await host.run({ runId: 'r' });
+  await releasing.reached;
+  let isOver = false;
+  const shutdown = host.executor.shutdown().then(() => {
+    isOver = true;
+  });
+  await settle();
+  expect(isOver).toBe(false);
+  releasing.open();
+  await shutdown;
+  expect(await store.claim('r', 'next', 60_000)).toMatchObject({ runId: 'r' });
+});

@@ -37,7 +37,7 @@ async function settled(scope: RunScope, input: SettleInput): Promise<RunOutput> 
     const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
     warn(`run: checkpoint ${step} failed`, { runId: scope.runId, error: toErrorData(error) });
   }
-  void releaseClaim(scope);
+  void scope.outlive(releaseClaim(scope));
   return outputOf(scope, outcome);
 }
 

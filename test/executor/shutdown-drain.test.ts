@@ -1,4 +1,4 @@
-import { type AppendingStore, memoryStore } from 'pawl';
+import { type AppendingStore, memoryStore, type OwningStore } from 'pawl';
 import { callTool, callTools, reply, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf } from '../fixtures/host.ts';
@@ -73,14 +73,15 @@ test('a call whose intent has not landed is not waited for: it never began', asy
 test('a shutdown waits until a run whose outcome nobody took has let go of its claim, so that the next process has it at once', async () => {
   const store = memoryStore();
   const releasing = gate();
-  const host = hostOf({
-    checkpoints: {
-      ...store,
-      release: async (claim, options) => {
-        await releasing.pass();
-        await store.release(claim, options);
-      },
+  const checkpoints: OwningStore = {
+    ...store,
+    release: async (claim, options) => {
+      await releasing.pass();
+      await store.release(claim, options);
     },
+  };
+  const host = hostOf({
+    checkpoints,
     onOutcome: async () => {
       throw new Error('not now');
     },

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type FanOutOptions, fanOut } from 'pawl/fan-out';
 import { callTool, reply, type ScriptedEntry, type ScriptedModel, scriptedModel, testClock } from 'pawl/testing';
 import { gate, toolOf, until as untilWithin, type Warning } from '../fixtures/host.ts';
@@ -57,7 +58,7 @@ export async function heldWithin(path: string) {
   return { call, running, open: held.open };
 }
 
-/** Lets the time of a call pass until it is over. */
+/** Lets the time of a call pass until it is over: slowly enough that a real disk can do what has to be done within that time. */
 export async function inItsTime<T>(
   { clock }: ReturnType<typeof asked>,
   running: Promise<T>,
@@ -67,6 +68,9 @@ export async function inItsTime<T>(
   const result = running.finally(() => {
     isOver = true;
   });
-  while (!isOver) await clock.advance(stepMs);
+  while (!isOver) {
+    await clock.advance(stepMs);
+    await sleep(2);
+  }
   return result;
 }

@@ -177,45 +177,44 @@ function asking(question: CriticQuestion) {
 
 const alarmed = asking('idle');
 
-/**
- * The mechanics of a critic, apart from all policy: it watches one run, decides when the host's escalator is asked, and
- * carries out what it answers. Time comes in with the events; what is done to the run goes out as emitted events.
- */
-export const criticMachine = pieces.createMachine({
-  id: 'critic',
-  context: ({ input }) => input,
-  on: { 'run.ended': { target: '.stopped' } },
-  initial: 'watching',
-  states: {
-    watching: {
-      description: 'Signs of life are noted, and nobody is asked anything.',
-      always: { guard: 'isOutOfSteps', target: 'out-of-steps' },
-      on: {
-        'activity.seen': { actions: { type: 'noteActivity', params: ({ event }) => event } },
-        'steps.exhausted': { target: 'out-of-steps' },
-        'time.passed': [
-          { guard: 'isCondemned', target: 'killed' },
-          {
-            guard: { type: 'isOutOfTime', params: ({ event }) => event.at },
-            target: 'killed',
-            actions: 'blameBackstop',
-          },
-          { guard: { type: 'isAlarmDue', params: ({ event }) => event.at }, target: 'alarmed' },
-        ],
+/** Makes the machine: when a critic first has something to decide, since most processes that import the package have none. */
+export function makeCriticMachine() {
+  return pieces.createMachine({
+    id: 'critic',
+    context: ({ input }) => input,
+    on: { 'run.ended': { target: '.stopped' } },
+    initial: 'watching',
+    states: {
+      watching: {
+        description: 'Signs of life are noted, and nobody is asked anything.',
+        always: { guard: 'isOutOfSteps', target: 'out-of-steps' },
+        on: {
+          'activity.seen': { actions: { type: 'noteActivity', params: ({ event }) => event } },
+          'steps.exhausted': { target: 'out-of-steps' },
+          'time.passed': [
+            { guard: 'isCondemned', target: 'killed' },
+            {
+              guard: { type: 'isOutOfTime', params: ({ event }) => event.at },
+              target: 'killed',
+              actions: 'blameBackstop',
+            },
+            { guard: { type: 'isAlarmDue', params: ({ event }) => event.at }, target: 'alarmed' },
+          ],
+        },
       },
+      alarmed: {
+        ...alarmed,
+        description: 'The run is past its soft limit and was silent for too long: the host is asked, once a silence.',
+        entry: 'giveAlarm',
+        on: { ...alarmed.on, 'steps.exhausted': { actions: 'noteOutOfSteps' } },
+      },
+      'out-of-steps': {
+        ...asking('steps'),
+        description: 'The run has used up its steps: the host is asked whether it may have more.',
+        entry: 'takeUpSteps',
+      },
+      killed: { type: 'final', entry: 'kill', description: 'The run is ended. Nothing is done to it after that.' },
+      stopped: { type: 'final', description: 'The run is over, or left to another process.' },
     },
-    alarmed: {
-      ...alarmed,
-      description: 'The run is past its soft limit and was silent for too long: the host is asked, once a silence.',
-      entry: 'giveAlarm',
-      on: { ...alarmed.on, 'steps.exhausted': { actions: 'noteOutOfSteps' } },
-    },
-    'out-of-steps': {
-      ...asking('steps'),
-      description: 'The run has used up its steps: the host is asked whether it may have more.',
-      entry: 'takeUpSteps',
-    },
-    killed: { type: 'final', entry: 'kill', description: 'The run is ended. Nothing is done to it after that.' },
-    stopped: { type: 'final', description: 'The run is over, or left to another process.' },
-  },
-});
+  });
+}

@@ -4,15 +4,15 @@
  */
 
 export type { Resolution, RunContext, RunEmitted, RunInput, RunMachineEvent } from './context.ts';
-export {
-  type CriticAnswer,
-  type CriticContext,
-  type CriticDecision,
-  type CriticEmitted,
-  type CriticEvent,
-  type CriticQuestion,
-  criticMachine,
+export type {
+  CriticAnswer,
+  CriticContext,
+  CriticDecision,
+  CriticEmitted,
+  CriticEvent,
+  CriticQuestion,
 } from './critic.ts';
+export { criticMachine } from './critic-machine.ts';
 export {
   type ChartedModel,
   type FanOutContext,

@@ -5,7 +5,7 @@ import {
   type CriticContext,
   type CriticEmitted,
   type CriticQuestion,
-  criticMachine,
+  makeCriticMachine,
   nextLook,
 } from '../../machines/critic.ts';
 import type { JsonObject } from '../run/json.ts';
@@ -28,17 +28,28 @@ export interface WatchConfig {
 const TAIL = 32;
 
 const watches = new WeakMap<AnyActorRef, Watch>();
-const machine = criticMachine.provide({
-  actors: {
-    'ask-escalator': fromPromise<CriticAnswer, { question: CriticQuestion; context: CriticContext }>(
-      async ({ input, self, signal }) => {
-        const watch = self._parent && watches.get(self._parent);
-        if (!watch) throw new Error('this actor belongs to no critic');
-        return watch.ask(input.question, input.context, signal);
-      },
-    ),
-  },
-});
+
+function makeMachine() {
+  return makeCriticMachine().provide({
+    actors: {
+      'ask-escalator': fromPromise<CriticAnswer, { question: CriticQuestion; context: CriticContext }>(
+        async ({ input, self, signal }) => {
+          const watch = self._parent && watches.get(self._parent);
+          if (!watch) throw new Error('this actor belongs to no critic');
+          return watch.ask(input.question, input.context, signal);
+        },
+      ),
+    },
+  });
+}
+
+type Machine = ReturnType<typeof makeMachine>;
+let made: Machine | undefined;
+
+function machine(): Machine {
+  made ??= makeMachine();
+  return made;
+}
 
 /**
  * One run under watch: gives the machine the time, and does to the run what it decides. Most runs end before their soft
@@ -51,7 +62,7 @@ export class Watch implements CriticHandle {
   readonly #config: WatchConfig;
   /** What the machine will begin with; the truth as long as there is no actor. */
   #begin: CriticContext;
-  #actor: ActorRefFrom<typeof machine> | undefined;
+  #actor: ActorRefFrom<Machine> | undefined;
   #timer: unknown;
   /** Signs of life that the machine has not been told of. */
   #seenAt: number | undefined;
@@ -131,11 +142,11 @@ export class Watch implements CriticHandle {
     else this.#begin = afterActivity(this.#begin, seen);
   }
 
-  #awake(): ActorRefFrom<typeof machine> {
+  #awake(): ActorRefFrom<Machine> {
     this.#tell();
     if (this.#actor) return this.#actor;
     const { inspect } = this.#config;
-    const actor = createActor(machine, {
+    const actor = createActor(machine(), {
       id: `critic:${this.#runId}`,
       input: this.#begin,
       ...(inspect ? { inspect } : {}),

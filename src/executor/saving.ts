@@ -2,6 +2,7 @@ import type { RunEmitted } from '../../machines/context.ts';
 import { stateOf } from '../record/state.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';
+import { isBounded } from '../store/checkpointer.ts';
 import type { RunScope } from './scope.ts';
 import type { Steering } from './steering.ts';
 
@@ -52,7 +53,8 @@ export class Saving {
     const { progress } = boundary;
     try {
       const save = checkpointer.save(stateOf(progress, this.#scope.nowOf(progress)), { force: attempt.force });
-      await withDeadline(save, { ms: WRITES_AHEAD * defaults.portMs, clock, what: 'checkpointer.save' });
+      if (isBounded(checkpointer)) await save;
+      else await withDeadline(save, { ms: WRITES_AHEAD * defaults.portMs, clock, what: 'checkpointer.save' });
       this.#hasLanded(boundary);
     } catch (error) {
       // A step that is tried again is no further unsaved step.

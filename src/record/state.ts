@@ -20,7 +20,16 @@ export interface RunCheckpointState
   readonly images?: readonly ImagePart[];
 }
 
-const transcripts = hiddenField<Transcript>();
+type HeadFields = Partial<RunHead> & Pick<RunHead, 'iteration'>;
+
+/** What is behind a state of the runtime's own. */
+interface Origin {
+  readonly transcript: Transcript;
+  /** The state without what has a place of its own in a record: messages, inputs, images. */
+  readonly fields: HeadFields;
+}
+
+const origins = hiddenField<Origin>();
 
 /** What a save must know besides the run's progress. */
 export interface SaveMoment {
@@ -36,25 +45,41 @@ export interface SaveMoment {
 export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
   const { redaction } = now;
   const progress = recordable(redaction?.progress(run) ?? run);
-  const state = {
+  const fields = {
     ...variablePart(progress),
     elapsedMs: Math.round(now.elapsedMs),
     seq: now.seq,
     ...(now.critic ? { critic: redaction?.json(now.critic) ?? now.critic } : {}),
+  };
+  const state = {
+    ...fields,
     ...(Object.keys(progress.inputs.value).length > 0 ? { inputs: progress.inputs.value } : {}),
     ...(progress.images.value.length > 0 ? { images: progress.images.value } : {}),
     get messages() {
       return progress.transcript.slice();
     },
   };
-  transcripts.put(state, progress.transcript);
+  origins.put(state, { transcript: progress.transcript, fields });
   return state;
 }
 
 /** The transcript behind a state: the runtime's own, or one made of a host's plain array. */
 export function transcriptOf(state: RunCheckpointState): { transcript: Transcript; isOurs: boolean } {
-  const transcript = transcripts.get(state);
-  if (transcript) return { transcript, isOurs: true };
+  const origin = origins.get(state);
+  if (origin) return { transcript: origin.transcript, isOurs: true };
   const messages = (state.messages ?? []).map((message, i) => enterMessage(message, `messages[${i}]`));
   return { transcript: Transcript.of(messages), isOurs: false };
 }
+
+/** What of a state goes into the head of its record. Of a host's own state its lazy `messages` are not read. */
+export function headFieldsOf(state: RunCheckpointState): HeadFields {
+  const origin = origins.get(state);
+  if (origin) return origin.fields;
+  const fields: Record<string, unknown> = {};
+  for (const key of Object.keys(state)) {
+    if (!elsewhere.has(key)) fields[key] = state[key as keyof RunCheckpointState];
+  }
+  return fields as unknown as HeadFields;
+}
+
+const elsewhere: ReadonlySet<string> = new Set(['messages', 'inputs', 'images']);

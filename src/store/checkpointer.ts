@@ -51,6 +51,11 @@ export function createCheckpointer(
 
 async function noop(): Promise<void> {}
 
+/** Whether each wait of a checkpointer ends by itself, because it bounds its store's calls. */
+export function isBounded(checkpointer: Checkpointer): boolean {
+  return checkpointer instanceof StoreCheckpointer && checkpointer.isBounded;
+}
+
 interface Waiting {
   state: RunCheckpointState;
   isForced: boolean;
@@ -59,6 +64,7 @@ interface Waiting {
 
 class StoreCheckpointer implements Checkpointer {
   readonly durable = true;
+  readonly isBounded: boolean;
   readonly #writer: RecordWriter;
   readonly #clock: Clock;
   readonly #throttleMs: number;
@@ -79,6 +85,7 @@ class StoreCheckpointer implements Checkpointer {
       maxRecordBytes = DEFAULT_MAX_RECORD_BYTES,
     } = options;
     this.#clock = clock;
+    this.isBounded = Number.isFinite(timeoutMs);
     this.#throttleMs = options.throttleMs ?? 0;
     this.#onFlushError = options.onFlushError;
     this.#writer = new RecordWriter(store, meta, { clock, claim, landed, timeoutMs, maxRecordBytes });

@@ -1,6 +1,6 @@
 import { RECORD_VERSION, type RunHead } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
-import { type RunCheckpointState, transcriptOf } from '../record/state.ts';
+import { headFieldsOf, type RunCheckpointState, transcriptOf } from '../record/state.ts';
 import type { Clock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { hasCode } from '../run/error-data.ts';
@@ -130,7 +130,6 @@ export class RecordWriter {
   }
 
   #headOf(state: RunCheckpointState, revision: number): RunHead {
-    const { messages: _, inputs: __, images: ___, ...fields } = withoutMessages(state);
     return {
       version: RECORD_VERSION,
       meta: this.#meta,
@@ -138,7 +137,7 @@ export class RecordWriter {
       usage: noUsage,
       attempts: this.#options.claim?.attempts ?? 0,
       counters: noCounters,
-      ...fields,
+      ...headFieldsOf(state),
       updatedAt: this.#options.clock.now(),
       revision,
     };
@@ -179,13 +178,4 @@ function boundOf(head: RunHead): number {
   if (critic) units += JSON.stringify(critic).length;
   for (const { output } of completedPhases) units += 2 * output.length;
   return SMALL_HEAD + 3 * units;
-}
-
-/** Spreading a state would read its lazy `messages`, which is the whole transcript. */
-function withoutMessages(state: RunCheckpointState): RunCheckpointState {
-  const fields: Record<string, unknown> = {};
-  for (const key of Object.keys(state)) {
-    if (key !== 'messages') fields[key] = state[key as keyof RunCheckpointState];
-  }
-  return fields as unknown as RunCheckpointState;
 }

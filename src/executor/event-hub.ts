@@ -42,9 +42,10 @@ export class EventHub {
   publish(body: RunEventBody): RunEvent | undefined {
     if (this.#isOver) return undefined;
     this.#seq += 1;
-    const event: RunEvent = Object.freeze({ ...body, runId: this.#runId, seq: this.#seq, at: this.#clock.now() });
+    const event: RunEvent = { ...body, runId: this.#runId, seq: this.#seq, at: this.#clock.now() };
     this.#history.push(event);
-    for (const consumer of this.#consumers ?? []) consumer.push(event);
+    // Most are read by nobody: those that are, cannot be changed.
+    if (this.#consumers) for (const consumer of this.#consumers) consumer.push(Object.freeze(event));
     return event;
   }
 
@@ -77,7 +78,7 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
   #isClosed = false;
 
   constructor(backlog: readonly RunEvent[], leave: () => void) {
-    for (const event of backlog) this.#buffer.push(event);
+    for (const event of backlog) this.#buffer.push(Object.freeze(event));
     this.#leave = leave;
   }
 

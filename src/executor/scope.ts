@@ -140,8 +140,8 @@ export class RunScope implements LiveRun, Leaseholder {
     for (const shown of this.redaction?.events(body) ?? [body]) {
       const event = this.events.publish(shown);
       if (!event) return;
-      this.audit?.take(event);
-      this.supervision?.take(event);
+      this.audit?.take(Object.freeze(event));
+      this.supervision?.take(Object.freeze(event));
     }
   }
 

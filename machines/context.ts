@@ -21,6 +21,8 @@ export interface RunContext {
   readonly hasOutputSchema: boolean;
   /** Whether a critic is to be asked before the step limit ends the run. */
   readonly isWatched: boolean;
+  /** Whether somebody may look on: then model and tool calls are named after their steps, which costs some time. */
+  readonly isInspected: boolean;
   readonly isDurable: boolean;
   /** Boundaries are numbered; nothing past one is acted upon before it has landed in the store. */
   readonly announced: number;
@@ -48,7 +50,7 @@ export type RunInput = Pick<RunContext, 'progress'>;
 export type Resolution =
   | ({ readonly kind: 'accepted' } & Pick<
       RunContext,
-      'progress' | 'limits' | 'tools' | 'phases' | 'hasOutputSchema' | 'isWatched' | 'isDurable'
+      'progress' | 'limits' | 'tools' | 'phases' | 'hasOutputSchema' | 'isWatched' | 'isInspected' | 'isDurable'
     >)
   /** Somebody already has the answer: it is given again, nothing else happens. */
   | { readonly kind: 'answered'; readonly output: RunOutput }
@@ -92,7 +94,7 @@ export type RunMachineEvent =
   | DoneActorEvent<RunOutput, 'settle'>
   | DoneActorEvent<OutputCheck, 'check-output'>
   | DoneActorEvent<void, 'ask-critic'>
-  | DoneActorEvent<ModelAnswer, 'model'>
+  | DoneActorEvent<ModelAnswer, `model${string}`>
   | DoneActorEvent<ToolAnswer, `tool.${string}`>;
 
 export type RunEmitted =

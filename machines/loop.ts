@@ -43,7 +43,7 @@ export const loop = pieces.createStateConfig({
       description: 'The model is asked for the next turn. The save of the step before may still be under way.',
       entry: 'startModelCall',
       on: {
-        'xstate.done.actor.model': [
+        'xstate.done.actor.model.*': [
           {
             guard: { type: 'isModelError', params: ({ event }) => event.output },
             target: 'failed',

@@ -107,6 +107,7 @@ export function runMachine(agent: ChartedAgent) {
       phases: [],
       hasOutputSchema: false,
       isWatched: false,
+      isInspected: false,
       isDurable: false,
       announced: 0,
       landed: 0,

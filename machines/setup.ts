@@ -33,7 +33,7 @@ import type {
 import { guards, landedWith } from './guards.ts';
 import { countProgress, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { task } from './task.ts';
-import { callToolOf, phaseOf, startTools, type ToolCallInput } from './tool-calls.ts';
+import { callToolOf, forgetNamed, modelCallId, phaseOf, startTools, type ToolCallInput } from './tool-calls.ts';
 
 function notProvided(): never {
   throw new Error('this actor is provided by the executor: use executor.logic(agent), or machine.provide({ actors })');
@@ -99,6 +99,7 @@ export const pieces = setup({
     ),
     recordAnswer: enqueueActions(({ context, event, enqueue }) => {
       if (!context.reply) return;
+      forgetNamed(context, event, enqueue);
       const progress = recordAnswer(context.progress, context.reply);
       enqueue.assign({ progress, reply: undefined as never, landed: landedWith(context, event) });
       enqueue.emit({ type: 'step.done', progress, tools: [] });
@@ -155,7 +156,8 @@ export const pieces = setup({
       if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'phase', force: true, progress });
     }),
     /** Moves the answered step into the transcript and announces it, with the last result where one has just come. */
-    closeStep: enqueueActions(({ context, enqueue }, last: ToolAnswer | undefined) => {
+    closeStep: enqueueActions(({ context, event, enqueue }, last: ToolAnswer | undefined) => {
+      forgetNamed(context, event, enqueue);
       const answered = last ? recordResult(context.progress, last.callId, last.result) : context.progress;
       const force = answered.openStep?.calls.some((call) => call.effect !== 'read') ?? false;
       const tools = answered.openStep?.calls.map((call) => call.name) ?? [];
@@ -191,12 +193,14 @@ export const pieces = setup({
     startTools: enqueueActions(({ context, event, enqueue }) => {
       const { progress, reply, tools } = context;
       const landed = landedWith(context, event);
+      forgetNamed(context, event, enqueue);
       if (reply)
         startTools(context, openStep(progress, reply, tools), { enqueue, also: { reply: undefined as never, landed } });
       else startTools(context, progress, { enqueue });
     }),
     /** A result of a call with effects is recorded as it arrives (its siblings do not wait for it), and others may start. */
-    takeResult: enqueueActions(({ context, enqueue }, { callId, result }: ToolAnswer) => {
+    takeResult: enqueueActions(({ context, event, enqueue }, { callId, result }: ToolAnswer) => {
+      forgetNamed(context, event, enqueue);
       const progress = recordResult(context.progress, callId, result);
       const call = progress.openStep?.calls.find((candidate) => candidate.callId === callId);
       const isAnnounced = context.isDurable && call && call.effect !== 'read';
@@ -208,11 +212,11 @@ export const pieces = setup({
     startIntended: assign(({ context: { progress, intents, ...context }, event, spawn }) => {
       const landed = landedWith(context, event);
       const due = intents.filter((intent) => intent.boundary <= landed);
-      for (const { calls } of due) for (const call of calls) spawn('call-tool', callToolOf(call, progress));
+      for (const { calls } of due) for (const call of calls) spawn('call-tool', callToolOf(call, progress, context));
       return { landed, intents: due.length === 0 ? intents : intents.filter((intent) => intent.boundary > landed) };
     }),
     startModelCall: spawnChild('call-model', {
-      id: 'model',
+      id: ({ context }) => modelCallId(context),
       input: ({ context: { progress } }) => ({
         transcript: progress.transcript,
         iteration: progress.iteration,

@@ -90,7 +90,7 @@ describe('run.ended', () => {
     });
     const run = await host.start();
     const heard = listen(run);
-    await until(() => run.actor.getSnapshot().children['tool.1.0'] !== undefined);
+    await until(() => run.actor.getSnapshot().children['tool.0'] !== undefined);
     await run.cancel();
     answer.resolve('late');
     expect((await heard).at(-1)?.type).toBe('run.ended');

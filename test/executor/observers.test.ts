@@ -61,7 +61,12 @@ describe('whoever watches a run', () => {
       inspect: (event) => void ids.add((event.actorRef as { id?: string }).id ?? ''),
     });
     await host.run({ runId: 'r' });
-    expect([...ids].filter((id) => /^(model|tool|run)/.test(id)).sort()).toEqual(['model', 'run:r', 'tool.0']);
+    expect([...ids].filter((id) => /^(model|tool|run)/.test(id)).sort()).toEqual([
+      'model.1',
+      'model.2',
+      'run:r',
+      'tool.1.0',
+    ]);
   });
 
   test('finds no port, key or message in what is inspected of a call (executor 4)', async () => {

@@ -58,7 +58,7 @@ describe('the client of the Stately inspector', () => {
     expect(events.indexOf('boundary.landed')).toBeGreaterThan(events.indexOf('xstate.done.actor.model.1'));
     expect(events.indexOf('boundary.landed')).toBeLessThan(events.indexOf('xstate.done.actor.tool.1.1'));
     for (const name of actorsOfScript.slice(1)) {
-      expect(of(client, client.actor(name)).events).toEqual(['xstate.init', 'xstate.promise.resolve']);
+      expect(of(client, client.actor(name)).events).toEqual(['xstate.init', 'task.done']);
     }
   });
 

@@ -140,6 +140,7 @@ function settled(
     heldSteps: 0,
     hasOutputSchema: false,
     isWatched: false,
+    isInspected: false,
   };
   const idle = { limits: unresolvedLimits, tools: {}, announced: 0, landed: 0, ...nothing };
   const context: RunContext = { ...idle, progress, output, isDurable: output.durable };

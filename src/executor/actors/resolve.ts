@@ -95,6 +95,7 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
     phases: phaseFactsOf(scope.agent.phases, limits.maxIterations),
     hasOutputSchema: scope.agent.outputSchema !== undefined,
     isWatched: scope.supervision?.canRaiseSteps ?? false,
+    isInspected: isInspected(scope),
     isDurable: scope.checkpointer !== null,
   };
 }
@@ -169,4 +170,9 @@ function warnOfStep({ agent, runId, kernel }: RunScope, { openPhase }: Progress)
   if (phase?.recovery !== 'boundary') return;
   const fields = { runId, phase: phase.name };
   kernel.config.warn('run: a phase goes on at its step, not at its beginning: what it did is recorded', fields);
+}
+
+/** Whether somebody may look on: an inspector of ours, or whoever looks at the machine that the run is part of. */
+function isInspected({ kernel, options, actor }: RunScope): boolean {
+  return kernel.config.inspect !== undefined || options.inspect !== undefined || actor._parent !== undefined;
 }

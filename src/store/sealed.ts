@@ -65,9 +65,13 @@ function rowsOf(
   const rows: MessageRow[] = [];
   for (let start = 0; start < messages.length; ) {
     let end = start;
-    for (let size = 0; end < messages.length && size < MAX_ROW_CHARS; end++) size += messages[end]?.length ?? 0;
+    // Put together, not joined: that would copy the messages once more than the store does.
+    let array = '[';
+    for (; end < messages.length && array.length < MAX_ROW_CHARS; end++) {
+      array += end > start ? `,${messages[end]}` : messages[end];
+    }
     const first = from + start;
-    const text = sealing.seal(`[${messages.slice(start, end).join(',')}]`, runId, messagesFrom(first));
+    const text = sealing.seal(`${array}]`, runId, messagesFrom(first));
     rows.push({ first, count: end - start, text });
     start = end;
   }

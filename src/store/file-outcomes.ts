@@ -27,6 +27,8 @@ export class OutcomeFiles {
   readonly #now: () => number;
   /** The folder of `due` that is known to be there. */
   #span: string | undefined;
+  /** A note in it: a new name for a file is made faster than a new file. */
+  #note: string | undefined;
 
   constructor(durable: Durable, folders: Folders, now: () => number) {
     this.#durable = durable;
@@ -94,13 +96,26 @@ export class OutcomeFiles {
     if (!Number.isSafeInteger(end)) return;
     const { files } = this.#durable;
     const folder = join(this.#folders.due, String(end));
+    const note = join(folder, name);
+    if (this.#span === folder && this.#note && (await this.#isLinked(this.#note, note))) return;
     if (this.#span !== folder) await files.makeFolder(folder);
     this.#span = folder;
+    this.#note = note;
     try {
-      await (await files.open(join(folder, name), 'create')).close();
+      await (await files.open(note, 'create')).close();
     } catch (error) {
       this.#span = undefined;
       if (systemCode(error) !== 'EEXIST') throw error;
+    }
+  }
+
+  /** A note has no content: a further name of another one will do. A file can have so many names, and may be gone. */
+  async #isLinked(note: string, name: string): Promise<boolean> {
+    try {
+      await this.#durable.files.link(note, name);
+      return true;
+    } catch (error) {
+      return systemCode(error) === 'EEXIST';
     }
   }
 

@@ -4,6 +4,7 @@ import type {
   LanguageModelV4ToolResultOutput,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
+import { NotJsonError } from './errors.ts';
 import { hiddenField } from './hidden-field.ts';
 import { frozenJson, isObject } from './json.ts';
 
@@ -23,11 +24,13 @@ const encodings = hiddenField<string | undefined>();
 
 /**
  * Takes a message in: checks that it is JSON, copies it, freezes the copy and encodes it once.
- * @throws {NotJsonError} with the path of what JSON cannot hold
+ * @throws {NotJsonError} with the path of what JSON cannot hold, or of what is no object
  */
 export function enterMessage(message: unknown, path = 'message'): Message {
   if (encodings.has(message)) return message as Message;
-  const copy = { ...(frozenJson(message, path) as unknown as Message) };
+  const frozen = frozenJson(message, path);
+  if (!isObject(frozen)) throw new NotJsonError(`${path} is no message: a message is an object with a role`);
+  const copy = { ...frozen } as unknown as Message;
   encodings.put(copy, JSON.stringify(copy));
   return Object.freeze(copy);
 }

@@ -127,6 +127,17 @@ describe('a message that enters', () => {
     expect(enterMessage(entered)).toBe(entered);
   });
 
+  test.for([
+    ['text', 'spoiled'],
+    ['a number', 7],
+    ['nothing', null],
+    ['a list', [{ role: 'user' }]],
+  ] as const)('%s is refused: it is no message (checkpoint 11)', ([, value]) => {
+    expect(() => enterMessage(value, 'messages[3]')).toThrow(
+      expect.objectContaining({ code: 'NOT_JSON', message: expect.stringMatching(/^messages\[3\] is no message/) }),
+    );
+  });
+
   test('is encoded as JSON.stringify does, also after its text was dropped', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {

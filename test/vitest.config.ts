@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
@@ -29,8 +30,8 @@ export default defineConfig({
     ],
     globalSetup: fromRoot('test/toolchain/temporary-folder.ts'),
     testTimeout: 20_000,
-    // Most of the work is done by the processes that the tests start, and wait for.
-    maxWorkers: '100%',
+    // Most of the work is done by the processes that the tests start, and wait for: one worker more than there are cores.
+    maxWorkers: availableParallelism() + 1,
     // Hundreds of processes are started, many of them only to be killed: they should not compile the same sources again.
     env: { NODE_COMPILE_CACHE: fromRoot('node_modules/.cache/compile') },
     coverage: { provider: 'v8', include: ['src/**/*.ts', 'machines/**/*.ts'], reporter: ['text', 'html'] },

@@ -19,6 +19,7 @@ import {
 } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import type { Transcript } from '../src/run/transcript.ts';
+import { forgetNamed, modelCallId } from './call-ids.ts';
 import type {
   ModelAnswer,
   OutputCheck,
@@ -33,7 +34,7 @@ import type {
 import { guards, landedWith } from './guards.ts';
 import { countProgress, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { task } from './task.ts';
-import { callToolOf, forgetNamed, modelCallId, phaseOf, startTools, type ToolCallInput } from './tool-calls.ts';
+import { callToolOf, phaseOf, startTools, type ToolCallInput } from './tool-calls.ts';
 
 function notProvided(): never {
   throw new Error('this actor is provided by the executor: use executor.logic(agent), or machine.provide({ actors })');

@@ -1,13 +1,13 @@
 import { callsToStart, type OpenCall } from '../src/run/open-step.ts';
 import { keepPhase } from '../src/run/pipeline.ts';
 import { type Progress, startCalls } from '../src/run/progress.ts';
-import type { RunContext, RunEmitted, RunMachineEvent } from './context.ts';
+import { toolCallId } from './call-ids.ts';
+import type { RunContext, RunEmitted } from './context.ts';
 
 /** What starting calls does to the machine, as XState's `enqueue` offers it. */
 export interface Enqueue {
   readonly assign: (change: (args: { readonly spawn: Spawn }) => Partial<RunContext>) => void;
   readonly emit: (event: RunEmitted) => void;
-  readonly stopChild: (id: string) => void;
 }
 
 type Spawn = (src: 'call-tool', options: ReturnType<typeof callToolOf>) => unknown;
@@ -38,29 +38,12 @@ export function startTools(
   if (intended.length > 0) enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
 }
 
-/** The id of the call of the model for the next step; like those of tools. */
-export function modelCallId({ isInspected, progress }: RunContext): string {
-  return isInspected ? `model.${progress.iteration + 1}` : 'model';
-}
-
-/** What was named after its step would be kept for ever: it is let go when what it said is acted upon. */
-export function forgetNamed(context: RunContext, event: RunMachineEvent, enqueue: Pick<Enqueue, 'stopChild'>): void {
-  if (!context.isInspected) return;
-  if (context.reply) enqueue.stopChild(modelCallId(context));
-  else if ('actorId' in event) enqueue.stopChild(event.actorId);
-}
-
-/**
- * Actor ids are ours (`tool.<position>`): what a model calls its calls is not to be trusted with a name. The calls of the
- * next step have the same ones and take the places of these, so that what has ended is not kept, nor has to be stopped:
- * XState remembers each event type that it ever saw, and copies a snapshot for each child that it forgets. Where somebody
- * looks on they are told apart all the same: `tool.<step>.<position>`.
- */
-export function callToolOf(call: OpenCall, progress: Progress, { isInspected }: Pick<RunContext, 'isInspected'>) {
+/** An actor that runs a call, and what it is told. */
+export function callToolOf(call: OpenCall, progress: Progress, context: Pick<RunContext, 'isInspected'>) {
   const position = progress.openStep?.calls.findIndex((candidate) => candidate.callId === call.callId) ?? 0;
   const { iteration, transcript, meta, inputs, openPhase } = progress;
   const input: ToolCallInput = { call, iteration, transcript, meta, inputs, ...phaseOf(openPhase) };
-  return { id: isInspected ? `tool.${iteration + 1}.${position}` : `tool.${position}`, input };
+  return { id: toolCallId(context, progress, position), input };
 }
 
 /** A call of a tool, and what it may know of its run. */

@@ -1,5 +1,5 @@
 import { memoryStore, type StepInfo } from 'pawl';
-import { callTool, hang, reply } from 'pawl/testing';
+import { callTool, callTools, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 
@@ -67,6 +67,25 @@ describe('whoever watches a run', () => {
       'run:r',
       'tool.1.0',
     ]);
+  });
+
+  test.for([
+    ['nobody looks on', false, ['model', 'tool.0', 'tool.1']],
+    ['somebody looks on', true, ['model.10']],
+  ] as const)('a run keeps none of the calls of its earlier steps, when %s', async ([, isInspected, kept]) => {
+    const two = callTools([
+      { name: 'look', input: {} },
+      { name: 'look', input: {} },
+    ]);
+    const host = hostOf({
+      script: [two, ...Array.from({ length: 8 }, (_, n) => callTool('look', { n })), hang()],
+      tools: [toolOf('look')],
+    });
+    const run = await host.start({ runId: 'r' }, isInspected ? { inspect: () => {} } : {});
+    await until(() => host.model.calls.length === 10);
+    const there = Object.keys(run.actor.getSnapshot().children).filter((id) => /^(model|tool)/.test(id));
+    expect(there.sort()).toEqual(kept);
+    await run.cancel();
   });
 
   test('finds no port, key or message in what is inspected of a call (executor 4)', async () => {

@@ -16,7 +16,8 @@ export interface Told {
 
 const [url = '', how = ''] = process.argv.slice(2);
 const client = createWebSocketInspector({ url });
-const chatter = 'x'.repeat(100_000);
+// Far more than the system's own buffers take for a viewer that does not read.
+const chatter = 'x'.repeat(300_000);
 
 /** In the middle of the run the host waits for a word, so that whatever happens to the viewer does so before it. */
 const look = toolOf('look', 'read', async ({ n }) => {

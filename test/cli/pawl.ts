@@ -94,7 +94,7 @@ export function emptyFolder(): string {
 /** The JSON lines of an output. */
 export function jsonLines(text: string): Record<string, unknown>[] {
   return text
-    .trim()
     .split('\n')
+    .filter((line) => line.trim() !== '')
     .map((line) => JSON.parse(line));
 }

@@ -1,10 +1,10 @@
-import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Agent, createPalette, defineAgent, defineTool, type Model, type Palette, type ToolEffect } from 'pawl';
 import { callTools, reply, type ScriptedRequest, type ScriptedToolCall } from 'pawl/testing';
 import { answeringModel, promptOf, turnsOf } from '../fixtures/answering-model.ts';
 import { type Failpoints, failingCall } from './failpoints.ts';
+import { appendJsonLine } from './json-lines.ts';
 import { note } from './ledger.ts';
 import { numberOf } from './random.ts';
 
@@ -52,7 +52,7 @@ export function treeOf(folder: string, points: Failpoints): Tree {
   const tools = effects.map((effect) => tool(effect, { folder, points }));
   const answer = async (request: ScriptedRequest) => {
     const [prompt, turn] = [promptOf(request), turnsOf(request)];
-    appendFileSync(join(folder, 'turns.jsonl'), `${JSON.stringify({ pid: process.pid, prompt, turn })}\n`);
+    appendJsonLine(join(folder, 'turns.jsonl'), { pid: process.pid, prompt, turn });
     await sleep(3 * numberOf(`${prompt} ${turn}`));
     const calls = plans[request.system]?.(prompt)[turn];
     return calls ? callTools(calls) : reply(`${prompt} done`);

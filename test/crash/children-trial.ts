@@ -9,6 +9,7 @@ import type { RunCheckpoint, RunResult } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { runIds } from './children-agents.ts';
 import type { ChildrenJob } from './children-worker.ts';
+import { readJsonLines } from './json-lines.ts';
 import { beginsIn, readLedger } from './ledger.ts';
 import type { Stop } from './trial.ts';
 
@@ -87,11 +88,7 @@ async function liveAndDie(folder: string, stop: Stop | undefined) {
   return { pid: child.pid ?? 0, complaints, tookMs: heard.ended - heard.started };
 }
 
-function turnsIn(folder: string): Turn[] {
-  const path = join(folder, 'turns.jsonl');
-  const lines = existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
-  return lines.map((line) => JSON.parse(line) as Turn);
-}
+const turnsIn = (folder: string) => readJsonLines<Turn>(join(folder, 'turns.jsonl'));
 
 /** Looks at a copy, so that the next process finds the files as the dead one left them. */
 async function look(folder: string, pid: number): Promise<Death> {

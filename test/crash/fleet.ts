@@ -1,5 +1,5 @@
 // One boot of a host with many runs, one of which kills it: node --import ./sources.ts fleet.ts '<job as JSON>'
-import { appendFileSync, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createExecutor, defineAgent, defineTool } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
@@ -8,6 +8,7 @@ import { callTool, reply, scriptedModel } from 'pawl/testing';
 import { Failpoints } from './failpoints.ts';
 import { heldModel } from './held-model.ts';
 import type { FleetJob } from './job.ts';
+import { appendJsonLine } from './json-lines.ts';
 import { note } from './ledger.ts';
 import { twelveTools } from './twelve-tools.ts';
 
@@ -37,7 +38,7 @@ const executor = createExecutor({
   },
   agents: [agent, poison],
   checkpoints: store === 'file' ? fileStore({ dir: path }) : sqliteStore({ path }),
-  onOutcome: (outcome) => appendFileSync(join(folder, 'outcomes.jsonl'), `${JSON.stringify(outcome)}\n`),
+  onOutcome: (outcome) => appendJsonLine(join(folder, 'outcomes.jsonl'), outcome),
 });
 
 if (isFirstBoot) {

@@ -1,6 +1,6 @@
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ToolEffect } from 'pawl';
+import { appendJsonLine, readJsonLines } from './json-lines.ts';
 
 /** What a worker did to the world outside, or was told by its store: one line of a file that no crash takes back. */
 export type Line =
@@ -21,16 +21,12 @@ export type CallLine = Extract<Line, { phase: 'begin' | 'end' }>;
 
 const pathIn = (folder: string) => join(folder, 'ledger.jsonl');
 
-/** One write to the end of the file: it is there whole or not at all, whatever happens to the process next. */
 export function note(folder: string, line: Line): void {
-  appendFileSync(pathIn(folder), `${JSON.stringify(line)}\n`);
+  appendJsonLine(pathIn(folder), line);
 }
 
 export function readLedger(folder: string): Line[] {
-  const path = pathIn(folder);
-  if (!existsSync(path)) return [];
-  const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
-  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Line);
+  return readJsonLines(pathIn(folder));
 }
 
 export function beginsIn(lines: readonly Line[]): CallLine[] {

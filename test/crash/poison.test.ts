@@ -1,9 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { InterruptedRun, RunOutcome } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readJsonLines } from './json-lines.ts';
 import { beginsIn, readLedger } from './ledger.ts';
 import { startFleet } from './trial.ts';
 
@@ -21,8 +22,7 @@ describe('one run that kills its process, and twenty healthy ones, restarted in 
     const store = sqliteStore({ path: join(folder, 'runs.db') });
     left = await store.listInterrupted();
     await store.close();
-    const lines = readFileSync(join(folder, 'outcomes.jsonl'), 'utf8').trimEnd().split('\n');
-    outcomes = lines.map((line) => JSON.parse(line) as RunOutcome);
+    outcomes = readJsonLines(join(folder, 'outcomes.jsonl'));
   }, 60_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -1,10 +1,9 @@
-// One boot of a host with many runs that is told to end: node --import ./sources.ts signals-worker.ts '<job as JSON>'
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, defineAgent, defineTool } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, type ScriptedRequest, scriptedModel } from 'pawl/testing';
+import { appendJsonLine, readJsonLines } from './json-lines.ts';
 import { numberOf } from './random.ts';
 
 /** What one boot is told. */
@@ -31,14 +30,8 @@ const {
   signal = 'SIGTERM',
   isDeaf,
 } = JSON.parse(process.argv[2] ?? '') as SignalJob;
-const note = (file: string, line: object) => appendFileSync(join(folder, file), `${JSON.stringify(line)}\n`);
-const noted = (file: string): { runId: string }[] =>
-  existsSync(join(folder, file))
-    ? readFileSync(join(folder, file), 'utf8')
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line))
-    : [];
+const note = (file: string, line: object) => appendJsonLine(join(folder, file), line);
+const noted = (file: string) => readJsonLines<{ runId: string }>(join(folder, file));
 
 let events = 0;
 let isTold = false;

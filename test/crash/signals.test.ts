@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { InterruptedRun } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { readJsonLines } from './json-lines.ts';
 import { randomFrom, seed, torture } from './random.ts';
 import type { SignalJob } from './signals-worker.ts';
 
@@ -155,10 +156,5 @@ async function boot(job: SignalJob): Promise<Boot> {
 }
 
 function linesOf<T>(folder: string, name: string): T[] {
-  const path = join(folder, `${name}.jsonl`);
-  if (!existsSync(path)) return [];
-  return readFileSync(path, 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as T);
+  return readJsonLines(join(folder, `${name}.jsonl`));
 }

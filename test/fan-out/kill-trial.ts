@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadCheckpoint, type ModelResponse, toModelResponse } from 'pawl/fan-out';
+import { readJsonLines } from '../crash/json-lines.ts';
 
 /** What a worker is told. `naive`: it breaks a promise on purpose, so that a judge who does not see it is known to be blind. */
 export interface KillJob {
@@ -185,10 +186,5 @@ function repeated(ledger: readonly Line[], kills: number): string[] {
 }
 
 function ledgerIn(folder: string): Line[] {
-  const path = join(folder, 'ledger.jsonl');
-  if (!existsSync(path)) return [];
-  return readFileSync(path, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
+  return readJsonLines(join(folder, 'ledger.jsonl'));
 }

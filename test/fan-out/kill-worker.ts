@@ -1,14 +1,15 @@
 // One process that asks four models, to be killed: node --import ../crash/sources.ts kill-worker.ts '<job as JSON>'
-import { appendFileSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defineTool } from 'pawl';
 import { fanOut } from 'pawl/fan-out';
 import { callTool, callTools, reply, type ScriptedRequest, type ScriptedStep, scriptedModel } from 'pawl/testing';
+import { appendJsonLine } from '../crash/json-lines.ts';
 import type { KillJob } from './kill-trial.ts';
 
 const { folder, path, naive } = JSON.parse(process.argv[2] ?? '') as KillJob;
-const ledger = (line: object) => appendFileSync(join(folder, 'ledger.jsonl'), `${JSON.stringify(line)}\n`);
+const ledger = (line: object) => appendJsonLine(join(folder, 'ledger.jsonl'), line);
 const text = (size: number, seed: string) => `${seed} `.repeat(size / (seed.length + 1));
 
 /** Writes something outside, twice for the same call when that call was under way as its process died. */

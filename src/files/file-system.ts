@@ -1,7 +1,7 @@
 import * as fs from 'node:fs';
-import { mkdir, open, readdir, readFile, rename, rm, rmdir, unlink } from 'node:fs/promises';
+import { readdir, rm, unlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { isAbsent, orAbsent, systemCode } from './errors.ts';
+import { isAbsent, systemCode } from './errors.ts';
 
 /** Which file stands under a path: it stays the same while the file grows, and differs once another took its place. */
 export interface FileStamp {
@@ -54,11 +54,12 @@ export interface FileSystem {
   syncFolder(path: string): Promise<void>;
 }
 
-// Windows has no such flag, and no links that everybody may make.
-const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW: noFollow = 0 } = fs.constants;
+// Windows has not these two flags, and no links that everybody may make.
+const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW: noFollow = 0, O_NONBLOCK: noWait = 0 } = fs.constants;
 
 const flags: Readonly<Record<OpenMode, number>> = {
-  read: O_RDONLY | noFollow,
+  // A pipe in the place of a file would be waited for until somebody writes to it.
+  read: O_RDONLY | noFollow | noWait,
   update: O_RDWR | noFollow,
   create: O_RDWR | O_CREAT | O_EXCL | noFollow,
 };
@@ -72,16 +73,16 @@ const SMALL = 2 ** 16;
  */
 export const diskFiles: FileSystem = {
   open: async (path, mode) => new DiskFile(fs.openSync(path, flags[mode])),
-  readWhole: (path) => readFile(path, { flag: flags.read }),
+  readWhole,
   stamp: async (path) => toStamp(fs.lstatSync(path)),
   names: (folder) => readdir(folder),
   folders: async (folder) => {
     const found = await readdir(folder, { withFileTypes: true });
     return found.filter((each) => each.isDirectory()).map((each) => each.name);
   },
-  makeFolder: async (path) => void (await mkdir(path, { recursive: true })),
+  makeFolder: async (path) => void fs.mkdirSync(path, { recursive: true }),
   link: async (path, name) => fs.linkSync(path, name),
-  rename: (path, name) => rename(path, name),
+  rename: async (path, name) => fs.renameSync(path, name),
   remove: async (path, isSmall = false) => {
     try {
       if (isSmall || isCheap(fs.lstatSync(path))) fs.unlinkSync(path);
@@ -140,9 +141,22 @@ class DiskFile implements OpenFile {
   }
 }
 
+/** Never at once, also where there is nothing: whoever waits for a file by looking again and again leaves room for others. */
+async function readWhole(path: string): Promise<Buffer> {
+  const file = new DiskFile(await open(path, flags.read));
+  try {
+    const { size } = await file.stamp();
+    return await file.read(size, 0);
+  } finally {
+    await file.close();
+  }
+}
+
+const open = promisify(fs.open);
 const read = promisify(fs.read);
 const write = promisify(fs.write);
 const datasync = promisify(fs.fdatasync);
+const sync = promisify(fs.fsync);
 const truncate = promisify(fs.ftruncate);
 
 /** Another name of a file, or a small one, goes at once; the blocks of a large one take the disk a while. */
@@ -165,8 +179,9 @@ function toStamp(stat: Stat): FileStamp {
 /** Most are empty when they go; looking first costs more. */
 async function removeFolder(path: string): Promise<void> {
   try {
-    await orAbsent(rmdir(path));
+    fs.rmdirSync(path);
   } catch (error) {
+    if (isAbsent(error)) return;
     if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw error;
     await rm(path, { recursive: true, force: true });
   }
@@ -175,10 +190,10 @@ async function removeFolder(path: string): Promise<void> {
 /** Windows keeps the names of a folder safe by itself, and refuses to open it. */
 async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return;
-  const folder = await open(path, O_RDONLY);
+  const folder = fs.openSync(path, O_RDONLY);
   try {
-    await folder.sync();
+    await sync(folder);
   } finally {
-    await folder.close();
+    fs.closeSync(folder);
   }
 }

@@ -1,11 +1,12 @@
 import { withFile } from '../files/atomic-write.ts';
-import { orAbsent } from '../files/errors.ts';
+import { isAbsent, orAbsent, systemCode } from '../files/errors.ts';
 import type { OpenFile } from '../files/file-system.ts';
 import { safeName } from '../files/names.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { CheckpointCorruptError, PawlError } from '../run/errors.ts';
 import { RunTexts } from './cut-texts.ts';
 import { decodeHead } from './encode.ts';
+import { storeError } from './file-errors.ts';
 import { readSummary, type Summary, scanJournal } from './file-journal.ts';
 import { renewed, toLiveLease } from './file-lease.ts';
 import type { StoredLease } from './file-lines.ts';
@@ -45,10 +46,11 @@ export class Entries {
       if (!found) return await orAbsent(files.stamp(this.#files.folders.run(name)));
       return found.head === undefined ? found.journal.stamp : await this.#toEntry(name, found, found.head);
     } catch (error) {
-      if (!(error instanceof PawlError)) throw error;
-      const identified = orAbsent(withFile(files.open(path, 'read'), (file) => identify(file, name)));
+      const reason = isOfOneFile(error) ? storeError(error, this.#files.folders.dir) : error;
+      if (!(reason instanceof PawlError)) throw error;
+      const identified = withFile(files.open(path, 'read'), (file) => identify(file, name)).catch(nameless);
       const place = { runId: (await identified) ?? name, updatedAt: 0 };
-      return { run: quarantinedRun(place, error), place };
+      return { run: quarantinedRun(place, reason), place };
     }
   }
 
@@ -80,6 +82,17 @@ export class Entries {
     this.#dead.set(owner, isDead);
     return isDead;
   }
+}
+
+/** One journal is a link, a pipe, a folder, or somebody else's: no reason to keep the other runs from whoever asks. */
+function isOfOneFile(error: unknown): boolean {
+  return ['ELOOP', 'ESPIPE', 'ENXIO', 'EISDIR', 'EACCES'].includes(systemCode(error) ?? '');
+}
+
+/** What cannot be read for a reason of its own does not say either whose it is. */
+function nameless(error: unknown): undefined {
+  if (isAbsent(error) || isOfOneFile(error)) return undefined;
+  throw error;
 }
 
 /**

@@ -95,9 +95,9 @@ async function rowsOf(kind: Kind, isQuick: boolean): Promise<Part> {
   ]);
   const all = new Map<Case, Measurement[]>(cases.map((each) => [each, []]));
   // The first round of all warms up.
-  for (let round = 0; round <= (isQuick ? 2 : 4); round++) {
+  for (let round = 0; round <= (isQuick ? 2 : 6); round++) {
     for (const [each, measurements] of all) {
-      const measurement = await measure(each, round === 0 ? 300 : isQuick ? 500 : 1_000);
+      const measurement = await measure(each, isQuick ? 500 : 1_000);
       if (round > 0) measurements.push(measurement);
     }
   }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   mkdirSync,
   readdirSync,
@@ -103,6 +104,31 @@ describe('a folder that is not what it should be (recovery 6, faults F36)', () =
     await expect(store.append(nextStep(sampleRecord('run')).delta)).rejects.toMatchObject(unavailable);
     expect(readFileSync(target, 'utf8')).toBe('precious');
   });
+
+  const intruders: Readonly<Record<string, (path: string) => unknown>> = {
+    'a pipe': (path) => execFileSync('mkfifo', [path]),
+    'a folder': (path) => mkdirSync(path),
+    'a link': (path) => symlinkSync('/etc/hostname', path),
+  };
+  test.for(Object.entries(intruders))(
+    'recovery 6: %s in the place of a journal is not waited for, and hides no other run from a list',
+    async ([, put]) => {
+      const dir = freshDir();
+      await using store = fileStore({ dir });
+      for (const runId of ['run', 'other']) await store.save(sampleRecord(runId));
+      rmSync(journalOf(dir, 'run'));
+      put(journalOf(dir, 'run'));
+      await expect(store.load('run')).rejects.toMatchObject({
+        ...unavailable,
+        message: expect.stringMatching(/remove it/),
+      });
+      await expect(store.claim('run', 'one', 1_000)).rejects.toMatchObject(unavailable);
+      expect(await store.listInterrupted()).toMatchObject([
+        { runId: safeName('run'), status: 'quarantined', reason: expect.stringContaining('remove it') },
+        { runId: 'other', status: 'interrupted' },
+      ]);
+    },
+  );
 
   test('a link to the store’s folder is as good as the folder', async () => {
     const dir = freshDir();

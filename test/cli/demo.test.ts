@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { historiesOf, repeatedCalls } from '../../src/cli/demo/call-lines.ts';
+import { isAlive } from '../fixtures/processes.ts';
 import { emptyFolder, Pawl, pawl } from './pawl.ts';
 
 interface DemoDocument {
@@ -70,16 +71,5 @@ test.concurrent('the demo leaves no process behind when it is told to end', asyn
   const pid = Number(/pid (\d+)/.exec(demo.stderr)?.[1]);
   demo.child.kill('SIGTERM');
   expect((await demo.ended).code).toBe(130);
-  await expect.poll(() => isRunning(pid)).toBe(false);
+  await expect.poll(() => isAlive(pid), { timeout: 15_000 }).toBe(false);
 });
-
-/** Where nobody collects orphans a killed one stays as a zombie. */
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    const stat = `/proc/${pid}/stat`;
-    return !existsSync(stat) || !/\) Z /.test(readFileSync(stat, 'utf8'));
-  } catch {
-    return false;
-  }
-}

@@ -14,7 +14,7 @@ import { emptyTables } from './postgres-tables.ts';
 const server = postgresServer(['fsync=off']);
 const schema = server.freshSchema();
 
-const limit = { timeout: 20_000 * torture };
+const limit = { timeout: 60_000 * torture };
 
 const methods = [
   ...['save', 'append', 'append', 'gap', 'delete', 'claim', 'claim', 'renew', 'release'],
@@ -31,6 +31,11 @@ const command = fc.record({
   fates: fc.array(fc.constantFrom<Fate>('fine', 'fine', 'lost', 'unsent'), { maxLength: 3 }),
 });
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
+
+/** A story whose writes all meet with trouble: of those that are drawn only few may. */
+const troubled = (['claim', 'save', 'append', 'append', 'keepOutcome', 'append', 'renew', 'delete'] as const).map(
+  (method): Command => ({ method, run: 0, host: 0, claim: 'last', fates: ['lost', 'unsent'] }),
+);
 
 /** A place where commands are carried out: by both hosts on one storage. */
 interface World {
@@ -106,7 +111,7 @@ describe.skipIf(whyNoPostgres)('two hosts on PostgreSQL, any answers of which ge
           }
           for (const store of stores) await store.close();
         }),
-        { numRuns: 8 * torture, seed },
+        { numRuns: 8 * torture, seed, examples: [[troubled]] },
       );
       expect(pool.fired).toBeGreaterThan(5);
     },

@@ -64,7 +64,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await server.sql(`CREATE SCHEMA "${schema}"`);
     await server.sql(`CREATE TABLE "${schema}".messages (id int)`);
     const before = await contents(schema);
-    await using store = postgresStore({ pool: server.pool(), schema, timeoutMs: 200 });
+    await using store = postgresStore({ pool: server.pool(), schema, timeoutMs: 2_000 });
     await expect(store.save(sampleRecord('run'))).rejects.toMatchObject({
       ...unavailable,
       message: expect.stringContaining('another schema'),

@@ -97,7 +97,7 @@ describe.skipIf(whyNoPostgres)('a write whose answer gets lost (faults F40, reco
     async (name) => {
       const { store, claim } = await begun();
       pool.fate = (text) => (writing.test(text) ? 'unsent' : 'fine');
-      const hasty = postgresStore({ pool, schema, timeoutMs: 100 });
+      const hasty = postgresStore({ pool, schema, timeoutMs: 1_500 });
       await expect(writes[name]?.(hasty, claim)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
       expect(pool.late.length).toBeGreaterThan(0);
       pool.fate = () => 'fine';
@@ -120,7 +120,7 @@ describe.skipIf(whyNoPostgres)('a write whose answer gets lost (faults F40, reco
 
   test('is given up when its time is over, and says so; the next one works', async () => {
     const { store, claim } = await begun();
-    const hasty = postgresStore({ pool, schema, timeoutMs: 150 });
+    const hasty = postgresStore({ pool, schema, timeoutMs: 1_500 });
     pool.fate = (text) => (writing.test(text) ? 'unsent' : 'fine');
     const calls = [hasty.append(nextStep(sampleRecord('run')).delta, { claim }), hasty.save(sampleRecord('other'))];
     for (const call of calls) {

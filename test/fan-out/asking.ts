@@ -1,9 +1,17 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { type FanOutOptions, fanOut } from 'pawl/fan-out';
-import { callTool, reply, type ScriptedEntry, type ScriptedModel, scriptedModel, testClock } from 'pawl/testing';
-import { gate, toolOf, until as untilWithin, type Warning } from '../fixtures/host.ts';
+import {
+  callTool,
+  reply,
+  type ScriptedEntry,
+  type ScriptedModel,
+  scriptedModel,
+  type TestClock,
+  testClock,
+} from 'pawl/testing';
+import { gate, toolOf, type Warning } from '../fixtures/host.ts';
 import { freshFolder } from './fresh-folder.ts';
 
 export const prompt = 'Which of the two?';
@@ -13,13 +21,13 @@ export interface Asked extends Omit<Partial<FanOutOptions>, 'models'> {
   readonly models: { readonly [id: string]: readonly ScriptedEntry[] | ScriptedModel };
 }
 
-/** A call of `fanOut` on a clock that stands still, with all that it warned of. */
+/** A call of `fanOut` on a clock that stands still, also while a disk is waited for, with all that it warned of. */
 export function asked({ models: scripts, ...options }: Asked) {
   const models = Object.fromEntries(
     Object.entries(scripts).map(([id, script]) => [id, 'calls' in script ? script : scriptedModel(script)]),
   );
   const warned: Warning[] = [];
-  const clock = testClock(1_795_302_000_000);
+  const clock = clockBesideDisk();
   const caller = new AbortController();
   return {
     models,
@@ -46,7 +54,13 @@ export const freshPath = () => join(freshFolder(), 'ask.json');
 export const around = (path: string) => readdirSync(dirname(path)).sort();
 
 /** Waits for what may take a disk some time. */
-export const until = (holds: () => unknown, what = 'the condition') => untilWithin(holds, what, 1_000_000);
+export async function until(holds: () => unknown, what = 'the condition'): Promise<void> {
+  const latest = performance.now() + 30_000;
+  while (!(await holds())) {
+    if (performance.now() > latest) throw new Error(`${what} did not come to hold within 30 s`);
+    await nextTurn();
+  }
+}
 
 /** A call whose one model is within a tool, until the gate is opened: what happens meanwhile happens in the middle. */
 export async function heldWithin(path: string) {
@@ -58,7 +72,7 @@ export async function heldWithin(path: string) {
   return { call, running, open: held.open };
 }
 
-/** Lets the time of a call pass until it is over: slowly enough that a real disk can do what has to be done within that time. */
+/** Lets the time of a call pass until it is over. */
 export async function inItsTime<T>(
   { clock }: ReturnType<typeof asked>,
   running: Promise<T>,
@@ -68,9 +82,30 @@ export async function inItsTime<T>(
   const result = running.finally(() => {
     isOver = true;
   });
-  while (!isOver) {
-    await clock.advance(stepMs);
-    await sleep(2);
-  }
+  for (let steps = 0; !isOver && steps < 10_000; steps++) await clock.advance(stepMs);
   return result;
+}
+
+/** A clock on which no time passes while a real disk has something to do: however slow it is, it is never too late. */
+function clockBesideDisk(): TestClock {
+  const clock = testClock(1_795_302_000_000);
+  const { advance } = clock;
+  return Object.assign(clock, {
+    // What a timer begins is over before a later one may give it up.
+    advance: async (ms: number) => {
+      for (let left = ms; left > 0; left -= 1_000) {
+        await diskAtRest();
+        await advance(Math.min(left, 1_000));
+      }
+    },
+  });
+}
+
+/** Resolves when nothing that was asked of a disk is under way any more, nor what follows from it. */
+async function diskAtRest(): Promise<void> {
+  const isAtWork = () => process.getActiveResourcesInfo().some((name) => /^(FSReq|CloseReq)/.test(name));
+  for (let quietTurns = 0; quietTurns < 10; quietTurns++) {
+    if (isAtWork()) quietTurns = 0;
+    await (isAtWork() ? sleep(1) : nextTurn());
+  }
 }

@@ -17,15 +17,19 @@ function killsOf(random: () => number, tookMs: number): Kill[] {
 
 describe(`four models at once, killed with SIGKILL at random moments (seed ${seed})`, () => {
   const killed = () => trials.reduce((sum, { kills }) => sum + kills, 0);
+  const killedAmid = () => trials.reduce((sum, { midKills }) => sum + midKills, 0);
+  const isKilledAgain = () => trials.some(({ kills }) => kills > 1);
+  // Few draws may well be unlucky: more are made until enough have met with what they are for.
+  const isEnough = () => killed() >= KILLS && killedAmid() > KILLS / 4 && isKilledAgain();
 
   beforeAll(async () => {
     // The first fills a compile cache.
     await killTrial([]);
     undisturbed = await killTrial([]);
     const random = randomFrom(seed);
-    const plans = Array.from({ length: 2 * KILLS }, () => killsOf(random, undisturbed.tookMs));
+    const plans = Array.from({ length: 5 * KILLS }, () => killsOf(random, undisturbed.tookMs));
     const one = async (kills: readonly Kill[]) => {
-      if (killed() < KILLS) trials.push(await killTrial(kills));
+      if (!isEnough()) trials.push(await killTrial(kills));
     };
     await Promise.all(plans.map((kills) => inTurn(() => one(kills))));
   }, 240_000 * torture);
@@ -43,12 +47,12 @@ describe(`four models at once, killed with SIGKILL at random moments (seed ${see
   });
 
   test('fan-out 5: the kills landed, often in the middle of the work and some of them in a process that went on', () => {
-    const mid = trials.reduce((sum, { midKills }) => sum + midKills, 0);
+    const mid = killedAmid();
     const reads = trials.reduce((sum, each) => sum + each.reads, 0);
     console.log(`seed ${seed}: ${trials.length} fan-outs, ${killed()} kills, ${mid} of them mid-work, ${reads} reads`);
     expect(killed()).toBeGreaterThanOrEqual(KILLS);
     expect(mid).toBeGreaterThan(KILLS / 4);
-    expect(trials.filter(({ kills }) => kills > 1).length).toBeGreaterThan(0);
+    expect(isKilledAgain()).toBe(true);
     expect(reads).toBeGreaterThan(KILLS);
   });
 
@@ -57,7 +61,7 @@ describe(`four models at once, killed with SIGKILL at random moments (seed ${see
     ['in-place', /a reader saw/],
   ] as const)(
     'fan-out 5: the same checks see what a %s one does wrong',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async ([naive, complaint]) => {
       const kills = [0.5, 0.6, 0.7].map((part) => ({ from: 'working' as const, afterMs: part * undisturbed.tookMs }));
       // A kill may come too late on a machine that is suddenly fast.

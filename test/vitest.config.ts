@@ -29,7 +29,9 @@ export default defineConfig({
       { extends: true, test: { name: 'apart', include: apart } },
     ],
     globalSetup: fromRoot('test/toolchain/temporary-folder.ts'),
-    testTimeout: 20_000,
+    // Only what never ends should be ended: a test that starts ten processes takes long on a machine that is busy.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     // Most of the work is done by the processes that the tests start, and wait for: one worker more than there are cores.
     maxWorkers: availableParallelism() + 1,
     // Hundreds of processes are started, many of them only to be killed: they should not compile the same sources again.

@@ -7,7 +7,7 @@ import { agentFile, emptyFolder, Pawl, pawl } from './pawl.ts';
 /** Holds the run at its second number, until a test makes the file. */
 const held = { HOLD: 'go' };
 
-describe.concurrent('a signal', { timeout: 60_000 }, () => {
+describe.concurrent('a signal', { timeout: 180_000 }, () => {
   test.for(['SIGINT', 'SIGTERM'] as const)('%s leaves the run, and resuming gives the same result', async (signal) => {
     const cwd = emptyFolder();
     const args = ['run', agentFile('counter'), 'go', '--run-id', 'r 1', '--store', 'runs.db'];
@@ -41,12 +41,12 @@ describe.concurrent('a signal', { timeout: 60_000 }, () => {
     const { code } = await run.ended;
     db.close();
     expect(code).toBe(130);
-    expect(performance.now() - signalledAt).toBeLessThan(2_000);
+    expect(performance.now() - signalledAt).toBeLessThan(5_000);
     expect(await pawl(['resume', '--store', 'runs.db'], { cwd })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
   });
 });
 
-describe.concurrent('a run that lives in another process', { timeout: 60_000 }, () => {
+describe.concurrent('a run that lives in another process', { timeout: 180_000 }, () => {
   test('is shown with its process, is not resumed, and is not disturbed', async () => {
     const cwd = emptyFolder();
     const run = new Pawl(['run', agentFile('counter'), '--run-id', 'r1'], { cwd, env: held });

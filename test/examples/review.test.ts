@@ -64,7 +64,7 @@ beforeAll(async () => {
   const { code, stdout, stderr } = await begin(cwd).ended;
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   undisturbed = { result: resultIn(stdout), ...(await remainsOf(cwd)) };
-}, 30_000);
+}, 180_000);
 
 /** A tree of runs, by their agents. */
 const agentsOf = ({ run, children }: AuditedTree): unknown => [run.agentId, run.status, ...children.map(agentsOf)];
@@ -147,7 +147,7 @@ describe('a review', () => {
   });
 });
 
-describe.concurrent('a review that is killed and resumed', { timeout: 60_000 }, () => {
+describe.concurrent('a review that is killed and resumed', { timeout: 180_000 }, () => {
   test.for(places)('$at comes to the same end, and does nothing again', async (place) => {
     const cwd = texts();
     const ended = await kill(begin(cwd, place.hold.join()), 1, { cwd, place });

@@ -66,7 +66,7 @@ test(`${RUNS} runs shut down at random moments, and again while they drain, all 
     ),
     { numRuns: 4 },
   );
-}, 60_000);
+}, 180_000);
 
 test('a shutdown that the host says again, or by a signal too, is still one shutdown (finalize 8, 9)', async () => {
   const store = memoryStore();

@@ -78,7 +78,7 @@ describe("the caller's signal", () => {
     process.off('warning', note);
     expect(getEventListeners(signal, 'abort')).toEqual([]);
     expect(warnings).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 });
 
 describe('the deadline', () => {

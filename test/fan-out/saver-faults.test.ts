@@ -36,7 +36,7 @@ const leftOver = (path: string) => readdirSync(dirname(path)).filter((name) => n
 describe('a disk that fails', () => {
   test.for(Object.keys(codes) as (keyof typeof codes)[])(
     'fan-out 4: %s at any single call: a typed error or none, the old file whole, and the next update brings the lost turn too',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async (fault) => {
       let fired = 0;
       for (let at = 0; at === fired; at++) {

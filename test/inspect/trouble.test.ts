@@ -38,7 +38,7 @@ const untouched = {
   told: { status: 'ok', iterations: 31, warnings: [], waiting: expect.any(Number) },
 };
 
-describe('a viewer', { timeout: 30_000 }, () => {
+describe('a viewer', { timeout: 120_000 }, () => {
   test('that is there to the end gets everything, and the process ends by itself', async () => {
     const { relay, middle } = await relayThat(() => {});
     expect(await hostWatchedAt(relay.url, 'ends', middle)).toEqual(untouched);

@@ -30,7 +30,7 @@ describe('damage to a journal (recovery 6, faults F2, F13)', () => {
     journal = full.journals.at(-1) as Buffer;
   });
 
-  test('a flipped bit at any offset is found when it is loaded, and hides nothing', { timeout: 60_000 }, async () => {
+  test('a flipped bit at any offset is found when it is loaded, and hides nothing', { timeout: 180_000 }, async () => {
     const quarantined = { small: 0, full: 0 };
     const flip = async (kind: 'small' | 'full', offset: number) => {
       const damaged = Buffer.from({ small, full }[kind].journals[2] as Buffer);
@@ -64,7 +64,7 @@ describe('damage to a journal (recovery 6, faults F2, F13)', () => {
     });
   });
 
-  test('cut off anywhere, it is refused or a record that it once was, never absent', { timeout: 60_000 }, async () => {
+  test('cut off anywhere, it is refused or a record that it once was, never absent', { timeout: 180_000 }, async () => {
     const [first, , whole] = small.journals as [Buffer, Buffer, Buffer];
     const stride = torture > 1 ? 1 : 3;
     await eachOf(upTo(whole.length / stride), async (i) => {

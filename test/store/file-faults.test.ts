@@ -75,7 +75,7 @@ const isUnclear = (call: Call) => ['syncFolder', 'close'].includes(call.method);
 describe('a disk that fails (recovery 6, faults F3, F4)', () => {
   test.for(['ENOSPC', 'EIO'] as const)(
     `%s of any single call: a typed refusal, the old record loads, nothing is left behind, and trying again works (seed ${seed})`,
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async (fault) => {
       let fired = 0;
       for (let at = seed % stride, calls = stride; at < calls; at += stride) {

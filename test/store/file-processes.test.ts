@@ -165,7 +165,7 @@ describe('a process that is killed while it writes (recovery 5, faults F1)', () 
     return last;
   };
 
-  test('at any moment has lost no step that it was told is stored', { timeout: 60_000 }, async () => {
+  test('at any moment has lost no step that it was told is stored', { timeout: 180_000 }, async () => {
     for (let kill = 0; kill < 8; kill++) {
       const dir = freshDir();
       const writer = child({ role: 'write', path: dir });
@@ -179,7 +179,7 @@ describe('a process that is killed while it writes (recovery 5, faults F1)', () 
 
   const calls = 'pwrite64,fdatasync,fsync,rename,link,unlink,mkdir';
   const canTrace = canRun('strace', '-qq', '-e', `trace=${calls}`, 'true');
-  test.skipIf(!canTrace)('at its n-th change to the disk has lost no such step', { timeout: 60_000 }, async () => {
+  test.skipIf(!canTrace)('at its n-th change to the disk has lost no such step', { timeout: 180_000 }, async () => {
     let killed = 0;
     for (const first of [1, 9, 17, 30, 50, 80]) {
       const dir = freshDir();

@@ -108,7 +108,7 @@ describe('the size of a run (recovery 4, the size law)', () => {
     expect(written).toBeLessThan(8);
   });
 
-  test('a journal that is written anew loses nothing of its run, and no epoch', { timeout: 60_000 }, async () => {
+  test('a journal that is written anew loses nothing of its run, and no epoch', { timeout: 180_000 }, async () => {
     const dir = freshDir();
     await using store = fileStore({ dir, durability: 'process' });
     const claim = (await store.claim('run', 'one', 600_000)) ?? undefined;

@@ -17,7 +17,7 @@ function project(): string {
 const greeting = (cwd: string) => readFileSync(join(cwd, 'greeting.txt'), 'utf8');
 const times = (text: string) => text.replace(/\d+\.\d s/g, '0.0 s');
 
-describe.concurrent('pawl ask (fan-out 8)', { timeout: 60_000 }, () => {
+describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
   test('fan-out 8: in a pipe the answers are on stdout, a line a turn on stderr, and then what can be done', async () => {
     const cwd = project();
     const { code, stdout, stderr } = await pawl(['ask', 'Greet better.', ...askers], { cwd });

@@ -32,7 +32,7 @@ const seen = (lines: readonly string[]) =>
     .replace(/\d+\.\d s/g, '0.0 s')}\n`;
 const CTRL_C = '\u0003';
 
-describe.skipIf(!hasTerminal)('pawl ask on a terminal (fan-out 8)', { concurrent: true, timeout: 60_000 }, () => {
+describe.skipIf(!hasTerminal)('pawl ask on a terminal (fan-out 8)', { concurrent: true, timeout: 180_000 }, () => {
   test('fan-out 8: in 160 columns a person sees the models side by side, and then the answers and what can be done', async ({
     expect,
   }) => {

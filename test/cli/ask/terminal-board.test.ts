@@ -11,7 +11,7 @@ const seen = (lines: readonly string[]) => `\n${lines.join('\n').replace(/[⠋�
 const times = (lines: readonly string[], what: string) => lines.filter((line) => line.includes(what)).length;
 const CTRL_C = '\u0003';
 
-describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurrent: true, timeout: 60_000 }, () => {
+describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurrent: true, timeout: 180_000 }, () => {
   test('fan-out 8: on 80 × 24 a person sees a line per model, the answer in front, and at the end how each of them ended', async ({
     expect,
   }) => {

@@ -25,7 +25,7 @@ interface Server {
 }
 
 async function boot(): Promise<Server> {
-  const env = { ...process.env, PORT: '0', STORE: join(folder, 'runs.db'), COUNT_MS: '20' };
+  const env = { ...process.env, PORT: '0', STORE: join(folder, 'runs.db'), COUNT_MS: '100' };
   const child = spawn(process.execPath, [script], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   processes.push(child);
   const url = await new Promise<string>((resolve, reject) => {

@@ -112,7 +112,7 @@ describe.concurrent('a survey that is killed and resumed', () => {
 
     const again = texts();
     const args = ['run', agent, 'texts', '--run-id', 's', '--json'];
-    const run = new Pawl(args, settings(again, { SURVEY_PAUSE_MS: '150' }));
+    const run = new Pawl(args, settings(again, { SURVEY_PAUSE_MS: '500' }));
     const isReached = () => {
       try {
         return output(again, 'calls.jsonl').split('\n').length > lines;

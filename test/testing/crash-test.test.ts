@@ -195,7 +195,7 @@ describe('crashTest is bounded', () => {
     let calls = 0;
     const moody: Tool = toolOf('wait', 'read', () => (++calls > 1 ? new Promise(() => {}) : 'ok'));
     const report = await crashTest({
-      ...{ agent: defineAgent({ id: 'moody', instructions: '', tools: [moody] }), prompt: 'Go.', lifeMs: 30 },
+      ...{ agent: defineAgent({ id: 'moody', instructions: '', tools: [moody] }), prompt: 'Go.', lifeMs: 500 },
       model: () => scriptedModel([callTool('wait'), reply('ok')]),
     });
     expect(report.violations.filter(({ promise }) => promise === 'a')).toHaveLength(3);

@@ -41,4 +41,5 @@ const roles: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 };
 
-await roles[role ?? '']?.();
+// Whoever started it may go away in the middle: what is never told ends with the process.
+void roles[role ?? '']?.();

@@ -79,7 +79,7 @@ describe('a process that dies at a named point (recovery.md 5)', () => {
   let undisturbed: Undisturbed;
   beforeAll(async () => {
     undisturbed = await calibrated(job);
-  }, 30_000);
+  }, 180_000);
 
   const check = async (stops: readonly Stop[]) => {
     const trial = await inTurn(() => runTrial(job, stops));
@@ -87,7 +87,7 @@ describe('a process that dies at a named point (recovery.md 5)', () => {
     expect(brokenPromises(trial, undisturbed.result)).toEqual([]);
   };
 
-  const limit = { timeout: 60_000 };
+  const limit = { timeout: 180_000 };
 
   test.concurrent.for(firstLife.map(titled))('%s: the next process ends the run', limit, ([, stop]) => check([stop]));
 

@@ -13,7 +13,7 @@ import { startFleet, startWorker } from './trial.ts';
 import { twelveTools } from './twelve-tools.ts';
 
 const job = { runId: 'run-1', agent: 'twelve-tools', store: 'file' } as const;
-const limit = { timeout: 60_000 * torture };
+const limit = { timeout: 180_000 * torture };
 const [processes, runs] = torture > 1 ? [8, 200] : [3, 20];
 
 describe('several processes on the file store', () => {

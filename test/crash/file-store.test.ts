@@ -6,7 +6,7 @@ import { RandomKills } from './random-kills.ts';
 import { inTurn, runTrial } from './trial.ts';
 
 const job = { runId: 'run-1', agent: 'twelve-tools', store: 'file' } as const;
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 
 describe(`a run of twelve tools on the file store, killed with SIGKILL (seed ${seed})`, () => {
   const trials = RandomKills.of(job, { kills: 6 });

@@ -10,11 +10,11 @@ describe('the same checks, on a store that lies (recovery.md 9)', () => {
   let undisturbed: Undisturbed;
   beforeAll(async () => {
     undisturbed = await calibrated(job);
-  }, 30_000);
+  }, 180_000);
 
+  const random = randomFrom(seed);
   /** A few kills, spread over the run, one of them after a `once` call took effect, and what the checks say of them. */
   const judge = async (lies: readonly Lie[]) => {
-    const random = randomFrom(seed);
     const moments = Array.from({ length: 4 }, (_, i) => ((i + random()) / 4) * undisturbed.tookMs);
     const amidEffects: Stop = { failpoint: { name: 'after a call with effect once', nth: 4 } };
     const stops = [amidEffects, ...moments.map((afterMs): Stop => ({ signal: 'SIGKILL', afterMs }))];
@@ -24,15 +24,18 @@ describe('the same checks, on a store that lies (recovery.md 9)', () => {
   };
 
   test('fail when acknowledged writes land late: what was saved is lost, or runs again', async () => {
-    const broken = await judge(['late']);
-    console.log(`late: ${broken.length} complaints, for example: ${broken[0]}`);
     // Which of the two is seen depends on whether the lost write was followed by another one.
-    expect(broken.some((what) => /^(more than the open step was redone|a saved step is lost)/.test(what))).toBe(true);
-  }, 60_000);
+    const isSeen = (what: string) => /^(more than the open step was redone|a saved step is lost)/.test(what);
+    const broken = await judge(['late']);
+    // All may have died right after a write had landed.
+    for (let more = 0; more < 5 && !broken.some(isSeen); more++) broken.push(...(await judge(['late'])));
+    console.log(`late: ${broken.length} complaints, for example: ${broken[0]}`);
+    expect(broken.some(isSeen)).toBe(true);
+  }, 180_000);
 
   test('fail when the open step is forgotten: a once tool begins twice', async () => {
     const broken = await judge(['forgetful']);
     console.log(`forgetful: ${broken.length} complaints, for example: ${broken[0]}`);
     expect(broken.some((what) => what.startsWith('a call of a once tool began'))).toBe(true);
-  }, 60_000);
+  }, 180_000);
 });

@@ -15,7 +15,7 @@ import { startFleet, startWorker } from './trial.ts';
 import { twelveTools } from './twelve-tools.ts';
 
 const runId = 'run-1';
-const limit = { timeout: 30_000 };
+const limit = { timeout: 180_000 };
 
 describe('a run that another process works on', () => {
   test('is refused as long as that process lives, and left alone by recover (recovery.md 3)', limit, async () => {
@@ -52,7 +52,7 @@ describe('a run that another process works on', () => {
     limit,
     async () => {
       const folder = newFolder();
-      const owner = await workingOwner(folder, { leaseMs: 300 });
+      const owner = await workingOwner(folder, { leaseMs: 1_500 });
       const { begin } = hostOn(folder);
       let result = await begin();
       for (; result.error?.code === 'RUN_OWNED_ELSEWHERE'; result = await begin()) await sleep(50);
@@ -86,7 +86,7 @@ describe('a run that another process works on', () => {
 const [processes, runs] = torture > 1 ? [8, 200] : [3, 30];
 
 test(`${processes} processes that recover ${runs} runs at once share them: no call runs twice (recovery.md 3)`, {
-  timeout: 60_000 * torture,
+  timeout: 180_000 * torture,
 }, async () => {
   const folder = newFolder();
   const job = { folder, healthy: runs, isPoisoned: false };

@@ -23,7 +23,7 @@ describe('one run that kills its process, and twenty healthy ones, restarted in 
     left = await store.listInterrupted();
     await store.close();
     outcomes = readJsonLines(join(folder, 'outcomes.jsonl'));
-  }, 60_000);
+  }, 180_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   test('the poisonous run is parked after three deaths, with the reason', () => {

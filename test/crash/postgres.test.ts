@@ -22,7 +22,7 @@ const more = [
   ['after saving the result', 2],
   ['before delete'],
 ] as const;
-const limit = { timeout: 60_000 * torture };
+const limit = { timeout: 180_000 * torture };
 
 describe.skipIf(whyNoPostgres)('a process on PostgreSQL that is killed in the middle of a run', () => {
   let undisturbed: RunResult;
@@ -30,7 +30,7 @@ describe.skipIf(whyNoPostgres)('a process on PostgreSQL that is killed in the mi
     const { result, complaints } = await runPostgresTrial(server, []);
     if (result?.status !== 'ok') throw new Error(`the undisturbed run failed: ${JSON.stringify(result)} ${complaints}`);
     undisturbed = result;
-  }, 60_000);
+  }, 180_000);
 
   const places: readonly (readonly [name: FailpointName, nth?: number])[] = [
     ['within a call with effect once'],
@@ -51,15 +51,17 @@ describe.skipIf(whyNoPostgres)('a process on PostgreSQL that is killed in the mi
     limit,
     async () => {
       const random = randomFrom(seed);
-      const kills = Array.from({ length: 2 * torture }, (): Stop => {
-        return { signal: 'SIGKILL', afterMs: random() * 80, from: 'working' };
-      });
-      const trials = await Promise.all(kills.map((stop) => inTurn(() => runPostgresTrial(server, [stop]))));
+      const kill = (): Stop => ({ signal: 'SIGKILL', afterMs: random() * 80, from: 'working' });
+      const one = () => inTurn(() => runPostgresTrial(server, [kill()]));
+      const trials = await Promise.all(Array.from({ length: 2 * torture }, one));
+      const inTheMiddle = () => trials.filter(({ deaths }) => deaths[0]?.isMidRun).length;
+      // A kill may come too late where the machine was busy just then.
+      for (let more = 0; more < 10 && inTheMiddle() === 0; more++) trials.push(await one());
       expect(
         trials.flatMap((trial) => brokenPromises(trial, undisturbed)),
         `PAWL_SEED=${seed}`,
       ).toEqual([]);
-      expect(trials.filter(({ deaths }) => deaths[0]?.isMidRun).length, 'kills in the middle').toBeGreaterThan(0);
+      expect(inTheMiddle(), 'kills in the middle').toBeGreaterThan(0);
     },
   );
 });
@@ -72,7 +74,7 @@ describe.skipIf(whyNoPostgres)('several hosts on one PostgreSQL', () => {
       const { job, folder, close } = newPlace(server);
       onTestFinished(close);
       const failpoint = { name: 'within a call with effect idempotent', nth: 2, signal: 'SIGSTOP' } as const;
-      const owner = startWorker({ ...job, failpoint, leaseMs: 300 });
+      const owner = startWorker({ ...job, failpoint, leaseMs: 1_500 });
       onTestFinished(() => void owner.kill('SIGKILL'));
       const said = ended(owner);
       while (!isStopped(owner)) await sleep(5);

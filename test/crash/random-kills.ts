@@ -14,20 +14,33 @@ import {
   type Undisturbed,
 } from './trial.ts';
 
-/** Trials of one job that were killed at random moments, until so many kills have landed. */
+export interface RandomKillsOptions {
+  /** How many are to land by default; more under torture. */
+  readonly kills: number;
+  readonly around?: Around;
+  /** What else these kills have to have met with. */
+  readonly isVaried?: (midRun: readonly Death[]) => boolean;
+}
+
+/**
+ * Trials of one job that were killed at random moments, until so many kills have landed, and enough of them in the middle:
+ * so few draws may well be unlucky, and a machine that is suddenly fast has its runs over before they are killed.
+ */
 export class RandomKills {
   readonly #kills: number;
+  readonly #isVaried: (midRun: readonly Death[]) => boolean;
   readonly #trials: Trial[] = [];
   #undisturbed: Undisturbed | undefined;
 
-  private constructor(kills: number) {
-    this.#kills = kills;
+  private constructor({ kills, isVaried = () => true }: RandomKillsOptions) {
+    this.#kills = kills * torture;
+    this.#isVaried = isVaried;
   }
 
-  /** Runs the trials before the tests of the `describe` in which it is called. @param kills by default; more under torture */
-  static of(job: RunJob, { kills, around }: { kills: number; around?: Around }): RandomKills {
-    const all = new RandomKills(kills * torture);
-    beforeAll(() => all.#run(job, around), 180_000 * torture);
+  /** Runs the trials before the tests of the `describe` in which it is called. */
+  static of(job: RunJob, options: RandomKillsOptions): RandomKills {
+    const all = new RandomKills(options);
+    beforeAll(() => all.#run(job, options.around), 240_000 * torture);
     return all;
   }
 
@@ -35,9 +48,9 @@ export class RandomKills {
     const undisturbed = await calibrated(job, around);
     this.#undisturbed = undisturbed;
     const random = randomFrom(seed);
-    const plans = Array.from({ length: 3 * this.#kills }, () => killsFrom(random, undisturbed.tookMs));
+    const plans = Array.from({ length: 6 * this.#kills }, () => killsFrom(random, undisturbed.tookMs));
     const one = async (stops: readonly Stop[]) => {
-      if (this.deaths.length < this.#kills) this.#trials.push(await runTrial(job, stops, around));
+      if (!this.#isEnough) this.#trials.push(await runTrial(job, stops, around));
     };
     await Promise.all(plans.map((stops) => inTurn(() => one(stops))));
   }
@@ -45,6 +58,11 @@ export class RandomKills {
   get undisturbed(): Undisturbed {
     if (!this.#undisturbed) throw new Error('nothing has run yet');
     return this.#undisturbed;
+  }
+
+  get #isEnough(): boolean {
+    const { deaths, midRun } = this;
+    return deaths.length >= this.#kills && midRun.length > this.#kills / 4 && this.#isVaried(midRun);
   }
 
   get deaths(): readonly Death[] {

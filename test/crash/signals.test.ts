@@ -48,14 +48,17 @@ describe(`${RUNS} runs in a host that gets a SIGTERM at random moments, and agai
     const plans = Array.from({ length: ROUNDS }, () => planOf(random));
     const done: Round[] = [];
     for (const plan of plans) done.push(await roundOf(plan));
+    // Where a first signal comes so late that all has ended by the second, none was forced: moments are drawn again.
+    const isForced = () => done.some((round) => round.boots.some(({ code }) => code === 143));
+    for (let more = 0; more < 3 && !isForced(); more++) done.push(await roundOf(planOf(random)));
     rounds = done;
     const boots = rounds.flatMap((round) => round.boots);
     const forced = boots.filter(({ code }) => code === 143).length;
     const live = rounds.flatMap((round) => round.liveAt).filter((count) => count > 0).length;
     console.log(
-      `seed ${seed}: ${ROUNDS} rounds, ${boots.length} boots, ${live} signals with runs live, ${forced} forced`,
+      `seed ${seed}: ${rounds.length} rounds, ${boots.length} boots, ${live} signals with runs live, ${forced} forced`,
     );
-  }, 60_000 * torture);
+  }, 240_000 * torture);
 
   test('each run that was accepted has one terminal outcome in the end, and nothing is left (issue 5, F21)', () => {
     for (const { accepted, outcomes, left } of rounds) {

@@ -21,7 +21,7 @@ describe(`the survey of docs/examples, killed with SIGKILL (seed ${seed})`, () =
 
   test.for(['before', 'within', 'after'] as const)(
     '%s the publishing: it is published at most once, and the answer says what is known',
-    { timeout: 30_000 },
+    { timeout: 180_000 },
     async (side) => {
       const stop: Stop = { failpoint: { name: `${side} a call with effect once`, nth: 1 } };
       const trial = await runTrial(job, [stop], around);

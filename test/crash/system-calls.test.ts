@@ -18,7 +18,7 @@ const KILLS = 3;
 const ERRORS = 1;
 /** A run is not the same to the last call each time: a moment may not come. So many more are tried then. */
 const DRAWN_AGAIN = 8;
-const limit = { timeout: torture > 1 ? 1_800_000 : 60_000 };
+const limit = { timeout: torture > 1 ? 1_800_000 : 180_000 };
 
 describe.skipIf(whyNoStrace).for(stores)(`a run of twelve tools on $name (seed ${seed})`, ({ job }) => {
   let undisturbed: RunResult;
@@ -28,7 +28,7 @@ describe.skipIf(whyNoStrace).for(stores)(`a run of twelve tools on $name (seed $
     if (result?.status !== 'ok') throw new Error(`the undisturbed run failed: ${JSON.stringify(result)} ${complaints}`);
     undisturbed = result;
     moments = await momentsIn(job);
-  }, 60_000);
+  }, 180_000);
 
   type What = ConstructorParameters<typeof Meddling>[1];
   const meddledAt = (moment: Moment, what: What) =>

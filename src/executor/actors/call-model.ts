@@ -3,12 +3,14 @@ import type { ModelCallInput } from '../../../machines/setup.ts';
 import { task } from '../../../machines/task.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { type Retry, withRetries } from '../../model/retry.ts';
+import { systemClock } from '../../run/clock.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { ModelError } from '../../run/errors.ts';
 import type { Message } from '../../run/message.ts';
 import type { ModelReply } from '../../run/reply.ts';
 import { addUsage, type Spend, type Usage } from '../../run/usage.ts';
 import type { CompactedView } from '../compacted-view.ts';
+import { letOthersIn } from '../let-others-in.ts';
 import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
 import { type BudgetedCall, Spending } from '../spending.ts';
 import type { Stage } from '../stage.ts';
@@ -20,6 +22,9 @@ export function callModelActor(kernel: Kernel) {
       const scope = scopeOf(kernel, self);
       const stage = scope.stages[input.phase ?? 0];
       if (!stage) throw new ModelError('this run has no model');
+      // A host that brings a clock of its own decides itself when time passes.
+      const turn = kernel.config.clock === systemClock ? letOthersIn() : undefined;
+      if (turn) await turn;
       return await new Turn(scope, stage, input).answer();
     } catch (error) {
       return { error: toErrorData(error, 'MODEL') };

@@ -1,0 +1,23 @@
+import { setImmediate } from 'node:timers';
+
+/** After so long, ms, the event loop gets a turn. */
+const PATIENCE_MS = 20;
+
+let lastAt = performance.now();
+let turn: Promise<void> | undefined;
+
+/**
+ * A model that answers from memory and a store that writes in place wait for nothing, so that a run would keep everything else
+ * of its process out until it ends: timers, signals, requests, its own cancellation. Undefined when there is no need to wait.
+ */
+export function letOthersIn(): Promise<void> | undefined {
+  if (turn || performance.now() - lastAt < PATIENCE_MS) return turn;
+  turn = new Promise((resolve) => {
+    setImmediate(() => {
+      turn = undefined;
+      lastAt = performance.now();
+      resolve();
+    });
+  });
+  return turn;
+}

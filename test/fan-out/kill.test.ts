@@ -27,11 +27,15 @@ describe(`four models at once, killed with SIGKILL at random moments (seed ${see
     await killTrial([]);
     undisturbed = await killTrial([]);
     const random = randomFrom(seed);
-    const plans = Array.from({ length: 5 * KILLS }, () => killsOf(random, undisturbed.tookMs));
-    const one = async (kills: readonly Kill[]) => {
-      if (!isEnough()) trials.push(await killTrial(kills));
+    let { tookMs } = undisturbed;
+    const one = async () => {
+      if (isEnough()) return;
+      const trial = await killTrial(killsOf(random, tookMs));
+      trials.push(trial);
+      // It was over before it was killed: the machine has become faster.
+      if (trial.kills === 0) tookMs = Math.min(tookMs, trial.tookMs);
     };
-    await Promise.all(plans.map((kills) => inTurn(() => one(kills))));
+    await Promise.all(Array.from({ length: 5 * KILLS }, () => inTurn(one)));
   }, 240_000 * torture);
 
   test('fan-out 5: the file is whole at every instant, completed models are never asked again, and no turn is lost', () => {
@@ -63,11 +67,14 @@ describe(`four models at once, killed with SIGKILL at random moments (seed ${see
     'fan-out 5: the same checks see what a %s one does wrong',
     { timeout: 180_000 },
     async ([naive, complaint]) => {
-      const kills = [0.5, 0.6, 0.7].map((part) => ({ from: 'working' as const, afterMs: part * undisturbed.tookMs }));
-      // A kill may come too late on a machine that is suddenly fast.
+      const killsWithin = (ms: number) =>
+        [0.5, 0.6, 0.7].map((part) => ({ from: 'working', afterMs: part * ms }) as const);
       const found: string[] = [];
-      for (let tries = 0; tries < 5 && !complaint.test(found.join('\n')); tries++) {
-        found.push(...(await killTrial(kills, naive)).wrongs);
+      // A kill may come too late on a machine that is suddenly fast.
+      let { tookMs } = undisturbed;
+      for (let tries = 0; tries < 10 && !complaint.test(found.join('\n')); tries++) {
+        found.push(...(await killTrial(killsWithin(tookMs), naive)).wrongs);
+        tookMs *= 0.7;
       }
       expect(found.join('\n')).toMatch(complaint);
     },

@@ -14,6 +14,7 @@ import type { RunOutput, RunResult } from '../run/result.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
 import type { Claim } from '../store/port.ts';
 import type { Auditing } from './auditing.ts';
+import { Cleanups } from './cleanups.ts';
 import type { Config } from './config.ts';
 import { EventHub } from './event-hub.ts';
 import type { Leaseholder, LeaseKeeper } from './lease-keeper.ts';
@@ -101,7 +102,7 @@ export class RunScope implements LiveRun, Leaseholder {
   /** Undefined = everything is passed on as it is. */
   readonly redaction: RunRedaction | undefined;
   readonly #controller = new AbortController();
-  readonly #cleanups: (() => void)[] = [];
+  readonly #cleanups: Cleanups;
 
   constructor(kernel: Kernel, agent: Agent, rest: { seed: RunSeed; options: RunOptions; actor: RunActor }) {
     this.kernel = kernel;
@@ -113,6 +114,9 @@ export class RunScope implements LiveRun, Leaseholder {
     const { redact } = kernel.config;
     this.redaction = redact && new RunRedaction(redact);
     this.events = new EventHub(rest.seed.request.runId, kernel.config.clock);
+    this.#cleanups = new Cleanups((error) => {
+      kernel.config.warn('run: a cleanup threw', { runId: this.runId, error: toErrorData(error) });
+    });
   }
 
   get runId(): string {
@@ -191,17 +195,7 @@ export class RunScope implements LiveRun, Leaseholder {
   }
 
   onEnd(cleanup: () => void): void {
-    if (this.isFinished) this.#attempt(cleanup);
-    else this.#cleanups.push(cleanup);
-  }
-
-  /** A host's signal or clock may refuse even to be let go. */
-  #attempt(cleanup: () => void): void {
-    try {
-      cleanup();
-    } catch (error) {
-      this.kernel.config.warn('run: a cleanup threw', { runId: this.runId, error: toErrorData(error) });
-    }
+    this.#cleanups.add(cleanup);
   }
 
   /** Once: before the record goes, so that no crash leaves a run open in the audit that nobody goes on with; or at the end. */
@@ -230,7 +224,7 @@ export class RunScope implements LiveRun, Leaseholder {
     this.isFinished = true;
     const messages = this.resolution === 'answered' ? [] : (this.progress?.transcript.slice() ?? []);
     this.abort(new Error('the run is over'));
-    for (const cleanup of this.#cleanups.splice(0)) this.#attempt(cleanup);
+    this.#cleanups.run();
     const { status, error } = output;
     this.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
     this.events.close();

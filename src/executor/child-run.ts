@@ -11,6 +11,9 @@ import type { RunScope } from './scope.ts';
 
 /** Agents that put agents to work may be nested so deep. */
 const MAX_DEPTH = 8;
+const FIRST_RETRY_MS = 250;
+/** The store did not do what was asked of it, and may do it another time. */
+const away = ['STORE_UNAVAILABLE', 'STORE_FULL', 'PORT_TIMEOUT'];
 
 /** A run that a call of another run begins. */
 interface Task {
@@ -33,20 +36,30 @@ export async function answerOf(scope: RunScope, task: Task): Promise<unknown> {
 /**
  * A child that another process holds on to is waited for: that process is dead, or about to let it go. One that was
  * interrupted here goes on, unless the executor shuts down: then there is no answer, and the parent is left as well.
+ * While the store refuses its start it is started again: the record of one that was begun must not be left behind.
  */
 async function resultOf(scope: RunScope, task: Task, depth: number): Promise<RunResult> {
   const { kernel, signal } = scope;
-  for (;;) {
-    const result = await runOnce(scope, task, depth);
-    if (signal.aborted || !isUnfinished(result)) return result;
-    if (kernel.isShutDown) await pause(scope, Number.POSITIVE_INFINITY);
-    else if (result.status !== 'interrupted') await pause(scope, kernel.config.defaults.leaseMs / 3);
+  const { defaults, onSaveError } = kernel.config;
+  for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(retryMs * 2, defaults.leaseMs / 3)) {
+    const { result, child } = await runOnce(scope, task, depth);
+    const isRefused = onSaveError.then === 'wait' && child !== undefined && isStoreAway(child, result);
+    if (signal.aborted || !(isRefused || isUnfinished(result))) return result;
+    if (isRefused) await pause(scope, retryMs);
+    else if (kernel.isShutDown) await pause(scope, Number.POSITIVE_INFINITY);
+    else if (result.status !== 'interrupted') await pause(scope, defaults.leaseMs / 3);
   }
 }
 
 function isUnfinished({ status, durable, error }: RunResult): boolean {
   const isElsewhere = error?.code === 'RUN_OWNED_ELSEWHERE' || error?.code === 'LEASE_LOST';
   return isElsewhere || (error?.code === 'ERR_SHUTDOWN' && (durable || status !== 'interrupted'));
+}
+
+/** A budget's check may be what timed out: it comes when the store has answered, and the run is known. */
+function isStoreAway({ resolution, info }: RunScope, { error }: RunResult): boolean {
+  if (resolution !== 'refused' || (error?.code !== 'NOT_DURABLE' && info !== undefined)) return false;
+  return away.some((code) => hasCode(error, code));
 }
 
 /** Waits so many ms, or until the parent is stopped. */
@@ -64,7 +77,12 @@ function pause({ signal, kernel }: RunScope, ms: number): Promise<void> {
   });
 }
 
-async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth: number): Promise<RunResult> {
+interface Attempt {
+  readonly result: RunResult;
+  readonly child: RunScope | undefined;
+}
+
+async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth: number): Promise<Attempt> {
   const { kernel, signal } = scope;
   const { callerId, channelId, guildId, inputs } = context.invocation;
   const runId = childId(scope.runId, context.callId);
@@ -80,7 +98,7 @@ async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth:
     if (child) scope.children.add(child);
     void child?.progressed.promise.then(() => scope.send({ type: 'run.progressed' }));
     try {
-      return await run.result;
+      return { result: await run.result, child };
     } finally {
       if (child) scope.children.delete(child);
     }

@@ -35,8 +35,14 @@ export async function checkpointerOf(
     await releaseClaim(scope);
     return null;
   } catch (error) {
-    return refuseOrGoOn(scope, error, { mustBeDurable: isResumed || requireDurable, warn });
+    return refuseOrGoOn(scope, error, { mustBeDurable: isResumed || isNeeded(scope), warn });
   }
+}
+
+/** A durable run makes its calls again after a crash: whom it puts to work must be found then. */
+function isNeeded({ kernel, seed }: RunScope): boolean {
+  const parent = seed.depth ? kernel.registry.live(seed.request.parentRunId) : undefined;
+  return kernel.config.requireDurable || (parent?.isDurable ?? false);
 }
 
 async function refuseOrGoOn(
@@ -68,7 +74,7 @@ function landedOf(
 /** The first record of a new run; of a resumed one only where nothing else has counted this start. */
 export async function firstSave(scope: RunScope, progress: Progress, record: RunCheckpoint | undefined): Promise<void> {
   const { checkpointer, kernel, options } = scope;
-  const { store, requireDurable, warn } = kernel.config;
+  const { store, warn } = kernel.config;
   const isCounted = record !== undefined && store !== undefined && isOwning(store);
   if (!checkpointer || isCounted || (options.checkpointer && options.resume)) return;
   try {
@@ -78,7 +84,7 @@ export async function firstSave(scope: RunScope, progress: Progress, record: Run
     scope.checkpointer = null;
     // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.
     if (!record) await giveUp(scope, checkpointer, error);
-    await refuseOrGoOn(scope, error, { mustBeDurable: record !== undefined || requireDurable, warn });
+    await refuseOrGoOn(scope, error, { mustBeDurable: record !== undefined || isNeeded(scope), warn });
   }
 }
 

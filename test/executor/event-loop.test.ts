@@ -31,7 +31,6 @@ describe('a run that waits for nothing outside its process', () => {
     setTimeout(() => run.cancel(), 30);
     const result = await run.result;
     expect(result.status).toBe('cancelled');
-    expect(result.iterations).toBeGreaterThan(0);
     expect(result.iterations).toBeLessThan(STEPS);
   });
 

@@ -25,6 +25,8 @@ export function callModelActor(kernel: Kernel) {
       // A host that brings a clock of its own decides itself when time passes.
       const turn = kernel.config.clock === systemClock ? letOthersIn() : undefined;
       if (turn) await turn;
+      // What was let in may have stopped the run.
+      scope.signal.throwIfAborted();
       return await new Turn(scope, stage, input).answer();
     } catch (error) {
       return { error: toErrorData(error, 'MODEL') };

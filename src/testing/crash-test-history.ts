@@ -18,6 +18,10 @@ export interface Scene {
   readonly spareLives: number;
   /** Whether a run that is over is started again, to see that it is over. */
   readonly isAskedAgain: boolean;
+  /** Where what its processes do is written down; absent = in a ledger that does no more than that. */
+  readonly ledger?: (runId: string) => Ledger;
+  /** Told when a process is over: what it still waited for may be answered now. */
+  readonly onEnd?: () => void;
 }
 
 /** What became of one run over all its processes. */
@@ -35,11 +39,12 @@ export interface History {
 
 /** Plays one run to its end: one process for each stop, and as many more as it takes. */
 export async function play(scene: Scene, runId: string, stops: readonly StopAt[]): Promise<History> {
-  const player = new Player(scene, new Ledger(runId));
+  const player = new Player(scene, scene.ledger?.(runId) ?? new Ledger(runId));
   try {
     await player.play(stops);
   } finally {
     player.life?.end();
+    scene.onEnd?.();
   }
   return player;
 }
@@ -153,6 +158,7 @@ class Player implements History {
       ledger.complain('a', `the run did not end ${this.#last()}: ${textOf(error)}`);
     }
     life.end();
+    this.#scene.onEnd?.();
     if (life.diedAt) this.crashes.push(life.diedAt);
   }
 
@@ -162,10 +168,12 @@ class Player implements History {
     const { runId } = ledger;
     const leaving = life.leaving.then(() => executor.shutdown());
     try {
-      const { parked, skipped, failed } = await executor.recover({ maxAttempts: 99 });
+      const { resumed, parked, skipped, failed } = await executor.recover({ maxAttempts: 99 });
       const reason = [...parked, ...skipped, ...failed].find((entry) => entry.runId === runId)?.reason;
       const isStored = ledger.recordOf(runId) != null;
       const found = executor.get(runId);
+      // Children that nobody waits for any more.
+      if (!found) await Promise.all(resumed.map((entry) => executor.get(entry.runId)?.result));
       if (!found && (isStored || ledger.outcomes.length > 0)) {
         this.#reason = isStored ? (reason ?? 'the store has it, and its list does not') : '';
         return;
@@ -183,7 +191,11 @@ class Player implements History {
   /** Nothing is left of a run that is over; and a store that keeps outcomes answers with the same one. */
   async #askAgain({ bare }: Opened): Promise<void> {
     const { ledger } = this;
-    const left = (await listed(bare)).map(({ runId }) => runId).filter((runId) => !this.#foreign.has(runId));
+    const all = (await listed(bare)).filter(({ runId }) => !this.#foreign.has(runId));
+    // A child that was set aside waits for a person, whatever became of its parent, and those below it wait for it.
+    const parked = all.filter(({ status }) => status === 'parked').map(({ runId }) => runId);
+    const isAside = (runId: string) => parked.some((top) => runId === top || runId.startsWith(`${top}~`));
+    const left = all.map(({ runId }) => runId).filter((runId) => !isAside(runId));
     if (left.length > 0) ledger.complain('e', `the run is over, and the store still lists ${left.join(', ')}`);
     const outcome = ledger.outcomes.at(-1)?.outcome;
     if (!this.#scene.isAskedAgain || !isKeepingOutcomes(bare) || !outcome) return;
@@ -209,7 +221,7 @@ class Player implements History {
 
 type Opened = Awaited<ReturnType<Scene['open']>>;
 
-async function listed(store: CheckpointStore): Promise<readonly { runId: string }[]> {
+async function listed(store: CheckpointStore): Promise<readonly { runId: string; status?: string }[]> {
   return store.listInterrupted();
 }
 

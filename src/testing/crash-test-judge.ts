@@ -11,6 +11,8 @@ export interface Allowed {
   readonly hasPhasesAnew: boolean;
   /** Whether each turn of the model is one of the run's own. */
   readonly isAlone: boolean;
+  /** Whether it may have ended otherwise for a reason of its own. */
+  readonly mayDiffer?: boolean;
   /** Whether the store is written what is new; one of four methods is written all of it each time. */
   readonly isAppending: boolean;
 }
@@ -27,7 +29,9 @@ export function judge(history: History, whole: History, allowed: Allowed): Compl
 }
 
 /** To the model an unknown outcome is a failed call: among others that fail it can make the guards end the run earlier. */
-function mayDiffer({ unknown }: Ledger, { hasFailures }: Ledger, { errorsInARow }: Allowed): boolean {
+export function mayDiffer({ unknown }: Ledger, { hasFailures }: Ledger, allowed: Allowed): boolean {
+  const { errorsInARow, mayDiffer: isOtherwise = false } = allowed;
+  if (isOtherwise) return true;
   return unknown.size > 0 && (unknown.size >= errorsInARow || hasFailures);
 }
 
@@ -52,7 +56,7 @@ function judgeEnd(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] 
 }
 
 /** What two runs of one kind have in common when they end alike. */
-function essenceOf(outcome: RunOutcome, runId: string) {
+export function essenceOf(outcome: RunOutcome, runId: string) {
   const { status, output, data = null, error, usage, iterations, phases, undelivered } = outcome;
   const failure = error ? `${error.code}: ${error.message}`.replaceAll(runId, '<run>') : null;
   const told = phases.map(({ name, output: text }) => ({ name, text }));

@@ -31,6 +31,14 @@ interface Stored {
   certain: RunCheckpoint | null;
   /** Writes that were refused since then: each may have landed all the same. */
   readonly unclear: (RunCheckpoint | null)[];
+  /** When the write that made it certain was begun; 0 = nothing was certain yet. */
+  readonly since: number;
+}
+
+/** What came back of a write, and when the write was begun. */
+interface Answer {
+  readonly isClear: boolean;
+  readonly at: number;
 }
 
 /** All that the processes of one history did to the world outside, seen from outside. */
@@ -52,6 +60,9 @@ export class Ledger {
   life = 0;
   readonly #stored = new Map<string, Stored>();
   readonly #recorded = new Set<string>();
+  /** When each write was begun, by its arguments: a count. */
+  readonly #begun = new WeakMap<readonly unknown[], number>();
+  #moment = 0;
 
   constructor(runId: string) {
     this.runId = runId;
@@ -62,7 +73,7 @@ export class Ledger {
   }
 
   began({ runId, callId, ...call }: Omit<BegunCall, 'life' | 'id'> & { runId: string; callId: string }): void {
-    const id = this.#idOf(runId, callId);
+    const id = this.idOf(runId, callId);
     if (this.#recorded.has(id)) {
       this.complain('b', `call ${id} of tool ${call.name} began again although its result was recorded`);
     }
@@ -83,11 +94,20 @@ export class Ledger {
     if (outcome.runId === this.runId) this.outcomes.push({ life: this.life, outcome });
   }
 
+  /** A call to the store is on its way, with these very arguments. */
+  writes(args: readonly unknown[]): void {
+    this.#moment += 1;
+    this.#begun.set(args, this.#moment);
+  }
+
   /** A call to the store that changes records. @param isClear it was acknowledged, and not refused */
   wrote(method: string, args: readonly unknown[], isClear: boolean): void {
-    if (method === 'delete') this.#note(args[0] as string, null, isClear);
-    if (method === 'save') this.#saved(args[0] as RunCheckpoint, isClear);
-    if (method === 'append') this.#appended(args[0] as RunDelta, isClear);
+    // Writes of a run come one after the other: what is answered after a later one has taken its effect before, or never.
+    const at = this.#begun.get(args) ?? this.#moment;
+    if (at < (this.#stored.get(runIdOf(args))?.since ?? 0)) return;
+    if (method === 'delete') this.#note(args[0] as string, null, { isClear, at });
+    if (method === 'save') this.#saved(args[0] as RunCheckpoint, { isClear, at });
+    if (method === 'append') this.#appended(args[0] as RunDelta, { isClear, at });
   }
 
   /** The runs that the store was told of, and what it must hold of each: one of these. */
@@ -102,10 +122,11 @@ export class Ledger {
 
   /** What was found in the store settles what was unclear. */
   found(runId: string, record: RunCheckpoint | null): void {
-    this.#stored.set(runId, { certain: record, unclear: [] });
+    this.#stored.set(runId, { certain: record, unclear: [], since: this.#moment + 1 });
+    this.#moment += 1;
     if (record) this.#noteResults(record);
     for (const { callId, effect, state } of record?.openStep?.calls ?? []) {
-      if (effect === 'once' && state === 'started') this.unknown.add(this.#idOf(runId, callId));
+      if (effect === 'once' && state === 'started') this.unknown.add(this.idOf(runId, callId));
     }
   }
 
@@ -115,12 +136,12 @@ export class Ledger {
     return this.outcomes.length > 0 && stored?.certain === null && stored.unclear.length === 0;
   }
 
-  #saved(record: RunCheckpoint, isClear: boolean): void {
+  #saved(record: RunCheckpoint, answer: Answer): void {
     this.#count(record.messages.length, record);
-    this.#note(record.meta.runId, record, isClear);
+    this.#note(record.meta.runId, record, answer);
   }
 
-  #appended(delta: RunDelta, isClear: boolean): void {
+  #appended(delta: RunDelta, answer: Answer): void {
     const base = this.#baseOf(delta);
     // What is there already is not written again.
     if (base && base.revision >= delta.revision) return;
@@ -128,23 +149,23 @@ export class Ledger {
     const { inputs, images } = base ?? {};
     const record = { ...delta.head, messages, ...(inputs ? { inputs } : {}), ...(images ? { images } : {}) };
     this.#count(delta.messages.length, record);
-    this.#note(delta.runId, record, isClear);
+    this.#note(delta.runId, record, answer);
   }
 
-  #note(runId: string, record: RunCheckpoint | null, isClear: boolean): void {
+  #note(runId: string, record: RunCheckpoint | null, { isClear, at }: Answer): void {
     const stored = this.#stored.get(runId);
     if (isClear) {
-      this.#stored.set(runId, { certain: record, unclear: [] });
+      this.#stored.set(runId, { certain: record, unclear: [], since: at });
       if (record) this.#noteResults(record);
       if (record && runId === this.runId) this.last = record;
     } else if (stored) stored.unclear.push(record);
-    else this.#stored.set(runId, { certain: null, unclear: [record] });
+    else this.#stored.set(runId, { certain: null, unclear: [record], since: 0 });
   }
 
   #noteResults({ meta, messages, openStep }: RunCheckpoint): void {
     const open = (openStep?.calls ?? []).map(({ callId, result }) => ({ callId, output: result }));
     for (const { callId, output } of [...messages.flatMap(resultsIn), ...open]) {
-      if (output) this.#recorded.add(this.#idOf(meta.runId, callId));
+      if (output) this.#recorded.add(this.idOf(meta.runId, callId));
       if (output?.type.startsWith('error')) this.hasFailures = true;
     }
   }
@@ -165,9 +186,17 @@ export class Ledger {
     this.written.largest = Math.max(this.written.largest, record.messages.length);
   }
 
-  #idOf(runId: string, callId: string): string {
+  /** What a call is known by in all histories. */
+  protected idOf(runId: string, callId: string): string {
     return `${runId.startsWith(this.runId) ? runId.slice(this.runId.length) : runId}:${callId}`.replace(/^:/, '');
   }
+}
+
+/** Which run a call to the store is about: its first argument is the run's id, a claim, a delta or a record. */
+export function runIdOf([first]: readonly unknown[]): string {
+  if (typeof first === 'string') return first;
+  const { runId, meta } = (first ?? {}) as { runId?: string; meta?: { runId: string } };
+  return runId ?? meta?.runId ?? '';
 }
 
 function resultsIn({ role, content }: Message): { callId: string; output: ToolOutput | undefined }[] {

@@ -23,6 +23,7 @@ export type StopAt = (point: CrashPoint, index: number) => Ending | undefined;
 /** A write that a dead process had on its way: what happens when it arrives after all. */
 export interface LateWrite {
   readonly what: string;
+  readonly runId: string;
   send(): Promise<unknown>;
 }
 

@@ -2,11 +2,12 @@ import type { Agent } from '../agent/agent.ts';
 import { createExecutor, type Executor } from '../executor/executor.ts';
 import type { ExecutorOptions, Ports } from '../executor/ports.ts';
 import type { Model } from '../model/port.ts';
-import { systemClock } from '../run/clock.ts';
+import { type Clock, systemClock } from '../run/clock.ts';
+import type { CheckpointerFactory } from '../store/factory.ts';
 import { type CheckpointStore, type Claim, isOwning } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';
 import { toolboxOf } from '../tool/toolbox.ts';
-import type { Ledger } from './crash-test-ledger.ts';
+import { type Ledger, runIdOf } from './crash-test-ledger.ts';
 import type { LateWrite, Life } from './crash-test-life.ts';
 import { type ModelMemory, mortalModel } from './crash-test-model.ts';
 
@@ -29,6 +30,8 @@ export interface Job {
   readonly modelFor: () => Model;
   /** Whether each turn of the model is one of the run's own, so that it can be told which were recorded. */
   readonly isAlone: boolean;
+  /** How a process records its runs on the store that it reaches; absent = as it does by default. */
+  readonly checkpointer?: (store: CheckpointStore, clock: Clock) => CheckpointerFactory;
 }
 
 export interface World {
@@ -56,6 +59,8 @@ export function processOf(job: Job, world: World): MortalProcess {
   const { life, ledger } = world;
   const agent = mortalAgent(job.agent, job, world);
   const { palette, budget } = executor.ports ?? {};
+  const [store, clock] = [mortalStore(world), life.clock(executor.clock ?? systemClock)];
+  const checkpointer = job.checkpointer?.(store, clock);
   const model = mortalModel(job.modelFor(), life, (options) => ledger.asks(job.memory.turnOf(options), job.isAlone));
   const own = createExecutor({
     random: () => 0,
@@ -63,10 +68,11 @@ export function processOf(job: Job, world: World): MortalProcess {
     models: () => model,
     agents: [agent],
     tools: tools.map((tool) => mortalTool(tool, world)),
-    checkpoints: mortalStore(world),
+    checkpoints: store,
     requireDurable: true,
-    clock: life.clock(executor.clock ?? systemClock),
+    clock,
     ports: {
+      ...(checkpointer ? { checkpointer } : {}),
       ...(palette ? { palette: mortalPalette(palette, job, world) } : {}),
       ...(budget ? { budget: mortalBudget(budget, life) } : {}),
     },
@@ -144,8 +150,9 @@ function mortalMethod(name: string, method: Method, world: World): Method {
   const isWrite = writes.includes(name);
   const what = `store.${name}`;
   return async (...args) => {
-    if (isWrite) await life.pass('before', what, { what, send: () => call(...args) });
+    if (isWrite) await life.pass('before', what, { what, runId: runIdOf(args), send: () => call(...args) });
     const asked = () => {
+      ledger.writes(args);
       const answer = noted(name, args, { ledger, answer: call(...args) });
       life.track(answer);
       return answer;
@@ -179,7 +186,7 @@ const arrived = new WeakSet<LateWrite>();
 
 /** The write of the dead process arrives now that its successor has the run: it must be refused. */
 async function arrive({ store, late, ledger }: World, runId: string): Promise<void> {
-  if (!late || runId !== ledger.runId || !isOwning(store) || arrived.has(late)) return;
+  if (!late || runId !== late.runId || !isOwning(store) || arrived.has(late)) return;
   if (!['store.save', 'store.append', 'store.delete', 'store.keepOutcome'].includes(late.what)) return;
   arrived.add(late);
   try {

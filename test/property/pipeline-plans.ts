@@ -11,8 +11,8 @@ export interface PlannedPhase extends Pick<Phase, 'name' | 'optional' | 'fallbac
   readonly end: 'answer' | 'fail' | 'turn in circles';
 }
 
-interface PlannedCall {
-  readonly tool: ToolName;
+export interface PlannedCall {
+  readonly tool: ToolName | HelperName;
   /** Whether it says the same at each step. */
   readonly isSame: boolean;
 }
@@ -27,10 +27,12 @@ const effects = { look: 'read', dig: 'read', send: 'idempotent', pay: 'once', br
   string,
   ToolEffect
 >;
-type ToolName = keyof typeof effects;
+export type ToolName = keyof typeof effects;
+/** Puts a helper to work, where the agent of a plan has such helpers. */
+export type HelperName = 'agent__h0' | 'agent__h1';
 const toolName = fc.constantFrom<ToolName>('look', 'dig', 'send', 'pay', 'send', 'pay', 'break');
 
-const plannedPhase: fc.Arbitrary<PlannedPhase> = fc.record({
+export const plannedPhase: fc.Arbitrary<PlannedPhase> = fc.record({
   // So few that duplicates are common.
   name: fc.constantFrom('x', 'y', 'z'),
   optional: fc.boolean(),
@@ -122,8 +124,13 @@ function partsOf(text: string, calls: readonly PlannedCall[], { index, step }: {
       type: 'tool-call',
       toolCallId: `c${step}-${i}`,
       toolName: tool,
-      input: JSON.stringify(isSame ? { phase: index } : { phase: index, step, i }),
+      input: JSON.stringify(inputOf({ tool, isSame }, { index, step, i })),
     })),
     { type: 'finish', finishReason: { unified: calls.length > 0 ? 'tool-calls' : 'stop', raw: 'x' }, usage },
   ];
+}
+
+function inputOf({ tool, isSame }: PlannedCall, { index, step, i }: { index: number; step: number; i: number }) {
+  if (tool.startsWith('agent__')) return { prompt: isSame ? `${index}` : `${index}.${step}.${i}` };
+  return isSame ? { phase: index } : { phase: index, step, i };
 }

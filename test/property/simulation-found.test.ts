@@ -11,7 +11,7 @@ function storyOf(tools: readonly ('look' | 'send')[], phases: number): Omit<Stor
   };
   return {
     plan: { phases: Array.from({ length: phases }, () => phase), latency: [0] },
-    ...{ isPipeline: phases > 1, isPlain: false, pace: [0] },
+    ...{ isPipeline: phases > 1, isPlain: false, pace: [0], throttleMs: 0, family: undefined },
   };
 }
 

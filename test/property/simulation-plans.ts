@@ -1,16 +1,23 @@
 import fc from 'fast-check';
-import { type Agent, defineAgent, type Model, type Tool } from 'pawl';
+import { type Agent, defineAgent, type Model, type Palette, type Tool } from 'pawl';
 import { agentOf, modelOf, type Plan, plans, type Watch } from './pipeline-plans.ts';
+import { type Family, families, familyPhases, paletteOf } from './simulation-family.ts';
 import { type Pace, paced } from './simulation-store.ts';
 
 const MINUTE = 60_000;
+
+/**
+ * `lost` never reaches the store and `unanswered` does, and neither is ever answered; `late` reaches it when nobody waits
+ * for its answer any more.
+ */
+export type FaultKind = 'refused' | 'unclear' | 'slow' | 'lost' | 'unanswered' | 'late';
 
 /** What happens to one run besides what it does. Numbers of calls and boundaries count from the beginning of a process. */
 export interface Misfortune {
   /** How processes end before the run does: at this boundary, one process after the other. */
   readonly stops: readonly { readonly at: number; readonly how: 'crash' | 'shutdown' }[];
   /** Calls to the store, counted over all processes, that go wrong. */
-  readonly faults: readonly { readonly call: number; readonly kind: 'refused' | 'unclear' | 'slow' }[];
+  readonly faults: readonly { readonly call: number; readonly kind: FaultKind }[];
   /** From that call on every one is refused, for so long. */
   readonly outage: { readonly call: number; readonly ms: number } | undefined;
   /** Milliseconds that calls to the store take, in turn. */
@@ -26,17 +33,27 @@ export interface Story {
   readonly isPlain: boolean;
   /** Milliseconds that a model and a tool take, in turn. */
   readonly pace: Pace;
+  /** Least time between two writes that may be put off, ms; 0 = nothing is put off. */
+  readonly throttleMs: number;
+  /** Whom the agent puts to work; undefined = nobody. */
+  readonly family: Family | undefined;
   readonly misfortunes: readonly Misfortune[];
 }
 
+const faultKind = fc.constantFrom<FaultKind>('refused', 'unclear', 'slow', 'lost', 'unanswered', 'late');
+
 const misfortune: fc.Arbitrary<Misfortune> = fc.record({
-  stops: fc.array(fc.record({ at: fc.nat(20), how: fc.constantFrom('crash', 'crash', 'crash', 'shutdown') }), {
-    minLength: 1,
-    maxLength: 3,
-  }),
+  stops: fc.array(
+    fc.record({ at: fc.oneof(fc.nat(20), fc.nat(60)), how: fc.constantFrom('crash', 'crash', 'crash', 'shutdown') }),
+    {
+      minLength: 1,
+      maxLength: 3,
+    },
+  ),
   faults: fc.oneof(
     fc.constant([]),
-    fc.array(fc.record({ call: fc.nat(30), kind: fc.constantFrom('refused', 'unclear', 'slow') }), { maxLength: 4 }),
+    fc.array(fc.record({ call: fc.nat(30), kind: faultKind }), { maxLength: 4 }),
+    fc.array(fc.record({ call: fc.nat(60), kind: faultKind }), { maxLength: 6 }),
   ),
   outage: fc
     .record({ isOut: fc.nat(3).map((n) => n === 0), call: fc.nat(30), ms: fc.constantFrom(100, MINUTE) })
@@ -50,30 +67,45 @@ export const stories: fc.Arbitrary<Story> = fc.record({
   isPipeline: fc.boolean(),
   isPlain: fc.boolean(),
   pace: fc.array(fc.constantFrom(0, 0, 0, 5, 300), { minLength: 1, maxLength: 4 }),
+  throttleMs: fc.constantFrom(0, 0, 0, 300, 2_000, 60_000),
+  family: fc.option(families, { nil: undefined, freq: 2 }),
   misfortunes: fc.array(misfortune, { minLength: 1, maxLength: 7 }),
 });
 
 const nobody: Watch = { alive: () => undefined, called: () => {}, asked: () => {} };
 
+type Wait = (ms: number) => Promise<void>;
+
 /** The agent of a story: a pipeline, or its first phase as the one loop of an agent. */
-export function storyAgent({ plan, isPipeline, pace }: Story, wait: (ms: number) => Promise<void>): Agent {
+export function storyAgent({ plan, isPipeline, pace, family }: Story, wait: Wait): Agent {
   const pipeline = agentOf(plan, nobody);
-  const tools = (pipeline.tools as readonly Tool[]).map((tool): Tool => {
-    const execute = paced(pace, wait, tool.execute as (...args: unknown[]) => Promise<unknown>);
-    return Object.create(tool, { execute: { value: execute } });
-  });
+  const tools = pacedTools(pipeline.tools as readonly Tool[], pace, wait);
+  const subAgents = family ? { subAgents: ['h0', 'h1'] } : {};
   const [first] = plan.phases;
-  if (isPipeline) return defineAgent({ ...pipeline, tools });
+  if (isPipeline) return defineAgent({ ...pipeline, tools, ...subAgents });
   const named = first?.tools;
   return defineAgent({
     id: 'loop',
     instructions: '0: do it',
     tools: tools.filter(({ name }) => !named || (named as readonly string[]).includes(name)),
     maxIterations: first?.maxIterations ?? 6,
+    ...subAgents,
   });
 }
 
-export function storyModel({ plan, pace }: Story, wait: (ms: number) => Promise<void>): Model {
-  const model = modelOf(plan, nobody);
+export function storyPalette({ plan, pace, family }: Story, wait: Wait): Palette | undefined {
+  const tools = pacedTools(agentOf(plan, nobody).tools as readonly Tool[], pace, wait);
+  return family && paletteOf(family, plan.phases.length, tools);
+}
+
+function pacedTools(tools: readonly Tool[], pace: Pace, wait: Wait): Tool[] {
+  return tools.map((tool): Tool => {
+    const execute = paced(pace, wait, tool.execute as (...args: unknown[]) => Promise<unknown>);
+    return Object.create(tool, { execute: { value: execute } });
+  });
+}
+
+export function storyModel({ plan, pace, family }: Story, wait: Wait): Model {
+  const model = modelOf({ ...plan, phases: familyPhases(plan.phases, family) }, nobody);
   return { ...model, doStream: paced(pace, wait, (options) => model.doStream(options)) };
 }

@@ -1,7 +1,11 @@
 import type { CheckpointStore } from 'pawl';
 import type { TestClock } from 'pawl/testing';
 import { StoreUnavailableError } from '../../src/run/errors.ts';
-import type { Misfortune } from './simulation-plans.ts';
+import type { FaultKind, Misfortune } from './simulation-plans.ts';
+
+/** More than a port waits. */
+const LATE_MS = 45_000;
+const writing = ['save', 'append', 'delete', 'keepOutcome', 'claim', 'renew', 'release'];
 
 /** Milliseconds that one call after the other takes. */
 export type Pace = readonly number[];
@@ -38,6 +42,7 @@ export class Trouble {
   readonly #clock: TestClock;
   readonly #fired: Fired;
   readonly #wait: (ms: number) => Promise<void>;
+  readonly #hung = new Set<PromiseWithResolvers<never>>();
   #calls = 0;
   #outageUntil = Number.NEGATIVE_INFINITY;
 
@@ -51,11 +56,20 @@ export class Trouble {
   /** A store as a process reaches it. */
   wrap(store: CheckpointStore): CheckpointStore {
     const methods = Object.entries(store).filter(([, method]) => typeof method === 'function');
-    const met = methods.map(([name, method]) => [name, (...args: unknown[]) => this.#meet(() => method(...args))]);
+    const met = methods.map(([name, method]) => [
+      name,
+      (...args: unknown[]) => this.#meet(name, () => method(...args)),
+    ]);
     return Object.fromEntries(met);
   }
 
-  async #meet(work: () => Promise<unknown>): Promise<unknown> {
+  /** Of a process that is over: what it still waits for is answered, and nobody hears it. */
+  release(): void {
+    for (const { reject } of this.#hung) reject(new StoreUnavailableError('simulated: the process is over'));
+    this.#hung.clear();
+  }
+
+  async #meet(name: string, work: () => Promise<unknown>): Promise<unknown> {
     const call = this.#calls++;
     const { faults, outage, latency } = this.#misfortune;
     const ms = latency[call % latency.length] ?? 0;
@@ -69,9 +83,26 @@ export class Trouble {
       fire(this.#fired, 'slow');
       await this.#wait(2_000);
     }
+    if (fault === 'lost' || fault === 'unanswered' || fault === 'late') return this.#hang(fault, name, work);
     const answer = await work();
     if (fault === 'unclear') this.#refuse('unclear');
     return answer;
+  }
+
+  /** Until nobody waits for the answer any more, or for ever. */
+  async #hang(fault: FaultKind, name: string, work: () => Promise<unknown>): Promise<unknown> {
+    fire(this.#fired, fault);
+    if (writing.includes(name)) fire(this.#fired, `hanging ${name}`);
+    // Nothing tells a whole record that comes late from one that is new: a store must not let it overtake another.
+    const isAtOnce = fault === 'unanswered' || (fault === 'late' && name === 'save');
+    const answer = isAtOnce ? await work() : undefined;
+    if (fault === 'late') {
+      await this.#wait(LATE_MS);
+      return isAtOnce ? answer : work();
+    }
+    const hung = Promise.withResolvers<never>();
+    this.#hung.add(hung);
+    return hung.promise;
   }
 
   #refuse(kind: string): never {

@@ -4,15 +4,28 @@ import { describe, expect, test } from 'vitest';
 import { seed, torture } from '../crash/random.ts';
 import { type NaiveStore, naiveStore } from '../fixtures/naive-store.ts';
 import { type Between, type Lived, Simulation } from './simulation.ts';
+import { isEndedLate, isFinishedLost } from './simulation-judge.ts';
 import { type Story, stories } from './simulation-plans.ts';
 import { type Fired, fire } from './simulation-store.ts';
 
 /** Of each about four histories. */
-const STORIES = torture > 1 ? 5_600 : 100;
+const STORIES = torture > 1 ? 5_600 : 150;
 
 /** Every kind of misfortune, and what a history may come to through it: one that was never met proves nothing. */
 const kinds = [
   ...['latency', 'slow', 'refused', 'unclear', 'outage', 'shutdown', 'clock set back', 'clock set forward'],
+  ...['lost', 'unanswered', 'late', 'hanging save', 'hanging append'],
+  // So rare that a few hundred histories may do without.
+  ...(torture > 1 ? ['claim', 'renew', 'release', 'delete', 'keepOutcome'].map((what) => `hanging ${what}`) : []),
+  ...[
+    'put off',
+    'put off and lost',
+    'throttle',
+    'family',
+    'children left',
+    'child in several processes',
+    'nested child',
+  ],
   ...['before', 'after'].flatMap((when) =>
     ['store.save', 'store.append', 'store.claim', 'store.delete', 'tool', 'onOutcome'].map(
       (what) => `crash ${when} ${what}`,
@@ -38,14 +51,35 @@ function placeOf({ openPhase, outcome, completedPhases }: RunCheckpoint, { isPip
   return isAnew ? 'before a phase that begins anew' : 'between phases';
 }
 
+/** What a throttle and a family have come to. */
+function noteKinds({ ledger }: Lived, { family, throttleMs }: Story, fired: Fired): void {
+  if (throttleMs > 0) fire(fired, 'throttle');
+  if (throttleMs > 0 && isFinishedLost(ledger)) fire(fired, 'put off and lost');
+  if (!family) return;
+  fire(fired, 'family');
+  const works = ledger.works.filter(({ runId }) => runId !== ledger.runId);
+  for (const each of Map.groupBy(works, ({ runId }) => runId).values()) {
+    if (new Set(each.map(({ life }) => life)).size > 1) fire(fired, 'child in several processes');
+    if (each.some(({ runId }) => runId.split('~').length > 2)) fire(fired, 'nested child');
+  }
+  if (ledger.childrenLeft > 0) fire(fired, 'children left');
+  if (ledger.isParked) fire(fired, 'parked');
+  for (const told of ledger.told.values()) if (isEndedLate(told)) fire(fired, 'child ended late');
+}
+
 /** Beyond the promises: records, budget and transcript end as if nothing had happened, but for what nobody knows. */
-function compare({ history, books }: Lived, whole: Lived, fired: Fired): void {
-  const { ledger } = history;
-  const [last, expected] = [ledger.last, whole.history.ledger.last];
-  if (last?.outcome?.status !== 'ok') fire(fired, 'failed');
-  if (ledger.unknown.size > 0 || !last?.outcome || !expected) return;
+function compare({ ledger, books }: Lived, whole: Lived, fired: Fired): void {
+  if (ledger.last?.outcome?.status !== 'ok') fire(fired, 'failed');
+  if (ledger.unknown.size > 0 || ledger.isParked || !ledger.last?.outcome) return;
   fire(fired, 'compared');
   expect(books).toEqual(whole.books);
+  for (const [runId, last] of ledger.lasts) {
+    if (!isEndedLate(ledger.told.get(runId))) compareRecords(last, whole.ledger.lasts.get(runId));
+  }
+}
+
+function compareRecords(last: RunCheckpoint, expected: RunCheckpoint | undefined): void {
+  if (!expected) throw new Error(`run ${last.meta.runId} is none of the plan`);
   expect(last.counters).toEqual(expected.counters);
   expect(last.spend?.tokens).toBe(expected.spend?.tokens);
   // Of a phase that failed and would begin anew, the record of a resumed run holds the question, another one nothing.
@@ -69,6 +103,7 @@ describe('a simulated world: store, clock, models and tools, and whatever goes w
             histories += 1;
             expect(complaints).toEqual([]);
             compare(lived, await simulation.whole(), fired);
+            noteKinds(lived, story, fired);
             for (const record of history.left) fire(fired, `left ${placeOf(record, story)}`);
             if (history.crashes.length > 0) fire(fired, history.crashes.length > 1 ? 'several crashes' : 'one crash');
             if (history.ledger.unknown.size > 0) fire(fired, 'unknown outcome');

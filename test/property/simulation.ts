@@ -1,4 +1,4 @@
-import { type CheckpointStore, memoryStore } from 'pawl';
+import { type CheckpointStore, memoryStore, type OutcomeStore } from 'pawl';
 import { type TestClock, testClock } from 'pawl/testing';
 import { type History, play, type Scene } from '../../src/testing/crash-test-history.ts';
 import { type Allowed, judge } from '../../src/testing/crash-test-judge.ts';
@@ -7,8 +7,11 @@ import type { StopAt } from '../../src/testing/crash-test-life.ts';
 import { ModelMemory } from '../../src/testing/crash-test-model.ts';
 import { type NotingBudget, notingBudget } from '../fixtures/noting-ports.ts';
 import { plainStore } from '../fixtures/watched-store.ts';
-import { type Misfortune, type Story, storyAgent, storyModel } from './simulation-plans.ts';
+import { judgeFamily, judgeLosses, type Losses } from './simulation-judge.ts';
+import { TimedLedger, telling } from './simulation-ledger.ts';
+import { type Misfortune, type Story, storyAgent, storyModel, storyPalette } from './simulation-plans.ts';
 import { type Fired, fire, Trouble, waiting } from './simulation-store.ts';
+import { throttled } from './simulation-throttle.ts';
 
 /** What stands between the processes and the storage, which is honest; absent = nothing. */
 export type Between = (storage: CheckpointStore) => Promise<CheckpointStore>;
@@ -22,6 +25,7 @@ const MAX_UNSAVED_STEPS = 8;
 /** What became of a run, and what the budget's books hold of it: tokens by turn, each once. */
 export interface Lived {
   readonly history: History;
+  readonly ledger: TimedLedger;
   readonly books: { readonly [turn: string]: number };
 }
 
@@ -47,7 +51,13 @@ export class Simulation {
     const whole = await this.whole();
     const lived = await this.#play(misfortune, fired);
     for (const { when, what } of lived.history.crashes) fire(fired, `crash ${when} ${what.split(' ')[0]}`);
-    return { complaints: judge(lived.history, whole.history, this.#allowed(misfortune)), ...lived };
+    const allowed = { ...this.#allowed(misfortune), mayDiffer: lived.ledger.isParked };
+    const complaints = [
+      ...judge(lived.history, whole.history, allowed),
+      ...judgeLosses(lived.ledger, this.#losses(misfortune)),
+      ...(lived.ledger.isOver ? judgeFamily(lived.ledger, whole.ledger, allowed) : []),
+    ];
+    return { complaints, ...lived };
   }
 
   async #play(misfortune: Misfortune, fired: Fired): Promise<Lived> {
@@ -55,23 +65,48 @@ export class Simulation {
     const clock = testClock(1_700_000_000_000);
     const storage = memoryStore({ clock });
     const trouble = new Trouble(misfortune, clock, fired);
-    const bare = this.#story.isPlain ? plainStore(storage) : storage;
+    const bare = this.#bare(storage);
     const wait = waiting(clock);
+    const ledger = new TimedLedger('run', clock);
     const open = async () => {
       await wait(RESTART_MS);
       const between = await this.#between(bare);
       return { store: trouble.wrap(between), bare: between };
     };
-    // It costs a process; one history of a story is enough.
-    const isAskedAgain = misfortune === this.#story.misfortunes[0];
-    const scene = { ...this.#scene(clock, budget), open, isAskedAgain };
-    const history = await play(scene, 'run', stopsOf(misfortune, { clock, fired }));
-    return { history, books: booksOf(budget) };
+    const scene: Scene = {
+      ...this.#scene(
+        clock,
+        telling(budget, () => ledger),
+        fired,
+      ),
+      open,
+      // It costs a process; one history of a story is enough.
+      isAskedAgain: misfortune === this.#story.misfortunes[0],
+      ledger: () => ledger,
+      onEnd: () => trouble.release(),
+    };
+    const history = await play(scene, 'run', stopsOf(misfortune, { clock, fired, ledger }));
+    return { history, ledger, books: booksOf(budget) };
   }
 
-  #scene(clock: TestClock, budget: NotingBudget): Pick<Scene, 'job' | 'prompt' | 'within' | 'spareLives'> {
+  /** What a child came to is known from its outcome alone: where there are children, the least store keeps outcomes. */
+  #bare(storage: CheckpointStore & OutcomeStore): CheckpointStore {
+    const { isPlain, family } = this.#story;
+    if (!isPlain) return storage;
+    const { keepOutcome, outcome } = storage;
+    const least: CheckpointStore = plainStore(storage);
+    return family ? Object.assign(least, { keepOutcome, outcome }) : least;
+  }
+
+  #scene(
+    clock: TestClock,
+    budget: NotingBudget,
+    fired: Fired,
+  ): Pick<Scene, 'job' | 'prompt' | 'within' | 'spareLives'> {
     const wait = waiting(clock);
     const model = () => storyModel(this.#story, wait);
+    const palette = storyPalette(this.#story, wait);
+    const { throttleMs } = this.#story;
     const job: Scene['job'] = {
       agent: storyAgent(this.#story, wait),
       tools: [],
@@ -79,32 +114,56 @@ export class Simulation {
         clock,
         defaults: { maxRuntimeMs: 1e9 },
         onSaveError: { maxUnsavedSteps: MAX_UNSAVED_STEPS },
-        ports: { budget },
+        ports: { budget, ...(palette ? { palette } : {}) },
       },
       memory: this.#memory,
       modelFor: () => (this.#whole ? this.#memory.recall(model) : this.#memory.remember(model())),
-      isAlone: true,
+      isAlone: this.#story.family === undefined,
+      ...(throttleMs > 0 ? { checkpointer: throttled(throttleMs, fired) } : {}),
     };
     return { job, prompt: 'Go.', within: (what, work) => driven(clock, what, work), spareLives: 30 };
   }
 
-  #allowed({ faults, outage }: Misfortune): Allowed {
-    const isTroubled = outage !== undefined || faults.length > 0;
+  #allowed(misfortune: Misfortune): Allowed {
+    const { isPlain, throttleMs, family } = this.#story;
+    const isAlone = family === undefined;
+    const least = isTroubled(misfortune) ? 1 + MAX_UNSAVED_STEPS : 1;
     return {
       errorsInARow: 3,
-      redoneSteps: isTroubled ? 1 + MAX_UNSAVED_STEPS : 1,
-      hasPhasesAnew: this.#story.isPipeline && this.#story.plan.phases.some(({ recovery }) => recovery === 'boundary'),
-      isAlone: true,
-      isAppending: !this.#story.isPlain && !isTroubled,
+      // How many steps a throttle puts off is a question of time: see #losses.
+      redoneSteps: throttleMs > 0 ? Number.POSITIVE_INFINITY : least,
+      hasPhasesAnew: this.#hasPhasesAnew,
+      isAlone,
+      isAppending: !isPlain && isAlone && !isTroubled(misfortune),
     };
   }
+
+  #losses(misfortune: Misfortune): Losses {
+    return {
+      throttleMs: this.#story.throttleMs,
+      writeMs: 4 * Math.max(...misfortune.latency),
+      unsavedSteps: isTroubled(misfortune) ? MAX_UNSAVED_STEPS : undefined,
+      hasPhasesAnew: this.#hasPhasesAnew,
+    };
+  }
+
+  get #hasPhasesAnew(): boolean {
+    return this.#story.isPipeline && this.#story.plan.phases.some(({ recovery }) => recovery === 'boundary');
+  }
+}
+
+function isTroubled({ faults, outage }: Misfortune): boolean {
+  return outage !== undefined || faults.length > 0;
 }
 
 function booksOf({ counted }: NotingBudget): Lived['books'] {
   return Object.fromEntries([...counted].map(([turn, { tokens }]) => [turn, tokens]));
 }
 
-function stopsOf({ stops, jumps }: Misfortune, { clock, fired }: { clock: TestClock; fired: Fired }): StopAt[] {
+function stopsOf(
+  { stops, jumps }: Misfortune,
+  { clock, fired, ledger }: { clock: TestClock; fired: Fired; ledger: TimedLedger },
+): StopAt[] {
   return stops.map(({ at, how }): StopAt => {
     return (_, index) => {
       for (const jump of jumps) {
@@ -114,6 +173,7 @@ function stopsOf({ stops, jumps }: Misfortune, { clock, fired }: { clock: TestCl
       }
       if (index !== at) return undefined;
       if (how === 'shutdown') fire(fired, 'shutdown');
+      ledger.dies(how);
       return how;
     };
   });

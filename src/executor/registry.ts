@@ -34,7 +34,7 @@ const MAX_ENDED = 1_000;
 export class Registry<R extends LiveRun> {
   readonly #live = new Map<string, Entry<R>>();
   readonly #ended = new Map<string, RunOutput>();
-  readonly #dirty = new Set<R>();
+  readonly #dirty = new Set<Entry<R>>();
   readonly #version = createAtom(0);
   readonly #warn: Warn;
   #isFlushing = false;
@@ -62,24 +62,31 @@ export class Registry<R extends LiveRun> {
   enter(run: R): R {
     const first = this.#live.get(run.runId);
     if (first) return first.run;
-    this.#live.set(run.runId, { run });
+    const entry = { run };
+    this.#live.set(run.runId, entry);
     this.#ended.delete(run.runId);
-    this.touch(run);
+    this.#note(entry);
     return run;
   }
 
   leave(run: R, output: RunOutput): void {
-    if (this.#live.get(run.runId)?.run !== run) return;
+    const entry = this.#live.get(run.runId);
+    if (entry?.run !== run) return;
     this.#live.delete(run.runId);
     this.#ended.set(run.runId, output);
     const [oldest] = this.#ended.keys();
     if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest);
-    this.touch(run);
+    this.#note(entry);
   }
 
   /** Notes that a run changed; its atom follows at the end of this event-loop turn. */
   touch(run: R): void {
-    this.#dirty.add(run);
+    const entry = this.#live.get(run.runId);
+    if (entry?.run === run) this.#note(entry);
+  }
+
+  #note(entry: Entry<R>): void {
+    this.#dirty.add(entry);
     if (this.#isFlushing) return;
     this.#isFlushing = true;
     setImmediate(() => this.#flush());
@@ -89,10 +96,8 @@ export class Registry<R extends LiveRun> {
     this.#isFlushing = false;
     const dirty = [...this.#dirty];
     this.#dirty.clear();
-    for (const run of dirty) {
-      const entry = this.#live.get(run.runId);
-      if (entry?.run === run && entry.atom) this.#attempt(() => entry.atom?.set(run.summary));
-    }
+    // That of a run that has ended as well: whoever watches it is to see the end.
+    for (const { run, atom } of dirty) if (atom) this.#attempt(() => atom.set(run.summary));
     this.#attempt(() => this.#version.set((version) => version + 1));
   }
 

@@ -1,7 +1,7 @@
 import { memoryStore, type StepInfo } from 'pawl';
 import { callTool, callTools, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 
 const tools = [toolOf('look')];
 const script = () => [callTool('look', { n: 1 }), callTool('look', { n: 2 }), reply('end')];
@@ -116,6 +116,20 @@ describe('the live runs', () => {
     await settle();
     expect(host.executor.runs.get()).toEqual([]);
     expect(host.executor.run$('r')).toBeUndefined();
+  });
+
+  test('each show their end to whoever watches one of them, also when it comes within one turn (api)', async () => {
+    const asked = gate();
+    const host = hostOf({ script: [() => asked.pass().then(() => reply('done'))] });
+    const run = await host.start({ runId: 'r' });
+    await asked.reached;
+    await settle();
+    const states: string[] = [];
+    host.executor.run$('r')?.subscribe(({ state }) => states.push(state));
+    asked.open();
+    await run.result;
+    await settle();
+    expect(states).toEqual(['settled']);
   });
 
   test('change at most once per turn of the event loop, however many runs do (api)', async () => {

@@ -7,7 +7,7 @@ import { fail } from './failures.ts';
 import { type Row, rowsOf } from './rows.ts';
 import type { Scene } from './scene.ts';
 
-const PATIENCE_MS = 1_000;
+const PATIENCE_MS = 5_000;
 const defaults = { portMs: 30, finalizeMs: 60, toolTimeoutMs: 30, firstChunkMs: 500, chunkGapMs: 500, leaseMs: 2_000 };
 
 /** What a row came to. */

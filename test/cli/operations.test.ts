@@ -101,7 +101,7 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   await sealing.save(interruptedRun({ runId: 'sealed', updatedAt }));
   await sealing.close();
   const store = sqliteStore({ path });
-  await store.claim('held', 'another host|1', 60_000);
+  await store.claim('held', 'another host|1', 600_000);
   await store.keepOutcome('ended', outcome('ended'), Date.now() + DAY);
   await store.keepOutcome('long-ended', outcome('long-ended'), Date.now() - DAY);
   const args = ['prune', '--store', path, '--parked', '--quarantined', '--older-than', '30d'];

@@ -61,7 +61,7 @@ describe('the folder of records', () => {
     const call = asked({ models: { a: [callTool('look'), hang(), reply('all of a')] }, path, tools: [toolOf('look')] });
     const caller = new AbortController();
     const running = call.start({ signal: caller.signal });
-    await until(async () => (await loadCheckpoint(path))?.responses[0]?.steps === 1);
+    await until(async () => call.calls()[0] === 2 && (await loadCheckpoint(path))?.responses[0]?.steps === 1);
     caller.abort();
     expect((await running).interrupted).toBe(true);
     rmSync(path);

@@ -7,9 +7,9 @@ import type { Seen } from './worker.ts';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 /** A worker that has said everything must end by itself. */
-const LAST_WORDS_MS = 3_000;
-/** A worker that says nothing for so long is in an endless loop. */
-const SILENCE_MS = 8_000;
+const LAST_WORDS_MS = 15_000;
+/** A worker that says nothing for so long is in an endless loop: it has less patience with anything that it waits for. */
+const SILENCE_MS = 40_000;
 /** After so many deaths the rest of a group is not played: enough is known. */
 const MAX_DEATHS = 40;
 

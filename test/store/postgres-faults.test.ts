@@ -155,7 +155,7 @@ describe.skipIf(whyNoOwnPostgres)('connections that break in the middle', () => 
     const pool = server.pool({ connectionString: server.url.replace(String(server.port), String(proxy.port)) });
     const store = postgresStore({ pool, schema: server.freshSchema() });
     await store.load('run');
-    proxy.chance = 0.06;
+    proxy.chance = 0.1;
     await persist(store, { runs: 8, steps: 40 });
     expect(proxy.cuts['to the server'], `seed ${seed}`).toBeGreaterThan(3);
     expect(proxy.cuts['from the server'], `seed ${seed}`).toBeGreaterThan(3);

@@ -15,23 +15,26 @@ export interface Losses {
   readonly hasPhasesAnew: boolean;
 }
 
-/** Steps that were done again although they had been finished for too long when their process ended. */
+/** Steps that were done again although they must have been saved when their process ended. */
 export function judgeLosses(ledger: TimedLedger, losses: Losses): Complaint[] {
-  const { works, deaths, runId } = ledger;
-  const complaints: Complaint[] = [];
+  const { works, runId } = ledger;
   const counted = works.filter((work) => !(losses.hasPhasesAnew && work.isRead && work.runId === runId));
-  for (const redone of Map.groupBy(redoneIn(counted), ({ again }) => `${again.life} ${again.runId}`).values()) {
-    const steps = [...new Map(redone.map((each) => [each.first.step, each.first])).values()];
-    const found = steps.map((first) => ({ first, finishedAt: finishedAt(works, first) }));
-    if (losses.unsavedSteps !== undefined) complaints.push(...inTrouble(found, losses));
-    else for (const each of found) complaints.push(...tooLate(each, deaths.get(each.first.life), losses));
-  }
-  return complaints;
+  const lives = Map.groupBy(redoneIn(counted), ({ first, again }) => `${first.life} ${again.life} ${again.runId}`);
+  return [...lives.values()].flatMap((redone) => {
+    const life = redone[0]?.first.life ?? 0;
+    const steps = [...new Map(redone.map(({ first }) => [first.step, first])).values()];
+    const finished = steps.flatMap((first): Finished[] => {
+      const at = finishedAt(ledger, first);
+      return at === undefined ? [] : [{ id: first.id, at }];
+    });
+    if (losses.unsavedSteps !== undefined) return inTrouble(finished, losses);
+    return tooMany(finished, ledger.deaths.get(life), losses);
+  });
 }
 
 /** Whether a finished step was done again. */
-export function isFinishedLost({ works }: TimedLedger): boolean {
-  return redoneIn(works).some(({ first }) => finishedAt(works, first) !== undefined);
+export function isFinishedLost(ledger: TimedLedger): boolean {
+  return redoneIn(ledger.works).some(({ first }) => finishedAt(ledger, first) !== undefined);
 }
 
 /** What was done in an earlier process and in a later one, with the last time before. */
@@ -46,36 +49,35 @@ function redoneIn(works: readonly Work[]): { first: Work; again: Work }[] {
   return found;
 }
 
-/** When the next step of the run was begun in the same process; undefined = the step was open at its end. */
-function finishedAt(works: readonly Work[], { life, runId, step }: Work): number | undefined {
-  return works.find((work) => work.life === life && work.runId === runId && work.step > step)?.at;
+/** A step that was followed by another one before its process was ended. */
+interface Finished {
+  readonly id: string;
+  readonly at: number;
 }
 
-interface Redone {
-  readonly first: Work;
-  readonly finishedAt: number | undefined;
+function finishedAt({ works, deaths }: TimedLedger, { life, runId, step }: Work): number | undefined {
+  const before = deaths.get(life)?.works ?? works.length;
+  return works.find((work, i) => i < before && work.life === life && work.runId === runId && work.step > step)?.at;
 }
 
-function tooLate({ first, finishedAt: at }: Redone, death: Death | undefined, losses: Losses): Complaint[] {
-  if (at === undefined) return [];
-  // Who leaves in good order saves what the throttle had put off.
-  const window = death?.how === 'shutdown' ? 0 : losses.throttleMs;
-  const age = (death?.at ?? Number.POSITIVE_INFINITY) - at;
-  if (age <= window + losses.writeMs) return [];
-  return [
-    { promise: 'f', detail: `${first.id} was done again, and had been finished ${age} ms before the process ended` },
-  ];
+/** Who leaves in good order saves all of it, also what a throttle had put off; in a crash one save may be under way. */
+function tooMany(finished: readonly Finished[], death: Death | undefined, losses: Losses): Complaint[] {
+  const isCrash = death?.how === 'crash';
+  const window = isCrash ? losses.throttleMs : 0;
+  const end = death?.at ?? Number.POSITIVE_INFINITY;
+  const old = finished.filter(({ at }) => end - at > window + losses.writeMs);
+  const isMany = window === 0 && finished.length > (isCrash ? 1 : 0);
+  if (old.length === 0 && !isMany) return [];
+  const what = finished.map(({ id, at }) => `${id} (${end - at} ms before)`).join(', ');
+  return [{ promise: 'f', detail: `done again although finished when the process ended: ${what}` }];
 }
 
 /** What one window of the throttle put off is lost when the store fails then; after that the steps are counted. */
-function inTrouble(found: readonly Redone[], { throttleMs, writeMs, unsavedSteps = 0 }: Losses): Complaint[] {
-  const times = found.map(({ finishedAt: at }) => at ?? Number.POSITIVE_INFINITY);
-  const until = Math.min(...times) + throttleMs + writeMs;
-  const beyond = times.filter((at) => at > until).length;
-  if (beyond <= unsavedSteps + 1) return [];
-  return [
-    { promise: 'f', detail: `${beyond} steps were done again: ${found.map(({ first }) => first.id).join(', ')}` },
-  ];
+function inTrouble(finished: readonly Finished[], { throttleMs, writeMs, unsavedSteps = 0 }: Losses): Complaint[] {
+  const until = Math.min(...finished.map(({ at }) => at)) + throttleMs + writeMs;
+  const beyond = finished.filter(({ at }) => at > until);
+  if (beyond.length <= unsavedSteps) return [];
+  return [{ promise: 'f', detail: `${beyond.length} finished steps were done again: ${beyond.map(({ id }) => id)}` }];
 }
 
 /** Each child ended once, and as in the history without trouble; and there is no other. */

@@ -19,6 +19,8 @@ export interface Work {
 export interface Death {
   readonly how: 'crash' | 'shutdown';
   readonly at: number;
+  /** How much had been done by then, over all processes. */
+  readonly works: number;
 }
 
 /** A ledger that knows when everything happened, and keeps the runs of a family apart. */
@@ -59,7 +61,7 @@ export class TimedLedger extends Ledger {
   }
 
   dies(how: Death['how']): void {
-    this.deaths.set(this.life, { how, at: this.#clock.monotonic() });
+    this.deaths.set(this.life, { how, at: this.#clock.monotonic(), works: this.works.length });
   }
 
   override began(call: Omit<BegunCall, 'life' | 'id'> & { runId: string; callId: string }): void {

@@ -66,7 +66,7 @@ export const stories: fc.Arbitrary<Story> = fc.record({
   plan: plans,
   isPipeline: fc.boolean(),
   isPlain: fc.boolean(),
-  pace: fc.array(fc.constantFrom(0, 0, 0, 5, 300), { minLength: 1, maxLength: 4 }),
+  pace: fc.array(fc.constantFrom(0, 0, 0, 5, 300, 5_000), { minLength: 1, maxLength: 4 }),
   throttleMs: fc.constantFrom(0, 0, 0, 300, 2_000, 60_000),
   family: fc.option(families, { nil: undefined, freq: 2 }),
   misfortunes: fc.array(misfortune, { minLength: 1, maxLength: 7 }),

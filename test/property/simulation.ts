@@ -11,7 +11,7 @@ import { judgeFamily, judgeLosses, type Losses } from './simulation-judge.ts';
 import { TimedLedger, telling } from './simulation-ledger.ts';
 import { type Misfortune, type Story, storyAgent, storyModel, storyPalette } from './simulation-plans.ts';
 import { type Fired, fire, Trouble, waiting } from './simulation-store.ts';
-import { throttled } from './simulation-throttle.ts';
+import { type Recording, throttled } from './simulation-throttle.ts';
 
 /** What stands between the processes and the storage, which is honest; absent = nothing. */
 export type Between = (storage: CheckpointStore) => Promise<CheckpointStore>;
@@ -34,11 +34,13 @@ export class Simulation {
   readonly #story: Story;
   readonly #memory = new ModelMemory();
   readonly #between: Between;
+  readonly #recording: Recording;
   #whole: Lived | undefined;
 
-  constructor(story: Story, between: Between = async (storage) => storage) {
+  constructor(story: Story, between: Between = async (storage) => storage, recording: Recording = throttled) {
     this.#story = story;
     this.#between = between;
+    this.#recording = recording;
   }
 
   async whole(): Promise<Lived> {
@@ -119,7 +121,7 @@ export class Simulation {
       memory: this.#memory,
       modelFor: () => (this.#whole ? this.#memory.recall(model) : this.#memory.remember(model())),
       isAlone: this.#story.family === undefined,
-      ...(throttleMs > 0 ? { checkpointer: throttled(throttleMs, fired) } : {}),
+      ...(throttleMs > 0 ? { checkpointer: this.#recording(throttleMs, fired) } : {}),
     };
     return { job, prompt: 'Go.', within: (what, work) => driven(clock, what, work), spareLives: 30 };
   }

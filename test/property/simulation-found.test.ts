@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { PlannedPhase } from './pipeline-plans.ts';
-import { Simulation } from './simulation.ts';
+import { type Between, Simulation } from './simulation.ts';
 import type { Misfortune, Story } from './simulation-plans.ts';
-import { forgetful, type Recording, throttled, trusting } from './simulation-throttle.ts';
+import { forgetful, type Recording, trusting } from './simulation-throttle.ts';
 
 /** A small agent: in its loop, or in each of its phases, it makes these calls at once and then answers. */
 function storyOf(tools: readonly ('look' | 'send' | 'pay')[], phases: number): Omit<Story, 'misfortunes'> {
@@ -57,18 +57,28 @@ test.each(Object.entries(found))('%s', async (_, story) => {
 
 const quiet: Misfortune = { stops: [], faults: [], outage: undefined, latency: [0], jumps: [] };
 
-/** What the simulator has to say, over all these misfortunes, of a host that records its runs in this way. */
+interface Host {
+  readonly recording?: Recording;
+  readonly between?: Between;
+}
+
+/** What the simulator has to say, over all these misfortunes, of a host of that kind. */
 async function complaintsOf(
   story: Omit<Story, 'misfortunes'>,
   misfortunes: readonly Misfortune[],
-  recording: Recording,
-) {
-  const simulation = new Simulation({ ...story, misfortunes }, undefined, recording);
+  { recording, between }: Host = {},
+): Promise<string[]> {
+  const simulation = new Simulation({ ...story, misfortunes }, between, recording);
   const promises = new Set<string>();
   for (const misfortune of misfortunes) {
     for (const { promise } of (await simulation.suffer(misfortune, {})).complaints) promises.add(promise);
   }
   return [...promises].sort();
+}
+
+/** One history for each boundary at which a process may die. */
+function crashes(boundaries: number, rest: Partial<Misfortune> = {}): Misfortune[] {
+  return Array.from({ length: boundaries }, (_, at) => ({ ...quiet, ...rest, stops: [{ at, how: 'crash' }] }));
 }
 
 describe('a burst of quick steps, then a long tool, and a crash at each boundary', () => {
@@ -79,29 +89,40 @@ describe('a burst of quick steps, then a long tool, and a crash at each boundary
     plan: { phases: [{ ...phase, steps }], latency: [0] },
     ...{ pace: [0, 0, 5_000], throttleMs: 300 },
   };
-  const crashes = Array.from({ length: 30 }, (_, at): Misfortune => ({ ...quiet, stops: [{ at, how: 'crash' }] }));
 
   test('checkpoint 18: what the throttle put off is written when its window ends', async () => {
-    expect(await complaintsOf(story, crashes, throttled)).toEqual([]);
+    expect(await complaintsOf(story, crashes(30))).toEqual([]);
   });
 
   test('a throttle that never writes what it put off is noticed (promise f)', async () => {
-    expect(await complaintsOf(story, crashes, forgetful)).toEqual(['f']);
+    expect(await complaintsOf(story, crashes(30), { recording: forgetful })).toEqual(['f']);
   });
 });
 
 describe('a store that never answers one call, and a crash at each boundary after that', () => {
   const story = { ...storyOf(['pay'], 1), throttleMs: 1 };
-  const hangs = Array.from({ length: 5 }, (_, i) => ({ call: 4 + i, kind: 'lost' as const }));
-  const misfortunes = hangs.flatMap((fault) =>
-    Array.from({ length: 16 }, (_, at): Misfortune => ({ ...quiet, stops: [{ at, how: 'crash' }], faults: [fault] })),
-  );
+  const misfortunes = [4, 5, 6, 7, 8].flatMap((call) => crashes(16, { faults: [{ call, kind: 'lost' }] }));
 
   test('a save that was not answered in time has not landed: no call with effects begins on it (recovery 7)', async () => {
-    expect(await complaintsOf(story, misfortunes, throttled)).toEqual([]);
+    expect(await complaintsOf(story, misfortunes)).toEqual([]);
   });
 
   test('one that counts as landed is noticed (promise c)', async () => {
-    expect(await complaintsOf(story, misfortunes, trusting)).toContain('c');
+    expect(await complaintsOf(story, misfortunes, { recording: trusting })).toContain('c');
+  });
+});
+
+describe('an agent that puts another to work, which puts a third to work, and a crash at each boundary', () => {
+  const [phase] = storyOf(['look', 'send', 'pay'], 1).plan.phases as [PlannedPhase];
+  const asks = [{ phase: 0, step: 0, helper: 0, isSame: false }];
+  const story = { ...storyOf(['send'], 1), family: { helpers: [phase, phase], asks, isNested: true } };
+
+  test('supervision 7: a child that ended is not run again, and one that was interrupted goes on', async () => {
+    expect(await complaintsOf(story, crashes(80))).toEqual([]);
+  });
+
+  test('a store that forgets what children came to is noticed: they are run again (promise e)', async () => {
+    const between: Between = async (storage) => ({ ...storage, outcome: async () => null });
+    expect(await complaintsOf(story, crashes(80), { between })).toContain('e');
   });
 });

@@ -11,6 +11,7 @@ import type { RunScope } from './scope.ts';
 
 /** Agents that put agents to work may be nested so deep. */
 const MAX_DEPTH = 8;
+/** The first pause before a child is started again; each further one is twice as long, up to a third of a lease. */
 const FIRST_RETRY_MS = 250;
 /** The store did not do what was asked of it, and may do it another time. */
 const away = ['STORE_UNAVAILABLE', 'STORE_FULL', 'PORT_TIMEOUT'];

@@ -44,7 +44,10 @@ const faultKind = fc.constantFrom<FaultKind>('refused', 'unclear', 'slow', 'lost
 
 const misfortune: fc.Arbitrary<Misfortune> = fc.record({
   stops: fc.array(
-    fc.record({ at: fc.oneof(fc.nat(20), fc.nat(60)), how: fc.constantFrom('crash', 'crash', 'crash', 'shutdown') }),
+    fc.record({
+      at: fc.oneof(fc.nat(20), fc.nat(20), fc.nat(60)),
+      how: fc.constantFrom('crash', 'crash', 'crash', 'shutdown'),
+    }),
     {
       minLength: 1,
       maxLength: 3,

@@ -15,17 +15,9 @@ const STORIES = torture > 1 ? 5_600 : 150;
 const kinds = [
   ...['latency', 'slow', 'refused', 'unclear', 'outage', 'shutdown', 'clock set back', 'clock set forward'],
   ...['lost', 'unanswered', 'late', 'hanging save', 'hanging append'],
+  ...['put off', 'throttle', 'family', 'children left', 'child in several processes', 'nested child'],
   // So rare that a few hundred histories may do without.
-  ...(torture > 1 ? ['claim', 'renew', 'release', 'delete', 'keepOutcome'].map((what) => `hanging ${what}`) : []),
-  ...[
-    'put off',
-    'put off and lost',
-    'throttle',
-    'family',
-    'children left',
-    'child in several processes',
-    'nested child',
-  ],
+  ...(torture > 1 ? ['put off and lost', 'hanging claim', 'hanging renew', 'hanging release', 'hanging delete'] : []),
   ...['before', 'after'].flatMap((when) =>
     ['store.save', 'store.append', 'store.claim', 'store.delete', 'tool', 'onOutcome'].map(
       (what) => `crash ${when} ${what}`,

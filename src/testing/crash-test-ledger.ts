@@ -30,7 +30,7 @@ interface Stored {
   /** Null = deleted. */
   certain: RunCheckpoint | null;
   /** Writes that were refused since then: each may have landed all the same. */
-  readonly unclear: (RunCheckpoint | null)[];
+  readonly unclear: { readonly record: RunCheckpoint | null; readonly at: number }[];
   /** When the write that made it certain was begun; 0 = nothing was certain yet. */
   readonly since: number;
 }
@@ -112,7 +112,9 @@ export class Ledger {
 
   /** The runs that the store was told of, and what it must hold of each: one of these. */
   *stored(): Iterable<{ runId: string; certain: RunCheckpoint | null; unclear: readonly (RunCheckpoint | null)[] }> {
-    for (const [runId, { certain, unclear }] of this.#stored) yield { runId, certain, unclear };
+    for (const [runId, { certain, unclear }] of this.#stored) {
+      yield { runId, certain, unclear: unclear.map(({ record }) => record) };
+    }
   }
 
   /** What the store surely holds of a run. */
@@ -155,11 +157,13 @@ export class Ledger {
   #note(runId: string, record: RunCheckpoint | null, { isClear, at }: Answer): void {
     const stored = this.#stored.get(runId);
     if (isClear) {
-      this.#stored.set(runId, { certain: record, unclear: [], since: at });
+      // What was begun later, and refused, may have landed all the same.
+      const later = stored?.unclear.filter((other) => other.at > at) ?? [];
+      this.#stored.set(runId, { certain: record, unclear: later, since: at });
       if (record) this.#noteResults(record);
       if (record && runId === this.runId) this.last = record;
-    } else if (stored) stored.unclear.push(record);
-    else this.#stored.set(runId, { certain: null, unclear: [record], since: 0 });
+    } else if (stored) stored.unclear.push({ record, at });
+    else this.#stored.set(runId, { certain: null, unclear: [{ record, at }], since: 0 });
   }
 
   #noteResults({ meta, messages, openStep }: RunCheckpoint): void {
@@ -173,12 +177,19 @@ export class Ledger {
   /** The newest state that has all messages which the delta goes on from. */
   #baseOf({ runId, from }: RunDelta): RunCheckpoint | undefined {
     const { certain = null, unclear = [] } = this.#stored.get(runId) ?? {};
-    return [certain, ...unclear].findLast((record) => record !== null && record.messages.length >= from) ?? undefined;
+    return (
+      [certain, ...unclear.map(({ record }) => record)].findLast(
+        (record) => record !== null && record.messages.length >= from,
+      ) ?? undefined
+    );
   }
 
   #count(messages: number, record: RunCheckpoint): void {
     const { certain = null, unclear = [] } = this.#stored.get(record.meta.runId) ?? {};
-    const before = Math.max(0, ...[certain, ...unclear].map((known) => known?.messages.length ?? 0));
+    const before = Math.max(
+      0,
+      ...[certain, ...unclear.map((each) => each.record)].map((known) => known?.messages.length ?? 0),
+    );
     // A phase of a pipeline begins a conversation of its own.
     const isAnother = record.messages.length < before;
     this.written.said += isAnother ? record.messages.length : record.messages.length - before;

@@ -1,5 +1,6 @@
 import type { RunCheckpoint, RunOutcome } from 'pawl';
 import type { TestClock } from 'pawl/testing';
+import { outcomeUnknown } from '../../src/run/open-step.ts';
 import { type BegunCall, Ledger, runIdOf } from '../../src/testing/crash-test-ledger.ts';
 import type { NotingBudget } from '../fixtures/noting-ports.ts';
 
@@ -90,7 +91,9 @@ export class TimedLedger extends Ledger {
     super.wrote(method, args, isClear);
     const runId = runIdOf(args);
     const record = isClear ? this.recordOf(runId) : undefined;
-    if (record) this.lasts.set(runId, record);
+    if (!record) return;
+    this.lasts.set(runId, record);
+    for (const callId of unknownIn(record)) this.unknown.add(this.idOf(runId, callId));
   }
 
   override found(runId: string, record: RunCheckpoint | null): void {
@@ -102,6 +105,20 @@ export class TimedLedger extends Ledger {
     if (this.told.has(work.runId)) this.complain('e', `run ${work.runId} had ended, and was at work again: ${work.id}`);
     this.works.push({ ...work, life: this.life, at: this.#clock.monotonic() });
   }
+}
+
+/** Calls whose model was told so: a child may lose its lease during a call, and be begun again by the same process. */
+function unknownIn({ messages, openStep }: RunCheckpoint): string[] {
+  const told = messages.flatMap(({ role, content }) =>
+    role === 'tool' ? content.flatMap((part) => (part.type === 'tool-result' ? [part] : [])) : [],
+  );
+  const open = openStep?.calls.flatMap(({ callId, result }) =>
+    result ? [{ toolCallId: callId, output: result }] : [],
+  );
+  const all = [...told, ...(open ?? [])];
+  return all
+    .filter(({ output }) => 'value' in output && output.value === outcomeUnknown)
+    .map(({ toolCallId }) => toolCallId);
 }
 
 /** The same books, and each turn that is asked for stands in the ledger too. */

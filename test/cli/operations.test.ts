@@ -12,14 +12,16 @@ const parked = { code: 'PARKED', reason: 'a person looks' };
 test('`pawl recover` with agent modules goes on with the runs of these agents, whoever began them, and with no others', async () => {
   const cwd = emptyFolder();
   const path = join(cwd, 'runs.db');
+  // They are gone on with in the order of their times, and of their ids where these are the same.
+  const updatedAt = Date.now() - 5_000;
   // `host`: no module in its record. `last`: one start away from being parked.
   await storeRuns(
     path,
-    interruptedRun({ runId: 'last', attempts: 2 }),
-    interruptedRun({ runId: 'host', module: '' }),
-    interruptedRun({ runId: 'other', agentId: 'clerk' }),
-    interruptedRun({ runId: 'changed', parked: { code: 'DEFINITION_CHANGED', reason: 'other phases' } }),
-    interruptedRun({ runId: 'aside', parked }),
+    interruptedRun({ runId: 'last', updatedAt, attempts: 2 }),
+    interruptedRun({ runId: 'host', updatedAt, module: '' }),
+    interruptedRun({ runId: 'other', updatedAt, agentId: 'clerk' }),
+    interruptedRun({ runId: 'changed', updatedAt, parked: { code: 'DEFINITION_CHANGED', reason: 'other phases' } }),
+    interruptedRun({ runId: 'aside', updatedAt, parked }),
   );
   const { code, stdout } = await pawl(['recover', agentFile('counter'), '--store', path, '--json'], { cwd });
   const lines = jsonLines(stdout);

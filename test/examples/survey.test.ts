@@ -30,7 +30,7 @@ function texts(): string {
   return cwd;
 }
 
-describe.concurrent('a survey', () => {
+describe.concurrent('a survey', { timeout: 180_000 }, () => {
   test('reports what is in the files', async () => {
     const cwd = texts();
     const { code, stdout } = await survey(cwd);
@@ -103,7 +103,7 @@ Skipped: binary, 4 bytes.
   });
 });
 
-describe.concurrent('a survey that is killed and resumed', () => {
+describe.concurrent('a survey that is killed and resumed', { timeout: 180_000 }, () => {
   // The journal has two lines a call; the survey of the four files makes ten calls.
   test.for([1, 4, 7, 10, 12, 14])('after %i lines of its journal gives the same report', async (lines) => {
     const cwd = texts();

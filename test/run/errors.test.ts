@@ -41,7 +41,7 @@ describe('anything thrown, as plain data', () => {
   test('is an object of strings that JSON can hold, whatever was thrown (executor 1)', () => {
     const anything = [...shutdowns, ...otherCauses, ...failures];
     for (const { make } of anything) {
-      const data = bounded(() => toErrorData(make()), 1_000);
+      const data = bounded(() => toErrorData(make()), 10_000);
       expect(JSON.parse(JSON.stringify(data))).toEqual(data);
       expect(data).toMatchObject({ name: expect.any(String), code: expect.any(String), message: expect.any(String) });
     }

@@ -80,7 +80,7 @@ describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
     const started = performance.now();
     await expect(store.load('run')).rejects.toMatchObject(unavailable);
     await expect(store.save(sampleRecord('run'))).rejects.toMatchObject(unavailable);
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(9_000);
   });
 
   test('a store that was closed refuses every call, and leaves the pool to the host (recovery 4)', async () => {

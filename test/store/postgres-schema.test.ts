@@ -145,7 +145,7 @@ describe.skipIf(whyNoPostgres || process.env.PAWL_TEST_POSTGRES_URL)('a role wit
     const refusal = { ...unavailable, message: expect.stringContaining('rights') };
     await expect(store.save(sampleRecord('run'))).rejects.toMatchObject(refusal);
     await expect(store.load('run')).rejects.toMatchObject(refusal);
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(9_000);
   });
 
   test('a database that cannot hold every text is refused (checkpoint 2)', async () => {

@@ -46,6 +46,8 @@ describe('what a store remembers of the runs that it writes', () => {
       const [lasting, brief] = [new Story(), new Story()];
       for (const { by, op, runId } of story) {
         const answer = await lasting.tell([one, two][by] as SqliteStore, `${by}`, { op, runId });
+        // As the first claim of each store does that is opened: these two have no more than one such moment.
+        if (op === 'claim' && typeof answer === 'number') sql(kept, forgetClaims);
         await using fresh = sqliteStore({ path: opened });
         expect([op, runId, answer]).toEqual([op, runId, await brief.tell(fresh, `${by}`, { op, runId })]);
       }
@@ -56,6 +58,9 @@ describe('what a store remembers of the runs that it writes', () => {
     },
   );
 });
+
+/** Released claims of runs that have no record; their epochs go with them. */
+const forgetClaims = 'DELETE FROM claims WHERE owner IS NULL AND run_id NOT IN (SELECT run_id FROM runs)';
 
 async function claimOf(store: SqliteStore, owner: string): Promise<Claim> {
   const claim = await store.claim('run', owner, 60_000);

@@ -104,7 +104,7 @@ export class TerminalSession {
   }
 
   /** Waits until a text stands in the window. @throws with what stands there instead, at the end or after `withinMs` */
-  async shows(what: string | RegExp, withinMs = 30_000): Promise<string[]> {
+  async shows(what: string | RegExp, withinMs = 120_000): Promise<string[]> {
     const isLate = AbortSignal.timeout(withinMs);
     isLate.addEventListener('abort', () => this.#wake());
     for (;;) {

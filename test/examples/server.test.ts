@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,8 +14,11 @@ const processes: ChildProcess[] = [];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'pawl-server-'));
 });
-afterEach(() => {
-  for (const child of processes.splice(0)) child.kill('SIGKILL');
+afterEach(async () => {
+  for (const child of processes.splice(0)) {
+    // One that is still at it may write to its folder until it is gone.
+    if (child.kill('SIGKILL')) await once(child, 'exit');
+  }
   rmSync(folder, { recursive: true, force: true });
 });
 

@@ -16,5 +16,5 @@ export function setup(): void {
 }
 
 export function teardown(): void {
-  if (folder) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  if (folder) rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 }

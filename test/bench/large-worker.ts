@@ -56,10 +56,11 @@ const delay = monitorEventLoopDelay({ resolution: 2 });
 delay.enable();
 const startedAt = performance.now();
 const { resumed } = await executor.recover();
-const resumeMs = (calls[0] ?? Number.NaN) - startedAt;
 const loadBlockMs = delay.max / 1e6;
 delay.reset();
 const result = await executor.get('large')?.result;
+// A turn of the event loop may come before the call.
+const resumeMs = (calls[0] ?? Number.NaN) - startedAt;
 await new Promise((resolve) => setTimeout(resolve, 20));
 const stepBlockMs = delay.max / 1e6;
 const isWell = resumed.length === 1 && result?.status === 'ok' && result.iterations === STEPS + 2;

@@ -85,7 +85,7 @@ describe.skipIf(whyNoPostgres)('several hosts on one PostgreSQL', () => {
       const begin = () => executor.run(agent, { runId: job.runId, prompt: 'Begin.' });
       let result = await begin();
       for (; result.error?.code === 'RUN_OWNED_ELSEWHERE'; result = await begin()) await sleep(50);
-      expect(result.status).toBe('ok');
+      expect(result).toMatchObject({ status: 'ok' });
       const { length } = readLedger(folder);
 
       owner.kill('SIGCONT');

@@ -98,6 +98,11 @@ export class Ledger {
   writes(args: readonly unknown[]): void {
     this.#moment += 1;
     this.#begun.set(args, this.#moment);
+    const [record] = args as Partial<RunCheckpoint>[];
+    // Whoever waits no longer for its answer goes on from it, with what is new.
+    if (record?.meta && record.messages) {
+      this.#note(record.meta.runId, record as RunCheckpoint, { isClear: false, at: this.#moment });
+    }
   }
 
   /** A call to the store that changes records. @param isClear it was acknowledged, and not refused */

@@ -16,6 +16,12 @@ function storyOf(tools: readonly ('look' | 'send' | 'pay')[], phases: number): O
   };
 }
 
+/** Answers, and calls nothing. */
+const answering: PlannedPhase = {
+  ...{ name: 'x', optional: false, fallback: '', bare: true, recovery: 'step', end: 'answer' },
+  ...{ maxIterations: undefined, tools: undefined, steps: [] },
+};
+
 /** Histories that the simulator found, and made small, when there was still something to find. */
 const found: { readonly [title: string]: Story } = {
   'an outcome that cannot be stored is not delivered before it is (promise e)': {
@@ -45,6 +51,26 @@ const found: { readonly [title: string]: Story } = {
           { call: 7, kind: 'slow' },
         ],
         ...{ outage: { call: 14, ms: 100 }, latency: [0], jumps: [] },
+      },
+    ],
+  },
+  'what goes on from a save that nobody answers is compared with all of it (promise b)': {
+    ...{ plan: { phases: [answering], latency: [0] }, isPipeline: false, isPlain: false, pace: [0], throttleMs: 0 },
+    family: {
+      helpers: [answering, answering],
+      asks: [{ phase: 0, step: 0, helper: 0, isSame: true }],
+      isNested: false,
+    },
+    misfortunes: [
+      {
+        stops: [{ at: 19, how: 'crash' }],
+        faults: [
+          { call: 26, kind: 'unanswered' },
+          { call: 17, kind: 'late' },
+          { call: 6, kind: 'late' },
+          { call: 22, kind: 'unclear' },
+        ],
+        ...{ outage: undefined, latency: [0], jumps: [] },
       },
     ],
   },

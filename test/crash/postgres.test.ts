@@ -72,27 +72,31 @@ describe.skipIf(whyNoPostgres)('several hosts on one PostgreSQL', () => {
     limit,
     async () => {
       const { job, folder, close } = newPlace(server);
-      onTestFinished(close);
       const failpoint = { name: 'within a call with effect idempotent', nth: 2, signal: 'SIGSTOP' } as const;
       const owner = startWorker({ ...job, failpoint, leaseMs: 1_500 });
-      onTestFinished(() => void owner.kill('SIGKILL'));
-      const said = ended(owner);
-      while (!isStopped(owner)) await sleep(5);
+      // By itself: hooks of the test were seen to run before its end.
+      try {
+        const said = ended(owner);
+        while (!isStopped(owner)) await sleep(5);
 
-      const { agent, model } = twelveTools(folder, new Failpoints(undefined));
-      const store = postgresStore({ pool: server.pool(), schema: job.schema });
-      const executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
-      const begin = () => executor.run(agent, { runId: job.runId, prompt: 'Begin.' });
-      let result = await begin();
-      for (; result.error?.code === 'RUN_OWNED_ELSEWHERE'; result = await begin()) await sleep(50);
-      expect(result).toMatchObject({ status: 'ok' });
-      const { length } = readLedger(folder);
+        const { agent, model } = twelveTools(folder, new Failpoints(undefined));
+        const store = postgresStore({ pool: server.pool(), schema: job.schema });
+        const executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
+        const begin = () => executor.run(agent, { runId: job.runId, prompt: 'Begin.' });
+        let result = await begin();
+        for (; result.error?.code === 'RUN_OWNED_ELSEWHERE'; result = await begin()) await sleep(50);
+        expect({ status: result.status, error: result.error }).toEqual({ status: 'ok', error: undefined });
+        const { length } = readLedger(folder);
 
-      owner.kill('SIGCONT');
-      expect(await said).toContain('ended LEASE_LOST');
-      const later = readLedger(folder).slice(length);
-      expect(later.filter(({ phase }) => phase === 'saved')).toEqual([]);
-      expect(beginsIn(later)).toEqual([]);
+        owner.kill('SIGCONT');
+        expect(await said).toContain('ended LEASE_LOST');
+        const later = readLedger(folder).slice(length);
+        expect(later.filter(({ phase }) => phase === 'saved')).toEqual([]);
+        expect(beginsIn(later)).toEqual([]);
+      } finally {
+        owner.kill('SIGKILL');
+        await close();
+      }
     },
   );
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, type RunResult } from 'pawl';
 import { postgresStore } from 'pawl/stores/postgres';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { postgresServer, whyNoOwnPostgres, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { isStopped } from './child-end.ts';
 import { type FailpointName, Failpoints } from './failpoints.ts';
@@ -74,7 +74,7 @@ describe.skipIf(whyNoPostgres)('several hosts on one PostgreSQL', () => {
       const { job, folder, close } = newPlace(server);
       const failpoint = { name: 'within a call with effect idempotent', nth: 2, signal: 'SIGSTOP' } as const;
       const owner = startWorker({ ...job, failpoint, leaseMs: 1_500 });
-      // By itself: hooks of the test were seen to run before its end.
+      // Not by a hook taken from the import: beside concurrent tests one was seen to run before the end of its test.
       try {
         const said = ended(owner);
         while (!isStopped(owner)) await sleep(5);
@@ -104,7 +104,7 @@ describe.skipIf(whyNoPostgres)('several hosts on one PostgreSQL', () => {
   test(
     `${processes} processes that recover ${runs} runs at once share them: no call runs twice (recovery 3)`,
     limit,
-    async () => {
+    async ({ onTestFinished }) => {
       const { job, folder, store, close } = newPlace(server);
       onTestFinished(close);
       const first = startWorker({ ...job, runs, isFirstBoot: true });
@@ -132,7 +132,7 @@ describe.skipIf(whyNoOwnPostgres)('a server that is killed and started again in 
   test(
     'all of them end as if nothing had happened: nothing is lost, no call runs twice (recovery 4, 7)',
     limit,
-    async () => {
+    async ({ onTestFinished }) => {
       const folder = mkdtempSync(join(tmpdir(), 'pawl-crash-'));
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
       const store = postgresStore({ pool: server.pool(), schema: server.freshSchema() });

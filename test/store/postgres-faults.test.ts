@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Claim } from '../../src/store/port.ts';
 import { type PostgresStore, postgresStore } from '../../src/store/postgres.ts';
 import { storeError } from '../../src/store/postgres-errors.ts';
@@ -148,7 +148,9 @@ describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
 });
 
 describe.skipIf(whyNoOwnPostgres)('connections that break in the middle', () => {
-  test(`at any byte, either way: nothing is lost, nothing comes twice (faults F40, recovery 4, seed ${seed})`, async () => {
+  test(`at any byte, either way: nothing is lost, nothing comes twice (faults F40, recovery 4, seed ${seed})`, async ({
+    onTestFinished,
+  }) => {
     const proxy = new CuttingProxy(server, randomFrom(seed));
     await proxy.listen();
     onTestFinished(() => proxy.close());
@@ -161,7 +163,9 @@ describe.skipIf(whyNoOwnPostgres)('connections that break in the middle', () => 
     expect(proxy.cuts['from the server'], `seed ${seed}`).toBeGreaterThan(3);
   });
 
-  test('because the server ends them: each write is sent again and stored once (recovery 4)', async () => {
+  test('because the server ends them: each write is sent again and stored once (recovery 4)', async ({
+    onTestFinished,
+  }) => {
     const pool = server.pool();
     const store = postgresStore({ pool, schema: server.freshSchema() });
     await store.load('run');

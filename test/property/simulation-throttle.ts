@@ -1,4 +1,4 @@
-import { createCheckpointerFactory } from 'pawl';
+import { type CheckpointStore, createCheckpointerFactory } from 'pawl';
 import { hasCode } from '../../src/run/error-data.ts';
 import type { Job } from '../../src/testing/crash-test-process.ts';
 import { type Fired, fire } from './simulation-store.ts';
@@ -17,21 +17,11 @@ export const throttled: Recording = (throttleMs, fired) => {
       },
     });
     const factory = createCheckpointerFactory(counting, { throttleMs, clock });
-    return {
-      store,
-      begin: async (info, options) => {
-        const checkpointer = await factory.begin(info, options);
-        const save = checkpointer?.save.bind(checkpointer);
-        if (!checkpointer || !save) return checkpointer;
-        return Object.assign(checkpointer, {
-          save: async (...args: Parameters<typeof save>) => {
-            const before = writes;
-            await save(...args);
-            if (writes === before) fire(fired, 'put off');
-          },
-        });
-      },
-    };
+    return around(store, factory, async (save) => {
+      const before = writes;
+      await save();
+      if (writes === before) fire(fired, 'put off');
+    });
   };
 };
 
@@ -43,20 +33,31 @@ export const forgetful: Recording = (throttleMs, fired) => {
 /** One that lies: a save that was not answered in time counts as landed. */
 export const trusting: Recording = (throttleMs, fired) => {
   return (store, clock) => {
-    const factory = throttled(throttleMs, fired)(store, clock);
-    return {
-      store,
-      begin: async (info, options) => {
-        const checkpointer = await factory.begin(info, options);
-        const save = checkpointer?.save.bind(checkpointer);
-        if (!checkpointer || !save) return checkpointer;
-        return Object.assign(checkpointer, {
-          save: (...args: Parameters<typeof save>) =>
-            save(...args).catch((error: unknown) => {
-              if (!hasCode(error, 'PORT_TIMEOUT')) throw error;
-            }),
-        });
-      },
-    };
+    return around(store, throttled(throttleMs, fired)(store, clock), (save) =>
+      save().catch((error: unknown) => {
+        if (!hasCode(error, 'PORT_TIMEOUT')) throw error;
+      }),
+    );
   };
 };
+
+type Factory = ReturnType<ReturnType<Recording>>;
+
+/** The same factory, with something around each save. */
+function around(
+  store: CheckpointStore,
+  factory: Pick<Factory, 'begin'>,
+  wrap: (save: () => Promise<void>) => Promise<void>,
+): Factory {
+  return {
+    store,
+    begin: async (info, options) => {
+      const checkpointer = await factory.begin(info, options);
+      const save = checkpointer?.save.bind(checkpointer);
+      if (!checkpointer || !save) return checkpointer;
+      return Object.assign(checkpointer, {
+        save: (...args: Parameters<typeof save>) => wrap(async () => save(...args)),
+      });
+    },
+  };
+}

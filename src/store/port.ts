@@ -28,7 +28,10 @@ export interface ReleaseOptions {
 export type Cursor = { readonly updatedAt: number; readonly runId: string };
 export type ListOptions = { readonly after?: Cursor; readonly limit?: number; readonly signal?: AbortSignal };
 
-/** The four methods that make a store. A record that is there is a run to recover; one that is gone is a run that ended. */
+/**
+ * The four methods that make a store. A record that is there is a run to recover; one that is gone is a run that ended.
+ * Writes of one run take effect in the order in which they were asked for, also after one that nobody waits for any more.
+ */
 export interface CheckpointStore {
   save(record: RunCheckpoint, options?: WriteOptions): Promise<void>;
   load(runId: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<RunCheckpoint | null>;

@@ -1,6 +1,7 @@
 import type { CheckpointStore } from 'pawl';
 import type { TestClock } from 'pawl/testing';
 import { StoreUnavailableError } from '../../src/run/errors.ts';
+import { isOwning } from '../../src/store/port.ts';
 import type { FaultKind, Misfortune } from './simulation-plans.ts';
 
 /** More than a port waits. */
@@ -36,6 +37,20 @@ export function fire(fired: Fired, kind: string): void {
   fired[kind] = (fired[kind] ?? 0) + 1;
 }
 
+interface Call {
+  readonly name: string;
+  /** It must not be overtaken by a later one. */
+  readonly isLatest: boolean;
+}
+
+/**
+ * Nothing tells a whole record that comes late from one that is new, nor, where nobody owns a run, its end from that of an
+ * earlier start: a store must not let a later write overtake these (docs/stores.md).
+ */
+function isLastWord(store: CheckpointStore, name: string): boolean {
+  return name === 'save' || (name === 'delete' && !isOwning(store));
+}
+
 /** What the store's calls meet over all processes of one history. */
 export class Trouble {
   readonly #misfortune: Misfortune;
@@ -58,7 +73,7 @@ export class Trouble {
     const methods = Object.entries(store).filter(([, method]) => typeof method === 'function');
     const met = methods.map(([name, method]) => [
       name,
-      (...args: unknown[]) => this.#meet(name, () => method(...args)),
+      (...args: unknown[]) => this.#meet({ name, isLatest: isLastWord(store, name) }, () => method(...args)),
     ]);
     return Object.fromEntries(met);
   }
@@ -69,32 +84,31 @@ export class Trouble {
     this.#hung.clear();
   }
 
-  async #meet(name: string, work: () => Promise<unknown>): Promise<unknown> {
-    const call = this.#calls++;
+  async #meet(call: Call, work: () => Promise<unknown>): Promise<unknown> {
+    const at = this.#calls++;
     const { faults, outage, latency } = this.#misfortune;
-    const ms = latency[call % latency.length] ?? 0;
+    const ms = latency[at % latency.length] ?? 0;
     if (ms > 0) fire(this.#fired, 'latency');
     await this.#wait(ms);
-    if (outage?.call === call) this.#outageUntil = this.#clock.monotonic() + outage.ms;
+    if (outage?.call === at) this.#outageUntil = this.#clock.monotonic() + outage.ms;
     if (this.#clock.monotonic() < this.#outageUntil) this.#refuse('outage');
-    const fault = faults.find((each) => each.call === call)?.kind;
+    const fault = faults.find((each) => each.call === at)?.kind;
     if (fault === 'refused') this.#refuse('refused');
     if (fault === 'slow') {
       fire(this.#fired, 'slow');
       await this.#wait(2_000);
     }
-    if (fault === 'lost' || fault === 'unanswered' || fault === 'late') return this.#hang(fault, name, work);
+    if (fault === 'lost' || fault === 'unanswered' || fault === 'late') return this.#hang(fault, call, work);
     const answer = await work();
     if (fault === 'unclear') this.#refuse('unclear');
     return answer;
   }
 
   /** Until nobody waits for the answer any more, or for ever. */
-  async #hang(fault: FaultKind, name: string, work: () => Promise<unknown>): Promise<unknown> {
+  async #hang(fault: FaultKind, { name, isLatest }: Call, work: () => Promise<unknown>): Promise<unknown> {
     fire(this.#fired, fault);
     if (writing.includes(name)) fire(this.#fired, `hanging ${name}`);
-    // Nothing tells a whole record that comes late from one that is new: a store must not let it overtake another.
-    const isAtOnce = fault === 'unanswered' || (fault === 'late' && name === 'save');
+    const isAtOnce = fault === 'unanswered' || (fault === 'late' && isLatest);
     const answer = isAtOnce ? await work() : undefined;
     if (fault === 'late') {
       await this.#wait(LATE_MS);

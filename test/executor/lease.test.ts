@@ -112,4 +112,28 @@ describe('the claim of a run', () => {
     expect(delivered).toEqual([]);
     expect(await store.load('q')).toEqual(before);
   });
+
+  test('keeps its record from the late delete of a start that failed (recovery 3; promise a)', async () => {
+    const late = gate();
+    const landed = Promise.withResolvers<unknown>();
+    const inner = memoryStore();
+    let saves = 0;
+    const store: typeof inner = {
+      ...inner,
+      save: (...args) => (saves++ === 0 ? Promise.reject(new Error('no answer')) : inner.save(...args)),
+      delete: async (...args) => {
+        await late.pass();
+        landed.resolve(await inner.delete(...args).catch((error: unknown) => error));
+      },
+    };
+    const host = hostOf({
+      ...{ script: [hang()], checkpoints: store, requireDurable: true },
+      defaults: { portMs: 100 },
+    });
+    expect(await host.run({ runId: 'r' })).toMatchObject({ error: { code: 'NOT_DURABLE' } });
+    await host.start({ runId: 'r' });
+    late.open();
+    expect(await landed.promise).toMatchObject({ code: 'LEASE_LOST' });
+    expect(await onlyRecord(inner)).toMatchObject({ meta: { runId: 'r' } });
+  });
 });

@@ -27,6 +27,7 @@ export interface RunControl {
    * looks never hears of it.
    * @param options.children says it to the agents as well that the run has put to work
    * @throws {CheckpointMissingError} when there is no such run @throws {UndeliveredError} when 1,000 commands wait for it
+   * @throws {KeyMismatchError} when the run is sealed with a key that this store was not given @throws {CheckpointCorruptError}
    */
   steer(text: string, options?: { readonly children?: boolean }): Promise<'durable' | 'queued' | 'sent'>;
   /**
@@ -80,7 +81,21 @@ async function steer(
 
 async function send(kernel: Kernel, runId: string, command: Command): Promise<void> {
   const sent = withoutSecrets(kernel, checkCommand(command));
+  await refuseUnreadable(kernel, runId, command);
   await bounded(kernel, mailStore(kernel).send(runId, sent), 'store.send');
+}
+
+/**
+ * Whoever has not the keys of a run cannot say anything to it: its owner would not take what is sealed otherwise, or not at
+ * all, and what was said would stand in the store for everybody. To say something to a damaged record is to talk to nobody.
+ */
+async function refuseUnreadable(kernel: Kernel, runId: string, { kind }: Command): Promise<void> {
+  try {
+    await bounded(kernel, mailStore(kernel).load(runId), 'store.load');
+  } catch (error) {
+    const isDamaged = kind === 'steer' && hasCode(error, 'CHECKPOINT_CORRUPT');
+    if (isDamaged || hasCode(error, 'KEY_MISMATCH')) throw error;
+  }
 }
 
 /** A command is stored, so it is redacted like all that is stored. What is left of it is what the run hears. */

@@ -130,13 +130,15 @@ class Doctor {
   }
 
   /** What keeps a run from being started. */
-  #aside({ parked, meta: { agentId } }: RunCheckpoint): Finding | undefined {
+  #aside({ parked, meta }: RunCheckpoint): Finding | undefined {
+    const { runId, agentId } = meta;
     // What was set aside because its agent had changed goes on when the agent is again what it was.
     if (parked && (parked.code !== 'DEFINITION_CHANGED' || !this.#agents)) {
       const { code, reason } = parked;
       return { verdict: 'parked', reason: `it was set aside: ${reason}`, code, needsSomebody: true };
     }
-    if (!this.#agents || this.#agents.has(agentId)) return undefined;
+    // The agent of a child comes from the palette of its parent.
+    if (!this.#agents || this.#agents.has(agentId) || isChild({ runId, meta })) return undefined;
     const reason = `no agent ${agentId} is there to go on with it; its record is kept`;
     return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsSomebody: true };
   }

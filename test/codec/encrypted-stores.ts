@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Clock, Codec, OutcomeStore, OwningStore } from 'pawl';
+import type { Clock, Codec, ControlStore, OutcomeStore } from 'pawl';
 import { fileStore } from '../../src/store/file.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { freshDir } from '../store/file-folder.ts';
 import { freshPath } from '../store/sqlite-files.ts';
 
-export type DurableStore = OwningStore & OutcomeStore & { close(): Promise<void> };
+export type DurableStore = ControlStore & OutcomeStore & { close(): Promise<void> };
 
 /** A kind of store that takes a codec. */
 export interface Kind {

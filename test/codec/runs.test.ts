@@ -76,6 +76,33 @@ describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => 
     await store.close();
   });
 
+  test.for([
+    ['another key', encrypt({ keys: second, current: 'second' })],
+    ['no codec', undefined],
+  ] as const)(
+    'are not told anything by a process with %s, be it at work or not: it is refused, and nothing of it is stored',
+    async ([, codec]) => {
+      const path = await leftWith(kind, codecOf());
+      const store = kind.open(path, codecOf());
+      const stranger = kind.open(path, codec);
+      const { executor } = pinnedHost(stranger, 'next');
+      for (const owner of [undefined, 'another']) {
+        if (owner) expect(await store.claim('single', owner, 60_000)).not.toBeNull();
+        const control = executor.control('single');
+        await expect(control.steer('Say plainly.')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
+        await expect(control.cancel('Stop plainly.')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
+        await expect(control.park('Wait plainly.')).rejects.toMatchObject({
+          code: owner ? 'RUN_OWNED_ELSEWHERE' : 'KEY_MISMATCH',
+        });
+      }
+      await executor.shutdown();
+      expect(await store.inbox({ runId: 'single' })).toHaveLength(1);
+      expect(bytesOf(path)).not.toContain('plainly');
+      await stranger.close();
+      await store.close();
+    },
+  );
+
   test('go on with a new key beside the old one, and then need only the new one', async () => {
     const path = await leftWith(kind, codecOf());
     const both = kind.open(path, encrypt({ keys: { ...first, ...second }, current: 'second' }));

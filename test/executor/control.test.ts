@@ -1,6 +1,7 @@
-import { createExecutor, memoryStore, type RunOutcome } from 'pawl';
+import { CheckpointCorruptError, createExecutor, memoryStore, type RunOutcome } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { sampleRecord } from '../../src/testing/store-contract-records.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { type Left, type MortalProcess, mortalProcess } from '../fixtures/mortal-process.ts';
 import { afterCrash, plainStore, watchedStore } from '../fixtures/watched-store.ts';
@@ -310,6 +311,15 @@ describe('controlling', () => {
     const plain = hostOf({ checkpoints: plainStore(store) }).executor;
     await expect(plain.control('r').steer('hello')).rejects.toMatchObject({ code: 'UNSUPPORTED' });
     await expect(hostOf().executor.control('r').cancel()).rejects.toMatchObject({ code: 'NOT_DURABLE' });
+  });
+
+  test('says nothing to a run whose record is damaged: nobody will go on with it', async () => {
+    const inner = memoryStore();
+    const damaged = { ...inner, load: () => Promise.reject(new CheckpointCorruptError('bits have changed')) };
+    await inner.save(sampleRecord('r'));
+    const { executor } = hostOf({ checkpoints: damaged });
+    await expect(executor.control('r').steer('hello')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
+    expect(await inner.inbox({ runId: 'r' })).toEqual([]);
   });
 });
 

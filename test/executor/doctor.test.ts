@@ -53,8 +53,10 @@ const left: Readonly<Record<string, RunCheckpoint>> = Object.fromEntries(
     record('parent'),
     record('parent~1', { parentRunId: 'parent' }),
     record('parent~1~1', { parentRunId: 'parent~1' }),
+    record('parent~2', { parentRunId: 'parent', agentId: 'of-the-palette' }),
     record('gone~1', { parentRunId: 'gone' }),
     record('gone~1~1', { parentRunId: 'gone~1' }),
+    record('gone~2', { parentRunId: 'gone', agentId: 'of-the-palette' }),
   ].map((each) => [each.meta.runId, each]),
 );
 
@@ -104,7 +106,7 @@ describe('diagnose (recovery 1, 2, 8; issue 5)', () => {
         done('skipped').filter((runId) => !runId.startsWith('gone')),
       );
       // Of a branch without a root the top is ended, and what is below it goes with it or in its own turn.
-      expect(said('resumes').filter((runId) => runId.startsWith('gone'))).toEqual(['gone~1', 'gone~1~1']);
+      expect(said('resumes').filter((runId) => runId.startsWith('gone'))).toEqual(['gone~1', 'gone~1~1', 'gone~2']);
       expect(await store.load('gone~1')).toBeNull();
     },
   );

@@ -42,6 +42,19 @@ export async function loadAgentModule(file: string): Promise<AgentModule> {
   return { path, agent, models: await modelsOf(exported, path), tools, prompt, options, codec };
 }
 
+/** Whether the runs of an agent may be those that this module's agent begins: its palette has it. */
+export function putsToWork({ options: { ports } }: AgentModule, agentId: string): boolean {
+  const isSkill = agentId.startsWith('skill:');
+  try {
+    const entry = isSkill
+      ? ports.palette?.resolve('skill', agentId.slice('skill:'.length))
+      : ports.palette?.resolve('agent', agentId);
+    return Boolean(entry);
+  } catch {
+    return false;
+  }
+}
+
 function checkFile(path: string, what = 'agent module'): void {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (!stat) throw new Failure(`there is no ${what} ${path}; check the path`);

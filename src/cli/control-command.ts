@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createExecutor } from '../index.ts';
+import type { Executor } from '../index.ts';
 import { hasCode } from '../run/error-data.ts';
 import { auditForRuns } from './audit-file.ts';
 import { lengthOf } from './bounds.ts';
+import { caretakerOf } from './caretaker.ts';
 import type { Command, CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
 import { unknownRun } from './obstacle.ts';
@@ -51,7 +52,7 @@ export const steerCommand: Command = (context) => {
 interface Told {
   readonly store: RunStore;
   readonly runId: string;
-  readonly control: ReturnType<ReturnType<typeof createExecutor>['control']>;
+  readonly control: ReturnType<Executor['control']>;
   /** Asks again and again, for as long as `--wait` says. */
   until<T>(ask: () => Promise<T | undefined>): Promise<T | undefined>;
   whoHasIt(): Promise<string>;
@@ -68,12 +69,7 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
   const waitMs = args.wait === undefined ? USUAL_WAIT_MS : lengthOf('wait', args.wait);
   const store = await openExistingStore(args.store);
   const audit = args.command === 'cancel' ? await auditForRuns(context) : undefined;
-  // Nothing is run here: an executor without a model will do.
-  const executor = createExecutor({
-    models: () => undefined,
-    checkpoints: store,
-    ...(audit ? { ports: { audit } } : {}),
-  });
+  const executor = caretakerOf(store, audit);
   const until: Told['until'] = async (ask) => {
     const latest = performance.now() + waitMs;
     for (;;) {

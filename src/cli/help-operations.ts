@@ -4,7 +4,8 @@ export const recover = `Usage: pawl recover [agent module…] [options]
 
 Goes on with all interrupted runs, each from its last recorded step. With agent modules: with the runs of these agents, whoever
 began them; without: with all, each with the module that its record names. Runs that are live elsewhere or parked are left
-alone, and runs that agents began are left to their parents. A run that is one start away from being parked goes on last, alone.
+alone. Runs that agents began are left to their parents; where the run at the top is gone they are ended as cancelled, without
+their agents and without another call of a model. A run that is one start away from being parked goes on last, alone.
 
 Exit code 0: all went well, 1: a run failed, or needs a person; \`pawl doctor\` says which before anything is started.
 

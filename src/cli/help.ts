@@ -125,7 +125,8 @@ Examples:
 const resume = `Usage: pawl resume [run id] [options]
 
 Goes on with an interrupted run from its last recorded step; without an id, with all of them, as \`pawl recover\` does. A run
-that another process works on is left alone. A run that has ended meanwhile gives its result again.
+that another process works on is left alone. A run that has ended meanwhile gives its result again. A run that an agent began
+goes on with the run that began it, and is resumed by that one's id.
 
 The agent module is the one that the run was begun with, unless --agent names another place of it.
 

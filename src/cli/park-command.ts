@@ -1,7 +1,8 @@
-import { createExecutor, type Executor } from '../index.ts';
+import type { Executor } from '../index.ts';
+import { caretakerOf } from './caretaker.ts';
 import type { Command, CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
-import { openExistingStore, quoted, type RunStore } from './run-store.ts';
+import { openExistingStore, quoted } from './run-store.ts';
 
 /** `pawl park`: sets a run aside, so that nobody takes it up. */
 export const parkCommand: Command = (context) => {
@@ -24,7 +25,7 @@ async function change(
   }
   const store = await openExistingStore(args.store);
   try {
-    await work(executorOn(store), runId);
+    await work(caretakerOf(store), runId);
   } catch (error) {
     throw new Failure(lineOf(error), { cause: error });
   } finally {
@@ -34,9 +35,4 @@ async function change(
   if (args.json) output.print(JSON.stringify({ runId, status: done === 'parked' ? 'parked' : 'interrupted' }));
   else output.say(`${done} ${oneLine(runId)}; next: pawl ${next} ${quoted(runId)}${store.option}`);
   return exitCodes.ok;
-}
-
-/** Nothing is run here: an executor without a model will do. */
-function executorOn(store: RunStore): Executor {
-  return createExecutor({ models: () => undefined, checkpoints: store });
 }

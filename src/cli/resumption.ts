@@ -1,10 +1,11 @@
 import type { InterruptedRun, RunCheckpoint } from '../index.ts';
-import { type AgentModule, loadAgentModule } from './agent-module.ts';
+import { type AgentModule, loadAgentModule, putsToWork } from './agent-module.ts';
 import type { AuditFile } from './audit-file.ts';
 import type { CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
+import { Family, parentOf } from './family.ts';
 import { type Obstacle, obstacleOf, unknownRun } from './obstacle.ts';
-import { findWaiting, loadRecord, quoted, type RunStore } from './run-store.ts';
+import { loadRecord, quoted, type RunStore } from './run-store.ts';
 import { Session } from './session.ts';
 
 /** How many runs are gone on with at once, when it is all of them. */
@@ -12,15 +13,16 @@ const SIDE_BY_SIDE = 16;
 
 const LEFT = 'its parent goes on with it';
 
-/** Whether an agent began this run by a call that its own run, which waits as well, will make again. */
-function isLeftToParent(entry: InterruptedRun, waiting: ReadonlySet<string>): boolean {
-  const parent = 'meta' in entry ? entry.meta.parentRunId : '';
-  return waiting.has(parent) && (entry.runId.startsWith(`${parent}~`) || entry.runId.startsWith('~'));
+/** A run that nobody else goes on with. */
+interface Waiting {
+  readonly entry: InterruptedRun;
+  /** Whoever wanted its answer is gone: it is ended, and needs no agent for that. */
+  readonly isOrphan: boolean;
 }
 
 /** Whether one more start without progress would park it. */
-function isSuspect(entry: InterruptedRun): boolean {
-  return 'meta' in entry && (entry.attempts ?? 0) >= 2;
+function isSuspect({ entry, isOrphan }: Waiting): boolean {
+  return !isOrphan && 'meta' in entry && (entry.attempts ?? 0) >= 2;
 }
 
 /** What runs are gone on with. */
@@ -47,22 +49,29 @@ export class Resumption {
   }
 
   async one(runId: string): Promise<number> {
-    const entry = await findWaiting(this.#store, runId);
+    const entries = await this.#store.listInterrupted();
+    const entry = entries.find((each) => each.runId === runId);
     if (!entry) return this.#ended(runId);
     const obstacle = obstacleOf(entry);
     if (obstacle) throw new Failure(`run ${oneLine(runId)} ${obstacle.reason}`);
-    return this.#resume(runId);
+    const place = await new Family(this.#store, entries).placeOf(entry);
+    if (place.kind === 'child') throw this.#leftTo(place, entry);
+    return place.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId);
   }
 
   /** Every interrupted run, some side by side. What stands in the way of one does not keep the others waiting. */
   async all(): Promise<number> {
     const entries = await this.#store.listInterrupted();
     if (entries.length === 0) this.#context.output.say(`nothing to resume in ${this.#store.path}`);
-    const ids = new Set(entries.map(({ runId }) => runId));
-    for (const entry of entries) if (isLeftToParent(entry, ids)) this.session.progress.skipped(entry.runId, LEFT);
-    const queue = entries.filter((entry) => !isLeftToParent(entry, ids));
+    const family = new Family(this.#store, entries);
+    const queue: Waiting[] = [];
+    for (const entry of entries) {
+      const { kind } = await family.placeOf(entry);
+      if (kind === 'child') this.session.progress.skipped(entry.runId, LEFT);
+      else queue.push({ entry, isOrphan: kind === 'orphan' });
+    }
     const worst = await this.#each(
-      queue.filter((entry) => !isSuspect(entry)),
+      queue.filter((run) => !isSuspect(run)),
       SIDE_BY_SIDE,
     );
     // One of these may be what killed the processes before: then it dies alone, and the others have got on.
@@ -70,13 +79,13 @@ export class Resumption {
     return this.session.isInterrupted ? exitCodes.interrupted : Math.max(worst, last);
   }
 
-  async #each(entries: readonly InterruptedRun[], atOnce: number): Promise<number> {
-    const queue = entries.values();
+  async #each(runs: readonly Waiting[], atOnce: number): Promise<number> {
+    const queue = runs.values();
     let worst: number = exitCodes.ok;
     const work = async () => {
-      for (const entry of queue) {
+      for (const run of queue) {
         if (this.session.isInterrupted) return;
-        const exitCode = await this.#tryResume(entry);
+        const exitCode = await this.#tryResume(run);
         worst = Math.max(worst, exitCode);
       }
     };
@@ -84,24 +93,35 @@ export class Resumption {
     return worst;
   }
 
-  async #tryResume(entry: InterruptedRun): Promise<number> {
-    const obstacle = obstacleOf(entry) ?? this.#notNamed(entry);
+  async #tryResume({ entry, isOrphan }: Waiting): Promise<number> {
+    const obstacle = obstacleOf(entry) ?? this.#notNamed(entry, isOrphan);
     if (obstacle) {
       this.session.progress.skipped(entry.runId, obstacle.reason);
       return obstacle.needsSomebody ? exitCodes.failed : exitCodes.ok;
     }
     try {
-      return Math.min(await this.#resume(entry.runId), exitCodes.failed);
+      if (!isOrphan) return Math.min(await this.#resume(entry.runId), exitCodes.failed);
+      await this.session.dismiss(entry.runId);
+      return exitCodes.ok;
     } catch (error) {
       this.session.progress.skipped(entry.runId, lineOf(error));
       return exitCodes.failed;
     }
   }
 
-  #notNamed(entry: InterruptedRun): Obstacle | undefined {
+  #notNamed(entry: InterruptedRun, isOrphan: boolean): Obstacle | undefined {
     if (!('meta' in entry) || this.#given.size === 0 || this.#given.has(entry.meta.agentId)) return undefined;
-    const reason = `is of agent ${quoted(entry.meta.agentId)}, which is in none of the modules that were named`;
+    const { agentId } = entry.meta;
+    // Nobody exports an agent that only others put to work.
+    if (isOrphan && [...this.#given.values()].some((module) => putsToWork(module, agentId))) return undefined;
+    const reason = `is of agent ${quoted(agentId)}, which is in none of the modules that were named`;
     return { reason, needsSomebody: false };
+  }
+
+  #leftTo({ root }: { readonly root: string }, entry: InterruptedRun): Failure {
+    const run = `run ${oneLine(entry.runId)} was begun by run ${oneLine(parentOf(entry) ?? root)}`;
+    const todo = `go on with the run at the top: pawl resume ${quoted(root)}${this.#store.option}`;
+    return new Failure(`${run}, which goes on with it; ${todo}`);
   }
 
   async #resume(runId: string): Promise<number> {

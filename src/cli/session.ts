@@ -1,7 +1,8 @@
 import { type Agent, createExecutor, type Executor, type Invocation, type Logger, type RunResult } from '../index.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { hasCode, toErrorData } from '../run/error-data.ts';
 import type { AgentModule } from './agent-module.ts';
 import type { AuditFile } from './audit-file.ts';
+import { caretakerOf } from './caretaker.ts';
 import type { CommandContext } from './command.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from './failure.ts';
 import { Interruption } from './interruption.ts';
@@ -48,6 +49,29 @@ export class Session {
     if (value !== 'failing' && value !== 'settled')
       this.progress.begun({ runId: run.runId, agentId: module.agent.id, isResumed, executor });
     return this.report(await run.result);
+  }
+
+  /**
+   * Ends a run whose answer nobody wants any more, in good order and without its agent. One that had ended already keeps its
+   * own outcome.
+   * @returns the exit code for somebody who wanted it to go on
+   */
+  async dismiss(runId: string): Promise<number> {
+    const { args, output } = this.#context;
+    const caretaker = caretakerOf(this.#store, this.#audit);
+    const sent = await caretaker.control(runId).cancel('the run that began it is over').catch(unlessMissing);
+    const outcome = sent === 'sent' ? null : await this.#store.outcome(runId);
+    if (!outcome) {
+      this.progress.skipped(runId, sent === 'sent' ? 'another process ends it' : 'it ended in the meantime');
+      return exitCodes.failed;
+    }
+    const result = { ...outcome, messages: [] };
+    if (outcome.status !== 'cancelled') return this.report(result);
+    this.progress.ended(result);
+    const why = oneLine(outcome.error?.message ?? '');
+    if (!args.json)
+      output.say(`pawl: run ${oneLine(runId)} is ended as cancelled, without another call of a model: ${why}`);
+    return exitCodes.failed;
   }
 
   async close(): Promise<void> {
@@ -106,4 +130,10 @@ export class Session {
     output.say(`pawl: ${failed}${lineOf(error)} (${error?.code ?? status})`);
     return exitCode;
   }
+}
+
+/** Somebody else was quicker. */
+function unlessMissing(error: unknown): 'ended' {
+  if (hasCode(error, 'CHECKPOINT_MISSING')) return 'ended';
+  throw error;
 }

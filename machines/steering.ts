@@ -1,11 +1,7 @@
 import type { Message } from '../src/run/message.ts';
 import { MAX_UNDELIVERED, type Progress } from '../src/run/progress.ts';
-import type { RunContext, RunEmitted, Steer } from './context.ts';
-
-interface Enqueue {
-  readonly assign: (change: Partial<RunContext>) => void;
-  readonly emit: (event: RunEmitted) => void;
-}
+import type { RunContext, Steer } from './context.ts';
+import type { Enqueue } from './tool-calls.ts';
 
 /** Puts messages into the queue for the next turn, and announces it, so that they are stored. */
 export function queueSteering(context: RunContext, steers: readonly Steer[], enqueue: Enqueue): void {

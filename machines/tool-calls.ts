@@ -4,10 +4,11 @@ import { type Progress, startCalls } from '../src/run/progress.ts';
 import { toolCallId } from './call-ids.ts';
 import type { RunContext, RunEmitted } from './context.ts';
 
-/** What starting calls does to the machine, as XState's `enqueue` offers it. */
+/** What XState's `enqueue` does for the functions that the pieces of `setup.ts` are made of. */
 export interface Enqueue {
-  readonly assign: (change: (args: { readonly spawn: Spawn }) => Partial<RunContext>) => void;
+  readonly assign: (change: Partial<RunContext> | ((args: { readonly spawn: Spawn }) => Partial<RunContext>)) => void;
   readonly emit: (event: RunEmitted) => void;
+  readonly stopChild: (id: string) => void;
 }
 
 type Spawn = (src: 'call-tool', options: ReturnType<typeof callToolOf>) => unknown;

@@ -1,0 +1,40 @@
+import type { ErrorData } from '../src/run/error-data.ts';
+import type { CheckpointOutcome } from '../src/run/finalize.ts';
+import type { JsonValue } from '../src/run/json.ts';
+import type { PhaseOutput } from '../src/run/phase.ts';
+import type { Progress } from '../src/run/progress.ts';
+import type { RunOutput } from '../src/run/result.ts';
+import type { Transcript } from '../src/run/transcript.ts';
+import type { ModelAnswer, OutputCheck, Resolution, ToolAnswer } from './context.ts';
+import { task } from './task.ts';
+import type { ToolCallInput } from './tool-calls.ts';
+
+function notProvided(): never {
+  throw new Error('this actor is provided by the executor: use executor.logic(agent), or machine.provide({ actors })');
+}
+
+export interface ModelCallInput {
+  readonly transcript: Transcript;
+  readonly iteration: number;
+  /** Of a pipeline: which phase asks, and what the ones before it left. */
+  readonly phase?: number;
+  readonly completedPhases: readonly PhaseOutput[];
+}
+
+export interface SettleInput {
+  readonly outcome: CheckpointOutcome;
+  readonly progress: Progress;
+  readonly error?: ErrorData;
+  readonly cause?: ErrorData;
+  readonly data?: JsonValue;
+}
+
+/** Whatever of a run has effects, as the charts know it. */
+export const actors = {
+  resolve: task<Resolution, { progress: Progress }>(notProvided),
+  'call-model': task<ModelAnswer, ModelCallInput>(notProvided),
+  'call-tool': task<ToolAnswer, ToolCallInput>(notProvided),
+  'check-output': task<OutputCheck, { progress: Progress }>(notProvided),
+  'ask-critic': task<void>(notProvided),
+  settle: task<RunOutput, SettleInput>(notProvided),
+};

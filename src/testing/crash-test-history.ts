@@ -1,6 +1,7 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { type CheckpointStore, isKeepingOutcomes, isOwning } from '../store/port.ts';
+import { checkAside, isAsideAsAsked, isShortOfHelp } from './crash-test-aside.ts';
 import { firstDifference } from './crash-test-difference.ts';
 import { Ledger } from './crash-test-ledger.ts';
 import { type CrashPoint, Life, nameOf, type StopAt } from './crash-test-life.ts';
@@ -35,6 +36,10 @@ export interface History {
   readonly left: readonly RunCheckpoint[];
   /** A process that did not come to an end. */
   readonly isHung: boolean;
+  /** The run itself was set aside, as its host asked for: a person goes on from there. */
+  readonly isAside: boolean;
+  /** So was an agent at work for it, which it did without. */
+  readonly isShortOfHelp: boolean;
 }
 
 /** Plays one run to its end: one process for each stop, and as many more as it takes. */
@@ -55,6 +60,7 @@ class Player implements History {
   readonly crashes: CrashPoint[] = [];
   readonly left: RunCheckpoint[] = [];
   isHung = false;
+  isAside = false;
   life: Life | undefined;
   readonly #scene: Scene;
   readonly #foreign = new Set<string>();
@@ -70,15 +76,29 @@ class Player implements History {
     for (let n = 0; n < stops.length + this.#scene.spareLives; n++) {
       ledger.life = n;
       const opened = await this.#open(n);
-      if (!opened || ledger.isOver) return opened && this.#askAgain(opened);
+      if (!opened || (await this.#isEnd(opened))) return;
       await this.#live(opened, stops[n]);
       if (this.isHung) return;
     }
     ledger.life += 1;
     const opened = await this.#open(ledger.life);
-    if (opened && ledger.isOver) await this.#askAgain(opened);
-    else if (opened)
-      ledger.complain('a', `the run did not come to its end: ${this.#reason || 'no process finished it'}`);
+    if (!opened || (await this.#isEnd(opened)) || this.isAside) return;
+    ledger.complain('a', `the run did not come to its end: ${this.#reason || 'no process finished it'}`);
+  }
+
+  get isShortOfHelp(): boolean {
+    return isShortOfHelp(this.ledger, this.#scene.job.executor);
+  }
+
+  /** Whether no further process has anything to do: it is over, or it was set aside and one has left it so. */
+  async #isEnd(opened: Opened): Promise<boolean> {
+    const { ledger } = this;
+    const { executor } = this.#scene.job;
+    const isEnd = this.isAside || ledger.isOver;
+    if (this.isAside) checkAside(ledger, executor, await listed(opened.bare));
+    else if (ledger.isOver) await this.#askAgain(opened);
+    else this.isAside = isAsideAsAsked(ledger.recordOf(ledger.runId), executor);
+    return isEnd;
   }
 
   /** What the next process finds. Undefined = nobody can go on from it. */
@@ -193,7 +213,7 @@ class Player implements History {
     const { ledger } = this;
     const all = (await listed(bare)).filter(({ runId }) => !this.#foreign.has(runId));
     // A child that was set aside waits for a person, whatever became of its parent, and those below it wait for it.
-    const parked = all.filter(({ status }) => status === 'parked').map(({ runId }) => runId);
+    const parked = [...ledger.aside()].map(({ meta }) => meta.runId);
     const isAside = (runId: string) => parked.some((top) => runId === top || runId.startsWith(`${top}~`));
     const left = all.map(({ runId }) => runId).filter((runId) => !isAside(runId));
     if (left.length > 0) ledger.complain('e', `the run is over, and the store still lists ${left.join(', ')}`);
@@ -221,9 +241,7 @@ class Player implements History {
 
 type Opened = Awaited<ReturnType<Scene['open']>>;
 
-async function listed(store: CheckpointStore): Promise<readonly { runId: string; status?: string }[]> {
-  return store.listInterrupted();
-}
+const listed = async (store: CheckpointStore): Promise<readonly { runId: string }[]> => store.listInterrupted();
 
 function textOf(error: unknown): string {
   const { code, message, cause } = toErrorData(error, 'ERROR');

@@ -137,6 +137,11 @@ export class Ledger {
     }
   }
 
+  /** The runs that were set aside, as the store surely holds them. */
+  *aside(): Iterable<RunCheckpoint> {
+    for (const { certain } of this.#stored.values()) if (certain?.parked) yield certain;
+  }
+
   /** Whether the run has ended: its outcome was delivered, and its record is gone. */
   get isOver(): boolean {
     const stored = this.#stored.get(this.runId);

@@ -17,7 +17,7 @@ type Budget = NonNullable<Ports['budget']>;
 /** How the host's executors are set up, apart from what a crash test brings itself. */
 export type CrashTestExecutorOptions = Pick<
   ExecutorOptions,
-  'clock' | 'compactor' | 'contextTokens' | 'defaults' | 'onSaveError' | 'random' | 'systemHeader'
+  'clock' | 'compactor' | 'contextTokens' | 'defaults' | 'onSaveError' | 'onUnknownOutcome' | 'random' | 'systemHeader'
 > & { readonly ports?: Pick<Ports, 'budget' | 'palette'> };
 
 /** What is run in each process. */

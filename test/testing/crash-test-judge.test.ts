@@ -35,7 +35,15 @@ function historyOf({ lives = [[0, 1]], effect = 'read', asked = [], outcome = {}
   for (let i = 0; i < (told.saves ?? 1); i++) ledger.wrote('save', [{ ...sampleRecord('r'), revision: i }], true);
   ledger.wrote('delete', ['r'], true);
   for (const outcomeId of told.outcomeIds ?? ['r:1']) ledger.ended(outcomeOf({ ...outcome, outcomeId }));
-  return { ledger, points: lives.map(() => []), crashes: [], left: [], isHung: false };
+  return {
+    ledger,
+    points: lives.map(() => []),
+    crashes: [],
+    left: [],
+    isHung: false,
+    isAside: false,
+    isShortOfHelp: false,
+  };
 }
 
 const broken = (told: Told, allowed: Partial<Allowed> = {}) =>

@@ -2,7 +2,8 @@ import type { RunEmitted } from '../../machines/context.ts';
 import { stateOf } from '../record/state.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';
-import { isBounded } from '../store/checkpointer.ts';
+import type { Checkpointer } from '../store/checkpointer.ts';
+import { abandon, isBounded, isTakenOver } from '../store/checkpointer.ts';
 import type { RunScope } from './scope.ts';
 import type { Steering } from './steering.ts';
 
@@ -10,7 +11,6 @@ type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
 
 /** Trying again does not help against these. */
 const permanent = ['RECORD_TOO_LARGE', 'NOT_JSON'];
-const taken = ['LEASE_LOST', 'RUN_OWNED_ELSEWHERE'];
 /** A save may have to wait for the one in flight, each bounded by `portMs`; a host's own checkpointer may never answer. */
 const WRITES_AHEAD = 3;
 const FIRST_RETRY_MS = 250;
@@ -29,11 +29,16 @@ export class Saving {
   #unsavedSteps = 0;
   #retryMs = FIRST_RETRY_MS;
   #timer: unknown;
+  /** What the last boundary was handed to; the scope knows it no longer when the run was taken over. */
+  #checkpointer: Checkpointer | null = null;
 
   constructor(scope: RunScope, steering: Steering) {
     this.#scope = scope;
     this.#steering = steering;
-    scope.onEnd(() => scope.kernel.config.clock.clearTimeout(this.#timer));
+    scope.onEnd(() => {
+      scope.kernel.config.clock.clearTimeout(this.#timer);
+      abandon(this.#checkpointer);
+    });
   }
 
   announce(boundary: Boundary): void {
@@ -44,11 +49,13 @@ export class Saving {
   /** A save that the throttle had put off failed later; the checkpointer tries it again by itself. */
   flushFailed(error: unknown): void {
     this.#count(error);
+    if (isTakenOver(error)) this.#scope.loseLease(error);
   }
 
   async #save(boundary: Boundary, attempt: { force: boolean; isRetry?: true }): Promise<void> {
     const { checkpointer, kernel, isClosing } = this.#scope;
     if (!checkpointer || isClosing) return;
+    this.#checkpointer = checkpointer;
     const { clock, defaults } = kernel.config;
     const { progress } = boundary;
     try {
@@ -77,7 +84,7 @@ export class Saving {
     this.#count(error);
     this.#steering.failed();
     const isFinal = permanent.some((code) => hasCode(error, code));
-    if (taken.some((code) => hasCode(error, code))) this.#scope.loseLease(error);
+    if (isTakenOver(error)) this.#scope.loseLease(error);
     else if (isFinal || (this.#isBlocking(boundary) && this.#policy.then === 'fail')) this.#scope.stop(error);
     else {
       if (!this.#isBlocking(boundary)) this.#scope.send({ type: 'boundary.landed', boundary: boundary.boundary });

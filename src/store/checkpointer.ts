@@ -1,5 +1,6 @@
 import type { RunCheckpointState } from '../record/state.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
+import { hasCode } from '../run/error-data.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { CheckpointStore, Claim } from './port.ts';
 import { type Landed, RecordWriter } from './record-writer.ts';
@@ -26,7 +27,10 @@ export interface CheckpointerOptions {
   readonly timeoutMs?: number;
   /** What the store already holds of this run. */
   readonly landed?: Landed | undefined;
-  /** Told when the late write of a throttled state failed; it is tried again when the next window ends. */
+  /**
+   * Told when the late write of a throttled state failed. It is tried again when the next window ends, unless the store says
+   * that somebody else has the run.
+   */
   readonly onFlushError?: ((error: unknown) => void) | undefined;
 }
 
@@ -34,7 +38,8 @@ const DEFAULT_MAX_RECORD_BYTES = 64 * 2 ** 20;
 
 /**
  * The checkpointer of one run on a store. Writes are serialised and the newest state wins; unforced saves within
- * `throttleMs` of the last successful write are put off to the end of that window, never dropped.
+ * `throttleMs` of the last successful write are put off to the end of that window, never dropped. After a forced write has
+ * failed nothing is put off before a write has succeeded.
  *
  * @param store undefined = nothing is recorded and every method succeeds
  * @example const checkpointer = createCheckpointer(store, meta, { throttleMs: 1_000 })
@@ -56,6 +61,16 @@ export function isBounded(checkpointer: Checkpointer): boolean {
   return checkpointer instanceof StoreCheckpointer && checkpointer.isBounded;
 }
 
+/** The run is over here, whatever became of it: what is put off is dropped, and nothing is put off any more. */
+export function abandon(checkpointer: Checkpointer | null): void {
+  if (checkpointer instanceof StoreCheckpointer) checkpointer.abandon();
+}
+
+/** Whether an error of a write says that somebody else has the run. */
+export function isTakenOver(error: unknown): boolean {
+  return hasCode(error, 'LEASE_LOST') || hasCode(error, 'RUN_OWNED_ELSEWHERE');
+}
+
 interface Waiting {
   state: RunCheckpointState;
   isForced: boolean;
@@ -75,6 +90,9 @@ class StoreCheckpointer implements Checkpointer {
   #deferred: RunCheckpointState | undefined;
   #timer: unknown;
   #sealed: Promise<void> | undefined;
+  /** A forced write failed: whoever asked for it must not hear of a newer state as if it were stored when it is not. */
+  #isOwed = false;
+  #isAbandoned = false;
 
   constructor(store: CheckpointStore, meta: RunCheckpointMeta, options: CheckpointerOptions) {
     const {
@@ -95,7 +113,12 @@ class StoreCheckpointer implements Checkpointer {
     if (this.#sealed) return Promise.resolve();
     if (this.#inFlight) return this.#wait(state, force);
     if (!force && this.#windowLeft() > 0) return this.#defer(state);
-    return this.#write(state);
+    return this.#write(state, force);
+  }
+
+  abandon(): void {
+    this.#isAbandoned = true;
+    this.#dropDeferred();
   }
 
   complete(): Promise<void> {
@@ -129,7 +152,8 @@ class StoreCheckpointer implements Checkpointer {
     const state = this.#deferred;
     if (!state || this.#sealed) return;
     this.save(state, { force: true }).catch((error: unknown) => {
-      this.#onFlushError?.(error);
+      this.#tell(error);
+      if (this.#isAbandoned || isTakenOver(error)) return;
       if (!this.#sealed && !this.#waiting && !this.#inFlight) {
         this.#deferred = state;
         this.#timer ??= this.#clock.setTimeout(() => this.#flush(), this.#throttleMs);
@@ -137,18 +161,34 @@ class StoreCheckpointer implements Checkpointer {
     });
   }
 
-  #write(state: RunCheckpointState): Promise<void> {
+  #tell(error: unknown): void {
+    try {
+      this.#onFlushError?.(error);
+    } catch {
+      // Whoever is told cannot be told of that as well; what was put off is to be stored all the same.
+    }
+  }
+
+  #dropDeferred(): void {
     this.#deferred = undefined;
     if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
     this.#timer = undefined;
+  }
+
+  #write(state: RunCheckpointState, isForced: boolean): Promise<void> {
+    this.#dropDeferred();
     const startedAt = this.#clock.monotonic();
     const write = this.#writer.write(state).then(() => {
       this.#lastSuccess = startedAt;
+      this.#isOwed = false;
     });
     this.#inFlight = write;
     write.then(
       () => this.#next(),
-      () => this.#next(),
+      () => {
+        this.#isOwed ||= isForced;
+        this.#next();
+      },
     );
     return write;
   }
@@ -158,20 +198,21 @@ class StoreCheckpointer implements Checkpointer {
     const waiting = this.#waiting;
     this.#waiting = undefined;
     if (!waiting) return;
-    const isPutOff = !waiting.isForced && this.#windowLeft() > 0;
-    if (this.#sealed) waiting.landed.resolve();
-    else waiting.landed.resolve(isPutOff ? this.#defer(waiting.state) : this.#write(waiting.state));
+    const { state, isForced, landed } = waiting;
+    const isPutOff = !isForced && this.#windowLeft() > 0;
+    if (this.#sealed) landed.resolve();
+    else landed.resolve(isPutOff ? this.#defer(state) : this.#write(state, isForced));
   }
 
   /** How much of the throttle's window is left, ms. It begins with the last write that succeeded. */
   #windowLeft(): number {
+    if (this.#isOwed || this.#isAbandoned) return 0;
     if (this.#throttleMs <= 0 || this.#lastSuccess === undefined) return 0;
     return this.#lastSuccess + this.#throttleMs - this.#clock.monotonic();
   }
 
   async #seal(): Promise<void> {
-    this.#deferred = undefined;
-    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
+    this.#dropDeferred();
     await this.#inFlight?.catch(() => {});
     await this.#writer.delete();
   }

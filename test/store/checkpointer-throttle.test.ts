@@ -1,7 +1,10 @@
+import { createCheckpointer } from 'pawl';
+import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../fixtures/host.ts';
+import { metaOf } from '../fixtures/states.ts';
 import { at, setUp, states, T } from '../fixtures/timed-checkpointer.ts';
-import { isWrite } from '../fixtures/watched-store.ts';
+import { isWrite, watchedStore } from '../fixtures/watched-store.ts';
 
 describe('the throttle', () => {
   test('lets the first save through, puts off what comes inside the window, and counts its last moment as outside (checkpoint 16)', async () => {
@@ -120,6 +123,75 @@ describe('the throttle', () => {
     await clock.advance(T);
     expect(writes.at(-1)).toEqual({ at: 2 * T, iteration: 1 });
     expect(errors).toHaveLength(1);
+  });
+
+  test('after a forced save has failed nothing is put off before one has succeeded (checkpoint 18, 21)', async () => {
+    let failing = 0;
+    const { checkpointer, writes } = setUp({
+      before: (call) => isWrite(call) && failing-- > 0 && Promise.reject(new Error('blip')),
+    });
+    await checkpointer.save(at(0));
+    failing = 2;
+    await expect(checkpointer.save(at(1), { force: true })).rejects.toThrow('blip');
+    await expect(checkpointer.save(at(2))).rejects.toThrow('blip');
+    await checkpointer.save(at(3));
+    await checkpointer.save(at(4));
+    expect(writes.map(({ iteration }) => iteration)).toEqual([0, 1, 3]);
+  });
+
+  test('a save that waits behind a forced one that fails is not put off either (checkpoint 18, 21)', async () => {
+    const slow = gate();
+    let isDown = false;
+    const { checkpointer, writes } = setUp({
+      before: async (call) => {
+        if (!isWrite(call) || !isDown) return;
+        await slow.pass();
+        isDown = false;
+        throw new Error('blip');
+      },
+    });
+    await checkpointer.save(at(0));
+    isDown = true;
+    const forced = expect(checkpointer.save(at(1), { force: true })).rejects.toThrow('blip');
+    const unforced = checkpointer.save(at(2));
+    slow.open();
+    await forced;
+    await unforced;
+    expect(writes.map(({ iteration }) => iteration)).toEqual([0, 1, 2]);
+  });
+
+  test.for(['LEASE_LOST', 'RUN_OWNED_ELSEWHERE'])(
+    'a put-off write that is refused with %s is not tried again: another has the run (checkpoint 21, recovery 3)',
+    async (code) => {
+      let isTaken = false;
+      const { clock, checkpointer, store, errors } = setUp({
+        before: (call) => isWrite(call) && isTaken && Promise.reject(Object.assign(new Error('taken'), { code })),
+      });
+      await checkpointer.save(at(0));
+      await checkpointer.save(at(1));
+      isTaken = true;
+      await clock.advance(T);
+      store.log.length = 0;
+      await clock.advance(100 * T);
+      expect([errors.length, store.log.length, clock.pending]).toEqual([1, 0, 0]);
+    },
+  );
+
+  test('a host that throws when it is told of a failed put-off write changes nothing: it is tried again (checkpoint 18, 21)', async () => {
+    const clock = testClock();
+    let isDown = false;
+    const store = watchedStore({ before: (call) => isWrite(call) && isDown && Promise.reject(new Error('down')) });
+    const onFlushError = () => {
+      throw new Error('of the host');
+    };
+    const checkpointer = createCheckpointer(store, metaOf(), { throttleMs: T, clock, onFlushError });
+    await checkpointer.save(at(0));
+    await checkpointer.save(at(1));
+    isDown = true;
+    await clock.advance(T);
+    isDown = false;
+    await clock.advance(T);
+    expect((await store.load('run-1'))?.iteration).toBe(1);
   });
 
   test('a put-off write that fails never replaces a newer state that came meanwhile (checkpoint 19)', async () => {

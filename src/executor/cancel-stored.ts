@@ -13,12 +13,23 @@ import { infoFrom } from './run-info.ts';
 import type { Kernel } from './scope.ts';
 import { recordedText, type StoredRun, withStoredRun } from './stored-run.ts';
 
+const cancels = new WeakMap<Kernel, Map<string, Promise<void>>>();
+
 /**
  * Ends a run that nobody works on, interrupted or parked, without its agent: in the order of every end, so that a crash on
  * the way leaves a record that is only delivered. One that had ended already keeps its own outcome.
+ * Whoever asks for it while it is being done gets the same answer; the first reason stands.
  * @throws {RunOwnedElsewhereError} while somebody works on it @throws {CheckpointMissingError} when there is no record of it
  */
 export function cancelStored(kernel: Kernel, runId: string, reason = 'the run was cancelled'): Promise<void> {
+  const underWay = cancels.get(kernel) ?? new Map<string, Promise<void>>();
+  cancels.set(kernel, underWay);
+  const cancel = underWay.get(runId) ?? endStored(kernel, runId, reason).finally(() => underWay.delete(runId));
+  underWay.set(runId, cancel);
+  return cancel;
+}
+
+function endStored(kernel: Kernel, runId: string, reason: string): Promise<void> {
   return withStoredRun(kernel, runId, async (run) => {
     const outcome = run.record.outcome ?? cancelled(run.record, run.claim, recordedText(kernel, reason));
     const { store, claim, bounded } = run;

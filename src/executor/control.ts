@@ -6,7 +6,7 @@ import { type ControlStore, isControlling } from '../store/port.ts';
 import { cancelStored } from './cancel-stored.ts';
 import { handleOf } from './handle.ts';
 import { park, unpark } from './parking.ts';
-import type { Kernel } from './scope.ts';
+import type { Kernel, RunScope } from './scope.ts';
 import { recordedText, storeOf } from './stored-run.ts';
 
 /**
@@ -18,7 +18,8 @@ export interface RunControl {
   /**
    * Ends the run for good. `ended`: it is over, and its record is gone. `sent`: another process works on it and ends it at its
    * next look (`defaults.controlMs`), or, if that process dies first, whoever goes on with it.
-   * @throws {CheckpointMissingError} when there is no such run
+   * @throws {CheckpointMissingError} when there is no such run @throws whatever keeps its record from going, for example
+   *   {StoreUnavailableError}: then it may go on at the next boot, so cancel it again
    */
   cancel(reason?: string): Promise<'ended' | 'sent'>;
   /**
@@ -53,19 +54,37 @@ export function controlOf(kernel: Kernel, runId: string): RunControl {
 }
 
 async function cancel(kernel: Kernel, runId: string, reason: string | undefined): Promise<'ended' | 'sent'> {
-  const live = kernel.registry.live(runId);
-  if (live) {
-    await handleOf(live).cancel(reason);
-    return 'ended';
-  }
-  try {
-    await cancelStored(kernel, runId, reason);
-    return 'ended';
-  } catch (error) {
-    if (!hasCode(error, 'RUN_OWNED_ELSEWHERE')) throw error;
+  let wasLive = false;
+  for (let live = kernel.registry.live(runId); ; live = kernel.registry.live(runId)) {
+    if (live) {
+      if (await endLive(kernel, live, reason)) return 'ended';
+      wasLive = true;
+    }
+    try {
+      await cancelStored(kernel, runId, reason);
+      return 'ended';
+    } catch (error) {
+      // Whoever else was told to end it has done so.
+      if (wasLive && hasCode(error, 'CHECKPOINT_MISSING')) return 'ended';
+      if (!hasCode(error, 'RUN_OWNED_ELSEWHERE')) throw error;
+    }
+    if (!kernel.registry.live(runId)) break;
   }
   await send(kernel, runId, { id: newCommandId(), kind: 'cancel', ...(reason === undefined ? {} : { reason }) });
   return 'sent';
+}
+
+/**
+ * Ends a run that is live here. What comes of it is not always its end: a shutdown leaves it for the next process, another
+ * process may have had it all the time, and while the store is away nobody can tell its record that it is over.
+ * @returns whether its record is gone
+ */
+async function endLive(kernel: Kernel, live: RunScope, reason: string | undefined): Promise<boolean> {
+  const { status, durable } = await handleOf(live).cancel(reason);
+  const { store } = kernel.config;
+  const hadRecord = durable || status === 'interrupted' || live.resolution !== 'accepted';
+  if (!store || !hadRecord) return true;
+  return (await bounded(kernel, store.load(live.runId), 'store.load')) === null;
 }
 
 async function steer(

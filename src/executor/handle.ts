@@ -24,7 +24,11 @@ export interface Run {
    * @throws {UndeliveredError} when the run is over, or 1,000 messages wait already
    */
   steer(text: string, options?: { readonly children?: boolean }): Promise<'durable' | 'queued'>;
-  /** Ends the run for good; its record goes. @returns the result */
+  /**
+   * Ends the run for good; its record goes. A run that is being left for the next process (a shutdown, a lost lease) is
+   * `interrupted` all the same, and one whose store is away keeps its record: `executor.control(runId).cancel()` follows it.
+   * @returns the result
+   */
   cancel(reason?: string): Promise<RunResult>;
 }
 

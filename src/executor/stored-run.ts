@@ -1,5 +1,6 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { withDeadline } from '../run/deadline.ts';
+import { hasCode } from '../run/error-data.ts';
 import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../run/errors.ts';
 import { Redactor } from '../run/redact.ts';
 import { type CheckpointStore, type Claim, isOwning } from '../store/port.ts';
@@ -25,9 +26,19 @@ export function recordedText({ config }: Kernel, text: string): string {
   return config.redact ? new Redactor(config.redact, 'record').text(text) : text;
 }
 
+const works = new WeakMap<Kernel, Map<string, Promise<void>>>();
+
+/** What this executor does to stored runs just now, by their ids: each is over when its promise resolves. */
+function worksOf(kernel: Kernel): Map<string, Promise<void>> {
+  const known = works.get(kernel) ?? new Map<string, Promise<void>>();
+  works.set(kernel, known);
+  return known;
+}
+
 /**
- * Claims a stored run, reads it, and lets go of it afterwards.
- * @throws {RunOwnedElsewhereError} while somebody works on it
+ * Claims a stored run, reads it, and lets go of it afterwards. Of two that want the same run the second waits: the claims
+ * of one executor have one owner, so that the second would take the run from the first.
+ * @throws {RunOwnedElsewhereError} while somebody works on it, or when somebody takes it up meanwhile
  * @throws {CheckpointMissingError} when the store has no record of it
  */
 export async function withStoredRun<T>(
@@ -35,6 +46,22 @@ export async function withStoredRun<T>(
   runId: string,
   work: (run: StoredRun) => Promise<T>,
 ): Promise<T> {
+  const known = worksOf(kernel);
+  for (let before = known.get(runId); before; before = known.get(runId)) await before;
+  const over = Promise.withResolvers<void>();
+  known.set(runId, over.promise);
+  try {
+    return await inHand(kernel, runId, work);
+  } catch (error) {
+    if (!hasCode(error, 'LEASE_LOST')) throw error;
+    throw new RunOwnedElsewhereError(`run ${runId} was taken up by somebody else meanwhile`, { cause: error });
+  } finally {
+    known.delete(runId);
+    over.resolve();
+  }
+}
+
+async function inHand<T>(kernel: Kernel, runId: string, work: (run: StoredRun) => Promise<T>): Promise<T> {
   const { clock, defaults } = kernel.config;
   const store = storeOf(kernel);
   const bounded: StoredRun['bounded'] = (what, answer) => withDeadline(answer, { ms: defaults.portMs, clock, what });

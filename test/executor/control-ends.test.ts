@@ -1,0 +1,135 @@
+import { memoryStore } from 'pawl';
+import { callTool, hang, testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { gate, hostOf, settle, toolOf } from '../fixtures/host.ts';
+import { afterCrash, plainStore, watchedStore } from '../fixtures/watched-store.ts';
+
+/** A run that a process left in good order. */
+async function left() {
+  const store = memoryStore();
+  const host = hostOf({ script: [hang()], checkpoints: store });
+  await host.start({ runId: 'r' });
+  await host.executor.shutdown();
+  return store;
+}
+
+describe('a cancel of a run that is live here says `ended` when the record is gone, and not before (recovery 3)', () => {
+  test('a run that a shutdown leaves, because a call with effects is under way, is ended in the store', async () => {
+    const store = memoryStore();
+    const slow = gate();
+    const send = toolOf('send', 'once', () => slow.pass());
+    const host = hostOf({ script: [callTool('send', {})], tools: [send], checkpoints: store });
+    const run = await host.start({ runId: 'r' });
+    await slow.reached;
+    const down = host.executor.shutdown();
+    await settle();
+    const cancel = host.executor.control('r').cancel('no more');
+    await settle();
+    slow.open();
+    expect((await run.result).status).toBe('interrupted');
+    expect(await cancel).toBe('ended');
+    await down;
+    expect(await store.listInterrupted()).toEqual([]);
+    expect(await store.outcome('r')).toMatchObject({ status: 'cancelled', error: { message: 'no more' } });
+  });
+
+  test('a run that only tries to start here, and that another process works on, is sent the cancel', async () => {
+    const inner = memoryStore();
+    const owner = hostOf({ script: [hang()], checkpoints: inner });
+    await owner.start({ runId: 'r' });
+    const slow = gate();
+    const store = watchedStore({ before: ({ method }) => method === 'claim' && slow.pass() }, inner);
+    const host = hostOf({ checkpoints: store });
+    const started = host.start({ runId: 'r' });
+    await slow.reached;
+    const cancel = host.executor.control('r').cancel('no more');
+    await settle();
+    slow.open();
+    expect((await (await started).result).error?.code).toBe('RUN_OWNED_ELSEWHERE');
+    expect(await cancel).toBe('sent');
+    expect(await inner.inbox({ runId: 'r' })).toMatchObject([{ command: { kind: 'cancel', reason: 'no more' } }]);
+  });
+
+  test('a run whose store is away is stopped, but its cancel rejects; said again when the store is back, it ends', async () => {
+    const inner = memoryStore();
+    let isAway = false;
+    const before = () => isAway && Promise.reject(new Error('the store is away'));
+    const clock = testClock();
+    const host = hostOf({ checkpoints: watchedStore({ before }, inner), clock, script: [hang()] });
+    const run = await host.start({ runId: 'r' });
+    isAway = true;
+    const cancel = expect(host.executor.control('r').cancel('no more')).rejects.toThrow('the store is away');
+    for (let i = 0; i < 4; i++) {
+      await settle();
+      await clock.advance(1_000);
+    }
+    await cancel;
+    expect((await run.result).status).toBe('cancelled');
+    isAway = false;
+    expect(await inner.listInterrupted()).toHaveLength(1);
+    expect(await host.executor.control('r').cancel('no more')).toBe('ended');
+    expect(await inner.listInterrupted()).toEqual([]);
+  });
+
+  test('a run that is not durable has no record: it is over when it has stopped, also while the store is away', async () => {
+    const before = () => Promise.reject(new Error('the store is away'));
+    const host = hostOf({ checkpoints: watchedStore({ before }, memoryStore()), script: [hang()] });
+    const without = hostOf({ script: [hang()] });
+    await without.start({ runId: 'r' });
+    expect(await without.executor.control('r').cancel()).toBe('ended');
+    await host.start({}, { checkpointer: { durable: false, save: async () => {}, close: async () => {} } as never });
+    const [run] = host.executor.runs.get();
+    if (!run) throw new Error('no run');
+    expect(await host.executor.control(run.runId).cancel()).toBe('ended');
+  });
+});
+
+describe('two who want the same stored run in one executor (recovery 3)', () => {
+  test('both cancels of a stored run at once are told that it ended, for the reason of the first, and once', async () => {
+    const told: unknown[] = [];
+    const host = hostOf({
+      checkpoints: await left(),
+      onOutcome: async ({ error }) => {
+        told.push(error?.message);
+        await settle(5);
+      },
+    });
+    const { control } = host.executor;
+    expect(await Promise.all([control('r').cancel('first'), control('r').cancel('second')])).toEqual([
+      'ended',
+      'ended',
+    ]);
+    expect(told).toEqual(['first']);
+  });
+
+  test('a cancel beside a start of the same run ends it, whoever of them gets it', async () => {
+    for (const isFirst of [true, false]) {
+      const store = await left();
+      const host = hostOf({ checkpoints: store, script: [hang()] });
+      const early = isFirst ? host.executor.control('r').cancel('enough') : undefined;
+      const start = host.start({ runId: 'r' });
+      expect(await (early ?? host.executor.control('r').cancel('enough'))).toBe('ended');
+      expect((await (await start).result).status).toBe('cancelled');
+      expect(await store.listInterrupted()).toEqual([]);
+    }
+  });
+
+  test('parking and unparking at once take their turns: the last word stands, and neither takes the run from the other', async () => {
+    for (const store of [await left(), plainStore(await left())]) {
+      const { executor } = hostOf({ checkpoints: store });
+      await Promise.all([executor.park('r', 'one'), executor.unpark('r'), executor.park('r', 'two')]);
+      expect((await store.load('r'))?.parked?.reason).toBe('two');
+    }
+  });
+
+  test('what is refused lets the next one have its turn', async () => {
+    const store = await left();
+    let refusals = 1;
+    const before = ({ method }: { method: string }) => {
+      if (method === 'load' && refusals-- > 0) throw new Error('a blip');
+    };
+    const { executor } = hostOf({ checkpoints: watchedStore({ before }, await afterCrash(store)) });
+    const answers = await Promise.allSettled([executor.park('r', 'one'), executor.park('r', 'two')]);
+    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+  });
+});

@@ -23,7 +23,7 @@ import { guards, landedWith } from './guards.ts';
 import { enterPhase, leavePhase, repairAnswer } from './phases.ts';
 import { countProgress, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { applySteering, endStep, takeAnswer, takeResult } from './steps.ts';
-import { callToolOf, phaseOf, startTools } from './tool-calls.ts';
+import { callToolOf, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
 
 export type { ModelCallInput, SettleInput } from './actors.ts';
 
@@ -43,16 +43,18 @@ export const pieces = setup({
     adopt: assign((_, resolution: Resolution) => adopted(resolution)),
     announceAccepted: emit({ type: 'run.accepted' }),
     announceWork: emit({ type: 'run.working', state: 'running' }),
-    /** The first cause stands; the executor aborts the work with it. */
-    stop: enqueueActions(({ context, enqueue }, cause: ErrorData) => {
-      if (context.cause) return;
+    /** The first cause stands; the executor aborts the work with it, also that of a run which was to be waited for. */
+    stop: enqueueActions(({ context, enqueue }, given: ErrorData) => {
+      const cause = context.cause ?? given;
       enqueue.assign({ cause, error: context.error ?? cause });
       enqueue.emit({ type: 'run.stopping', cause });
     }),
-    /** The run goes on until it is free to stop; the first cause stands. */
-    keepCause: assign(({ context }, cause: ErrorData) =>
-      context.cause ? {} : { cause, error: context.error ?? cause },
-    ),
+    /** The run goes on until it is free to stop, and begins nothing new; the first cause stands. */
+    keepCause: enqueueActions(({ context, enqueue }, cause: ErrorData) => {
+      if (context.cause) return;
+      enqueue.assign({ cause, error: context.error ?? cause });
+      withdrawIntents(context, enqueue);
+    }),
     announceStop: enqueueActions(({ context, enqueue }) => {
       if (context.cause) enqueue.emit({ type: 'run.stopping', cause: context.cause });
     }),

@@ -1,6 +1,6 @@
 import { callsToStart, type OpenCall } from '../src/run/open-step.ts';
 import { keepPhase } from '../src/run/pipeline.ts';
-import { type Progress, startCalls } from '../src/run/progress.ts';
+import { type Progress, startCalls, withdrawCalls } from '../src/run/progress.ts';
 import { toolCallId } from './call-ids.ts';
 import type { RunContext, RunEmitted } from './context.ts';
 
@@ -13,15 +13,19 @@ export interface Enqueue {
 
 type Spawn = (src: 'call-tool', options: ReturnType<typeof callToolOf>) => unknown;
 
-/** Starts what may start now: `read` calls at once, those with effects when the intent to run them is recorded. */
+/**
+ * Starts what may start now: `read` calls at once, those with effects when the intent to run them is recorded. A run that is to
+ * stop starts nothing: it would have to wait for that as well, or cut it off.
+ */
 export function startTools(
   context: RunContext,
   progress: Progress,
   { enqueue, also }: { readonly enqueue: Enqueue; readonly also?: Partial<RunContext> },
 ): void {
-  const { limits, tools } = context;
+  const { limits, tools, cause } = context;
+  const step = cause ? undefined : progress.openStep;
   const ofTool = (name: string) => (Object.hasOwn(tools, name) && tools[name]?.concurrency) || limits.toolConcurrency;
-  const calls = progress.openStep ? callsToStart(progress.openStep, { all: limits.toolConcurrency, ofTool }) : [];
+  const calls = step ? callsToStart(step, { all: limits.toolConcurrency, ofTool }) : [];
   if (calls.length === 0 && also) enqueue.assign(() => ({ ...also, progress }));
   if (calls.length === 0) return;
   const now = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
@@ -37,6 +41,16 @@ export function startTools(
     return { ...also, progress: started, announced: boundary, intents };
   });
   if (intended.length > 0) enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
+}
+
+/** Takes back the calls whose intent is on its way, and has that recorded: a process that dies now has not begun them. */
+export function withdrawIntents({ progress, intents, announced }: RunContext, enqueue: Enqueue): void {
+  if (intents.length === 0) return;
+  const calls = intents.flatMap((intent) => intent.calls);
+  const boundary = announced + 1;
+  const left = withdrawCalls(progress, calls);
+  enqueue.assign({ progress: left, intents: [], announced: boundary });
+  enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: left });
 }
 
 /** An actor that runs a call, and what it is told. */

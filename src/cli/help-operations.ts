@@ -110,8 +110,8 @@ Records go only when they are asked for, and are gone for good; a run that is li
 
 Options:
   --parked         also runs that were set aside; needs --older-than. To end one with a result, \`pawl cancel\` it instead
-  --quarantined    also records that are damaged; not those that it takes a newer version or
-                   a key to read
+  --quarantined    also records that are damaged: each is read whole for that, as by \`pawl doctor\`. Not those that it
+                   takes a newer version or a key to read
   --older-than <time>  only records last written so long ago: 12h, 30d. Of some damaged records nobody can tell; they stay
   --dry-run        says what would go, and removes nothing
   --yes            does not ask; needed to remove records where nobody can be asked

@@ -2,18 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import type { InterruptedRun } from '../index.ts';
 import { hasCode } from '../run/error-data.ts';
-import { lengthOf } from './bounds.ts';
 import type { Command, CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
 import { ago, count } from './figures.ts';
+import { chosenOf, type OnRead, type Wish, wishOf } from './prune-choice.ts';
 import { openExistingStore, type RunStore, statusOf } from './run-store.ts';
 
 /** `pawl prune`: removes what nobody needs any more, and only what it was told to. */
 export const pruneCommand: Command = async (context) => {
-  const wish = wishOf(context);
+  const wish = wishOf(context.args);
   const store = await openExistingStore(context.args.store);
-  const chosen = (await store.listInterrupted()).filter((entry) => isChosen(entry, wish));
-  for (const entry of chosen) if (!context.args.json) context.output.say(lineFor(entry, context.args.dryRun));
+  const chosen = await choose(context, store, wish);
   if (chosen.length > 0 && !context.args.dryRun) await confirm(context, chosen.length);
   const deleted: string[] = [];
   const kept: { runId: string; reason: string }[] = [];
@@ -28,36 +27,23 @@ export const pruneCommand: Command = async (context) => {
   return kept.length === 0 ? exitCodes.ok : exitCodes.failed;
 };
 
-/** Which records are to go. */
-interface Wish {
-  readonly quarantined: boolean;
-  readonly parked: boolean;
-  /** Wall clock, ms: only what was last written before that. */
-  readonly before: number | undefined;
-}
+const REDRAW_MS = 100;
 
-function wishOf({ args }: CommandContext): Wish {
-  const { quarantined, parked, olderThan } = args;
-  if (parked && olderThan === undefined) {
-    throw new Failure(
-      '--parked needs --older-than <time>, for example 30d: somebody may still be looking at the others',
-    );
+/** Reading every record takes a while where there are many. */
+async function choose({ args, output }: CommandContext, store: RunStore, wish: Wish): Promise<InterruptedRun[]> {
+  const chosen: InterruptedRun[] = [];
+  let shownAt = performance.now();
+  const onRead: OnRead = (done, all) => {
+    if (performance.now() - shownAt < REDRAW_MS) return;
+    shownAt = performance.now();
+    output.show(`reading records: ${done} of ${all}`);
+  };
+  for await (const entry of chosenOf(store, wish, onRead)) {
+    chosen.push(entry);
+    if (!args.json) output.say(lineFor(entry, args.dryRun));
   }
-  if (olderThan !== undefined && !parked && !quarantined) {
-    throw new Failure('--older-than goes with --parked or --quarantined; outcomes have a time of their own');
-  }
-  const before = olderThan === undefined ? undefined : Date.now() - lengthOf('older-than', olderThan);
-  return { quarantined, parked, before };
-}
-
-function isChosen(entry: InterruptedRun, { quarantined, parked, before }: Wish): boolean {
-  const status = statusOf(entry);
-  // What a newer version wrote, or is encrypted, is whole: it takes an upgrade, or a key, to read it.
-  const isDamaged = entry.status === 'quarantined' && entry.reason.startsWith('CHECKPOINT_CORRUPT');
-  const isWanted = (status === 'quarantined' && quarantined && isDamaged) || (status === 'parked' && parked);
-  if (!isWanted || before === undefined) return isWanted;
-  // Of some damaged records nobody can tell how old they are.
-  return entry.updatedAt !== undefined && entry.updatedAt > 0 && entry.updatedAt < before;
+  output.show('');
+  return chosen;
 }
 
 function lineFor(entry: InterruptedRun, isDryRun: boolean): string {
@@ -87,12 +73,11 @@ export async function removed(store: Removing, entry: InterruptedRun): Promise<s
   try {
     const claim = await claimed(store, runId);
     if (claim === null) return 'a process works on it now';
-    // Meanwhile somebody may have given it back, or gone on with it.
-    const isStill = await isUnchanged(store, entry);
-    if (isStill) await store.delete(runId, claim ? { claim } : {});
+    const reason = await whatChanged(store, entry);
+    if (reason === undefined) await store.delete(runId, claim ? { claim } : {});
     // It was not a start of the run.
     else if (claim) await store.release(claim, { attempts: claim.attempts - 1 });
-    return isStill ? undefined : 'it has changed meanwhile';
+    return reason;
   } catch (error) {
     return lineOf(error);
   }
@@ -110,12 +95,15 @@ async function claimed(store: Removing, runId: string) {
   }
 }
 
-async function isUnchanged(store: Removing, entry: InterruptedRun): Promise<boolean> {
+/** Meanwhile somebody may have given it back, gone on with it, or put it right. @returns undefined when nobody did */
+async function whatChanged(store: Removing, entry: InterruptedRun): Promise<string | undefined> {
+  const isDamaged = entry.status === 'quarantined';
   try {
     const record = await store.load(entry.runId);
-    return record?.parked !== undefined && record.updatedAt === entry.updatedAt;
+    const isSame = !isDamaged && record?.parked !== undefined && record.updatedAt === entry.updatedAt;
+    return isSame ? undefined : 'it has changed meanwhile';
   } catch (error) {
-    return entry.status === 'quarantined' && hasCode(error, 'CHECKPOINT_CORRUPT');
+    return isDamaged && hasCode(error, 'CHECKPOINT_CORRUPT') ? undefined : lineOf(error);
   }
 }
 

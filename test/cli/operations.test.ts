@@ -4,7 +4,7 @@ import { encrypt } from '../../src/codec/encrypt.ts';
 import { noUsage } from '../../src/run/usage.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
-import { execute, interruptedRun, makeTooNew, stepsOf, storeRuns } from './stored-runs.ts';
+import { damageMessages, execute, interruptedRun, makeTooNew, stepsOf, storeRuns } from './stored-runs.ts';
 
 const DAY = 86_400_000;
 const parked = { code: 'PARKED', reason: 'a person looks' };
@@ -189,15 +189,6 @@ function outcome(runId: string) {
 
 async function listed(store: ReturnType<typeof sqliteStore>): Promise<string[]> {
   return (await store.listInterrupted()).map(({ runId }) => runId).toSorted();
-}
-
-/** No list looks at messages: only reading the record shows it. */
-function damageMessages(path: string, runId: string): void {
-  const no = `(SELECT no FROM runs WHERE run_id = '${runId}')`;
-  execute(
-    path,
-    `UPDATE messages SET messages = replace(messages, 'number', 'numbed') WHERE id >= ${no} * 16777216 AND id < (${no} + 1) * 16777216`,
-  );
 }
 
 function damageHead(path: string, runId: string): void {

@@ -9,11 +9,11 @@ import type { Warn } from './guard.ts';
 export interface Addressee {
   readonly runId: string;
   readonly claim: Claim | undefined;
-  /** Commands that its progress has taken in, and that may wait still. */
+  /** Commands that its progress has taken in, and that may wait still, or be sent again. */
   readonly commands: readonly string[];
   /** @returns whether the command is recorded, so that it may leave the inbox; rejects when the run did not take it */
   obey(command: Command): Promise<boolean>;
-  /** These commands wait no longer. */
+  /** These commands wait no longer, and nobody sends them again. */
   forget(ids: readonly string[]): void;
   onEnd(cleanup: () => void): void;
 }
@@ -29,6 +29,15 @@ interface Surroundings {
 }
 
 /**
+ * So long a run remembers a command that waits no longer, ms: whoever sent it may not have heard that it arrived, and send it
+ * once more. No store goes on with that for half as long.
+ */
+const REMEMBERED_MS = 60_000;
+
+/** So many of them at most: their ids stand in the head of the record. */
+const MAX_REMEMBERED = 100;
+
+/**
  * What other processes tell the live runs of this one, through the store. One look asks for all of them. A command is
  * acknowledged when the run has recorded it; until then it stays, and whoever goes on with the run finds it again.
  */
@@ -40,6 +49,8 @@ export class Mailbox {
   readonly #underWay = new Set<string>();
   /** Acknowledged since the last look began, which may have seen them still. */
   readonly #acknowledged = new Set<string>();
+  /** Since when commands of a run are known to wait no longer, monotonic ms; the oldest first. */
+  readonly #goneSince = new Map<Addressee, Map<string, number>>();
   #looking: Promise<void> | undefined;
   #timer: unknown;
   #isFailing = false;
@@ -77,6 +88,7 @@ export class Mailbox {
   }
 
   #leave(member: Addressee): void {
+    this.#goneSince.delete(member);
     if (this.#members.get(member.runId) === member) this.#members.delete(member.runId);
     if (this.#members.size > 0) return;
     this.#around.clock.clearTimeout(this.#timer);
@@ -124,9 +136,23 @@ export class Mailbox {
     const recorded = news.filter(({ id }) => known.has(id)).map(({ id }) => id);
     if (recorded.length > 0) void this.#acknowledge(store, member, recorded);
     const waiting = new Set(sent.map(({ command }) => command.id));
-    const gone = commands.filter((id) => !waiting.has(id) && !this.#underWay.has(keyOf(member, id)));
-    if (gone.length > 0 && isWhole) member.forget(gone);
+    if (isWhole) {
+      const gone = commands.filter((id) => !waiting.has(id) && !this.#underWay.has(keyOf(member, id)));
+      this.#forgetOld(member, gone);
+    }
     for (const command of news) if (!known.has(command.id)) void this.#hand(store, member, command);
+  }
+
+  #forgetOld(member: Addressee, gone: readonly string[]): void {
+    const now = this.#around.clock.monotonic();
+    const before = this.#goneSince.get(member);
+    const since = new Map(gone.map((id) => [id, before?.get(id) ?? now]));
+    this.#goneSince.set(member, since);
+    const old = gone.filter(
+      (id, i) => gone.length - i > MAX_REMEMBERED || now - (since.get(id) ?? now) >= REMEMBERED_MS,
+    );
+    for (const id of old) since.delete(id);
+    if (old.length > 0) member.forget(old);
   }
 
   async #hand(store: ControlStore, member: Addressee, command: Command): Promise<void> {
@@ -148,7 +174,6 @@ export class Mailbox {
     try {
       await withDeadline(store.acknowledge(claim, ids), { ms, clock, what: 'store.acknowledge' });
       for (const id of ids) this.#acknowledged.add(keyOf(member, id));
-      member.forget(ids);
     } catch (error) {
       if (!hasCode(error, 'LEASE_LOST')) {
         warn('run: a command could not be acknowledged', { runId, error: toErrorData(error) });

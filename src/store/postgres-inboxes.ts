@@ -14,12 +14,20 @@ import type { Sealing } from './sealing.ts';
 /** An id is any string; its JSON is one that PostgreSQL can hold. */
 const idText = (id: string) => JSON.stringify(id);
 
+/** A command on its way. */
+interface Sending {
+  readonly command: CommandToSend;
+  /** It was sent before, and nobody knows what became of it. */
+  readonly isAgain: boolean;
+}
+
 /**
  * Leaves a command. The run's row gets another token: whoever deletes the run at this moment finds it changed, looks again,
- * and takes the command with it. Sent again, it is there already.
+ * and takes the command with it. Sent again, it is there already, or the run has taken it out and remembers it, or has ended.
  * @throws {CheckpointMissingError} @throws {UndeliveredError}
  */
-export async function send(session: Session, { runs, commands }: Tables, command: CommandToSend): Promise<void> {
+export async function send(session: Session, tables: Tables, { command, isAgain }: Sending): Promise<void> {
+  const { runs, commands, outcomes } = tables;
   const { runId, id, text } = command;
   const [row] = await session.query(
     `WITH run AS (UPDATE ${runs} SET token = $3::bigint
@@ -28,10 +36,15 @@ export async function send(session: Session, { runs, commands }: Tables, command
          FROM ${commands} WHERE run_id = decode($1, 'hex')),
        put AS (INSERT INTO ${commands} (run_id, command_id, checksum, command)
          SELECT run.run_id, $2, $4::bigint, $5 FROM run, waiting WHERE waiting.count < ${MAX_COMMANDS} ON CONFLICT DO NOTHING)
-     SELECT (SELECT count(*) FROM run) AS runs, count, same FROM waiting`,
+     SELECT (SELECT count(*) FROM run) AS runs, count, same,
+       (SELECT count(*) FROM ${outcomes} WHERE run_id = decode($1, 'hex')) AS ended FROM waiting`,
     [hexOf(runId), idText(id), Math.floor(Math.random() * 2 ** 53), crc32(text), text],
   );
-  if (Number(row?.runs) === 0) throw refuseMissing(runId);
+  if (Number(row?.runs) === 0) {
+    // What was sent first may be the very reason: a cancel that was obeyed.
+    if (isAgain && Number(row?.ended) > 0) return;
+    throw refuseMissing(runId);
+  }
   if (Number(row?.same) === 0 && Number(row?.count) >= MAX_COMMANDS) throw refuseFull(runId);
 }
 

@@ -26,6 +26,9 @@ const RUNS_PER_PAGE = 500;
 /** So many outcomes whose time is over are forgotten by one statement. */
 const FORGOTTEN_AT_ONCE = 1_000;
 
+/** No command is tried longer than this, ms: its run remembers it for twice as long, however often it comes. */
+const MAX_SEND_MS = 30_000;
+
 /** A record that is replaced each time while it is read is not read for ever. */
 const MAX_LOADS = 20;
 
@@ -129,7 +132,9 @@ export class Reader {
   /** These two write, but change no record: they need not stand in line with what does. */
   async send(command: CommandToSend): Promise<void> {
     await this.#queue.settled(command.runId);
-    await this.#read((session) => send(session, this.#server.tables, command));
+    let sent = 0;
+    const attempt = (session: Session) => send(session, this.#server.tables, { command, isAgain: sent++ > 0 });
+    await this.#read(attempt, Math.min(this.#waitMs, MAX_SEND_MS));
   }
 
   async acknowledge(claim: Claim, ids: readonly string[]): Promise<void> {
@@ -154,8 +159,8 @@ export class Reader {
     throw new CheckpointCorruptError(`this record is damaged: it has ${messages.length} of its ${count} messages`);
   }
 
-  async #read<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    const until = performance.now() + this.#waitMs;
+  async #read<T>(work: (session: Session) => Promise<T>, ms = this.#waitMs): Promise<T> {
+    const until = performance.now() + ms;
     while (this.#underWay >= MAX_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#underWay += 1;
     try {

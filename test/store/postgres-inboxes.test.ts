@@ -1,6 +1,8 @@
+import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { postgresStore } from '../../src/store/postgres.ts';
 import { sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { gate, hostOf, toolOf, until } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { TroubledPool } from '../fixtures/postgres-trouble.ts';
 import { startChild } from './child-process.ts';
@@ -71,6 +73,58 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     expect(pool.fired).toBe(2);
     expect((await store.inbox({ runId: 'run' })).map(({ command }) => command.id)).toEqual(['0', '1']);
   });
+
+  test('a command whose answer got lost, and which its run took out meanwhile, reaches the model once (supervision 9)', async () => {
+    const { schema, store } = open();
+    const looks = [gate(), gate()];
+    let calls = 0;
+    const host = hostOf({
+      script: [callTool('look', { first: true }), callTool('look'), reply('done')],
+      tools: [toolOf('look', 'read', () => looks[calls++]?.pass())],
+      checkpoints: store,
+      defaults: { controlMs: 50 },
+    });
+    const run = await host.start({ runId: 'r' });
+    await looks[0]?.reached;
+    const { executor, trouble, isBack } = senderWhoseAnswerIsLost(schema);
+    const sending = executor.control('r').steer('also check X');
+    await until(() => trouble.fired === 1);
+    looks[0]?.open();
+    await looks[1]?.reached;
+    await until(async () => (await store.inbox({ runId: 'r' })).length === 0);
+    isBack.resolve();
+    expect(await sending).toBe('sent');
+    await until(async () => (await store.inbox({ runId: 'r' })).length === 0);
+    looks[1]?.open();
+    const { messages } = await run.result;
+    expect(JSON.stringify(messages).split('also check X')).toHaveLength(2);
+  });
+
+  test('a cancel whose answer got lost, and which was obeyed meanwhile, was sent (supervision 9)', async () => {
+    const { schema, store } = open();
+    const host = hostOf({ script: [hang()], checkpoints: store, defaults: { controlMs: 50 } });
+    const run = await host.start({ runId: 'r' });
+    const { executor, isBack } = senderWhoseAnswerIsLost(schema);
+    const cancelling = executor.control('r').cancel();
+    expect((await run.result).status).toBe('cancelled');
+    isBack.resolve();
+    expect(await cancelling).toBe('sent');
+    await expect(executor.control('r').cancel()).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING' });
+  });
+
+  /** It reaches the server again when it is told to. */
+  function senderWhoseAnswerIsLost(schema: string) {
+    const trouble = new TroubledPool(server.pool());
+    const isBack = Promise.withResolvers<void>();
+    const connect = trouble.connect.bind(trouble);
+    trouble.next(/INSERT INTO .*commands/s, 'lost');
+    trouble.connect = async () => {
+      if (trouble.fired > 0) await isBack.promise;
+      return connect();
+    };
+    const { executor } = hostOf({ checkpoints: postgresStore({ pool: trouble, schema }) });
+    return { executor, trouble, isBack };
+  }
 
   test('one that was changed in the table is not believed, and hides none of the others', async () => {
     const { schema, store } = open();

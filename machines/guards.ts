@@ -3,6 +3,7 @@ import { toolLoopOf } from '../src/run/limits.ts';
 import { toolCallsOf } from '../src/run/message.ts';
 import { isAllAnswered } from '../src/run/open-step.ts';
 import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
+import type { Progress } from '../src/run/progress.ts';
 import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 
 /** An answer that does not fit its schema is asked for once more. */
@@ -22,6 +23,11 @@ export const guards = {
   hasCause: ({ context }: Context) => context.cause !== undefined,
   hasEffectUnderWay: ({ context }: Context) => hasEffectUnderWay(context),
   isFreeToLeave: ({ context }: Context) => context.cause !== undefined && !hasEffectUnderWay(context),
+  /** The run was left between its answer and its end: what it has said is not asked for again. */
+  isAnsweredToCheck: ({ context }: Context) =>
+    context.hasOutputSchema && isLastPhase(context) && hasAnswered(context.progress),
+  isAnswered: ({ context: { progress } }: Context) =>
+    hasAnswered(progress) && progress.undelivered.length + progress.nudges.length === 0,
   isToolLoop: ({ context }: Context) => toolLoopOf(context.progress.counters, context.limits) !== undefined,
   isOutOfSteps: ({ context }: Context) => isOutOfSteps(context),
   /** A raised limit is for the whole of a run: the phases of a pipeline keep their own caps. */
@@ -58,6 +64,11 @@ function hasEffectUnderWay({ progress, intents, tools }: RunContext): boolean {
     ({ state, effect, callId, name }) =>
       state === 'started' && effect !== 'read' && !unbegun.has(callId) && !isRun(name),
   );
+}
+
+/** Whether the conversation ends with an answer of this run's own: a host's history that ends so is gone on with. */
+function hasAnswered({ transcript, iteration, openPhase }: Progress): boolean {
+  return (openPhase?.iteration ?? iteration) > 0 && transcript.at(-1)?.role === 'assistant';
 }
 
 function isOutOfSteps(context: RunContext): boolean {

@@ -21,6 +21,8 @@ export const loop = pieces.createStateConfig({
       always: [
         { guard: 'hasCause', target: 'left', actions: 'announceStop' },
         { guard: 'hasOpenStep', target: 'calling-tools' },
+        { guard: 'isAnsweredToCheck', target: 'checking-output' },
+        { guard: 'isAnswered', target: 'answered' },
         { guard: 'isToolLoop', target: 'exhausted', actions: 'blameToolLoop' },
         { guard: 'isOutOfStepsWatched', target: 'asking-critic' },
         { guard: 'isOutOfStepsToCheck', target: 'checking-output' },

@@ -12,7 +12,7 @@ import { renewed, toLiveLease } from './file-lease.ts';
 import type { StoredLease } from './file-lines.ts';
 import { surely } from './file-reader.ts';
 import type { RunFiles } from './file-run.ts';
-import { isDeadOwner } from './owner.ts';
+import { isDeadProcess } from './owner.ts';
 import type { Cursor } from './port.ts';
 
 /** A line of a list, and its place in the list. */
@@ -78,7 +78,7 @@ export class Entries {
   }
 
   #isDead(owner: string): boolean {
-    const isDead = this.#dead.get(owner) ?? isDeadOwner(owner);
+    const isDead = this.#dead.get(owner) ?? isDeadProcess(owner);
     this.#dead.set(owner, isDead);
     return isDead;
   }

@@ -1,5 +1,5 @@
 import { LeaseLostError, RunOwnedElsewhereError } from '../run/errors.ts';
-import { isDeadOwner } from './owner.ts';
+import { isDeadProcess } from './owner.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
 
 /** What a store keeps of a run's ownership. It outlives a release: epoch and attempts go on counting. */
@@ -25,7 +25,7 @@ export interface LeaseRequest {
 
 /** Whether somebody holds the run: not released, not expired, and not certainly dead. */
 export function isHeld(lease: Lease | undefined, now: number): lease is Lease & { readonly owner: string } {
-  return lease !== undefined && lease.owner !== null && lease.expiresAt > now && !isDeadOwner(lease.owner);
+  return lease !== undefined && lease.owner !== null && lease.expiresAt > now && !isDeadProcess(lease.owner);
 }
 
 /** The lease of a new owner, or null when somebody else holds the run. Each grant counts as one more attempt. */

@@ -13,17 +13,25 @@ export function newOwner(): string {
 }
 
 /**
- * Whether an owner is certainly a dead process of this machine: another boot of this host, no process of its pid, or one
- * that started at another time. Whatever cannot be seen (another host, another container, no /proc) counts as alive.
+ * Whether an owner is certainly a dead process of this machine, as it runs now: no process of its pid, or one that started at
+ * another time. Whatever cannot be seen counts as alive: another host, or one of the same name, another container, no /proc.
+ * What is left by an earlier boot looks like another host of the same name; the lease of such an owner runs out.
  */
-export function isDeadOwner(owner: string): boolean {
+export function isDeadProcess(owner: string): boolean {
   const [host, boot, namespace, pid = '', started = ''] = owner.split('|');
   const [ourHost, ourBoot, ourNamespace] = machine();
-  if (host !== ourHost || !boot || !ourBoot) return false;
-  if (boot !== ourBoot) return true;
+  if (host !== ourHost || !boot || boot !== ourBoot) return false;
   if (namespace !== ourNamespace || !/^[1-9]\d*$/.test(pid)) return false;
   if (!isRunning(Number(pid))) return true;
   return started !== '' && startTime(Number(pid)) !== started;
+}
+
+/** The same of who left something in a file of this machine: an owner of another boot of this host is dead as well. */
+export function isDeadOwner(owner: string): boolean {
+  const [host, boot] = owner.split('|');
+  const [ourHost, ourBoot] = machine();
+  if (host === ourHost && boot && ourBoot && boot !== ourBoot) return true;
+  return isDeadProcess(owner);
 }
 
 let identity: readonly string[] | undefined;

@@ -91,6 +91,17 @@ describe('a process that holds the lock of a run (recovery 3)', () => {
     expect(readdirSync(join(dir, 'owners'))).toEqual([]);
   });
 
+  test.skipIf(!hasProc)('and that ended with an earlier boot of this machine is in nobody’s way', async () => {
+    const dir = freshDir();
+    const [host, , ...rest] = newOwner().split('|');
+    const before = [host, '11111111-2222-3333-4444-555555555555', ...rest].join('|');
+    await using store = fileStore({ dir, busyTimeoutMs: 100 });
+    await store.save(sampleRecord('run'));
+    writeFileSync(join(dir, 'locks', safeName('run')), before);
+    await store.append(nextStep(sampleRecord('run')).delta);
+    expect(readdirSync(join(dir, 'locks'))).toEqual([]);
+  });
+
   test.skipIf(!hasProc)('and dies while we wait for it makes room for us', async () => {
     const dir = freshDir();
     await using store = fileStore({ dir });

@@ -116,15 +116,18 @@ function errorFrom(cause: { code: string; message: string }): Error {
 
 /** The actor is over: settled by its machine, or stopped by a host from outside, which leaves the run for later. */
 async function conclude(scope: RunScope): Promise<void> {
-  const { output, progress: last, intents } = scope.actor.getSnapshot().context;
+  const { value, context } = scope.actor.getSnapshot();
+  const { output, intents } = context;
   if (output) return scope.finish(output);
+  const cause = new ShutdownError('the actor of the run was stopped from outside');
+  scope.abort(cause);
+  const resolution = await scope.resolving;
+  // A machine that was stopped while it resolved never heard what its record says.
+  const last = value === 'resolving' && resolution && 'progress' in resolution ? resolution.progress : context.progress;
   const progress = withdrawCalls(
     last,
     intents.flatMap((intent) => intent.calls),
   );
-  const cause = new ShutdownError('the actor of the run was stopped from outside');
-  scope.abort(cause);
-  await scope.resolving;
   if (scope.settling) return scope.finish(await scope.settling);
   if (scope.isOurs) {
     try {

@@ -11,9 +11,13 @@ export interface Leaseholder {
   onEnd(cleanup: () => void): void;
 }
 
+/** Between two questions whether a claim still holds, in parts of a lease. */
+const ASK_AGAIN = 1 / 30;
+
 /**
  * Renews the claims of all live runs, whatever the runs themselves are doing. A renewal that is refused means that
- * somebody else has the run; one that stays unclear until the lease has run out counts as refused.
+ * somebody else has the run. One that is not answered says nothing: every write is checked against the newest claim, so
+ * that the run may go on with what has no effects, and until it is answered it may have been taken over.
  */
 export class LeaseKeeper {
   readonly #store: OwningStore | undefined;
@@ -29,8 +33,9 @@ export class LeaseKeeper {
     this.#leaseMs = leaseMs;
   }
 
-  keep(holder: Leaseholder): void {
-    this.#held.set(holder, this.#clock.monotonic());
+  /** @param askedAt when the claim was asked for, monotonic ms: its time may count from then */
+  keep(holder: Leaseholder, askedAt: number): void {
+    this.#held.set(holder, askedAt);
     holder.onEnd(() => this.drop(holder));
     this.#arm();
   }
@@ -51,23 +56,27 @@ export class LeaseKeeper {
     return since === undefined || this.#clock.monotonic() - since < this.#leaseMs;
   }
 
-  /** Asks now. @returns whether the claim still holds */
-  async confirm(holder: Leaseholder): Promise<boolean> {
-    if (!holder.claim) return false;
-    await this.#renew(holder, this.#held.get(holder) ?? Number.NEGATIVE_INFINITY);
-    return this.#held.has(holder);
+  /** Asks until there is an answer, or nobody needs it any more. @returns whether the claim still holds */
+  async confirm(holder: Leaseholder, signal: AbortSignal): Promise<boolean> {
+    while (holder.claim && !signal.aborted) {
+      await this.#renew(holder);
+      if (this.#held.has(holder) && this.isFresh(holder)) return true;
+      if (!holder.claim || signal.aborted) return false;
+      await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, this.#leaseMs * ASK_AGAIN));
+    }
+    return false;
   }
 
   #arm(): void {
     if (this.#held.size === 0) return;
     this.#timer ??= this.#clock.setTimeout(() => {
       this.#timer = undefined;
-      for (const [holder, since] of this.#held) void this.#renew(holder, since);
+      for (const holder of this.#held.keys()) void this.#renew(holder);
       this.#arm();
     }, this.#leaseMs / 3);
   }
 
-  async #renew(holder: Leaseholder, since: number): Promise<void> {
+  async #renew(holder: Leaseholder): Promise<void> {
     const { claim } = holder;
     if (!claim || !this.#store) return;
     const askedAt = this.#clock.monotonic();
@@ -76,11 +85,9 @@ export class LeaseKeeper {
       await withDeadline(this.#store.renew(claim, this.#leaseMs), limit);
       if (this.#held.has(holder)) this.#held.set(holder, askedAt);
     } catch (error) {
-      const isOver = this.#clock.monotonic() - since >= this.#leaseMs;
-      if (this.#held.has(holder) && (isOver || hasCode(error, 'LEASE_LOST'))) {
-        this.drop(holder);
-        holder.loseLease(error);
-      }
+      if (!this.#held.has(holder) || !hasCode(error, 'LEASE_LOST')) return;
+      this.drop(holder);
+      holder.loseLease(error);
     }
   }
 }

@@ -59,10 +59,15 @@ export function runLogic(kernel: Kernel, agent: Agent, run: { seed?: RunSeed; op
       ? settled(kernel, agent, { machine, request: seed.request, output: seed.done })
       : begin(actorScope, seed);
   };
-  logic.getPersistedSnapshot = ({ context }) => {
-    const isStored = context.isDurable && kernel.config.store !== undefined;
+  logic.getPersistedSnapshot = ({ context, value }) => {
+    const hasStore = kernel.config.store !== undefined;
     const { progress, output } = redactedRun(context, kernel.config.redact);
-    return persistedRun(progress, kernel.config.clock.now(), { isStored, output });
+    const isUnstored = hasStore && value === 'resolving';
+    return persistedRun(progress, kernel.config.clock.now(), {
+      isStored: hasStore && context.isDurable,
+      isUnstored,
+      output,
+    });
   };
   logic.provide = () => {
     throw new TypeError('the logic of a run cannot be provided again: wrap it in a machine of your own instead');

@@ -52,13 +52,14 @@ export async function takeOwnership(scope: RunScope): Promise<Found> {
 }
 
 /** As before a start that could not even try: the claim counts it before anybody knows whether the record can be read. */
-function uncounted({ claim }: RunScope): ReleaseOptions {
+export function uncounted({ claim }: RunScope): ReleaseOptions {
   return claim ? { attempts: Math.max(0, claim.attempts - 1) } : {};
 }
 
 async function claim(scope: RunScope, store: CheckpointStore): Promise<void> {
   if (!isOwning(store)) return;
   const { kernel, runId } = scope;
+  const askedAt = kernel.config.clock.monotonic();
   const claimed = await askStore(
     scope,
     'store.claim',
@@ -66,7 +67,7 @@ async function claim(scope: RunScope, store: CheckpointStore): Promise<void> {
   );
   if (!claimed) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
   scope.claim = claimed;
-  kernel.leases.keep(scope);
+  kernel.leases.keep(scope, askedAt);
 }
 
 async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
@@ -76,7 +77,7 @@ async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
   if (!record) {
     const outcome = isKeepingOutcomes(store) ? await askStore(scope, 'store.outcome', store.outcome(runId)) : null;
     if (outcome) return { outcome: parseOutcome(outcome), attempts: 1 };
-    if (!seed.persisted?.stored && !seed.mustExist) return { attempts: scope.claim?.attempts ?? 1 };
+    if (!seed.mustExist && !hasBegun(scope, store)) return { attempts: scope.claim?.attempts ?? 1 };
     throw new CheckpointMissingError(`the store has no record of run ${runId}`);
   }
   const attempts = scope.claim?.attempts ?? (record.attempts ?? 0) + 1;
@@ -86,6 +87,16 @@ async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
   const { parked: _, ...taken } = stored;
   scope.record = taken;
   return { record: taken, attempts };
+}
+
+/**
+ * Whether a run of which the store knows nothing has begun all the same. A snapshot that a host took before the first
+ * record was stored cannot say; but a run that had ended since would still be known from its outcome, as long as that is kept.
+ */
+function hasBegun({ seed: { persisted }, kernel }: RunScope, store: CheckpointStore): boolean {
+  if (!persisted?.unstored) return persisted?.stored ?? false;
+  const { clock, keepOutcomesMs } = kernel.config;
+  return !isKeepingOutcomes(store) || clock.now() - persisted.updatedAt >= keepOutcomesMs;
 }
 
 /** The host may have to change a record before its run can go on. A start that fails by that does not count. */

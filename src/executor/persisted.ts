@@ -12,20 +12,26 @@ import type { RunOutput } from '../run/result.ts';
  * A run inside a host's persisted snapshot: its record, with XState's fields beside it. Of a durable run it is only a
  * reference (`stored`, no messages): the truth is in the store, and a host's snapshot stays small.
  */
-export type PersistedRun = RunCheckpoint & Snapshot<RunOutput> & { readonly stored?: true };
+export type PersistedRun = RunCheckpoint &
+  Snapshot<RunOutput> & {
+    /** A reference. */
+    readonly stored?: true;
+    /** Taken before its first record was stored: whole, and gone on from only while nothing can have come of it. */
+    readonly unstored?: true;
+  };
 
 /** The persisted form of a run. @param now wall clock, ms */
 export function persistedRun(
   progress: Progress,
   now: number,
-  run: { isStored: boolean; output: RunOutput | undefined },
+  run: { isStored: boolean; isUnstored: boolean; output: RunOutput | undefined },
 ): PersistedRun {
   const record = toCheckpoint(progress, now);
   const output = run.output && run.output.status !== 'interrupted' ? run.output : undefined;
   const status = output
     ? ({ status: 'done', output, error: undefined } as const)
     : ({ status: 'active', output: undefined, error: undefined } as const);
-  if (!run.isStored && !output) return { ...record, ...status };
+  if (!run.isStored && !output) return { ...record, ...status, ...(run.isUnstored ? { unstored: true } : {}) };
   return { ...headOf(record), messages: [], ...status, stored: true };
 }
 

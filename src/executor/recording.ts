@@ -8,7 +8,8 @@ import type { Transcript } from '../run/transcript.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
 import type { BeginOptions } from '../store/factory.ts';
 import { isOwning } from '../store/port.ts';
-import { askStore, releaseClaim } from './ownership.ts';
+import type { Config } from './config.ts';
+import { askStore, releaseClaim, uncounted } from './ownership.ts';
 import type { RunScope } from './scope.ts';
 
 /** null = this run is not durable. A run that is resumed, or must be durable, is refused instead. */
@@ -32,12 +33,15 @@ export async function checkpointerOf(
     if (begun) return begun;
     if (requireDurable) throw new NotDurableError(`run ${runId} has no checkpointer, and requireDurable is set`);
     if (record) throw new NotDurableError(`run ${runId} has a record, and the factory gives no checkpointer for it`);
-    await releaseClaim(scope);
+    await releaseClaim(scope, uncounted(scope));
     return null;
   } catch (error) {
     return refuseOrGoOn(scope, error, { mustBeDurable: isResumed || isNeeded(scope), warn });
   }
 }
+
+/** Somebody else has the run, and makes its calls. */
+const isTaken = (error: unknown) => hasCode(error, 'LEASE_LOST') || hasCode(error, 'RUN_OWNED_ELSEWHERE');
 
 /** A durable run makes its calls again after a crash: whom it puts to work must be found then. */
 function isNeeded({ kernel, seed }: RunScope): boolean {
@@ -48,13 +52,16 @@ function isNeeded({ kernel, seed }: RunScope): boolean {
 async function refuseOrGoOn(
   scope: RunScope,
   error: unknown,
-  policy: { mustBeDurable: boolean; warn: (message: string, fields: Record<string, unknown>) => void },
+  policy: { mustBeDurable: boolean; isLeft?: boolean; warn: Config['warn'] },
 ): Promise<null> {
+  if (isTaken(error)) throw error;
   if (policy.mustBeDurable) {
     if (hasCode(error, 'NOT_DURABLE')) throw error;
     throw new NotDurableError(`run ${scope.runId} cannot be recorded`, { cause: error });
   }
-  await releaseClaim(scope);
+  // What may be left of it is kept from others as long as this run makes its calls, and removed at its end.
+  scope.hasLeftover = policy.isLeft ?? false;
+  if (!scope.hasLeftover) await releaseClaim(scope, uncounted(scope));
   policy.warn('run: checkpointer begin failed; running non-durable', { runId: scope.runId, error: toErrorData(error) });
   return null;
 }
@@ -83,15 +90,17 @@ export async function firstSave(scope: RunScope, progress: Progress, record: Run
   } catch (error) {
     scope.checkpointer = null;
     // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.
-    if (!record) await giveUp(scope, checkpointer, error);
-    await refuseOrGoOn(scope, error, { mustBeDurable: record !== undefined || isNeeded(scope), warn });
+    const isLeft = !record && !isTaken(error) && !(await isTakenBack(scope, checkpointer, error));
+    await refuseOrGoOn(scope, error, { mustBeDurable: record !== undefined || isNeeded(scope), isLeft, warn });
   }
 }
 
-async function giveUp(scope: RunScope, checkpointer: Checkpointer, error: unknown): Promise<void> {
+async function isTakenBack(scope: RunScope, checkpointer: Checkpointer, error: unknown): Promise<boolean> {
   try {
     await askStore(scope, 'checkpointer.fail', checkpointer.fail(error));
+    return true;
   } catch {
     // The store refuses this as well; why was said before.
+    return false;
   }
 }

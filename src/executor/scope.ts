@@ -80,6 +80,10 @@ export class RunScope implements LiveRun, Leaseholder {
   record: RunCheckpoint | undefined;
   /** Whether this process may announce the run's end: not before it was accepted, not after it was taken over. */
   isOurs = false;
+  /** Another owner has the run. */
+  isLost = false;
+  /** A first save may have landed although it was refused, and what it left could not be taken back. */
+  hasLeftover = false;
   /** The end, once it is being recorded; it goes on when the actor is stopped meanwhile. */
   settling: Promise<RunOutput> | undefined;
   /** Its newest state is on its way into the record, past all boundaries: nothing older may follow. */
@@ -91,7 +95,7 @@ export class RunScope implements LiveRun, Leaseholder {
   /** Failed saves, counted for the result. */
   saveErrors = 0;
   /** Resolves when `resolving` is over, also when the actor was stopped while it went on. */
-  resolving: Promise<unknown> = Promise.resolve();
+  resolving: Promise<Resolution | undefined> = Promise.resolve(undefined);
   isFinished = false;
   /** Where a run that was not begun here went on. */
   resumedFrom: { readonly iteration: number; readonly attempts: number } | undefined;
@@ -187,11 +191,17 @@ export class RunScope implements LiveRun, Leaseholder {
 
   /** Another owner has the run: nothing more is written or announced here. */
   loseLease(cause: unknown): void {
+    this.isLost = true;
     this.checkpointer = null;
     this.claim = undefined;
     this.kernel.leases.drop(this);
     this.isOurs = false;
     this.stop(new LeaseLostError(`run ${this.runId} was taken over by another process`, { cause }));
+  }
+
+  /** After each wait: meanwhile somebody else may have taken the run. @throws {LeaseLostError} */
+  checkOurs(): void {
+    if (this.isLost) throw new LeaseLostError(`run ${this.runId} was taken over by another process`);
   }
 
   onEnd(cleanup: () => void): void {
@@ -234,11 +244,4 @@ export class RunScope implements LiveRun, Leaseholder {
     this.ended.resolve({ ...output, messages });
     this.kernel.registry.leave(this, output);
   }
-}
-
-/** The scope of the run that a model call, tool call, resolve or settle actor works for. */
-export function scopeOf(kernel: Kernel, child: AnyActorRef): RunScope {
-  const scope = child._parent && kernel.scopes.get(child._parent);
-  if (!scope) throw new Error('this actor belongs to no run of this executor');
-  return scope;
 }

@@ -59,23 +59,6 @@ describe('the claim of a run', () => {
     expect(await onlyRecord(inner)).toEqual(before);
   });
 
-  test('that may or may not have been renewed counts as lost when its time is over, and not before (recovery 3)', async () => {
-    let isUnclear = false;
-    const { clock, run } = await working(
-      ({ method }) => method === 'renew' && isUnclear && Promise.reject(new Error('timeout')),
-    );
-    await clock.advance(LEASE);
-    isUnclear = true;
-    let status: string | undefined;
-    void run.result.then((result) => {
-      status = result.status;
-    });
-    await clock.advance(LEASE / 2);
-    expect(status).toBeUndefined();
-    await clock.advance(LEASE);
-    expect(status).toBe('interrupted');
-  });
-
   test('survives a store that is unreachable for less than its time (recovery 7)', async () => {
     let isDown = false;
     const { clock, run, inner } = await working(

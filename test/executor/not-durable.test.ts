@@ -1,7 +1,7 @@
 import { createCheckpointer, memoryStore } from 'pawl';
 import { callTool, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hostOf, toolOf } from '../fixtures/host.ts';
+import { gate, hostOf, toolOf } from '../fixtures/host.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
 
 const three = [callTool('look', { n: 1 }), callTool('look', { n: 2 }), reply('found')];
@@ -78,6 +78,41 @@ describe('a run without a record', () => {
     expect(host.warnings).toEqual([begun]);
     expect(store.methods.filter((name) => name === 'save' || name === 'append')).toEqual(['save']);
     expect(store.methods.at(-1)).toBe('release');
+  });
+
+  test('is nobody else’s as long as it lives, when its first save may have landed and cannot be taken back (checkpoint 24; promise c)', async () => {
+    const inner = memoryStore();
+    let isDown = false;
+    const store = watchedStore(
+      {
+        before: ({ method }) => isDown && method !== 'renew' && Promise.reject(new Error('down')),
+        after: ({ method }) => {
+          if (method !== 'save') return;
+          isDown = true;
+          throw new Error('the connection broke');
+        },
+      },
+      inner,
+    );
+    const paying = gate<string>();
+    let effects = 0;
+    const script = [callTool('pay'), reply('done')];
+    const pay = toolOf('pay', 'once', () => {
+      effects += 1;
+      return paying.pass();
+    });
+    const host = hostOf({ script, tools: [pay], checkpoints: store });
+    const run = await host.start({ runId: 'r' });
+    await paying.reached;
+    const other = hostOf({ script, tools: [pay], checkpoints: inner });
+    const reason = expect.stringContaining('RUN_OWNED_ELSEWHERE');
+    expect((await other.executor.recover()).skipped).toEqual([{ runId: 'r', reason }]);
+    isDown = false;
+    paying.open('paid');
+    expect(await run.result).toMatchObject({ status: 'ok', durable: false });
+    expect(effects).toBe(1);
+    expect(await inner.listInterrupted()).toEqual([]);
+    expect(await inner.claim('r', 'another', 1_000)).not.toBeNull();
   });
 
   test('an undefined store makes a checkpointer whose methods succeed and do nothing (checkpoint 15)', async () => {

@@ -1,5 +1,5 @@
 import { LeaseLostError, memoryStore, type RunOutcome } from 'pawl';
-import { callTool, fail, reply, testClock } from 'pawl/testing';
+import { callTool, fail, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, headOfWrite, isWrite, onlyRecord, plainStore, watchedStore } from '../fixtures/watched-store.ts';
@@ -165,6 +165,52 @@ describe('the outcome of a run', () => {
     await clock.advance(1);
     const anew = hostOf({ ...options, script: [reply('another answer')] });
     expect(await anew.run({ runId: 'r' })).toMatchObject({ output: 'another answer', iterations: 1 });
+  });
+
+  test.for([
+    ['rejects', memoryStore, () => Promise.reject(new Error('the webhook is down'))],
+    ['rejects, on a store with the four methods only', plainStore, () => Promise.reject(new Error('down'))],
+    ['never answers', memoryStore, () => new Promise<void>(() => {})],
+  ] as const)(
+    'is delivered however long the host could not take it: an onOutcome that %s parks no run (recovery 2; promise e)',
+    async ([, storeOf, refuse]) => {
+      const checkpoints = storeOf();
+      const clock = testClock();
+      const delivered: string[] = [];
+      let isDown = true;
+      const host = hostOf({
+        ...{ script: [reply('done')], checkpoints, clock },
+        onOutcome: ({ output }) => (isDown ? refuse() : void delivered.push(output)),
+      });
+      const ended = async () => {
+        const result = host.executor.get('r')?.result;
+        await settle();
+        await clock.advance(10_000);
+        await result;
+        await settle();
+      };
+      await host.start({ runId: 'r' });
+      await ended();
+      for (let sweep = 0; sweep < 5; sweep++) {
+        expect((await host.executor.recover()).resumed).toMatchObject([{ runId: 'r' }]);
+        await ended();
+      }
+      isDown = false;
+      await host.executor.recover();
+      await ended();
+      expect(delivered).toEqual(['done']);
+      expect(await checkpoints.listInterrupted()).toEqual([]);
+    },
+  );
+
+  test('that is asked for again counts as no failed start of the next run with that id (recovery 2)', async () => {
+    const clock = testClock();
+    const store = memoryStore({ clock });
+    const host = hostOf({ clock, script: [reply('first'), hang()], checkpoints: store, keepOutcomesMs: 1_000 });
+    for (let i = 0; i < 5; i++) expect(await host.run({ runId: 'r' })).toMatchObject({ output: 'first' });
+    await clock.advance(2_000);
+    await host.start({ runId: 'r' });
+    expect(await onlyRecord(store)).toMatchObject({ attempts: 1 });
   });
 
   test('of a failed run is kept as well: the error is given again (finalize 6)', async () => {

@@ -45,10 +45,10 @@ describe('a claim that was lost', () => {
     const claim = await store.claim('run-1', 'us', 300);
     const leases = new LeaseKeeper(store, clock, 300);
     const holder = { claim: claim ?? undefined, loseLease: () => {}, onEnd: () => {} };
-    leases.keep(holder);
+    leases.keep(holder, clock.monotonic());
     holder.claim = undefined;
     await clock.advance(1_000);
-    expect(await leases.confirm(holder)).toBe(false);
+    expect(await leases.confirm(holder, new AbortController().signal)).toBe(false);
   });
 });
 

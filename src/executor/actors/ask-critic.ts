@@ -1,5 +1,6 @@
 import { task } from '../../../machines/task.ts';
-import { type Kernel, scopeOf } from '../scope.ts';
+import type { Kernel } from '../scope.ts';
+import { scopeOf } from '../scope-of.ts';
 
 /** Gives the critic time to raise the step limit; whether it did is in the run's progress. It never rejects. */
 export function askCriticActor(kernel: Kernel) {

@@ -11,7 +11,8 @@ import type { ModelReply } from '../../run/reply.ts';
 import { addUsage, type Spend, type Usage } from '../../run/usage.ts';
 import type { CompactedView } from '../compacted-view.ts';
 import { letOthersIn } from '../let-others-in.ts';
-import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
+import type { Kernel, RunScope } from '../scope.ts';
+import { scopeOf } from '../scope-of.ts';
 import { type BudgetedCall, Spending } from '../spending.ts';
 import type { Stage } from '../stage.ts';
 

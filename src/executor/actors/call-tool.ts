@@ -3,7 +3,8 @@ import { task } from '../../../machines/task.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run.ts';
-import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
+import type { Kernel, RunScope } from '../scope.ts';
+import { scopeOf } from '../scope-of.ts';
 
 /** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
 export function callToolActor(kernel: Kernel) {
@@ -14,7 +15,7 @@ export function callToolActor(kernel: Kernel) {
       const toolbox = scope.stages[input.phase ?? 0]?.toolbox;
       // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
       while (input.call.effect !== 'read' && !kernel.leases.isFresh(scope)) {
-        if (scope.signal.aborted || !(await kernel.leases.confirm(scope))) return notBegun(callId);
+        if (!(await kernel.leases.confirm(scope, scope.signal))) return notBegun(callId);
       }
       scope.publish({ type: 'tool.started', step: input.iteration + 1, callId, name, input: args, attempt });
       const environment = environmentOf(scope, input);

@@ -6,7 +6,8 @@ import { frozenJson } from '../../run/json.ts';
 import { lastTextOf } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ToolInput } from '../../tool/schema.ts';
-import { type Kernel, scopeOf } from '../scope.ts';
+import type { Kernel } from '../scope.ts';
+import { scopeOf } from '../scope-of.ts';
 
 /** Models like to wrap what they were asked for. */
 const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;

@@ -3,7 +3,7 @@ import { task } from '../../../machines/task.ts';
 import { phaseFactsOf } from '../../agent/phase.ts';
 import { toResumeState } from '../../record/checkpoint.ts';
 import { toErrorData } from '../../run/error-data.ts';
-import { DefinitionChangedError } from '../../run/errors.ts';
+import { DefinitionChangedError, ShutdownError } from '../../run/errors.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import type { Progress } from '../../run/progress.ts';
@@ -13,10 +13,11 @@ import { joined, toolboxOf } from '../../tool/toolbox.ts';
 import { addresseeOf } from '../addressee.ts';
 import { asError } from '../guard.ts';
 import { auditOf, checkBudget, supervise, tellParked } from '../oversight.ts';
-import { carriedRecord, giveBack, releaseClaim, takeOwnership } from '../ownership.ts';
+import { carriedRecord, giveBack, releaseClaim, takeOwnership, uncounted } from '../ownership.ts';
 import { checkpointerOf, firstSave } from '../recording.ts';
 import { infoOf, limitsOf, metaOf } from '../run-info.ts';
-import { type Kernel, type RunScope, scopeOf } from '../scope.ts';
+import type { Kernel, RunScope } from '../scope.ts';
+import { scopeOf } from '../scope-of.ts';
 import { restoreSpend } from '../spending.ts';
 import { stagesFor } from '../stage.ts';
 import { childTools } from '../sub-agents.ts';
@@ -45,8 +46,10 @@ async function refused(scope: RunScope, progress: Progress, error: unknown): Pro
 }
 
 async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
-  const { seed, options } = scope;
+  const { seed, options, kernel } = scope;
   if (seed.refusal) throw seed.refusal;
+  // A host's machine may go on to its next run while the executor shuts down.
+  if (kernel.isShutDown) throw new ShutdownError('this executor is shut down');
   const twin = await takePlace(scope);
   if (twin) return { kind: 'answered', output: twin };
 
@@ -55,7 +58,7 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
     throw error;
   });
   if (found.outcome) {
-    await releaseClaim(scope);
+    await releaseClaim(scope, uncounted(scope));
     const { outcomeId: _, ...output } = found.outcome;
     return { kind: 'answered', output };
   }
@@ -75,12 +78,16 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   if (resume) scope.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
   scope.savedCritic = resume?.critic;
   const resumed = { isResumed: resume !== undefined, isReplaced, transcript: progress.transcript };
-  scope.checkpointer = await checkpointerOf(scope, found.record, resumed);
+  scope.checkOurs();
+  const checkpointer = await checkpointerOf(scope, found.record, resumed);
+  scope.checkOurs();
+  scope.checkpointer = checkpointer;
   await firstSave(scope, progress, found.record);
+  scope.checkOurs();
   scope.isOurs = true;
-  scope.kernel.mailbox.enter(addresseeOf(scope, progress.commands));
+  kernel.mailbox.enter(addresseeOf(scope, progress.commands));
   // A run that was told to end while nobody worked on it should not ask its model once more.
-  if (isStored) await scope.kernel.mailbox.lookFirst();
+  if (isStored) await kernel.mailbox.lookFirst();
   if (early) return { kind: 'refused', error: toErrorData(early), progress, isDurable: scope.isDurable };
   // A run that has ended is only delivered: nobody looks after it any more.
   if (!progress.outcome) {

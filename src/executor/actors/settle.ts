@@ -8,11 +8,10 @@ import { outcomeOf } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunOutcome, RunOutput } from '../../run/result.ts';
 import { isKeepingOutcomes } from '../../store/port.ts';
-import type { Config } from '../config.ts';
 import { finalizeCheckpoint } from '../finalize-checkpoint.ts';
-import { forgetClaim, releaseClaim } from '../ownership.ts';
-import type { RunScope } from '../scope.ts';
-import { type Kernel, scopeOf } from '../scope.ts';
+import { forgetClaim, releaseClaim, uncounted } from '../ownership.ts';
+import type { Kernel, RunScope } from '../scope.ts';
+import { scopeOf } from '../scope-of.ts';
 
 /** Trying again does not help against these. */
 const hopeless = ['RECORD_TOO_LARGE', 'NOT_JSON'];
@@ -37,7 +36,8 @@ async function settled(scope: RunScope, input: SettleInput): Promise<RunOutput> 
     const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
     warn(`run: checkpoint ${step} failed`, { runId: scope.runId, error: toErrorData(error) });
   }
-  void scope.outlive(releaseClaim(scope));
+  // Also when there was only an outcome to deliver, and the host could not take it.
+  void scope.outlive(releaseClaim(scope, input.progress.outcome && uncounted(scope)));
   return outputOf(scope, outcome);
 }
 
@@ -46,6 +46,11 @@ async function settle(scope: RunScope, input: SettleInput, outcome: RunOutcome):
   if (input.outcome === 'leave-running') await leave(scope, input.progress);
   else await end(scope, input, outcome);
   await releaseClaim(scope);
+}
+
+/** What the first save of a run that is not durable may have left: nobody must go on with it. */
+async function takeBack({ hasLeftover, isLost, kernel: { config }, runId, claim }: RunScope): Promise<void> {
+  if (hasLeftover && !isLost) await config.store?.delete(runId, { claim });
 }
 
 /** A record that already has its outcome is only delivered: the same outcome, with the same id. */
@@ -73,26 +78,31 @@ function outputOf(scope: RunScope, { outcomeId: _, ...output }: RunOutcome): Run
 
 /** First the outcome is durable, then it is delivered and kept, then the record goes: a crash in between loses nothing. */
 async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Promise<void> {
-  const { checkpointer, kernel } = scope;
-  const { store, keepOutcomesMs, clock, onOutcome } = kernel.config;
+  const { checkpointer, claim, kernel } = scope;
+  const { store, keepOutcomesMs, clock } = kernel.config;
   const { progress, error, cause } = input;
   if (checkpointer && !progress.outcome) await recordOutcome(scope, progress, outcome);
-  if (scope.isOurs) await deliver(scope, onOutcome, outcome);
+  scope.checkOurs();
+  if (scope.isOurs) await deliver(scope, progress, outcome);
   if (checkpointer) await closeAudit(scope, outcome);
   if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
     const kept = scope.redaction?.records.outcome(outcome) ?? outcome;
-    await store.keepOutcome(scope.runId, kept, clock.now() + keepOutcomesMs, { claim: scope.claim });
+    await store.keepOutcome(scope.runId, kept, clock.now() + keepOutcomesMs, { claim });
   }
   await finalizeCheckpoint(checkpointer, error, cause);
   if (checkpointer) forgetClaim(scope);
+  await takeBack(scope);
 }
 
 /** @throws when the host could not take it: then the record stays, and the outcome is delivered again by a later start */
-async function deliver(scope: RunScope, onOutcome: Config['onOutcome'], outcome: RunOutcome): Promise<void> {
+async function deliver(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
+  const { onOutcome, warn } = scope.kernel.config;
   try {
     await onOutcome?.(outcome);
   } catch (error) {
-    scope.kernel.config.warn('run: onOutcome failed', { runId: scope.runId, error: toErrorData(error) });
+    warn('run: onOutcome failed', { runId: scope.runId, error: toErrorData(error) });
+    // Where no claim counts the starts the record does, and this one has not failed: nobody's process died of it.
+    if (progress.outcome && !scope.claim) await leave(scope, progress);
     throw error;
   }
 }
@@ -116,6 +126,7 @@ async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOu
   const latest = clock.monotonic() + defaults.finalizeMs;
   const state = stateOf({ ...progress, outcome }, scope.nowOf(progress));
   for (let tries = 0; ; tries++) {
+    scope.checkOurs();
     try {
       return await scope.checkpointer?.save(state, { force: true });
     } catch (error) {
@@ -136,4 +147,5 @@ export async function leave(scope: RunScope, progress: Progress): Promise<void> 
   scope.isClosing = true;
   const state = stateOf({ ...progress, attempts: 0 }, scope.nowOf(progress));
   await scope.checkpointer?.save(state, { force: true });
+  await takeBack(scope);
 }

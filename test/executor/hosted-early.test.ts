@@ -1,0 +1,133 @@
+import { memoryStore, type Run } from 'pawl';
+import { callTool, hang, reply, testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { createActor, setup } from 'xstate';
+import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import {
+  afterTwoSteps,
+  childOf,
+  hostMachine,
+  outputOf,
+  restored,
+  restoreHost,
+  roundTrip,
+  startHost,
+} from '../fixtures/host-machine.ts';
+import { afterCrash, onlyRecord, plainStore, watchedStore } from '../fixtures/watched-store.ts';
+
+const tools = [toolOf('look')];
+const DAY_MS = 86_400_000;
+
+describe('a hosted run that is stopped while it resolves', () => {
+  test('leaves its record as it was: nothing that was recorded is written over (promise b)', async () => {
+    const { snapshot, store } = await afterTwoSteps();
+    const left = await afterCrash(store);
+    const before = await onlyRecord(left);
+    const slow = gate();
+    const checkpoints = watchedStore({ before: ({ method }) => method === 'load' && slow.pass() }, left);
+    const parts = hostOf({ tools, script: [hang()], checkpoints });
+    const host = restoreHost(hostMachine(parts.executor, parts.agent), snapshot);
+    await slow.reached;
+    host.send({ type: 'leave' });
+    slow.open();
+    await until(() => checkpoints.methods.includes('release'));
+    await settle();
+    const { messages, iteration, usage } = await onlyRecord(left);
+    expect({ messages, iteration, usage }).toEqual({
+      messages: before.messages,
+      iteration: before.iteration,
+      usage: before.usage,
+    });
+    const next = hostOf({ tools, checkpoints: left });
+    expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 3 });
+  });
+
+  test('keeps the outcome that was only to be delivered, and the next start delivers it (promise e)', async () => {
+    const store = memoryStore();
+    const first = hostOf({ script: [reply('the answer')], checkpoints: store, onOutcome: () => new Promise(() => {}) });
+    void first.run({ runId: 'r' });
+    await until(async () => (await store.load('r'))?.outcome);
+    const left = await afterCrash(store);
+    const second = hostOf({ script: [], checkpoints: left });
+    const starting = second.start({ runId: 'r' });
+    (second.executor.get('r') as Run).actor.stop();
+    await (await starting).result;
+    const delivered: unknown[] = [];
+    const onOutcome = ({ output }: { output: string }) => void delivered.push(output);
+    const third = hostOf({ script: [], checkpoints: left, onOutcome });
+    expect(await third.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'the answer' });
+    expect(delivered).toEqual(['the answer']);
+  });
+});
+
+describe('a host that goes on while its executor shuts down', () => {
+  test('begins no further run: it ends as interrupted and nothing of it is stored (executor 8)', async () => {
+    const store = memoryStore();
+    const { executor, agent, model } = hostOf({ script: [hang(), hang()], checkpoints: store });
+    const chain = setup({ actors: { run: executor.logic(agent) } }).createMachine({
+      initial: 'first',
+      states: {
+        first: { invoke: { src: 'run', input: { prompt: 'Go.', runId: 'first' }, onDone: 'second' } },
+        second: { invoke: { src: 'run', input: { prompt: 'Go.', runId: 'second' }, onDone: 'done' } },
+        done: { type: 'final' },
+      },
+    });
+    const host = createActor(chain).start();
+    await until(() => model.calls.length === 1);
+    await executor.shutdown();
+    await until(() => host.getSnapshot().status === 'done');
+    expect(model.calls).toHaveLength(1);
+    expect(executor.runs.get()).toEqual([]);
+    expect((await store.listInterrupted()).map(({ runId }) => runId)).toEqual(['first']);
+  });
+});
+
+describe('a snapshot that was taken before the first record was stored', () => {
+  /** A host that persisted at once; then its run paid, and ended. */
+  async function persistedAtOnce(keepOutcomesMs: number, isPlain = false) {
+    const clock = testClock();
+    const store = memoryStore({ clock });
+    const state = { effects: 0 };
+    const options = {
+      script: [callTool('pay'), reply('paid')],
+      tools: [toolOf('pay', 'once', () => `paid ${++state.effects}`)],
+      ...{ checkpoints: isPlain ? plainStore(store) : store, clock, keepOutcomesMs },
+    };
+    const { executor, agent } = hostOf(options);
+    const host = startHost(hostMachine(executor, agent));
+    const snapshot = roundTrip(host.getPersistedSnapshot());
+    const end = async () => void (await outputOf(host));
+    return { clock, store, state, options, snapshot, end };
+  }
+
+  test('is whole, and begins the run when its process died at once', async () => {
+    const { snapshot, options, state } = await persistedAtOnce(DAY_MS);
+    expect(childOf(snapshot)).toMatchObject({ unstored: true, status: 'active', meta: { runId: 'r' } });
+    const next = restored(snapshot, { ...options, checkpoints: memoryStore() });
+    expect(await outputOf(next.host)).toMatchObject({ status: 'ok', output: 'paid' });
+    expect(state.effects).toBeGreaterThan(0);
+  });
+
+  test('answers with the outcome as long as that is kept', async () => {
+    const { snapshot, options, end, state } = await persistedAtOnce(DAY_MS);
+    await end();
+    expect(await outputOf(restored(snapshot, options).host)).toMatchObject({ status: 'ok', output: 'paid' });
+    expect(state.effects).toBe(1);
+  });
+
+  test.for([
+    ['the outcome of its run may be forgotten', DAY_MS, false],
+    ['outcomes are not kept', 0, false],
+    ['the store keeps no outcomes', DAY_MS, true],
+  ] as const)(
+    'begins nothing anew where %s: CHECKPOINT_MISSING, and the `once` call stays the only one (promise c)',
+    async ([, keepOutcomesMs, isPlain]) => {
+      const { clock, snapshot, options, end, state } = await persistedAtOnce(keepOutcomesMs, isPlain);
+      await end();
+      await clock.advance(DAY_MS + 1);
+      const next = restored(snapshot, options);
+      expect(await outputOf(next.host)).toMatchObject({ status: 'error', error: { code: 'CHECKPOINT_MISSING' } });
+      expect(state.effects).toBe(1);
+    },
+  );
+});

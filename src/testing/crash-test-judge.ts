@@ -1,4 +1,5 @@
 import type { RunOutcome } from '../run/result.ts';
+import { judgeFailures } from './crash-test-failures.ts';
 import type { History } from './crash-test-history.ts';
 import type { BegunCall, Complaint, Ledger } from './crash-test-ledger.ts';
 
@@ -13,6 +14,8 @@ export interface Allowed {
   readonly isAlone: boolean;
   /** Whether it may have ended otherwise for a reason of its own. */
   readonly mayDiffer?: boolean;
+  /** Whether time passes by itself: then a tool whose time was up has taken too long. */
+  readonly hasRealTime?: boolean;
   /** Whether the store is written what is new; one of four methods is written all of it each time. */
   readonly isAppending: boolean;
 }
@@ -24,15 +27,22 @@ export function judge(history: History, whole: History, allowed: Allowed): Compl
   // Of a run that did not end it is known already; what it has not done it might have done.
   if (ledger.isOver)
     complaints.push(...judgeEnd(ledger, whole.ledger, allowed), ...judgeWork(ledger, whole.ledger, allowed));
-  complaints.push(...judgeCalls(ledger), ...judgeRepeats(history, allowed), ...judgeSize(history, allowed));
+  complaints.push(...judgeCalls(ledger));
+  // Where an agent at work for the run was set aside, what it had not done may be missed by others.
+  if (!allowed.mayDiffer) complaints.push(...judgeFailures(ledger, whole.ledger, allowed.hasRealTime ?? false));
+  complaints.push(...judgeRepeats(history, allowed), ...judgeSize(history, allowed));
   return [...Map.groupBy(complaints, ({ promise }) => promise).values()].flatMap(([first]) => (first ? [first] : []));
 }
 
-/** To the model an unknown outcome is a failed call: among others that fail it can make the guards end the run earlier. */
-export function mayDiffer({ unknown }: Ledger, { hasFailures }: Ledger, allowed: Allowed): boolean {
+/**
+ * To the model an unknown outcome is a failed call: with others that fail, also those that miss its effect, it can make
+ * the guards end the run earlier.
+ */
+export function mayDiffer({ unknown, answers }: Ledger, { hasFailures }: Ledger, allowed: Allowed): boolean {
   const { errorsInARow, mayDiffer: isOtherwise = false } = allowed;
   if (isOtherwise) return true;
-  return unknown.size > 0 && (unknown.size >= errorsInARow || hasFailures);
+  const failed = [...answers.values()].filter(({ failure }) => failure !== undefined);
+  return unknown.size > 0 && (hasFailures || unknown.size + failed.length >= errorsInARow);
 }
 
 function judgeEnd(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] {

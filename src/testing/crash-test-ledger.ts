@@ -1,8 +1,9 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
-import type { Message, ToolOutput } from '../run/message.ts';
+import { isToolError } from '../run/message.ts';
 import type { ToolEffect } from '../run/open-step.ts';
 import type { RunOutcome } from '../run/result.ts';
+import { answerOf, type CallAnswer, resultsIn } from './crash-test-answers.ts';
 
 /** The letter of a promise; docs/testing.md says what each means. */
 export type PromiseName = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g';
@@ -23,6 +24,8 @@ export interface BegunCall {
   readonly attempt: number;
   /** Finished turns of its run when it began. */
   readonly step: number;
+  /** Aborted when it was ended from outside. */
+  readonly signal?: AbortSignal;
 }
 
 /** What the store has acknowledged of one run. */
@@ -50,6 +53,10 @@ export class Ledger {
   readonly complaints: Complaint[] = [];
   /** `once` calls that a crash found under way: nobody knows whether they took effect. */
   readonly unknown: Set<string> = new Set();
+  /** Calls whose tools came to their end, well, while their process was alive. */
+  readonly finished: Set<string> = new Set();
+  /** What calls came back to the model as, as far as it was recorded. */
+  readonly answers: Map<string, CallAnswer> = new Map();
   /** Whether a tool call came back to the model as failed. */
   hasFailures = false;
   /** Messages that were handed to the store, those that the runs said in all, and the most that one record had. */
@@ -59,7 +66,6 @@ export class Ledger {
   /** The process at work. */
   life = 0;
   readonly #stored = new Map<string, Stored>();
-  readonly #recorded = new Set<string>();
   /** When each write was begun, by its arguments: a count. */
   readonly #begun = new WeakMap<readonly unknown[], number>();
   #moment = 0;
@@ -74,10 +80,15 @@ export class Ledger {
 
   began({ runId, callId, ...call }: Omit<BegunCall, 'life' | 'id'> & { runId: string; callId: string }): void {
     const id = this.idOf(runId, callId);
-    if (this.#recorded.has(id)) {
+    if (this.answers.has(id)) {
       this.complain('b', `call ${id} of tool ${call.name} began again although its result was recorded`);
     }
     this.calls.push({ life: this.life, id, ...call });
+  }
+
+  /** The tool of a call has answered, and nobody has died meanwhile. */
+  succeeded({ runId, callId }: { runId: string; callId: string }): void {
+    this.finished.add(this.idOf(runId, callId));
   }
 
   /** @param turn its number in the run without a crash; undefined = it was not asked there */
@@ -176,11 +187,11 @@ export class Ledger {
     else this.#stored.set(runId, { certain: null, unclear: [{ record, at }], since: 0 });
   }
 
-  #noteResults({ meta, messages, openStep }: RunCheckpoint): void {
-    const open = (openStep?.calls ?? []).map(({ callId, result }) => ({ callId, output: result }));
-    for (const { callId, output } of [...messages.flatMap(resultsIn), ...open]) {
-      if (output) this.#recorded.add(this.idOf(meta.runId, callId));
-      if (output?.type.startsWith('error')) this.hasFailures = true;
+  #noteResults(record: RunCheckpoint): void {
+    for (const result of resultsIn(record)) {
+      const id = this.idOf(record.meta.runId, result.callId);
+      if (!this.answers.has(id)) this.answers.set(id, answerOf(result));
+      if (isToolError(result.output)) this.hasFailures = true;
     }
   }
 
@@ -218,11 +229,4 @@ export function runIdOf([first]: readonly unknown[]): string {
   if (typeof first === 'string') return first;
   const { runId, meta } = (first ?? {}) as { runId?: string; meta?: { runId: string } };
   return runId ?? meta?.runId ?? '';
-}
-
-function resultsIn({ role, content }: Message): { callId: string; output: ToolOutput | undefined }[] {
-  if (role !== 'tool') return [];
-  return content.flatMap((part) =>
-    part.type === 'tool-result' ? [{ callId: part.toolCallId, output: part.output as ToolOutput }] : [],
-  );
 }

@@ -115,12 +115,14 @@ function mortalBudget(budget: Budget, life: Life): Budget {
 function mortalTool(tool: Tool, { life, ledger }: World): Tool {
   const execute: Tool['execute'] = async (input, context) => {
     if (life.isOver) return new Promise<never>(() => {});
-    const { runId, callId, idempotencyKey: key, attempt, runState } = context;
+    const { runId, callId, idempotencyKey: key, attempt, runState, signal } = context;
     const { name, effect } = tool;
-    ledger.began({ runId, callId, key, attempt, name, effect, step: runState.iteration });
+    ledger.began({ runId, callId, key, attempt, name, effect, signal, step: runState.iteration });
     await life.pass('before', `tool ${name}`);
     try {
-      return await life.reach(() => tool.execute(input, context));
+      const answer = await life.reach(() => tool.execute(input, context));
+      ledger.succeeded(context);
+      return answer;
     } finally {
       await life.pass('after', `tool ${name}`);
     }

@@ -196,6 +196,7 @@ function allowedFor(options: CrashTestOptions, store: CheckpointStore): Allowed 
     redoneSteps: 1,
     hasPhasesAnew: agent.phases?.some(({ recovery }) => recovery === 'boundary') ?? false,
     isAlone: isAlone(options),
+    hasRealTime: executor?.clock === undefined,
     isAppending: isAppending(store),
   };
 }

@@ -17,7 +17,7 @@ const script = [
   reply('Charged.'),
 ];
 const options: CrashTestOptions = {
-  ...{ agent: till, prompt: 'Charge.', model: () => scriptedModel(script), doubleCrashes: 20 },
+  ...{ agent: till, prompt: 'Charge.', model: () => scriptedModel(script), doubleCrashes: 8 },
   executor: { onUnknownOutcome: 'park' },
 };
 

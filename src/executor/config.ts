@@ -149,6 +149,9 @@ function checkOptions(options: ExecutorOptions): void {
     if (given !== undefined && typeof given !== 'function') throw new TypeError(`${name} must be a function`);
   }
   for (const [name, value] of Object.entries(options.defaults ?? {})) {
+    if (!Object.hasOwn(defaults, name)) {
+      throw new TypeError(`defaults.${name} is none: they are ${Object.keys(defaults).join(', ')}`);
+    }
     if (name !== 'modelTier' && value !== undefined && !(Number(value) > 0)) {
       throw new TypeError(`defaults.${name} must be a number above 0, not ${String(value)}`);
     }

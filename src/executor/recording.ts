@@ -5,7 +5,7 @@ import { hasCode, toErrorData } from '../run/error-data.ts';
 import { NotDurableError } from '../run/errors.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Transcript } from '../run/transcript.ts';
-import type { Checkpointer } from '../store/checkpointer.ts';
+import { type Checkpointer, isTakenOver } from '../store/checkpointer.ts';
 import type { BeginOptions } from '../store/factory.ts';
 import { isOwning } from '../store/port.ts';
 import type { Config } from './config.ts';
@@ -40,9 +40,6 @@ export async function checkpointerOf(
   }
 }
 
-/** Somebody else has the run, and makes its calls. */
-const isTaken = (error: unknown) => hasCode(error, 'LEASE_LOST') || hasCode(error, 'RUN_OWNED_ELSEWHERE');
-
 /** A durable run makes its calls again after a crash: whom it puts to work must be found then. */
 function isNeeded({ kernel, seed }: RunScope): boolean {
   const parent = seed.depth ? kernel.registry.live(seed.request.parentRunId) : undefined;
@@ -54,7 +51,7 @@ async function refuseOrGoOn(
   error: unknown,
   policy: { mustBeDurable: boolean; isLeft?: boolean; warn: Config['warn'] },
 ): Promise<null> {
-  if (isTaken(error)) throw error;
+  if (isTakenOver(error)) throw error;
   if (policy.mustBeDurable) {
     if (hasCode(error, 'NOT_DURABLE')) throw error;
     throw new NotDurableError(`run ${scope.runId} cannot be recorded`, { cause: error });
@@ -90,7 +87,7 @@ export async function firstSave(scope: RunScope, progress: Progress, record: Run
   } catch (error) {
     scope.checkpointer = null;
     // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.
-    const isLeft = !record && !isTaken(error) && !(await isTakenBack(scope, checkpointer, error));
+    const isLeft = !record && !isTakenOver(error) && !(await isTakenBack(scope, checkpointer, error));
     await refuseOrGoOn(scope, error, { mustBeDurable: record !== undefined || isNeeded(scope), isLeft, warn });
   }
 }

@@ -31,11 +31,21 @@ function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return mixed;
 }
 
-/** All listed runs. Recovered ones leave the list as they end, so that each page begins after the last one seen. */
-export async function* listed(
+interface Reading extends Listing {
+  readonly signal?: AbortSignal | undefined;
+  readonly random?: () => number;
+}
+
+/** All listed runs. */
+export async function* listed(store: CheckpointStore, reading: Reading): AsyncGenerator<InterruptedRun> {
+  for await (const page of pages(store, reading)) yield* page;
+}
+
+/** The same by pages. Recovered runs leave the list as they end, so that each page begins after the last one seen. */
+export async function* pages(
   store: CheckpointStore,
-  { signal, random, ...limit }: Listing & { signal?: AbortSignal | undefined; random?: () => number },
-): AsyncGenerator<InterruptedRun> {
+  { signal, random, ...limit }: Reading,
+): AsyncGenerator<readonly InterruptedRun[]> {
   let after: Cursor | undefined;
   // A run that is written while the list is read moves to its end, and would come again.
   const seen = new Set<string>();
@@ -46,12 +56,12 @@ export async function* listed(
       ...(signal ? { signal } : {}),
     });
     const page = await withDeadline(asked, limit);
-    for (const entry of random ? shuffled(page, random) : page) {
-      if (!seen.has(entry.runId)) yield entry;
-      seen.add(entry.runId);
-    }
+    const news = page.filter(({ runId }) => !seen.has(runId) && seen.add(runId));
+    yield random ? shuffled(news, random) : news;
     const last = page.findLast((entry): entry is Listed => 'updatedAt' in entry);
-    if (page.length < PAGE || !last) return;
+    // Whatever stood in the list at its beginning comes before what was written since. So a page without news is the end
+    // of it; and a host's own list that knows no pages gives the same one for ever.
+    if (page.length < PAGE || !last || news.length === 0) return;
     after = { updatedAt: last.updatedAt, runId: last.runId };
   }
 }

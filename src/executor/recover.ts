@@ -1,196 +1,155 @@
-import type { Agent } from '../agent/agent.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
-import { type ErrorData, toErrorData } from '../run/error-data.ts';
-import { CancelledError } from '../run/errors.ts';
-import { type Listed, listed, listing } from './listing.ts';
+import type { CheckpointStore } from '../store/port.ts';
+import { Lane } from './lane.ts';
+import { type Listed, listing, pages } from './listing.ts';
+import { orphansAmong } from './orphans.ts';
 import { DEFAULT_MAX_ATTEMPTS } from './ownership.ts';
-import type { Kernel, RunScope } from './scope.ts';
-import { launch } from './start.ts';
-import { isChild, paletteAgent } from './sub-agents.ts';
+import type { Kernel } from './scope.ts';
+import { isChild } from './sub-agents.ts';
+import { agentFor, LIVE, type RecoveryReport, type Report, type Shared, takeUp, type Work } from './take-up.ts';
+
+export type { RecoveryEntry, RecoveryReport } from './take-up.ts';
 
 export interface RecoverOptions {
-  /** How many recovered runs may be live at once; default 64. */
+  /** How many recovered runs may be live at once, those of other sweeps of this executor included; default 64. */
   readonly concurrency?: number;
   /** Starts in a row without progress before a run is parked; default 3. */
   readonly maxAttempts?: number;
-  /** Stops taking up further runs. */
+  /** Stops taking up further runs; what was taken up goes on, and is in the report. */
   readonly signal?: AbortSignal;
 }
 
-export interface RecoveryEntry {
-  readonly runId: string;
-  /** An error code, and what it means for this run. */
-  readonly reason?: string;
+/** What a sweep reads before it takes it up. */
+interface Later {
+  readonly suspects: Listed[];
+  readonly children: Listed[];
+  readonly known: Set<string>;
 }
 
-/** What became of each interrupted run that the store listed. */
-export interface RecoveryReport {
-  readonly resumed: readonly RecoveryEntry[];
-  readonly parked: readonly RecoveryEntry[];
-  /** Left alone: live here or elsewhere, agent not found, unreadable. */
-  readonly skipped: readonly RecoveryEntry[];
-  readonly failed: readonly RecoveryEntry[];
-}
+const sweeps = new WeakMap<Kernel, Shared>();
 
-interface Work {
-  readonly kernel: Kernel;
-  readonly report: Report;
-  readonly maxAttempts: number;
-  readonly lane: Lane;
+function sharedOf(kernel: Kernel): Shared {
+  const known = sweeps.get(kernel) ?? { lane: new Lane(), inHand: new Set() };
+  sweeps.set(kernel, known);
+  return known;
 }
-
-type Report = { [Kind in keyof RecoveryReport]: RecoveryEntry[] };
 
 /** Takes up what earlier processes left: a bounded loop over the store's list, page by page, without transcripts. */
 export async function recover(kernel: Kernel, options: RecoverOptions): Promise<RecoveryReport> {
+  const { concurrency = 64, maxAttempts = DEFAULT_MAX_ATTEMPTS, signal } = options;
+  checkCount('concurrency', concurrency);
+  checkCount('maxAttempts', maxAttempts);
   const report: Report = { resumed: [], parked: [], skipped: [], failed: [] };
   const { store, warn } = kernel.config;
   if (!store) return report;
-  const { concurrency = 64, maxAttempts = DEFAULT_MAX_ATTEMPTS, signal } = options;
-  const work: Work = { kernel, report, maxAttempts, lane: new Lane(concurrency) };
-  const isOver = () => signal?.aborted || kernel.isShutDown;
-  const taken: Promise<void>[] = [];
-  // Without the run itself: ten thousand that have ended would be kept by what waits for all.
-  const begun = async (run: Listed) => void (await takeUp(run, work));
-  const suspects: Listed[] = [];
-  const children: Listed[] = [];
-  const known = new Set<string>();
-  // Hosts that boot together read the same list: in an order of its own each meets the others less often.
-  const { random } = kernel.config;
-  for await (const entry of listed(store, { ...listing(kernel), signal, random })) {
-    if (isOver()) break;
-    known.add(entry.runId);
-    const run = candidate(entry, work);
-    if (!run) continue;
-    if (isChild(run)) {
-      children.push(run);
-    } else if ((run.attempts ?? 0) >= maxAttempts - 1) {
-      suspects.push(run);
-    } else {
-      await work.lane.enter();
-      taken.push(begun(run));
-    }
+  const own = { ours: new Set<string>(), begun: [] };
+  const work: Work = { ...sharedOf(kernel), ...own, kernel, report, concurrency, maxAttempts, signal };
+  try {
+    await sweep(store, work);
+  } catch (error) {
+    // A store that is told to read no further may say so by an error.
+    if (!signal?.aborted) throw error;
+  } finally {
+    await Promise.all(work.begun);
+    for (const runId of work.ours) work.inHand.delete(runId);
   }
-  const childById = new Map(children.map((child) => [child.runId, child]));
-  for (const child of children) {
-    if (isOver()) break;
-    const root = rootOf(child, childById);
-    if (known.has(root) || kernel.registry.live(root)) {
-      report.skipped.push({ runId: child.runId, reason: 'its parent goes on with it' });
-    } else {
-      await work.lane.enter();
-      taken.push(begun(child));
-    }
-  }
-  await takeUpSuspects(suspects, work, isOver);
-  await Promise.all(taken);
   if (report.failed.length > 0) warn('recover: some runs could not be taken up', { failed: report.failed.length });
   return report;
 }
 
-/** The run at the top of a tree; '' when damaged records name each other as parents, because nobody is at the top then. */
-function rootOf(child: Listed, childById: ReadonlyMap<string, Listed>): string {
-  const seen = new Set<string>();
-  let root = child.meta.parentRunId;
-  for (let above = childById.get(root); above; above = childById.get(root)) {
-    if (seen.has(root)) return '';
-    seen.add(root);
-    root = above.meta.parentRunId;
-  }
-  return root;
+/** @throws {TypeError} With a lane for none the first run would wait for ever. */
+function checkCount(name: string, count: unknown): void {
+  const isCount = count === Number.POSITIVE_INFINITY || (Number.isInteger(count) && Number(count) > 0);
+  if (!isCount) throw new TypeError(`recover: ${name} must be a whole number above 0, not ${String(count)}`);
 }
 
-/**
- * Runs that are one start away from being parked. Perhaps it is this one that kills the process, perhaps it only died
- * with another: each starts when the one before has recorded something, so that the one that kills dies alone.
- */
-async function takeUpSuspects(
-  suspects: readonly Listed[],
-  work: Work,
-  isOver: () => boolean | undefined,
-): Promise<void> {
-  for (const run of suspects) {
-    if (isOver()) return;
-    await work.lane.enter();
-    const scope = await takeUp(run, work);
-    await scope?.progressed.promise;
+async function sweep(store: CheckpointStore, work: Work): Promise<void> {
+  const { kernel, signal, report } = work;
+  const later: Later = { suspects: [], children: [], known: new Set() };
+  // Hosts that boot together read the same list: in an order of its own each meets the others less often.
+  const { random } = kernel.config;
+  if (isOver(work)) return;
+  for await (const page of pages(store, { ...listing(kernel), signal, random })) {
+    for (const run of candidatesOf(page, work, later)) await takeUpSoon(run, work);
+    if (isOver(work)) return;
   }
+  const isKnown = (runId: string) => later.known.has(runId) || kernel.registry.live(runId) !== undefined;
+  for await (const { child, left } of orphansAmong(later.children, { kernel, store, isKnown })) {
+    if (isOver(work)) return;
+    if (left) report.skipped.push({ runId: child.runId, reason: left });
+    else await takeUpSoon(child, work);
+  }
+  await takeUpSuspects(later.suspects, work);
+}
+
+const isOver = ({ signal, kernel }: Work): boolean => signal?.aborted === true || kernel.isShutDown;
+
+/** The runs of a page that can be taken up at once. All that are ours to take up are in hand from now on. */
+function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, known }: Later): Listed[] {
+  const ready: Listed[] = [];
+  for (const entry of page) {
+    known.add(entry.runId);
+    const run = candidate(entry, work);
+    if (!run) continue;
+    work.inHand.add(run.runId);
+    work.ours.add(run.runId);
+    if (isChild(run)) children.push(run);
+    else if ((run.attempts ?? 0) >= work.maxAttempts - 1) suspects.push(run);
+    else ready.push(run);
+  }
+  return ready;
 }
 
 /** A run that is to be started; others are reported, each with the reason. */
-function candidate(entry: InterruptedRun, { kernel, report }: Work): Listed | undefined {
+function candidate(entry: InterruptedRun, { kernel, report, inHand }: Work): Listed | undefined {
   const { runId } = entry;
   const aside = (kind: 'parked' | 'skipped', reason: string) => void report[kind].push({ runId, reason });
   if (entry.status === 'quarantined') aside('skipped', entry.reason);
   else if (entry.status === 'parked' && entry.code !== 'DEFINITION_CHANGED') aside('parked', entry.reason ?? 'parked');
-  else if (kernel.registry.live(runId)) aside('skipped', 'live in this process');
+  else if (kernel.registry.live(runId)) aside('skipped', LIVE);
+  else if (inHand.has(runId)) aside('skipped', 'another recover() of this executor has it in hand');
   else if (!agentFor(kernel, entry.meta.agentId)) {
     aside('skipped', `AGENT_NOT_FOUND: no agent ${entry.meta.agentId} is registered`);
   } else return entry;
   return undefined;
 }
 
-/** Never rejects: one run that cannot even be made must not keep the others from being taken up. */
-async function takeUp(run: Listed, work: Work): Promise<RunScope | undefined> {
-  try {
-    return await begin(run, work);
-  } catch (error) {
-    work.lane.leave();
-    note(work.report, run.runId, toErrorData(error));
-    return undefined;
+/** Waits for a place, and no longer: the run itself goes on in the background. */
+async function takeUpSoon(run: Listed, work: Work): Promise<void> {
+  if (!(await hasPlace(work))) return;
+  // Without the run itself: ten thousand that have ended would be kept by what waits for all.
+  work.begun.push(takeUp(run, work).then(() => {}));
+}
+
+/** Waits for a place in the lane; there is none any more when the sweep is over. */
+async function hasPlace(work: Work): Promise<boolean> {
+  const { lane, concurrency, signal } = work;
+  if (isOver(work) || !(await lane.enter(concurrency, signal))) return false;
+  if (!isOver(work)) return true;
+  lane.leave();
+  return false;
+}
+
+/**
+ * Runs that are one start away from being parked. Perhaps it is this one that kills the process, perhaps it only died
+ * with another: each starts when the one before has recorded something, so that the one that kills dies alone.
+ */
+async function takeUpSuspects(suspects: readonly Listed[], work: Work): Promise<void> {
+  for (const run of suspects) {
+    if (!(await hasPlace(work))) return;
+    const begun = takeUp(run, work);
+    work.begun.push(begun.then(() => {}));
+    const progressed = begun.then((scope) => scope?.progressed.promise);
+    await unlessAborted(progressed, work.signal);
   }
 }
 
-async function begin(
-  { runId, meta }: Listed,
-  { kernel, report, maxAttempts, lane }: Work,
-): Promise<RunScope | undefined> {
-  const { prompt, callerId, channelId, guildId, parentRunId } = meta;
-  const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
-  const agent = agentFor(kernel, meta.agentId) as Agent;
-  const seed = { request, isNewId: false, maxAttempts, mustExist: true };
-  // Whoever wanted its answer is gone: it is ended in good order, without another call of a model.
-  const gone = new CancelledError('the run that began it is over');
-  const options = isChild({ runId, meta }) ? { signal: AbortSignal.abort(gone) } : {};
-  const run = await launch(kernel, agent, { seed, options });
-  void run.result.then(() => lane.leave());
-  const scope = kernel.scopes.get(run.actor);
-  if (scope?.resolution === 'accepted') report.resumed.push({ runId });
-  else if (scope?.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
-  else note(report, runId, (await run.result).error);
-  return scope;
-}
-
-const leftAlone = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];
-
-function note(report: Report, runId: string, error: ErrorData | undefined): void {
-  const { code = 'UNKNOWN', message = 'the run was refused' } = error ?? {};
-  const kind = code === 'RUN_PARKED' ? 'parked' : leftAlone.includes(code) ? 'skipped' : 'failed';
-  report[kind].push({ runId, reason: `${code}: ${message}` });
-}
-
-/** A registered agent, or one that only the palette knows. */
-function agentFor(kernel: Kernel, agentId: string): Agent | undefined {
-  return kernel.config.agents.get(agentId) ?? paletteAgent(kernel, agentId);
-}
-
-/** A lane for so many at once. */
-class Lane {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(size: number) {
-    this.#free = size;
-  }
-
-  async enter(): Promise<void> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-  }
-
-  leave(): void {
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#free += 1;
-  }
+/** Waits for something that may take long, but not past the end of the sweep. */
+function unlessAborted(promise: Promise<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
+  if (!signal) return promise;
+  const aborted = Promise.withResolvers<void>();
+  const abort = () => aborted.resolve();
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
+  return Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener('abort', abort));
 }

@@ -1,0 +1,98 @@
+import type { Agent } from '../agent/agent.ts';
+import { type ErrorData, toErrorData } from '../run/error-data.ts';
+import { CancelledError } from '../run/errors.ts';
+import type { Lane } from './lane.ts';
+import type { Listed } from './listing.ts';
+import type { Kernel, RunScope } from './scope.ts';
+import { launch } from './start.ts';
+import { isChild, paletteAgent } from './sub-agents.ts';
+
+export interface RecoveryEntry {
+  readonly runId: string;
+  /** An error code, and what it means for this run. */
+  readonly reason?: string;
+}
+
+/** What became of each interrupted run that the store listed. */
+export interface RecoveryReport {
+  readonly resumed: readonly RecoveryEntry[];
+  readonly parked: readonly RecoveryEntry[];
+  /** Left alone: live here or elsewhere, in the hands of another `recover()`, agent not found, unreadable. */
+  readonly skipped: readonly RecoveryEntry[];
+  readonly failed: readonly RecoveryEntry[];
+}
+
+export type Report = { [Kind in keyof RecoveryReport]: RecoveryEntry[] };
+
+/** What the sweeps of one executor share. */
+export interface Shared {
+  readonly lane: Lane;
+  /** Runs that some sweep is going to take up: another leaves them to it. */
+  readonly inHand: Set<string>;
+}
+
+export interface Work extends Shared {
+  readonly kernel: Kernel;
+  readonly report: Report;
+  readonly concurrency: number;
+  readonly maxAttempts: number;
+  readonly signal: AbortSignal | undefined;
+  /** Those in hand that are ours. */
+  readonly ours: Set<string>;
+  readonly begun: Promise<unknown>[];
+}
+
+export const LIVE = 'live in this process';
+
+/** Never rejects: one run that cannot even be made must not keep the others from being taken up. */
+export async function takeUp(run: Listed, work: Work): Promise<RunScope | undefined> {
+  try {
+    return await begin(run, work);
+  } catch (error) {
+    work.lane.leave();
+    note(work.report, run.runId, toErrorData(error));
+    return undefined;
+  } finally {
+    work.ours.delete(run.runId);
+    work.inHand.delete(run.runId);
+  }
+}
+
+async function begin(
+  { runId, meta }: Listed,
+  { kernel, report, maxAttempts, lane }: Work,
+): Promise<RunScope | undefined> {
+  // Somebody started it while it waited for a place: to wait for that run's end would take the place for nothing.
+  if (kernel.registry.live(runId)) {
+    lane.leave();
+    report.skipped.push({ runId, reason: LIVE });
+    return undefined;
+  }
+  const { prompt, callerId, channelId, guildId, parentRunId } = meta;
+  const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
+  const agent = agentFor(kernel, meta.agentId) as Agent;
+  const seed = { request, isNewId: false, maxAttempts, mustExist: true };
+  // Whoever wanted its answer is gone: it is ended in good order, without another call of a model.
+  const gone = new CancelledError('the run that began it is over');
+  const options = isChild({ runId, meta }) ? { signal: AbortSignal.abort(gone) } : {};
+  const run = await launch(kernel, agent, { seed, options });
+  void run.result.then(() => lane.leave());
+  const scope = kernel.scopes.get(run.actor);
+  if (scope?.resolution === 'accepted') report.resumed.push({ runId });
+  else if (scope?.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
+  else note(report, runId, (await run.result).error);
+  return scope;
+}
+
+const leftAlone = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];
+
+function note(report: Report, runId: string, error: ErrorData | undefined): void {
+  const { code = 'UNKNOWN', message = 'the run was refused' } = error ?? {};
+  const kind = code === 'RUN_PARKED' ? 'parked' : leftAlone.includes(code) ? 'skipped' : 'failed';
+  report[kind].push({ runId, reason: `${code}: ${message}` });
+}
+
+/** A registered agent, or one that only the palette knows. */
+export function agentFor(kernel: Kernel, agentId: string): Agent | undefined {
+  return kernel.config.agents.get(agentId) ?? paletteAgent(kernel, agentId);
+}

@@ -92,14 +92,13 @@ const unknown = (names: readonly string[]) =>
 /** What a person can do, where the advice for a single command would lead astray; '' where the reason says it. */
 const todos: Readonly<Record<string, string>> = {
   AGENT_NOT_FOUND: '',
-  CHECKPOINT_CORRUPT: 'its bytes are kept: restore the store from a copy, or `pawl prune --quarantined`',
   MIGRATION: 'mend the `migrate` of its agent module',
   DEFINITION_CHANGED: 'deploy the agent as it was, or `pawl cancel` it',
 };
 
-function todoFor({ verdict, code = '' }: RunDiagnosis): string | undefined {
+function todoFor({ verdict, code = '', reason }: RunDiagnosis): string | undefined {
   const usual = verdict === 'parked' ? '`pawl unpark`, or `pawl cancel` it' : '';
-  return (todos[code] ?? adviceFor(code) ?? usual) || undefined;
+  return (todos[code] ?? adviceFor(code, reason) ?? usual) || undefined;
 }
 
 interface Summary {

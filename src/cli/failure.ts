@@ -16,15 +16,14 @@ export class Failure extends Error {
 /** What to do about errors whose messages, being for hosts as well, cannot speak of the command line. */
 const advice: Readonly<Record<string, string>> = {
   AGENT_NOT_FOUND: 'name its module with --agent',
-  CHECKPOINT_CORRUPT:
-    'its bytes are kept: restore the store from a copy, or begin the work anew under another --run-id',
+  CHECKPOINT_CORRUPT: 'its bytes are kept: restore the store from a copy, or remove it with `pawl prune --quarantined`',
   FAN_OUT_CONFLICT: 'go on with `pawl ask --continue`',
   DEADLINE_EXCEEDED: "raise the agent's maxRuntimeMs",
-  KEY_MISMATCH: 'name the module that exports its codec in PAWL_CODEC',
   MODEL_STALLED: 'begin it anew with `pawl run`',
   RUN_ID_CONFLICT: 'name another one with --run-id',
   RUN_OWNED_ELSEWHERE: 'wait for that process, or end it and resume the run then',
-  RUN_PARKED: '`pawl show` tells how far it came; `pawl run` begins the work anew',
+  RUN_PARKED:
+    '`pawl show` tells how far it came; `pawl unpark` gives it back with all its attempts, `pawl cancel` ends it',
   STEP_LIMIT: "raise the agent's maxIterations, or give it less to do",
   UNKNOWN_TIER: 'export a model of this name from the agent module (`models`), or set PAWL_MODEL=provider/model',
   UNKNOWN_TOOL: 'export it from the agent module (`tools`); a record of the run is kept',
@@ -44,7 +43,6 @@ const refusals: readonly string[] = [
   'NOT_JSON',
   'RUN_ID_CONFLICT',
   'RUN_OWNED_ELSEWHERE',
-  'RUN_PARKED',
   'STORE_FULL',
   'STORE_UNAVAILABLE',
   'UNKNOWN_TIER',
@@ -61,15 +59,23 @@ export function exitCodeOf(error: unknown): number {
 }
 
 /** What to do about an error of this code; undefined where its message says it. */
-export function adviceFor(code: string): string | undefined {
-  return advice[code];
+export function adviceFor(code: string, message: string): string | undefined {
+  return code === 'KEY_MISMATCH' ? keyAdvice(message) : advice[code];
+}
+
+/** There may be no codec at all, or one that lacks this key. That a record is not encrypted has its advice in the message. */
+function keyAdvice(message: string): string | undefined {
+  if (message.includes('not among the keys')) {
+    return 'add it to the `keys` of the codec, which comes from the agent module or from the module that PAWL_CODEC names';
+  }
+  return message.includes('give the store the codec') ? 'name the module that exports it in PAWL_CODEC' : undefined;
 }
 
 /** An error as one line: what happened, and what to do where that is known. */
 export function lineOf(error: unknown): string {
   const { message, code, cause } = toErrorData(error);
   const why = code === 'NOT_DURABLE' && cause ? `${message}: ${cause.message}` : message;
-  const todo = error instanceof Failure ? undefined : adviceFor(code);
+  const todo = error instanceof Failure ? undefined : adviceFor(code, message);
   return oneLine(todo === undefined ? why : `${why}; ${todo}`);
 }
 

@@ -30,7 +30,8 @@ Options:
   --wait <time>    how long to wait for a live run to end; default 10s. After that, exit code 1: the command stays with the run
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store when it is there
-  --json           { runId, status: 'cancelled' | 'ended' | 'waiting' }; ended: it had ended in another way before
+  --json           { runId, status: 'cancelled' | 'ended' | 'waiting' }; ended: it had ended in another way before.
+                   Cancelled again it is 'cancelled' once more; exit code 0 for both
 
 Examples:
   pawl cancel nightly-2026-11-21 --reason "the customer called"
@@ -67,7 +68,9 @@ Examples:
 
 export const unpark = `Usage: pawl unpark <run id> [options]
 
-Gives a parked run back, whoever parked it: it can be resumed, and has all its attempts again.
+Gives a parked run back, whoever parked it: it can be resumed, and has all its attempts again. A run that is not parked stays
+as it is. One that was parked because its agent's phases had changed needs the former phases instead: while they are others,
+its next start parks it again.
 
 Options:
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db

@@ -8,6 +8,19 @@ export function unknownRun(runId: string, store: RunStore): Failure {
   );
 }
 
+/** What to say of a run that has no record: how it ended, or that nobody knows it. */
+export async function withoutRecord(store: RunStore, runId: string): Promise<Failure> {
+  const outcome = await store.outcome(runId);
+  return outcome ? new Failure(`run ${oneLine(runId)} has ended: ${outcome.status}`) : unknownRun(runId, store);
+}
+
+/** What to do about a run that was set aside. @param code of why, as the list of the store has it */
+export function todoForParked(code: string | undefined): string {
+  if (code === 'DEFINITION_CHANGED')
+    return 'give its agent the phases again that it was begun with, and resume it; or end it with `pawl cancel`';
+  return adviceFor('RUN_PARKED', '') ?? '';
+}
+
 /** What keeps a run from being resumed, and whether it takes a person to remove it. */
 export interface Obstacle {
   readonly reason: string;
@@ -27,7 +40,7 @@ export function obstacleOf(entry: InterruptedRun): Obstacle | undefined {
       // Goes on when its agent is again what it was; starting it tells.
       if ('code' in entry && entry.code === 'DEFINITION_CHANGED') return undefined;
       return {
-        reason: `is parked: ${oneLine(entry.reason ?? '')}; \`pawl show\` tells how far it came, \`pawl unpark\` gives it back`,
+        reason: `is parked: ${oneLine(entry.reason ?? '')}; ${todoForParked(undefined)}`,
         needsSomebody: true,
       };
     default:
@@ -37,6 +50,6 @@ export function obstacleOf(entry: InterruptedRun): Obstacle | undefined {
 
 /** @param reason as a list gives it: the code of an error, and its message */
 function unreadable(reason: string): string {
-  const todo = adviceFor(/^[A-Z_]+/.exec(reason)?.[0] ?? '');
+  const todo = adviceFor(/^[A-Z_]+/.exec(reason)?.[0] ?? '', reason);
   return oneLine(`cannot be read: ${reason}${todo === undefined ? '' : `; ${todo}`}`);
 }

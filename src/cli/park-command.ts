@@ -1,23 +1,44 @@
-import type { Executor } from '../index.ts';
+import type { InterruptedRun } from '../index.ts';
+import { hasCode } from '../run/error-data.ts';
 import { caretakerOf } from './caretaker.ts';
 import type { Command, CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
-import { openExistingStore, quoted } from './run-store.ts';
+import { withoutRecord } from './obstacle.ts';
+import { findWaiting, openExistingStore, quoted, type RunStore, statusOf } from './run-store.ts';
 
 /** `pawl park`: sets a run aside, so that nobody takes it up. */
-export const parkCommand: Command = (context) => {
-  const reason = context.args.words[1] ?? 'parked by hand';
-  return change(context, 'parked', (executor, runId) => executor.park(runId, reason));
-};
+export const parkCommand: Command = (context) =>
+  change(context, async (store, runId) => {
+    await caretakerOf(store).park(runId, context.args.words[1] ?? 'parked by hand');
+    return { status: 'parked', text: `parked ${oneLine(runId)}`, next: 'unpark' };
+  });
 
 /** `pawl unpark`: gives a parked run back, with all its attempts. */
 export const unparkCommand: Command = (context) =>
-  change(context, 'unparked', (executor, runId) => executor.unpark(runId));
+  change(context, async (store, runId) => {
+    const entry = await findWaiting(store, runId);
+    const after = { status: 'interrupted', next: 'resume' } as const;
+    if (entry && statusOf(entry) === 'interrupted') return { ...after, text: `run ${oneLine(runId)} is not parked` };
+    await caretakerOf(store).unpark(runId);
+    return { ...after, text: `unparked ${oneLine(runId)}${warning(entry)}` };
+  });
+
+/** What the next start finds as it was. */
+function warning(entry: InterruptedRun | undefined): string {
+  if (!entry || !('code' in entry) || entry.code !== 'DEFINITION_CHANGED') return '';
+  return '; its next start parks it again, unless its agent has the phases that it was begun with';
+}
+
+interface Changed {
+  readonly status: 'parked' | 'interrupted';
+  readonly text: string;
+  /** The command that comes next. */
+  readonly next: string;
+}
 
 async function change(
   { args, output }: CommandContext,
-  done: 'parked' | 'unparked',
-  work: (executor: Executor, runId: string) => Promise<void>,
+  work: (store: RunStore, runId: string) => Promise<Changed>,
 ): Promise<number> {
   const [runId] = args.words;
   if (runId === undefined) {
@@ -25,14 +46,14 @@ async function change(
   }
   const store = await openExistingStore(args.store);
   try {
-    await work(caretakerOf(store), runId);
+    const { status, text, next } = await work(store, runId);
+    if (args.json) output.print(JSON.stringify({ runId, status }));
+    else output.say(`${text}; next: pawl ${next} ${quoted(runId)}${store.option}`);
+    return exitCodes.ok;
   } catch (error) {
+    if (hasCode(error, 'CHECKPOINT_MISSING')) throw await withoutRecord(store, runId);
     throw new Failure(lineOf(error), { cause: error });
   } finally {
     await store.close();
   }
-  const next = done === 'parked' ? 'unpark' : 'resume';
-  if (args.json) output.print(JSON.stringify({ runId, status: done === 'parked' ? 'parked' : 'interrupted' }));
-  else output.say(`${done} ${oneLine(runId)}; next: pawl ${next} ${quoted(runId)}${store.option}`);
-  return exitCodes.ok;
 }

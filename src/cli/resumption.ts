@@ -5,7 +5,7 @@ import type { CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
 import { Family, parentOf } from './family.ts';
 import { type Obstacle, obstacleOf, unknownRun } from './obstacle.ts';
-import { loadRecord, quoted, type RunStore } from './run-store.ts';
+import { loadRecord, quoted, type RunStore, statusOf } from './run-store.ts';
 import { Session } from './session.ts';
 
 /** How many runs are gone on with at once, when it is all of them. */
@@ -53,7 +53,9 @@ export class Resumption {
     const entry = entries.find((each) => each.runId === runId);
     if (!entry) return this.#ended(runId);
     const obstacle = obstacleOf(entry);
-    if (obstacle) throw new Failure(`run ${oneLine(runId)} ${obstacle.reason}`);
+    // What is parked is no bad input: it needs a person.
+    const exitCode = statusOf(entry) === 'parked' ? exitCodes.failed : exitCodes.badInput;
+    if (obstacle) throw new Failure(`run ${oneLine(runId)} ${obstacle.reason}`, { exitCode });
     const place = await new Family(this.#store, entries).placeOf(entry);
     if (place.kind === 'child') throw this.#leftTo(place, entry);
     return place.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId);

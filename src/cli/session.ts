@@ -6,8 +6,9 @@ import { caretakerOf } from './caretaker.ts';
 import type { CommandContext } from './command.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from './failure.ts';
 import { Interruption } from './interruption.ts';
+import { todoForParked } from './obstacle.ts';
 import { type Progress, progressFor } from './progress.ts';
-import { quoted, type RunStore } from './run-store.ts';
+import { findWaiting, quoted, type RunStore } from './run-store.ts';
 
 /** One run to carry to its end. */
 export interface Job {
@@ -111,11 +112,12 @@ export class Session {
   }
 
   /** Says how a run ended. @returns the exit code that goes with it */
-  report(result: RunResult): number {
+  async report(result: RunResult): Promise<number> {
     const { args, output } = this.#context;
     const { runId, status, error } = result;
     const exitCode = exitCodeOf(error);
-    const isRefused = status === 'error' && exitCode === exitCodes.badInput;
+    const isParked = error?.code === 'RUN_PARKED';
+    const isRefused = isParked || (status === 'error' && exitCode === exitCodes.badInput);
     if (args.json || !isRefused) this.progress.ended(result);
     if (status === 'ok') {
       if (!args.json) output.print(result.output);
@@ -127,8 +129,20 @@ export class Session {
       return exitCodes.interrupted;
     }
     const failed = isRefused ? '' : `run ${oneLine(runId)} failed: `;
-    output.say(`pawl: ${failed}${lineOf(error)} (${error?.code ?? status})`);
+    const line = isParked ? await this.#parkedLine(result) : lineOf(error);
+    const instead =
+      args.command === 'run' && error?.code === 'CHECKPOINT_CORRUPT'
+        ? ', or begin the work anew under another --run-id'
+        : '';
+    output.say(`pawl: ${failed}${line}${instead} (${error?.code ?? status})`);
     return exitCode;
+  }
+
+  /** Why a run is parked stands in its record: the error says it in words only. */
+  async #parkedLine({ runId, error }: RunResult): Promise<string> {
+    const entry = await findWaiting(this.#store, runId);
+    const code = entry && 'code' in entry ? entry.code : undefined;
+    return oneLine(`${error?.message}; ${todoForParked(code)}`);
   }
 }
 

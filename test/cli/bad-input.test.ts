@@ -202,8 +202,11 @@ describe.concurrent('a record', () => {
     const { path, go } = await stored(interruptedRun());
     execute(path, "UPDATE heads SET head = '{}'");
     for (const ended of await Promise.all([go('show', 'r1'), go('resume', 'r1')])) {
-      expectRefusal(ended, 'r1 cannot be read', 'damaged', 'its bytes are kept: restore');
+      expectRefusal(ended, 'r1 cannot be read', 'damaged', 'its bytes are kept: restore', '`pawl prune --quarantined`');
+      expect(ended.stderr).not.toContain('--run-id');
     }
+    const begun = await go('run', agentFile('counter'), 'go', '--run-id', 'r1');
+    expectRefusal(begun, '`pawl prune --quarantined`, or begin the work anew under another --run-id');
     const list = await go('list');
     expect(list.code).toBe(0);
     expect(list.stdout).toMatch(/r1 +unreadable .*damaged/);
@@ -236,9 +239,11 @@ describe.concurrent('a record', () => {
     expect((await go('resume', 'r1', '--agent', agentFile('counter'))).stdout).toBe('counted to 3\n');
   });
 
-  test('that is parked is not resumed', async () => {
+  test('that is parked is not resumed: it needs a person, and is no bad input', async () => {
     const { path, go } = await stored(interruptedRun({ parked: { code: 'X', reason: 'it died thrice' } }));
-    expectRefusal(await go('resume', 'r1'), 'is parked: it died thrice', 'pawl show');
+    const { code, stdout, stderr } = await go('resume', 'r1');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^pawl: run r1 is parked: it died thrice; `pawl show`[^\n]*\n$/);
     expect((await go('resume')).code).toBe(1);
     expect(await stepsOf(path, 'r1')).toBe(1);
   });

@@ -50,6 +50,24 @@ describe('a store that is encrypted', () => {
     expect((await pawl(['show', 'r1'], seeing)).stdout).toContain('ended: cancelled');
   });
 
+  test('asks for what is missing: for the module where there is none, for the key where the codec lacks it', async () => {
+    const cwd = await killed();
+    const env = { PAWL_STORE: 'runs/' };
+    const advice = async (command: string, more: NodeJS.ProcessEnv = {}) => {
+      const { code, stderr } = await pawl([command, 'r1'], { cwd, env: { ...env, ...more } });
+      expect({ code, lines: stderr.trim().split('\n').length }).toEqual({ code: 2, lines: 1 });
+      return stderr.trim().split('; ').at(-1);
+    };
+    writeFileSync(join(cwd, 'new-keys.ts'), keys('b').replaceAll('k:', 'n:').replace("'k'", "'n'"));
+    const PAWL_CODEC = 'new-keys.ts';
+    for (const command of ['show', 'park', 'cancel', 'resume']) {
+      expect(await advice(command)).toBe('name the module that exports it in PAWL_CODEC');
+      expect(await advice(command, { PAWL_CODEC })).toMatch(/^add it to the `keys` of the codec, /);
+    }
+    const doctor = await pawl(['doctor'], { cwd, env: { ...env, PAWL_CODEC } });
+    expect(doctor.stdout).toContain('the key k, which is not among the keys; add it to the `keys` of the codec, ');
+  });
+
   test('is recovered with the codec that the modules share; modules with keys of their own are refused', async () => {
     const cwd = await killed();
     const env = { PAWL_STORE: 'runs/' };

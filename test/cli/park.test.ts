@@ -1,7 +1,8 @@
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { emptyFolder, jsonLines, pawl } from './pawl.ts';
-import { interruptedRun, storeRuns } from './stored-runs.ts';
+import { describe, expect, test } from 'vitest';
+import { sqliteStore } from '../../src/store/sqlite.ts';
+import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
+import { damageMessages, interruptedRun, stepsOf, storeRuns } from './stored-runs.ts';
 
 test('`pawl park` sets a run aside with a reason, `pawl resume` leaves it alone, and `pawl unpark` gives it back', async () => {
   const cwd = emptyFolder();
@@ -18,15 +19,104 @@ test('`pawl park` sets a run aside with a reason, `pawl resume` leaves it alone,
   expect((await pawl(['resume', 'r1', ...store], { cwd })).code).toBe(0);
 });
 
-test.for([['park'], ['unpark']] as const)(
-  '`pawl %s` of a run that there is not, or without an id, is one line and exit code 2',
-  async ([command]) => {
-    const cwd = emptyFolder();
-    await storeRuns(join(cwd, 'runs.db'), interruptedRun());
-    for (const words of [['nobody'], []]) {
-      const { code, stderr } = await pawl([command, ...words, '--store', 'runs.db'], { cwd });
-      expect(code).toBe(2);
-      expect(stderr.trim().split('\n')).toHaveLength(1);
-    }
-  },
-);
+/** A folder with a store of these records. */
+async function stored(...records: Parameters<typeof storeRuns>[1][]) {
+  const cwd = emptyFolder();
+  const path = join(cwd, 'runs.db');
+  await storeRuns(path, ...records);
+  return { cwd, path, go: (...args: string[]) => pawl([...args, '--store', 'runs.db'], { cwd }) };
+}
+
+describe.concurrent.each(['park', 'unpark'])('`pawl %s`', (command) => {
+  test('without an id, or with one that nobody knows, is refused in one line with exit code 2', async () => {
+    const { go } = await stored(interruptedRun());
+    expect(await go(command)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^pawl: [^\n]+needs the id[^\n]+\n$/),
+    });
+    expect(await go(command, 'nobody')).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^pawl: there is no run nobody in [^\n]+\n$/),
+    });
+  });
+
+  test('of a run that has ended says how it ended, with exit code 2', async () => {
+    const { go } = await stored(interruptedRun());
+    await go('resume', 'r1');
+    expect(await go(command, 'r1')).toEqual({ code: 2, stdout: '', stderr: 'pawl: run r1 has ended: ok\n' });
+  });
+
+  test('of a run whose record is damaged says what can be done about a record, and not to begin it under another name', async () => {
+    const { path, go } = await stored(interruptedRun({ parked: { code: 'PARKED', reason: 'a person looks' } }));
+    damageMessages(path, 'r1');
+    const { code, stderr } = await go(command, 'r1');
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/restore the store from a copy, or remove it with `pawl prune --quarantined`\n$/);
+  });
+});
+
+describe.concurrent('a parked run', () => {
+  const changed = { code: 'DEFINITION_CHANGED', reason: 'other phases' };
+  const todo =
+    '`pawl show` tells how far it came; `pawl unpark` gives it back with all its attempts, `pawl cancel` ends it';
+
+  test('is what the start becomes that is one too many: it says so, what can be done, and exits with 1', async () => {
+    const { path, go } = await stored(interruptedRun({ attempts: 3 }));
+    const line = `run r1 is parked: it was started 3 times in a row without recording anything new; ${todo} (RUN_PARKED)`;
+    const first = await go('resume', 'r1');
+    expect(first).toEqual({ code: 1, stdout: '', stderr: `pawl: ${line}\n` });
+    expect(await go('run', agentFile('counter'), 'go', '--run-id', 'r1')).toEqual(first);
+    expect(await go('resume', 'r1')).toMatchObject({ code: 1, stderr: expect.stringContaining(todo) });
+    const all = await go('resume', '--json');
+    expect(all.code).toBe(1);
+    expect(jsonLines(all.stdout)).toEqual([
+      { type: 'run.skipped', runId: 'r1', reason: expect.stringContaining(todo) },
+    ]);
+    expect(await stepsOf(path, 'r1')).toBe(1);
+  });
+
+  test('gives machines the error of the start that parks it, and exit code 1', async () => {
+    const { go } = await stored(interruptedRun({ attempts: 3 }));
+    const { code, stdout } = await go('resume', '--json');
+    expect(code).toBe(1);
+    expect(jsonLines(stdout)).toEqual([
+      expect.objectContaining({
+        type: 'run.ended',
+        runId: 'r1',
+        error: expect.objectContaining({ code: 'RUN_PARKED' }),
+      }),
+    ]);
+  });
+
+  test('whose phases have changed is not sent to `pawl unpark`, and `pawl unpark` says that it is not enough', async () => {
+    const { go } = await stored(
+      interruptedRun({ parked: changed, completedPhases: [{ name: 'draft', hash: 'x', output: 'A draft.' }] }),
+    );
+    const refused = await go('resume', 'r1');
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(
+      /^pawl: run r1 is parked: [^\n]*; give its agent the phases again [^\n]*\(RUN_PARKED\)\n$/,
+    );
+    expect(refused.stderr).not.toContain('unpark');
+    const unparked = await go('unpark', 'r1');
+    expect(unparked).toEqual({
+      code: 0,
+      stdout: '',
+      stderr:
+        'unparked r1; its next start parks it again, unless its agent has the phases that it was begun with; next: pawl resume r1 --store runs.db\n',
+    });
+  });
+
+  test('is given back once: `pawl unpark` of a run that is not parked says so, and leaves it as it is', async () => {
+    const { path, go } = await stored(interruptedRun({ attempts: 2 }));
+    expect(await go('unpark', 'r1')).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: 'run r1 is not parked; next: pawl resume r1 --store runs.db\n',
+    });
+    expect(jsonLines((await go('unpark', 'r1', '--json')).stdout)).toEqual([{ runId: 'r1', status: 'interrupted' }]);
+    const store = sqliteStore({ path });
+    expect(await store.load('r1')).toMatchObject({ revision: 1, attempts: 2 });
+    await store.close();
+  });
+});

@@ -6,7 +6,7 @@ import { lengthOf } from './bounds.ts';
 import { caretakerOf } from './caretaker.ts';
 import type { Command, CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
-import { unknownRun } from './obstacle.ts';
+import { withoutRecord } from './obstacle.ts';
 import { findWaiting, openExistingStore, pidOf, type RunStore, statusOf } from './run-store.ts';
 
 /** What became of what a run was told. */
@@ -19,16 +19,34 @@ interface Answer {
 export const cancelCommand: Command = (context) =>
   tell(context, async (told) => {
     const { store, runId } = told;
-    const sent = await told.control.cancel(context.args.reason ?? 'cancelled on the command line');
-    if (sent === 'ended') return { status: 'cancelled', text: 'is cancelled' };
+    const reason = context.args.reason ?? 'cancelled on the command line';
+    const sent = await told.control.cancel(reason).catch(asEnded(store, runId));
+    // Asked for again, or too late: it is over either way.
+    if (typeof sent === 'object') return sent;
+    // One whose end was recorded before, and not yet announced, keeps that end.
+    if (sent === 'ended') return overBy((await store.outcome(runId))?.status ?? 'cancelled');
     const end = await told.until(async () => endOf(store, runId));
-    if (end === 'cancelled') return { status: 'cancelled', text: 'is cancelled' };
-    if (end !== undefined) return { status: 'ended', text: `had ended before: ${end}` };
+    if (end !== undefined) return overBy(end);
     return {
       status: 'waiting',
       text: `is told to end, and ${await told.whoHasIt()} has not done so yet; it will, or whoever goes on with the run`,
     };
   });
+
+/** @param end as `endOf` has it */
+function overBy(end: string): Answer {
+  if (end === 'cancelled') return { status: 'cancelled', text: 'is cancelled' };
+  return { status: 'ended', text: `had ended before: ${end}` };
+}
+
+/** How a run ended that has no record any more. */
+function asEnded(store: RunStore, runId: string): (error: unknown) => Promise<Answer> {
+  return async (error) => {
+    const outcome = hasCode(error, 'CHECKPOINT_MISSING') ? await store.outcome(runId) : null;
+    if (outcome) return overBy(outcome.status);
+    throw error;
+  };
+}
 
 /** `pawl steer`: says something to the model of a run, before its next turn. */
 export const steerCommand: Command = (context) => {
@@ -89,10 +107,7 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
     return answer.status === 'waiting' ? exitCodes.failed : exitCodes.ok;
   } catch (error) {
     if (!hasCode(error, 'CHECKPOINT_MISSING')) throw new Failure(lineOf(error), { cause: error });
-    const end = await endOf(store, runId);
-    throw end === undefined || end === 'over'
-      ? unknownRun(runId, store)
-      : new Failure(`run ${oneLine(runId)} has ended: ${end}`);
+    throw await withoutRecord(store, runId);
   } finally {
     await audit?.close();
     await store.close();

@@ -145,10 +145,33 @@ test('`pawl steer` and `pawl cancel` reach a run that is live in another process
     code: 1,
     stderr: expect.stringMatching(/failed: .*enough.* \(CANCELLED\)/),
   });
-  expect(await pawl(['cancel', 'r1'], { cwd })).toMatchObject({
-    code: 2,
-    stderr: 'pawl: run r1 has ended: cancelled\n',
+  expect(await pawl(['cancel', 'r1'], { cwd })).toEqual({ code: 0, stdout: '', stderr: 'run r1 is cancelled\n' });
+});
+
+test('`pawl cancel` may be asked again: a run that is over is no bad input, and is told apart from one that ended otherwise', async () => {
+  const cwd = emptyFolder();
+  // The end of `told` is recorded and was not announced yet.
+  const told = { runId: 'told', outcome: outcome('told') };
+  await storeRuns(
+    join(cwd, 'runs.db'),
+    interruptedRun({ runId: 'r1' }),
+    interruptedRun({ runId: 'r2' }),
+    interruptedRun(told),
+  );
+  const go = (...args: string[]) => pawl([...args, '--store', 'runs.db'], { cwd });
+  await go('cancel', 'r1');
+  await go('resume', 'r2');
+  expect(await go('cancel', 'r1', '--json')).toEqual({
+    code: 0,
+    stdout: '{"runId":"r1","status":"cancelled"}\n',
+    stderr: '',
   });
+  for (const runId of ['r2', 'told']) {
+    const json = await go('cancel', runId, '--json');
+    expect(json).toEqual({ code: 0, stdout: `{"runId":"${runId}","status":"ended"}\n`, stderr: '' });
+    expect(await go('cancel', runId)).toEqual({ code: 0, stdout: '', stderr: `run ${runId} had ended before: ok\n` });
+  }
+  expect(await go('steer', 'r2', 'count on')).toMatchObject({ code: 2, stderr: 'pawl: run r2 has ended: ok\n' });
 });
 
 test('`pawl steer` of a run that waits is kept for whoever goes on with it, and `pawl cancel` ends it at once', async () => {

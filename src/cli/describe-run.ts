@@ -1,9 +1,10 @@
-import type { InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../index.ts';
+import type { Command, InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../index.ts';
 import { isObject } from '../run/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../run/message.ts';
 import { oneLine } from './failure.ts';
+import { type Place, wayOn } from './family.ts';
 import { ago, count, duration, shortened } from './figures.ts';
-import { pidOf, quoted, type RunStore, statusOf } from './run-store.ts';
+import { pidOf, type RunStore, statusOf } from './run-store.ts';
 
 /** Characters of a value in a line. */
 export const WIDTH = 72;
@@ -19,8 +20,21 @@ export function describeOutcome({ runId, status, error, usage, iterations }: Run
   ];
 }
 
+/** A run that has not ended. */
+export interface Waiting {
+  readonly record: RunCheckpoint;
+  /** Its line in the list; undefined when it was not there. */
+  readonly entry: InterruptedRun | undefined;
+  readonly place: Place;
+  /** What it was told and has not heard yet. */
+  readonly commands: readonly Command[];
+}
+
 /** How far a run is. */
-export function describeRecord(record: RunCheckpoint, entry: InterruptedRun | undefined, store: RunStore): string[] {
+export function describeRecord(
+  { record, entry, place, commands }: Waiting,
+  { option }: Pick<RunStore, 'option'>,
+): string[] {
   const { meta, iteration, usage, inputs, parked, openStep } = record;
   const pid = pidOf(entry);
   const status = entry ? statusOf(entry) : 'interrupted';
@@ -29,6 +43,7 @@ export function describeRecord(record: RunCheckpoint, entry: InterruptedRun | un
     field('run', oneLine(meta.runId)),
     field('status', pid === undefined ? status : `${status}, in process ${pid}`),
     field('agent', oneLine(meta.agentName)),
+    ...(meta.parentRunId === '' ? [] : [field('parent', oneLine(meta.parentRunId))]),
     ...(typeof module === 'string' ? [field('module', oneLine(module))] : []),
     field('prompt', shortened(oneLine(meta.prompt), WIDTH)),
     field('steps', String(iteration)),
@@ -39,12 +54,25 @@ export function describeRecord(record: RunCheckpoint, entry: InterruptedRun | un
     '',
     ...steps(record.messages),
     ...(openStep ? ['under way:', ...openStep.calls.map(openCall)] : []),
-    ...(status === 'interrupted' ? ['', `go on with: pawl resume ${quoted(meta.runId)}${store.option}`] : []),
+    ...(commands.length === 0 ? [] : ['not heard yet:', ...told(commands)]),
+    ...(status === 'interrupted' ? ['', wayOn(meta.runId, place, option)] : []),
   ];
 }
 
 export function field(name: string, value: string): string {
   return `${name.padEnd(10)}${value}`;
+}
+
+/** More than these are counted only. */
+const MOST_COMMANDS = 20;
+
+function told(commands: readonly Command[]): string[] {
+  const lines = commands.slice(0, MOST_COMMANDS).map((command) => {
+    const text = command.kind === 'steer' ? command.text : (command.reason ?? '');
+    return `  ${command.kind}: ${shortened(oneLine(text), WIDTH)}`;
+  });
+  const more = commands.length - lines.length;
+  return more === 0 ? lines : [...lines, `  … and ${count(more, 'more', 'more')}`];
 }
 
 function openCall({ name, input, state, attempt, effect }: OpenCall): string {

@@ -1,5 +1,5 @@
 import type { InterruptedRun } from '../index.ts';
-import type { RunStore } from './run-store.ts';
+import { quoted, type RunStore } from './run-store.ts';
 
 /** The run whose call began this one, and which makes that call again when it goes on; undefined when there is none. */
 export function parentOf(entry: InterruptedRun): string | undefined {
@@ -10,7 +10,10 @@ export function parentOf(entry: InterruptedRun): string | undefined {
 }
 
 /** Who goes on with a run: whoever resumes it, the run at the top of its tree, or nobody any more. */
-export type Place = { readonly kind: 'own' | 'orphan' } | { readonly kind: 'child'; readonly root: string };
+export type Place =
+  | { readonly kind: 'own' }
+  | { readonly kind: 'orphan' }
+  | { readonly kind: 'child'; readonly root: string };
 
 /** Where the runs of one list stand in their trees. */
 export class Family {
@@ -45,4 +48,11 @@ export class Family {
     }
     return root;
   }
+}
+
+/** What somebody does who wants a waiting run to go on, as a line. */
+export function wayOn(runId: string, place: Place, option: string): string {
+  if (place.kind === 'own') return `go on with: pawl resume ${quoted(runId)}${option}`;
+  if (place.kind === 'orphan') return 'the run that began it is gone: `pawl recover` ends it as cancelled';
+  return `the run at the top goes on with it: pawl resume ${quoted(place.root)}${option}`;
 }

@@ -106,13 +106,14 @@ Examples:
 
 const show = `Usage: pawl show <run id> [options]
 
-Shows a run: its steps and the calls that were under way when it is waiting or live, its result when it has ended; and
-what an audit knows of it: its phases, steps and calls when its record is gone, the runs it began, what it cost.
+Shows a run: its steps, the calls that were under way and what it was told and has not heard yet when it is waiting or live,
+its result when it has ended; and what an audit knows of it: its phases, steps and calls when its record is gone, the runs it
+began, what it cost.
 
 Options:
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store when it is there
-  --json           { runId, status: 'live' | 'interrupted' | 'parked', pid?, record, audit? } or
+  --json           { runId, status: 'live' | 'interrupted' | 'parked', pid?, record, commands, audit? } or
                    { runId, status: 'ended', outcome, audit? }, outcome null when only the audit knows of it; 'lost': it
                    has not ended there, and there is no record. audit: { run, children: [{ run, children }] }
 

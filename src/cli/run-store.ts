@@ -1,4 +1,4 @@
-import type { AppendingStore, Codec, InterruptedRun, OutcomeStore, OwningStore, RunCheckpoint } from '../index.ts';
+import type { AppendingStore, Codec, ControlStore, InterruptedRun, OutcomeStore, RunCheckpoint } from '../index.ts';
 import { fileStore } from '../store/file.ts';
 import { sqliteStore } from '../store/sqlite.ts';
 import { codecFromEnvironment } from './codec-from-environment.ts';
@@ -10,7 +10,7 @@ import { lookAt, placeOf, type StorePlace } from './store-place.ts';
 export { quoted } from './store-place.ts';
 
 /** A store, as the user knows it. */
-export interface RunStore extends AppendingStore, OwningStore, OutcomeStore {
+export interface RunStore extends AppendingStore, ControlStore, OutcomeStore {
   /** An absolute path, or a URL without its password. */
   readonly path: string;
   /** What to add to a command so that it uses this store too; '' when it would anyway, whatever the environment. */

@@ -1,19 +1,12 @@
-import type { InterruptedRun, RunCheckpoint, RunOutcome } from '../index.ts';
+import type { Command as RunCommand, RunOutcome } from '../index.ts';
 import { type AuditFile, auditToAsk, isAuditNamed } from './audit-file.ts';
 import type { Command, CommandContext } from './command.ts';
 import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
-import { describeOutcome, describeRecord } from './describe-run.ts';
+import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
 import { exitCodes, Failure, lineOf } from './failure.ts';
+import { Family } from './family.ts';
 import { unknownRun } from './obstacle.ts';
-import {
-  findWaiting,
-  isStoreThere,
-  loadRecord,
-  openExistingStore,
-  pidOf,
-  type RunStore,
-  statusOf,
-} from './run-store.ts';
+import { isStoreThere, loadRecord, openExistingStore, pidOf, type RunStore, statusOf } from './run-store.ts';
 
 /** `pawl show`: how far a run is, or how it ended; what an audit knows of it. */
 export const showCommand: Command = async (context) => {
@@ -24,8 +17,8 @@ export const showCommand: Command = async (context) => {
   const audited = await auditedRun(context, audit, runId);
   // What an audit remembers is worth seeing also where no store is any more.
   const store = audited && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
-  const found = { runId, ...(store ? await storedRun(store, runId) : nothingStored), audited };
-  if (store && !found.record && !found.outcome && !audited) throw unknownRun(runId, store);
+  const found = { runId, ...(store ? await storedRun(context, store, runId) : nothingStored), audited };
+  if (store && !found.waiting && !found.outcome && !audited) throw unknownRun(runId, store);
   output.print(args.json ? JSON.stringify(document(found), null, 2) : describe(found, store).join('\n'));
   await audit?.close();
   await store?.close();
@@ -33,9 +26,8 @@ export const showCommand: Command = async (context) => {
 };
 
 interface Stored {
-  readonly record: RunCheckpoint | null;
+  readonly waiting: Waiting | undefined;
   readonly outcome: RunOutcome | null;
-  readonly entry: InterruptedRun | undefined;
 }
 
 interface Found extends Stored {
@@ -43,12 +35,25 @@ interface Found extends Stored {
   readonly audited: Audited | undefined;
 }
 
-const nothingStored: Stored = { record: null, outcome: null, entry: undefined };
+const nothingStored: Stored = { waiting: undefined, outcome: null };
 
-async function storedRun(store: RunStore, runId: string): Promise<Stored> {
+async function storedRun(context: CommandContext, store: RunStore, runId: string): Promise<Stored> {
   const record = await loadRecord(store, runId);
-  if (record) return { record, outcome: null, entry: await findWaiting(store, runId) };
-  return { ...nothingStored, outcome: await store.outcome(runId) };
+  if (!record) return { waiting: undefined, outcome: await store.outcome(runId) };
+  const entries = await store.listInterrupted();
+  const entry = entries.find((each) => each.runId === runId);
+  const place = entry ? await new Family(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
+  return { waiting: { record, entry, place, commands: await commandsFor(context, store, runId) }, outcome: null };
+}
+
+/** What the run was told and has not heard yet. One that is damaged does not keep anybody from seeing the record. */
+async function commandsFor({ output }: CommandContext, store: RunStore, runId: string): Promise<readonly RunCommand[]> {
+  try {
+    return (await store.inbox({ runId })).map(({ command }) => command);
+  } catch (error) {
+    output.say(`pawl: warning: what the run was told cannot be read: ${lineOf(error)}`);
+    return [];
+  }
 }
 
 /** More descendants than this are not shown. */
@@ -71,20 +76,21 @@ async function auditedRun(
   }
 }
 
-function document({ runId, record, outcome, entry, audited }: Found) {
+function document({ runId, waiting, outcome, audited }: Found) {
   const audit = audited ? { audit: audited } : {};
-  if (record) {
+  if (waiting) {
+    const { record, entry, commands } = waiting;
     const pid = pidOf(entry);
     const status = entry ? statusOf(entry) : 'interrupted';
-    return { runId, status, ...(pid === undefined ? {} : { pid }), record, ...audit };
+    return { runId, status, ...(pid === undefined ? {} : { pid }), record, commands, ...audit };
   }
   const isOver = outcome !== null || audited?.run.endedAt !== undefined;
   return { runId, status: isOver ? 'ended' : 'lost', outcome, ...audit };
 }
 
-function describe({ record, outcome, entry, audited }: Found, store: RunStore | undefined): string[] {
+function describe({ waiting, outcome, audited }: Found, store: RunStore | undefined): string[] {
   const children = audited ? describeChildren(audited) : [];
-  if (record && store) return [...describeRecord(record, entry, store), ...children];
+  if (waiting && store) return [...describeRecord(waiting, store), ...children];
   const known = audited ? describeAudited(audited.run) : [];
   const ended = known.length > 0 || !outcome ? known : describeOutcome(outcome);
   const text = outcome?.output ?? audited?.run.output ?? '';

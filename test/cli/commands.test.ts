@@ -204,6 +204,32 @@ describe.concurrent('pawl show', () => {
     expect(stdout).toMatch(/\ngo on with: pawl resume r1 --store runs\.db\n$/);
   });
 
+  test('names the run at the top where that one goes on with it, and says when it is gone', async () => {
+    const cwd = emptyFolder();
+    const path = join(cwd, 'runs.db');
+    const show = async () => (await pawl(['show', 't~a', '--store', 'runs.db'], { cwd })).stdout;
+    const { meta } = interruptedRun();
+    await storeRuns(path, interruptedRun({ meta: { ...meta, runId: 't~a', parentRunId: 't' } }));
+    expect(await show()).toMatch(
+      /\nparent +t\n(?:.*\n)*the run that began it is gone: `pawl recover` ends it as cancelled\n$/,
+    );
+    await storeRuns(path, interruptedRun({ runId: 't' }));
+    expect(await show()).toMatch(/\nthe run at the top goes on with it: pawl resume t --store runs\.db\n$/);
+  });
+
+  test('shows what a run was told and has not heard yet', async () => {
+    const cwd = emptyFolder();
+    await storeRuns(join(cwd, 'runs.db'), interruptedRun());
+    const store = ['--store', 'runs.db'];
+    await pawl(['steer', 'r1', 'Leave the archive\n\u001b[31malone.', ...store], { cwd });
+    const { stdout } = await pawl(['show', 'r1', ...store], { cwd });
+    expect(stdout).toContain('\nnot heard yet:\n  steer: Leave the archive [31malone.\n');
+    const shown = JSON.parse((await pawl(['show', 'r1', '--json', ...store], { cwd })).stdout);
+    expect(shown.commands).toEqual([
+      { id: expect.any(String), kind: 'steer', text: 'Leave the archive\n\u001b[31malone.' },
+    ]);
+  });
+
   test('gives the record, or the result of a run that has ended, with --json', async () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, 'runs.db'), interruptedRun());

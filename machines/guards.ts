@@ -26,8 +26,6 @@ export const guards = {
   /** The run was left between its answer and its end: what it has said is not asked for again. */
   isAnsweredToCheck: ({ context }: Context) =>
     context.hasOutputSchema && isLastPhase(context) && hasAnswered(context.progress),
-  isAnswered: ({ context: { progress } }: Context) =>
-    hasAnswered(progress) && progress.undelivered.length + progress.nudges.length === 0,
   isToolLoop: ({ context }: Context) => toolLoopOf(context.progress.counters, context.limits) !== undefined,
   isOutOfSteps: ({ context }: Context) => isOutOfSteps(context),
   /** A raised limit is for the whole of a run: the phases of a pipeline keep their own caps. */

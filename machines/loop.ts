@@ -22,7 +22,6 @@ export const loop = pieces.createStateConfig({
         { guard: 'hasCause', target: 'left', actions: 'announceStop' },
         { guard: 'hasOpenStep', target: 'calling-tools' },
         { guard: 'isAnsweredToCheck', target: 'checking-output' },
-        { guard: 'isAnswered', target: 'answered' },
         { guard: 'isToolLoop', target: 'exhausted', actions: 'blameToolLoop' },
         { guard: 'isOutOfStepsWatched', target: 'asking-critic' },
         { guard: 'isOutOfStepsToCheck', target: 'checking-output' },

@@ -22,6 +22,8 @@ export class Access {
   #opening: Promise<Opened> | undefined;
   /** What `#opening` has come to. */
   #opened: Opened | undefined;
+  /** Folders with new names in them, which the disk may not have yet. */
+  #unsynced: readonly string[] = [];
 
   constructor(durable: Durable, folders: Folders, waitMs: number) {
     this.#durable = durable;
@@ -101,15 +103,14 @@ export class Access {
   async #prepare(): Promise<Opened> {
     const { files } = this.#durable;
     await this.check();
-    const { dir, runs, outcomes, mail, locks, owners } = this.#folders;
-    const isNew = (await orAbsent(files.stamp(runs))) === undefined;
+    const { runs, outcomes, mail, locks, owners } = this.#folders;
+    // The number of the layout comes last: without it nobody knows what another process has synced before it was killed.
+    const isNew = !this.#isChecked;
+    if (isNew && this.#unsynced.length === 0) this.#unsynced = await this.#parents();
     for (const folder of [runs, outcomes, mail, locks, owners]) await files.makeFolder(folder);
     const ownerFile = join(owners, randomUUID());
     await this.#create(ownerFile, this.#owner);
-    if (isNew) {
-      await this.#create(this.#folders.layout, `${LAYOUT}\n`);
-      if (this.#durable.isSynced) for (const folder of [dir, dirname(dir)]) await this.#durable.folders.sync(folder);
-    }
+    if (this.#unsynced.length > 0) await this.#finish();
     const found = new Locks(files, {
       folder: locks,
       ownerFile,
@@ -121,6 +122,27 @@ export class Access {
     await this.#tidy(found).catch(() => {});
     this.#opened = { locks: found, ownerFile };
     return this.#opened;
+  }
+
+  /** The folder of the store, and those above it that have to be made for it, up to one that is there. */
+  async #parents(): Promise<string[]> {
+    const { files } = this.#durable;
+    const { dir } = this.#folders;
+    const parents = [dir];
+    for (let path = dirname(dir); ; path = dirname(path)) {
+      parents.push(path);
+      if (path === dirname(path) || (await orAbsent(files.stamp(path)))) return parents;
+    }
+  }
+
+  async #finish(): Promise<void> {
+    const { isSynced, folders } = this.#durable;
+    const { dir, layout } = this.#folders;
+    if (isSynced) for (const folder of this.#unsynced) await folders.sync(folder);
+    await this.#create(layout, `${LAYOUT}\n`);
+    if (isSynced) await folders.sync(dir);
+    this.#unsynced = [];
+    this.#isChecked = true;
   }
 
   async #create(path: string, text: string): Promise<void> {

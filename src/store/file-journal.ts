@@ -88,8 +88,10 @@ export async function scanJournal(file: OpenFile): Promise<JournalScan> {
 
 /** What stands in a file, all of whose lines were taken. */
 export function foundBy(scan: JournalScan, stamp: FileStamp): Found {
-  const { state, lease, stateAt, end, pieces } = scan;
+  const { state, stateAt, end, pieces } = scan;
   const damage = scan.damage ?? (state ? undefined : missing('first commit'));
+  // After damage no commit counts; who holds the run says the newest lease all the same.
+  const lease = damage === undefined ? scan.lease : scan.leaseSoFar;
   return { journal: state && { ...withoutHead(state, stateAt), stamp, end, lease, pieces: placesOf(pieces) }, damage };
 }
 

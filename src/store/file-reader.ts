@@ -158,7 +158,7 @@ async function readRecord(
       const line = scan.take(raw);
       if (line?.kind !== 'messages') continue;
       const [count, stored = ''] = line.fields;
-      addMessages(texts.whole(stored, messagesFrom(messages.length), scan.pieces), Number(count), messages);
+      addMessages(texts.whole(stored, messagesFrom(messages.length), scan.piecesSoFar), Number(count), messages);
     }
     if (batch.torn) scan.tear(batch.torn);
     if (scan.damage !== undefined) throw scan.damage;

@@ -135,6 +135,8 @@ async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal
     await checkFolder(run, name);
     await durable.files.makeFolder(folders.run(name));
   }
+  // Epochs begin anew: a renewal of what was here before would pass for one of the new lease.
+  if (!old) await durable.files.remove(folders.expiry(name), true);
   // Its bytes stay, under another name: somebody may want to look at them.
   if (found.damage) await durable.files.link(path, `${path}.damaged-${randomBytes(6).toString('hex')}`);
   const journal = await rewriteJournal({ ...durable, isSynced }, path, { commit, old }).catch((error: unknown) => {
@@ -144,7 +146,9 @@ async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal
       cause: error,
     });
   });
-  if (isSynced && !found.journal?.record) await durable.folders.sync(folders.runs);
+  // The sync that failed may have been that of the run's own name.
+  const mayBeNameless = !found.journal?.record || run.suspects.has(name);
+  if (isSynced && mayBeNameless) await durable.folders.sync(folders.runs);
   run.suspects.delete(name);
   return journal;
 }

@@ -16,6 +16,8 @@ export interface FoundPiece extends PieceInFile {
   readonly stored: string;
 }
 
+type Pieces = Map<string, FoundPiece>;
+
 /** Takes the lines of a journal one by one, and notes what each commit says. It goes on past damage, to save what it can. */
 export class JournalScan {
   /** The first thing that is wrong. */
@@ -23,13 +25,18 @@ export class JournalScan {
   runId: string | undefined;
   meta: string | undefined;
   extras: string | null = null;
+  /** The newest lease, whether or not a commit came after it. */
+  leaseSoFar: LeaseInFile | undefined;
+  /** Those that the head of the last commit names, and what came after it. */
+  piecesSoFar: Pieces = new Map();
+  /** As of the last commit, as everything below: what follows it was torn off, and is cut off by the next one. */
   lease: LeaseInFile | undefined;
   /** The last commit. */
   state: State | undefined;
   stateAt = 0;
   end = 0;
-  /** Those that the head of the last commit names, and what came after it. */
-  pieces = new Map<string, FoundPiece>();
+  /** Those that its head names. */
+  pieces: Pieces = new Map();
   #messageCount = 0;
 
   /** @returns what an intact line says */
@@ -57,19 +64,20 @@ export class JournalScan {
     else if (line.kind === 'extras') this.extras = first;
     else if (line.kind === 'piece') this.#addPiece(line, { at, bytes });
     else if (line.kind === 'messages') this.#messageCount += toNumber(first);
-    else if (line.kind === 'lease') this.lease = { value: toLease(line), at, length: bytes.length };
+    else if (line.kind === 'lease') this.leaseSoFar = { value: toLease(line), at, length: bytes.length };
     else if (line.kind === 'state') this.#commit(toState(line), at, at + bytes.length);
     else throw wrong('kind', at);
   }
 
   #addPiece({ fields: [name = '', stored = ''] }: Line, { at, bytes }: RawLine): void {
-    this.pieces.set(name, { at, length: bytes.length, stored });
+    if (this.piecesSoFar === this.pieces) this.piecesSoFar = new Map(this.pieces);
+    this.piecesSoFar.set(name, { at, length: bytes.length, stored });
   }
 
   /** A commit must fit to all that stands before it: a line that is gone would show in no checksum. */
   #commit(state: State, at: number, end: number): void {
     const count = state.record?.messageCount ?? 0;
-    const isWhole = count === this.#messageCount && state.leaseAt === (this.lease?.at ?? -1);
+    const isWhole = count === this.#messageCount && state.leaseAt === (this.leaseSoFar?.at ?? -1);
     if (!isWhole || (state.record && this.meta === undefined)) {
       const found = `${this.#messageCount} of ${count} messages`;
       throw new CheckpointCorruptError(
@@ -77,9 +85,11 @@ export class JournalScan {
       );
     }
     const needed = new Set(state.record?.pieces);
-    const pieces = [...this.pieces].filter(([, piece]) => needed.has(piece.at));
+    const pieces = [...this.piecesSoFar].filter(([, piece]) => needed.has(piece.at));
     if (pieces.length < needed.size) throw wrong('pieces', at);
     this.pieces = new Map(pieces);
+    this.piecesSoFar = this.pieces;
+    this.lease = this.leaseSoFar;
     this.state = state;
     this.stateAt = at;
     this.end = end;

@@ -200,6 +200,8 @@ describe('a process that is killed while it writes (recovery 5, faults F1)', () 
       // One thread makes all calls to the disk, so that their number means the same each time.
       const writer = child({ role: 'write', path: dir, under: ['env', 'UV_THREADPOOL_SIZE=1', ...trace] });
       const last = await lastSaid(writer);
+      // Its threads are gone with the tracer.
+      await writer.exited;
       const log = readFileSync(`${dir}.log`, 'utf8');
       if (log.includes('killed by SIGKILL')) killed += 1;
       await judge(dir, last);

@@ -5,6 +5,7 @@ import { encodeLine, splitLines } from '../../src/files/lines.ts';
 import { safeName } from '../../src/files/names.ts';
 import { fileStore } from '../../src/store/file.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { testClock } from '../../src/testing/test-clock.ts';
 import { freshDir, journalOf } from './file-folder.ts';
 import { found, history, listed, owner, storeWith } from './file-journals.ts';
 
@@ -107,10 +108,12 @@ describe('damage elsewhere (recovery 6)', () => {
 
   test('a renewal that cannot be read counts for nothing: the epoch still tells who has the run', async () => {
     const dir = freshDir();
-    await using store = fileStore({ dir, durability: 'process' });
-    const claim = await store.claim('run', 'one', 1);
+    const clock = testClock();
+    await using store = fileStore({ dir, durability: 'process', clock });
+    const claim = await store.claim('run', 'one', 1_000);
     if (!claim) throw new Error('nobody else has the run');
     await store.renew(claim, 600_000);
+    await clock.advance(1_000);
     expect(await store.claim('run', 'two', 600_000)).toBe(null);
     writeFileSync(join(dirname(journalOf(dir, 'run')), 'expiry'), 'nonsense\n');
     expect(await store.claim('run', 'two', 600_000)).toMatchObject({ epoch: 2 });

@@ -7,9 +7,10 @@ const BUFFER = 1_000;
 
 /**
  * A record reserves this many numbers beyond the last event: what is announced after the save that wrote it, and lost by
- * a crash, shares no number with what the next process announces.
+ * a crash, shares no number with what the next process announces. No process says so much between two saves, however long an
+ * answer is or a store away; and a run may go on in two million processes before its numbers are too large to be exact.
  */
-const RESERVED = 10_000;
+const RESERVED = 2 ** 32;
 
 /** The events of one run: numbered, kept for a while, and handed to whoever listens at the pace of each. */
 export class EventHub {

@@ -1,9 +1,9 @@
 import { memoryStore } from 'pawl';
 import { callTools, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hostOf, toolOf, until } from '../fixtures/host.ts';
-import { afterCrash } from '../fixtures/watched-store.ts';
-import { listen, ofType, range, seqsOf, typesOf } from './listening.ts';
+import { gate, hostOf, toolOf, until } from '../fixtures/host.ts';
+import { afterCrash, headOfWrite, watchedStore } from '../fixtures/watched-store.ts';
+import { chattyModel, listen, ofType, range, seqsOf, typesOf } from './listening.ts';
 
 const tools = [toolOf('look'), toolOf('send', 'once')];
 
@@ -53,5 +53,17 @@ describe('the events of a run that is resumed', () => {
     const run = await hostOf({ tools, checkpoints: await afterCrash(store) }).start({ runId: 'r' });
     const after = await listen(run, { after: before.at(-1)?.seq ?? 0 });
     expect(typesOf(after)).toContain('run.resumed');
+  });
+
+  test('give no number twice, however much was said since the last save of the process that died (executor 20)', async () => {
+    const inner = memoryStore();
+    const answered = gate();
+    const store = watchedStore({ before: (call) => headOfWrite(call)?.outcome && answered.pass() }, inner);
+    const run = await hostOf({ models: { fast: chattyModel(12_000) }, checkpoints: store }).start({ runId: 'r' });
+    await answered.reached;
+    const before = run.events({ after: 12_000 });
+    const { value: last } = await before.next();
+    const next = await hostOf({ checkpoints: await afterCrash(inner) }).start({ runId: 'r' });
+    expect(Math.min(...seqsOf(await listen(next)))).toBeGreaterThan(last?.seq);
   });
 });

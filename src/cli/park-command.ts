@@ -3,24 +3,28 @@ import { hasCode } from '../run/error-data.ts';
 import { caretakerOf } from './caretaker.ts';
 import type { Command, CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
+import { Family, wayOn } from './family.ts';
 import { withoutRecord } from './obstacle.ts';
-import { findWaiting, openExistingStore, quoted, type RunStore, statusOf } from './run-store.ts';
+import { openExistingStore, quoted, type RunStore, statusOf } from './run-store.ts';
 
 /** `pawl park`: sets a run aside, so that nobody takes it up. */
 export const parkCommand: Command = (context) =>
   change(context, async (store, runId) => {
     await caretakerOf(store).park(runId, context.args.words[1] ?? 'parked by hand');
-    return { status: 'parked', text: `parked ${oneLine(runId)}`, next: 'unpark' };
+    const next = `next: pawl unpark ${quoted(runId)}${store.option}`;
+    return { status: 'parked', text: `parked ${oneLine(runId)}; ${next}` };
   });
 
 /** `pawl unpark`: gives a parked run back, with all its attempts. */
 export const unparkCommand: Command = (context) =>
   change(context, async (store, runId) => {
-    const entry = await findWaiting(store, runId);
-    const after = { status: 'interrupted', next: 'resume' } as const;
-    if (entry && statusOf(entry) === 'interrupted') return { ...after, text: `run ${oneLine(runId)} is not parked` };
-    await caretakerOf(store).unpark(runId);
-    return { ...after, text: `unparked ${oneLine(runId)}${warning(entry)}` };
+    const entries = await store.listInterrupted();
+    const entry = entries.find((each) => each.runId === runId);
+    const isParked = !entry || statusOf(entry) !== 'interrupted';
+    if (isParked) await caretakerOf(store).unpark(runId);
+    const done = isParked ? `unparked ${oneLine(runId)}${warning(entry)}` : `run ${oneLine(runId)} is not parked`;
+    const place = entry ? await new Family(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
+    return { status: 'interrupted', text: `${done}; ${wayOn(runId, place, store.option)}` };
   });
 
 /** What the next start finds as it was. */
@@ -32,8 +36,6 @@ function warning(entry: InterruptedRun | undefined): string {
 interface Changed {
   readonly status: 'parked' | 'interrupted';
   readonly text: string;
-  /** The command that comes next. */
-  readonly next: string;
 }
 
 async function change(
@@ -46,9 +48,9 @@ async function change(
   }
   const store = await openExistingStore(args.store);
   try {
-    const { status, text, next } = await work(store, runId);
+    const { status, text } = await work(store, runId);
     if (args.json) output.print(JSON.stringify({ runId, status }));
-    else output.say(`${text}; next: pawl ${next} ${quoted(runId)}${store.option}`);
+    else output.say(text);
     return exitCodes.ok;
   } catch (error) {
     if (hasCode(error, 'CHECKPOINT_MISSING')) throw await withoutRecord(store, runId);

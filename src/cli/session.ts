@@ -25,6 +25,7 @@ export class Session {
   readonly #audit: AuditFile | undefined;
   readonly #interruption: Interruption;
   readonly #executors = new Map<Agent, Executor>();
+  #caretaker: Executor | undefined;
   /** What a command that goes on needs besides the store: the key that only the module has. */
   #moduleOption = '';
 
@@ -59,8 +60,8 @@ export class Session {
    */
   async dismiss(runId: string): Promise<number> {
     const { args, output } = this.#context;
-    const caretaker = caretakerOf(this.#store, this.#audit);
-    const sent = await caretaker.control(runId).cancel('the run that began it is over').catch(unlessMissing);
+    this.#caretaker ??= caretakerOf(this.#store, this.#audit);
+    const sent = await this.#caretaker.control(runId).cancel('the run that began it is over').catch(unlessMissing);
     const outcome = sent === 'sent' ? null : await this.#store.outcome(runId);
     if (!outcome) {
       this.progress.skipped(runId, sent === 'sent' ? 'another process ends it' : 'it ended in the meantime');

@@ -103,8 +103,17 @@ describe.concurrent('a parked run', () => {
       code: 0,
       stdout: '',
       stderr:
-        'unparked r1; its next start parks it again, unless its agent has the phases that it was begun with; next: pawl resume r1 --store runs.db\n',
+        'unparked r1; its next start parks it again, unless its agent has the phases that it was begun with; go on with: pawl resume r1 --store runs.db\n',
     });
+  });
+
+  test('that an agent began goes on with the run at the top, which `pawl unpark` names', async () => {
+    const { meta, ...rest } = interruptedRun({ parked: changed });
+    const child = { ...rest, meta: { ...meta, runId: 't~a', parentRunId: 't' } };
+    const { go } = await stored(interruptedRun({ runId: 't' }), child);
+    expect((await go('unpark', 't~a')).stderr).toMatch(
+      /the run at the top goes on with it: pawl resume t --store runs\.db\n$/,
+    );
   });
 
   test('is given back once: `pawl unpark` of a run that is not parked says so, and leaves it as it is', async () => {
@@ -112,7 +121,7 @@ describe.concurrent('a parked run', () => {
     expect(await go('unpark', 'r1')).toEqual({
       code: 0,
       stdout: '',
-      stderr: 'run r1 is not parked; next: pawl resume r1 --store runs.db\n',
+      stderr: 'run r1 is not parked; go on with: pawl resume r1 --store runs.db\n',
     });
     expect(jsonLines((await go('unpark', 'r1', '--json')).stdout)).toEqual([{ runId: 'r1', status: 'interrupted' }]);
     const store = sqliteStore({ path });

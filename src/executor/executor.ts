@@ -40,7 +40,11 @@ export interface Executor {
   readonly runs: ReadonlyAtom<readonly RunSummary[]>;
   /** The summary of one live run. */
   run$(runId: string): ReadonlyAtom<RunSummary> | undefined;
-  /** Continues what earlier processes left. Resolves when every listed run was taken up or set aside. */
+  /**
+   * Continues what earlier processes left. Resolves when every listed run was taken up or set aside, or the signal is aborted.
+   * @throws the store's own error when its list cannot be read: what was taken up until then goes on, so sweep again
+   * @throws {TypeError} for a bound that is no whole number above 0
+   */
   recover(options?: RecoverOptions): Promise<RecoveryReport>;
   /**
    * Sets a stored run aside: `recover` leaves it alone, `start` refuses it. `unpark` gives it back, with all its attempts.

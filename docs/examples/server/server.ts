@@ -93,7 +93,11 @@ export async function boot(fast: Model, { port, path }: { port: number; path: st
   });
   const server = createServer(handler(executor));
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  void executor.recover();
+  // A store that cannot be read just now must not end the server: what was left goes on in a minute.
+  const recover = () => executor.recover().catch((error: unknown) => console.error('recover', error));
+  void recover();
+  const sweep = setInterval(recover, 60_000).unref();
+  server.once('close', () => clearInterval(sweep));
   return { executor, server };
 }
 

@@ -73,7 +73,9 @@ export class Steering {
 
   #settle(receipt: string, waiting: Waiting, answer: Steered): void {
     this.#waiting?.delete(receipt);
-    waiting.settle.resolve(answer);
+    // A run that had ended before it was taken up is only delivered: it was recorded, and no model ever hears of it.
+    if (this.#scope.progress?.outcome) waiting.settle.reject(this.#tooLate());
+    else waiting.settle.resolve(answer);
   }
 
   #refuseAll(): void {

@@ -2,7 +2,8 @@ import { type Message, memoryStore } from 'pawl';
 import { callTool, reply } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { createActor } from 'xstate';
-import { gate, hostOf, toolOf } from '../fixtures/host.ts';
+import { gate, hostOf, toolOf, until } from '../fixtures/host.ts';
+import { afterCrash } from '../fixtures/watched-store.ts';
 
 const say = (text: string) => ({ role: 'user' as const, content: [{ type: 'text' as const, text }] });
 const texts = (messages: readonly Message[]) => messages.map((message) => JSON.stringify(message.content));
@@ -40,4 +41,16 @@ test('the 1,001st message that waits is refused with a clear error, and the thou
   atWork.open();
   expect((await run.result).status).toBe('ok');
   expect(model.calls[1]?.messages).toHaveLength(3 + 1_000);
+});
+
+test('what is said to a run of which only the outcome is left is refused, and not acknowledged: no model ever hears it (executor 11)', async () => {
+  const store = memoryStore();
+  const dying = hostOf({ checkpoints: store, script: [reply('the answer')], onOutcome: () => new Promise(() => {}) });
+  void dying.run({ runId: 'r' });
+  await until(async () => (await store.load('r'))?.outcome);
+  const next = hostOf({ checkpoints: await afterCrash(store), script: [] });
+  const starting = next.start({ runId: 'r' });
+  const said = next.executor.control('r').steer('And be kind.');
+  await expect(said).rejects.toMatchObject({ code: 'UNDELIVERED', message: expect.stringContaining('is over') });
+  expect(await (await starting).result).toMatchObject({ status: 'ok', output: 'the answer', undelivered: [] });
 });

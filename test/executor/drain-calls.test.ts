@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { memoryStore } from 'pawl';
 import { callTools, reply, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
@@ -72,6 +73,53 @@ test('a run that drains starts no call that only reads either', async () => {
   await shutdown;
   expect(looks).toBe(0);
   expect((await onlyRecord(store)).openStep?.calls.map(({ state }) => state)).toEqual(['done', 'planned']);
+});
+
+test('whenever a run is told to drain, it begins nothing after that, and no call with effects is cut, lost or made twice (finalize 9)', async () => {
+  const effect = fc.constantFrom('read' as const, 'idempotent' as const, 'once' as const);
+  const call = fc.record({ effect, turns: fc.nat(8) });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(call, { minLength: 1, maxLength: 8 }),
+      fc.integer({ min: 1, max: 4 }),
+      fc.nat(30),
+      fc.nat(3),
+      async (calls, toolConcurrency, moment, latency) => {
+        const store = watchedStore({ after: (call) => isWrite(call) && settle(latency) });
+        const begun: string[] = [];
+        const tools = (['read', 'idempotent', 'once'] as const).map((name) =>
+          toolOf(name, name, async ({ turns }, { callId }) => {
+            begun.push(`${name} ${callId}`);
+            await settle(turns as number);
+          }),
+        );
+        const script = [callTools(calls.map(({ effect: name, turns }) => ({ name, input: { turns } }))), reply('done')];
+        const host = hostOf({ checkpoints: store, tools, agent: { toolConcurrency }, script });
+        await host.start({ runId: 'r' });
+        await settle(moment);
+        const before = begun.length;
+        await host.executor.shutdown();
+        expect(begun).toHaveLength(before);
+        const left = await store.load('r');
+        if (left) {
+          const hasAsked = left.openStep !== undefined || left.iteration > 0;
+          const next = hostOf({
+            checkpoints: store,
+            tools,
+            agent: { toolConcurrency },
+            script: script.slice(hasAsked ? 1 : 0),
+          });
+          const result = await next.run({ runId: 'r' });
+          expect(result).toMatchObject({ status: 'ok', output: 'done' });
+          expect(JSON.stringify(result.messages)).not.toContain('Outcome unknown');
+        }
+        const effects = begun.filter((name) => !name.startsWith('read'));
+        expect(effects).toHaveLength(calls.filter((made) => made.effect !== 'read').length);
+        expect(new Set(effects).size).toBe(effects.length);
+      },
+    ),
+    { numRuns: 150 },
+  );
 });
 
 /** A run that waits for one call while the intent to run another is on its way into the store, and is then told to leave. */

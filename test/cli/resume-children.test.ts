@@ -115,6 +115,16 @@ describe.concurrent('a run that an agent began', () => {
     expect(await stepsOf(path, 't~a')).toBe(1);
   });
 
+  test('is another thing than a run of such an agent that nobody put to work: that one needs its own module', async () => {
+    const own = interruptedRun({ agentId: 'reviewer', module: '' });
+    const { path, go } = await stored(own, childOf('t'));
+    expect(await go('recover', editor)).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('skipped r1: is of agent reviewer, which is in none of the modules'),
+    });
+    expect([await stepsOf(path, 'r1'), await stepsOf(path, 't~a')]).toEqual([1, undefined]);
+  });
+
   test('stays when it is parked, although the run at the top is gone: somebody wanted it so', async () => {
     const { path, go } = await stored(childOf('t', { parked }));
     expect(await go('recover')).toMatchObject({ code: 1, stderr: expect.stringContaining('a person looks') });

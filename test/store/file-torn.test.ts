@@ -64,7 +64,8 @@ test('what is damaged still says whose it is: its owner may save the whole recor
   const claim = (await store.claim('run', 'me', 600_000)) ?? undefined;
   const bytes = readFileSync(journalOf(dir, 'run'));
   bytes[bytes.indexOf('message 1')] = 0;
-  const { store: found } = storeWith(bytes);
+  // A torn end, so that the whole journal is looked at.
+  const { store: found } = storeWith(Buffer.concat([bytes, Buffer.from('0123abc')]));
   await expect(found.load('run')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
   await expect(found.save(first)).rejects.toMatchObject({ code: 'RUN_OWNED_ELSEWHERE' });
   await found.save(nextStep(first).record, { claim });

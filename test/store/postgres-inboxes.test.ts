@@ -109,7 +109,7 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     expect((await run.result).status).toBe('cancelled');
     isBack.resolve();
     expect(await cancelling).toBe('sent');
-    await expect(executor.control('r').cancel()).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING' });
+    await expect(store.send('r', steer('late'))).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING' });
   });
 
   /** It reaches the server again when it is told to. */

@@ -92,8 +92,12 @@ async function steer(
   runId: string,
   { text, children }: { text: string; children: boolean },
 ): Promise<'durable' | 'queued' | 'sent'> {
-  const live = kernel.registry.live(runId);
-  if (live) return handleOf(live).steer(text, { children });
+  for (let live = kernel.registry.live(runId); live; live = kernel.registry.live(runId)) {
+    // Of a run that only tries to start nobody knows yet whose it is: a refused one would take the message with it.
+    await live.accepted.promise;
+    if (live.resolution === 'accepted') return handleOf(live).steer(text, { children });
+    await live.ended.promise;
+  }
   await send(kernel, runId, { id: newCommandId(), kind: 'steer', text, ...(children ? { children } : {}) });
   return 'sent';
 }

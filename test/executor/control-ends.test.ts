@@ -84,6 +84,28 @@ describe('a cancel of a run that is live here says `ended` when the record is go
   });
 });
 
+describe('a message for a run that only tries to start here', () => {
+  test.for([
+    ['and that another process works on is sent to its owner', hang(), 'sent'],
+    ['is said to it when it has started', undefined, 'durable'],
+  ] as const)('%s (recovery 3)', async ([, owner, answer]) => {
+    const inner = memoryStore();
+    if (owner) await hostOf({ script: [owner], checkpoints: inner }).start({ runId: 'r' });
+    const slow = gate();
+    const store = watchedStore({ before: ({ method }) => method === 'claim' && slow.pass() }, inner);
+    const host = hostOf({ checkpoints: store, script: [hang()] });
+    const started = host.start({ runId: 'r' });
+    await slow.reached;
+    const said = host.executor.control('r').steer('also check X');
+    await settle();
+    slow.open();
+    expect(await said).toBe(answer);
+    expect(await inner.inbox({ runId: 'r' })).toHaveLength(owner ? 1 : 0);
+    expect((await started).runId).toBe('r');
+    await host.executor.shutdown();
+  });
+});
+
 describe('two who want the same stored run in one executor (recovery 3)', () => {
   test('both cancels of a stored run at once are told that it ended, for the reason of the first, and once', async () => {
     const told: unknown[] = [];
@@ -111,6 +133,30 @@ describe('two who want the same stored run in one executor (recovery 3)', () => 
       expect(await (early ?? host.executor.control('r').cancel('enough'))).toBe('ended');
       expect((await (await start).result).status).toBe('cancelled');
       expect(await store.listInterrupted()).toEqual([]);
+    }
+  });
+
+  test('a start that comes while the run is cancelled in the store waits for that, and is given its end', async () => {
+    for (const isOwned of [true, false]) {
+      const store = await left();
+      const told: unknown[] = [];
+      const host = hostOf({
+        checkpoints: isOwned ? store : plainStore(store),
+        script: [hang()],
+        onOutcome: async ({ status }) => {
+          told.push(status);
+          await settle();
+        },
+      });
+      const cancel = host.executor.control('r').cancel('enough');
+      const start = host.start({ runId: 'r' });
+      expect(await cancel).toBe('ended');
+      const run = await start;
+      if (isOwned) expect(await run.result).toMatchObject({ status: 'cancelled', error: { message: 'enough' } });
+      // A store that keeps no answers knows nothing of it any more: the run begins anew.
+      else expect((await store.load('r'))?.messages).toHaveLength(1);
+      expect(told).toEqual(['cancelled']);
+      await host.executor.shutdown();
     }
   });
 

@@ -1,4 +1,4 @@
-import { type Message, memoryStore } from 'pawl';
+import { type Message, memoryStore, type Run } from 'pawl';
 import { callTool, reply } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { createActor } from 'xstate';
@@ -50,7 +50,8 @@ test('what is said to a run of which only the outcome is left is refused, and no
   await until(async () => (await store.load('r'))?.outcome);
   const next = hostOf({ checkpoints: await afterCrash(store), script: [] });
   const starting = next.start({ runId: 'r' });
-  const said = next.executor.control('r').steer('And be kind.');
+  const run = next.executor.get('r') as Run;
+  const said = run.steer('And be kind.');
   await expect(said).rejects.toMatchObject({ code: 'UNDELIVERED', message: expect.stringContaining('is over') });
   expect(await (await starting).result).toMatchObject({ status: 'ok', output: 'the answer', undelivered: [] });
 });

@@ -22,8 +22,8 @@ Examples:
 export const cancel = `Usage: pawl cancel <run id> [options]
 
 Ends a run for good: one that waits or is parked at once, one that is live in another process when that process next looks
-(within a second). A sub-agent's run is best cancelled by cancelling the run that began it. The \`onOutcome\` of a host is
-called where the run is live, and not by this command.
+(within a second). A sub-agent's run is best cancelled by cancelling the run that began it; where that one only waits, the next
+\`pawl recover\` ends what it has begun. The \`onOutcome\` of a host is called where the run is live, and not by this command.
 
 Options:
   --reason <text>  goes into its result

@@ -113,6 +113,18 @@ describe('overlapping sweeps of one executor', () => {
     await host.executor.shutdown();
   });
 
+  test('keep nothing of a run in hand: one that is left again is taken up again', async () => {
+    const store = await leftBehind(1);
+    const record = await onlyRecord(store);
+    const host = hostOf({ checkpoints: store, tools, script: replies(2) });
+    for (let time = 0; time < 2; time++) {
+      expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r0' }]);
+      await until(async () => (await store.listInterrupted()).length === 0);
+      await settle();
+      await store.save(record);
+    }
+  });
+
   test('leave a run alone that somebody started while it waited for its place: nobody waits for its end', async () => {
     const host = hostOf({
       checkpoints: await leftBehind(2),

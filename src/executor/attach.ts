@@ -33,7 +33,7 @@ export function attach(
   const scope = new RunScope(kernel, agent, run);
   const steering = new Steering(scope);
   const saving = new Saving(scope, steering);
-  scope.steer = (text, command) => steering.send(text, command);
+  scope.steer = (text, command, taken) => steering.send(text, command, taken);
   scope.onFlushError = (error) => saving.flushFailed(error);
   kernel.scopes.set(actor, scope);
 

@@ -84,7 +84,7 @@ interface Attempt {
 }
 
 async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth: number): Promise<Attempt> {
-  const { kernel, signal } = scope;
+  const { kernel, signal, seed } = scope;
   const { callerId, channelId, guildId, inputs } = context.invocation;
   const runId = childId(scope.runId, context.callId);
   const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: scope.runId };
@@ -94,7 +94,8 @@ async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth:
   const follow = () => controller.abort(forChild(signal.reason));
   signal.addEventListener('abort', follow);
   try {
-    const run = await kernel.start(agent, { invocation, options: { signal: controller.signal }, depth });
+    const { maxAttempts } = seed;
+    const run = await kernel.start(agent, { invocation, options: { signal: controller.signal }, depth, maxAttempts });
     const child = kernel.scopes.get(run.actor);
     if (child) scope.children.add(child);
     void child?.progressed.promise.then(() => scope.send({ type: 'run.progressed' }));

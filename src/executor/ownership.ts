@@ -14,6 +14,7 @@ import { type CheckpointStore, isKeepingOutcomes, isOwning, type ReleaseOptions 
 import type { Config } from './config.ts';
 import { rewriteHead } from './rewrite-head.ts';
 import type { RunScope } from './scope.ts';
+import { untilUntouched } from './stored-run.ts';
 
 /** What the store knows of a run that is about to start. */
 export interface Found {
@@ -42,6 +43,8 @@ export function askStore<T>(scope: RunScope, what: string, answer: Promise<T>): 
 export async function takeOwnership(scope: RunScope): Promise<Found> {
   const { store } = scope.kernel.config;
   if (!store || scope.options.checkpointer) return { attempts: 1 };
+  // Whoever cancels or parks it here just now has the same owner: a claim of ours would take the run from them.
+  await untilUntouched(scope.kernel, scope.runId);
   await claim(scope, store);
   try {
     return await look(scope, store);

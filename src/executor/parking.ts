@@ -1,4 +1,5 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { recoverOpenStep } from '../run/open-step.ts';
 import { rewriteHead } from './rewrite-head.ts';
 import type { Kernel } from './scope.ts';
 import { recordedText, withStoredRun } from './stored-run.ts';
@@ -13,9 +14,16 @@ export function park(kernel: Kernel, runId: string, reason: string): Promise<voi
   return changed(kernel, runId, (record) => ({ ...record, parked }));
 }
 
-/** Makes a parked run one that can be taken up again, with all of its attempts. @throws what `park` throws */
+/**
+ * Makes a parked run one that can be taken up again, with all of its attempts. Of one that was set aside because nobody
+ * knows the outcome of a `once` call somebody has looked now: its model is told so, and the call stays as it is.
+ * @throws what `park` throws
+ */
 export function unpark(kernel: Kernel, runId: string): Promise<void> {
-  return changed(kernel, runId, ({ parked: _, ...record }) => ({ ...record, attempts: 0 }));
+  return changed(kernel, runId, ({ parked, ...record }) => {
+    const seen = parked?.code === 'OUTCOME_UNKNOWN' ? record.openStep : undefined;
+    return { ...record, attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
+  });
 }
 
 function changed(kernel: Kernel, runId: string, change: (record: RunCheckpoint) => RunCheckpoint): Promise<void> {

@@ -43,7 +43,7 @@ export interface Kernel {
   /** Starts a run of an agent that another agent puts to work. */
   start(
     agent: Agent,
-    call: { invocation: Invocation; options: RunOptions; depth: number },
+    call: { invocation: Invocation; options: RunOptions; depth: number; maxAttempts: number | undefined },
   ): Promise<{ readonly actor: RunActor; readonly result: Promise<RunResult> }>;
 }
 
@@ -101,7 +101,7 @@ export class RunScope implements LiveRun, Leaseholder {
   resumedFrom: { readonly iteration: number; readonly attempts: number } | undefined;
   announcedState = '';
   /** Says something to the model before its next turn. */
-  steer: (text: string, command?: string) => Promise<'durable' | 'queued'> = async () => 'queued';
+  steer: (text: string, command?: string, taken?: () => void) => Promise<'durable' | 'queued'> = async () => 'queued';
   readonly events: EventHub;
   /** Undefined = everything is passed on as it is. */
   readonly redaction: RunRedaction | undefined;
@@ -177,8 +177,11 @@ export class RunScope implements LiveRun, Leaseholder {
 
   /** @param told.children says it to the runs that it has put to work as well @param told.command the id of the command that says it */
   steerAll(text: string, told: { children?: boolean; command?: string }): Promise<'durable' | 'queued'> {
-    if (told.children) for (const child of this.children) child.steerAll(text, { children: true }).catch(() => {});
-    return this.steer(text, told.command);
+    // Not before this run has taken it: what finds no place here comes again, and they would hear it each time.
+    const tellChildren = () => {
+      for (const child of this.children) child.steerAll(text, { children: true }).catch(() => {});
+    };
+    return this.steer(text, told.command, told.children ? tellChildren : undefined);
   }
 
   /** Asks the run to stop; the first cause stands. */

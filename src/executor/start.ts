@@ -18,11 +18,11 @@ import type { RunSeed } from './seed.ts';
 export async function startRun(
   kernel: Kernel,
   agent: Agent,
-  call: { invocation: Invocation; options: RunOptions; depth?: number },
+  call: { invocation: Invocation; options: RunOptions; depth?: number; maxAttempts?: number | undefined },
 ): Promise<Run> {
   checkAgent(agent);
-  const { invocation, options, depth = 0 } = call;
-  const seed = { ...seedFor(kernel, invocation), depth };
+  const { invocation, options, depth = 0, maxAttempts } = call;
+  const seed = { ...seedFor(kernel, invocation), depth, ...(maxAttempts === undefined ? {} : { maxAttempts }) };
   const { runId } = seed.request;
   // A run whose actor was stopped is about to let go of its id. Nothing else is waited for here: of two starts in one
   // turn of the event loop the second must meet the first.

@@ -10,6 +10,7 @@ interface Waiting {
   /** It came through the store, and leaves it only when the record has it. */
   readonly isCommand: boolean;
   readonly settle: PromiseWithResolvers<Steered>;
+  readonly taken: (() => void) | undefined;
   boundary?: number;
 }
 
@@ -24,8 +25,8 @@ export class Steering {
     this.#scope = scope;
   }
 
-  /** @throws {UndeliveredError} when the run is over */
-  send(text: string, command?: string): Promise<Steered> {
+  /** @param taken is told when the run has a place for it @throws {UndeliveredError} when the run is over */
+  send(text: string, command?: string, taken?: () => void): Promise<Steered> {
     if (typeof text !== 'string' || text.trim() === '') {
       return Promise.reject(new TypeError('steer needs a message: a string that is not empty'));
     }
@@ -35,7 +36,7 @@ export class Steering {
     const settle = Promise.withResolvers<Steered>();
     if (!this.#waiting) this.#scope.onEnd(() => this.#refuseAll());
     this.#waiting ??= new Map();
-    this.#waiting.set(receipt, { settle, isCommand: command !== undefined });
+    this.#waiting.set(receipt, { settle, taken, isCommand: command !== undefined });
     const message = enterMessage({ role: 'user', content: [{ type: 'text', text }] });
     this.#scope.send({ type: 'run.steer', message, receipt, ...(command === undefined ? {} : { command }) });
     return settle.promise;
@@ -46,6 +47,7 @@ export class Steering {
     const waiting = this.#waiting?.get(receipt);
     this.#scope.publish({ type: 'steer.queued' });
     if (!waiting) return;
+    waiting.taken?.();
     waiting.boundary = boundary;
     if (!this.#scope.isDurable) this.#settle(receipt, waiting, 'queued');
   }

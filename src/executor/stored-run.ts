@@ -35,6 +35,12 @@ function worksOf(kernel: Kernel): Map<string, Promise<void>> {
   return known;
 }
 
+/** Waits until nobody here works on this stored run. Never rejects, and ends: all that is done to one is bounded. */
+export async function untilUntouched(kernel: Kernel, runId: string): Promise<void> {
+  const known = worksOf(kernel);
+  for (let work = known.get(runId); work; work = known.get(runId)) await work;
+}
+
 /**
  * Claims a stored run, reads it, and lets go of it afterwards. Of two that want the same run the second waits: the claims
  * of one executor have one owner, so that the second would take the run from the first.

@@ -1,7 +1,8 @@
 import { memoryStore } from 'pawl';
-import { hang, reply } from 'pawl/testing';
+import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hostOf } from '../fixtures/host.ts';
+import { hostOf, toolOf, until } from '../fixtures/host.ts';
+import { afterCrash } from '../fixtures/watched-store.ts';
 
 async function left(store = memoryStore()) {
   const host = hostOf({ checkpoints: store, script: [hang()] });
@@ -32,6 +33,30 @@ describe('a parked run', () => {
     const { executor } = hostOf({ checkpoints: store });
     await executor.unpark('r');
     expect(await executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }], parked: [] });
+  });
+});
+
+describe('a run that was set aside because nobody knows the outcome of a `once` call', () => {
+  test('goes on when it is unparked: its model is told, and the call is not made again (recovery 2; promise c)', async () => {
+    const store = memoryStore();
+    let sent = 0;
+    const tools = [
+      toolOf('send', 'once', () => {
+        sent += 1;
+        return new Promise(() => {});
+      }),
+    ];
+    await hostOf({ checkpoints: store, script: [callTool('send', {}, 'c1')], tools }).start({ runId: 'r' });
+    await until(() => sent === 1);
+    const left = await afterCrash(store);
+    const host = hostOf({ checkpoints: left, script: [reply('done')], tools, onUnknownOutcome: 'park' });
+    expect((await host.executor.recover()).parked).toMatchObject([{ runId: 'r' }]);
+    expect((await host.executor.recover()).parked).toMatchObject([{ runId: 'r' }]);
+    await host.executor.unpark('r');
+    expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r' }]);
+    expect(await host.executor.get('r')?.result).toMatchObject({ status: 'ok', output: 'done' });
+    expect(JSON.stringify(host.model.calls[0]?.messages)).toContain('unknown');
+    expect(sent).toBe(1);
   });
 });
 

@@ -57,8 +57,11 @@ function isOldEnough({ updatedAt }: InterruptedRun, { before }: Wish): boolean {
 function isWanted(entry: InterruptedRun, { quarantined, parked }: Wish): boolean {
   if (entry.status !== 'quarantined') return parked && statusOf(entry) === 'parked';
   // What a newer version wrote, or is encrypted, is whole: it takes an upgrade, or a key, to read it.
-  return quarantined && entry.reason.startsWith('CHECKPOINT_CORRUPT');
+  return quarantined && entry.reason.startsWith('CHECKPOINT_CORRUPT') && !unopened.test(entry.reason);
 }
+
+/** What a codec could not open although no checksum shows damage: its key may be another one under the same id. */
+const unopened = /the codec cannot open|or was stored for something else/;
 
 const whole = ['CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
 

@@ -50,6 +50,14 @@ describe('a store that is encrypted', () => {
     expect((await pawl(['show', 'r1'], seeing)).stdout).toContain('ended: cancelled');
   });
 
+  test('loses nothing to `pawl prune --quarantined` with another key under the same id: that is no damage', async () => {
+    const cwd = await killed();
+    const env = { PAWL_STORE: 'runs/', PAWL_CODEC: 'other-keys.ts' };
+    const pruned = await pawl(['prune', '--quarantined', '--yes', '--json'], { cwd, env });
+    expect(JSON.parse(pruned.stdout)).toMatchObject({ deleted: [] });
+    expect((await pawl(['list'], { cwd, env: { ...env, PAWL_CODEC: 'keys.ts' } })).stdout).toContain('secretly');
+  });
+
   test('asks for what is missing: for the module where there is none, for the key where the codec lacks it', async () => {
     const cwd = await killed();
     const env = { PAWL_STORE: 'runs/' };

@@ -40,7 +40,7 @@ export interface RunHead {
   readonly undelivered?: readonly Message[];
   /** What the critic wants to say to the model. */
   readonly nudges?: readonly Message[];
-  /** Ids of the commands that the run has taken in, and that may wait in the store still. */
+  /** Ids of the commands that the run has taken in, and that may wait in the store still, or be sent again. */
   readonly commands?: readonly string[];
   readonly outcome?: RunOutcome;
   readonly parked?: Parked;

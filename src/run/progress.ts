@@ -61,7 +61,7 @@ export interface Progress {
   readonly undelivered: readonly Message[];
   /** What the critic wants to say; it comes after what the host has said. */
   readonly nudges: readonly Message[];
-  /** Ids of the commands from other processes that are in this state, as long as they may still wait in the store. */
+  /** Ids of the commands from other processes that are in this state, as long as they may wait in the store, or be sent again. */
   readonly commands: readonly string[];
   readonly outcome?: RunOutcome;
   readonly parked?: Parked;

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Agent, Codec, ExecutorOptions, Models, Ports, Tool } from '../index.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
+import { isThenable, letGo } from '../run/thenable.ts';
 import { codecOf } from './codec-export.ts';
 import { Failure } from './failure.ts';
 import { modelFromEnvironment } from './model-from-environment.ts';
@@ -49,7 +50,8 @@ export function putsToWork({ options: { ports } }: AgentModule, agentId: string)
     const entry = isSkill
       ? ports.palette?.resolve('skill', agentId.slice('skill:'.length))
       : ports.palette?.resolve('agent', agentId);
-    return Boolean(entry);
+    letGo(entry);
+    return Boolean(entry) && !isThenable(entry);
   } catch {
     return false;
   }

@@ -3,6 +3,7 @@ import { withDeadline } from '../run/deadline.ts';
 import { hasCode } from '../run/error-data.ts';
 import { UndeliveredError, UnsupportedError } from '../run/errors.ts';
 import { type ControlStore, isControlling } from '../store/port.ts';
+import { settledAtLast } from './actors/settle.ts';
 import { cancelStored } from './cancel-stored.ts';
 import { handleOf } from './handle.ts';
 import { park, unpark } from './parking.ts';
@@ -82,6 +83,8 @@ async function cancel(kernel: Kernel, runId: string, reason: string | undefined)
 async function endLive(kernel: Kernel, live: RunScope, reason: string | undefined): Promise<boolean> {
   const { status, durable } = await handleOf(live).cancel(reason);
   const { store } = kernel.config;
+  // What the host is still told of must not be told a second time beside it.
+  await bounded(kernel, settledAtLast(live), 'finalising').catch(() => {});
   const hadRecord = durable || status === 'interrupted' || live.resolution !== 'accepted';
   if (!store || !hadRecord) return true;
   return (await bounded(kernel, store.load(live.runId), 'store.load')) === null;

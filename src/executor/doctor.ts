@@ -117,7 +117,7 @@ class Doctor {
 
   /** Of a run that nobody works on. */
   async #waiting(entry: Listed, record: RunCheckpoint): Promise<Finding & Pick<RunDiagnosis, 'record'>> {
-    const aside = this.#aside(record);
+    const aside = this.#aside(record) ?? (await this.#agentless(entry, record));
     if (aside) return { ...aside, record: factsOf(entry, record) };
     try {
       const next = migrateRecord(record, this.#options.migrate);
@@ -130,15 +130,19 @@ class Doctor {
   }
 
   /** What keeps a run from being started. */
-  #aside({ parked, meta }: RunCheckpoint): Finding | undefined {
-    const { runId, agentId } = meta;
+  #aside({ parked }: RunCheckpoint): Finding | undefined {
     // What was set aside because its agent had changed goes on when the agent is again what it was.
     if (parked && (parked.code !== 'DEFINITION_CHANGED' || !this.#agents)) {
       const { code, reason } = parked;
       return { verdict: 'parked', reason: `it was set aside: ${reason}`, code, needsSomebody: true };
     }
-    // The agent of a child comes from the palette of its parent.
-    if (!this.#agents || this.#agents.has(agentId) || isChild({ runId, meta })) return undefined;
+    return undefined;
+  }
+
+  /** The agent of a child may be one that only the palette of its parent has. */
+  async #agentless(entry: Listed, { meta: { agentId, parentRunId } }: RunCheckpoint): Promise<Finding | undefined> {
+    if (!this.#agents || this.#agents.has(agentId)) return undefined;
+    if (isChild(entry) && (await this.#hasRoot(parentRunId))) return undefined;
     const reason = `no agent ${agentId} is there to go on with it; its record is kept`;
     return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsSomebody: true };
   }

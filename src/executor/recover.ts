@@ -42,8 +42,7 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
   const report: Report = { resumed: [], parked: [], skipped: [], failed: [] };
   const { store, warn } = kernel.config;
   if (!store) return report;
-  const own = { ours: new Set<string>(), begun: [] };
-  const work: Work = { ...sharedOf(kernel), ...own, kernel, report, concurrency, maxAttempts, signal };
+  const work: Work = { ...sharedOf(kernel), begun: [], kernel, report, concurrency, maxAttempts, signal };
   try {
     await sweep(store, work);
   } catch (error) {
@@ -51,7 +50,6 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
     if (!signal?.aborted) throw error;
   } finally {
     await Promise.all(work.begun);
-    for (const runId of work.ours) work.inHand.delete(runId);
   }
   if (report.failed.length > 0) warn('recover: some runs could not be taken up', { failed: report.failed.length });
   return report;
@@ -84,15 +82,14 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
 
 const isOver = ({ signal, kernel }: Work): boolean => signal?.aborted === true || kernel.isShutDown;
 
-/** The runs of a page that can be taken up at once. All that are ours to take up are in hand from now on. */
+/** The runs of a page that can be taken up at once. */
 function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, known }: Later): Listed[] {
   const ready: Listed[] = [];
   for (const entry of page) {
-    known.add(entry.runId);
+    // Whether one that cannot be read is there, the store is asked itself.
+    if (entry.status !== 'quarantined') known.add(entry.runId);
     const run = candidate(entry, work);
     if (!run) continue;
-    work.inHand.add(run.runId);
-    work.ours.add(run.runId);
     if (isChild(run)) children.push(run);
     else if ((run.attempts ?? 0) >= work.maxAttempts - 1) suspects.push(run);
     else ready.push(run);
@@ -101,13 +98,12 @@ function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, c
 }
 
 /** A run that is to be started; others are reported, each with the reason. */
-function candidate(entry: InterruptedRun, { kernel, report, inHand }: Work): Listed | undefined {
+function candidate(entry: InterruptedRun, { kernel, report }: Work): Listed | undefined {
   const { runId } = entry;
   const aside = (kind: 'parked' | 'skipped', reason: string) => void report[kind].push({ runId, reason });
   if (entry.status === 'quarantined') aside('skipped', entry.reason);
   else if (entry.status === 'parked' && entry.code !== 'DEFINITION_CHANGED') aside('parked', entry.reason ?? 'parked');
   else if (kernel.registry.live(runId)) aside('skipped', LIVE);
-  else if (inHand.has(runId)) aside('skipped', 'another recover() of this executor has it in hand');
   else if (!agentFor(kernel, entry.meta.agentId)) {
     aside('skipped', `AGENT_NOT_FOUND: no agent ${entry.meta.agentId} is registered`);
   } else return entry;

@@ -78,15 +78,17 @@ async function inHand<T>(kernel: Kernel, runId: string, work: (run: StoredRun) =
   if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
   // The claim counted a start that is none.
   const before = claim && Math.max(0, claim.attempts - 1);
-  let read: RunCheckpoint | undefined;
+  let isDone = false;
   try {
     const record = await bounded('store.load', store.load(runId));
     if (!record) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
-    read = { ...record, attempts: before ?? Math.max(0, record.attempts) };
-    return await work({ record: read, store, claim, bounded });
+    const read = { ...record, attempts: before ?? Math.max(0, record.attempts) };
+    const answer = await work({ record: read, store, claim, bounded });
+    isDone = true;
+    return answer;
   } finally {
     // One that is not released runs out by itself. What `work` has written of the attempts stands.
-    const options = read ? {} : { attempts: before };
+    const options = isDone ? {} : { attempts: before };
     if (claim && isOwning(store)) await bounded('store.release', store.release(claim, options)).catch(() => {});
   }
 }

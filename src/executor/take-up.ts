@@ -17,7 +17,7 @@ export interface RecoveryEntry {
 export interface RecoveryReport {
   readonly resumed: readonly RecoveryEntry[];
   readonly parked: readonly RecoveryEntry[];
-  /** Left alone: live here or elsewhere, in the hands of another `recover()`, agent not found, unreadable. */
+  /** Left alone: live here or elsewhere, agent not found, unreadable. */
   readonly skipped: readonly RecoveryEntry[];
   readonly failed: readonly RecoveryEntry[];
 }
@@ -27,7 +27,7 @@ export type Report = { [Kind in keyof RecoveryReport]: RecoveryEntry[] };
 /** What the sweeps of one executor share. */
 export interface Shared {
   readonly lane: Lane;
-  /** Runs that some sweep is going to take up: another leaves them to it. */
+  /** Runs that some sweep takes up just now: another leaves them to it. */
   readonly inHand: Set<string>;
 }
 
@@ -37,8 +37,6 @@ export interface Work extends Shared {
   readonly concurrency: number;
   readonly maxAttempts: number;
   readonly signal: AbortSignal | undefined;
-  /** Those in hand that are ours. */
-  readonly ours: Set<string>;
   readonly begun: Promise<unknown>[];
 }
 
@@ -46,15 +44,23 @@ export const LIVE = 'live in this process';
 
 /** Never rejects: one run that cannot even be made must not keep the others from being taken up. */
 export async function takeUp(run: Listed, work: Work): Promise<RunScope | undefined> {
+  const { runId } = run;
+  const { kernel, lane, report, inHand } = work;
+  // Meanwhile somebody may have started it: to wait for that run's end would take the place for nothing.
+  if (kernel.registry.live(runId) || inHand.has(runId)) {
+    lane.leave();
+    report.skipped.push({ runId, reason: LIVE });
+    return undefined;
+  }
+  inHand.add(runId);
   try {
     return await begin(run, work);
   } catch (error) {
-    work.lane.leave();
-    note(work.report, run.runId, toErrorData(error));
+    lane.leave();
+    note(report, runId, toErrorData(error));
     return undefined;
   } finally {
-    work.ours.delete(run.runId);
-    work.inHand.delete(run.runId);
+    inHand.delete(runId);
   }
 }
 
@@ -62,12 +68,6 @@ async function begin(
   { runId, meta }: Listed,
   { kernel, report, maxAttempts, lane }: Work,
 ): Promise<RunScope | undefined> {
-  // Somebody started it while it waited for a place: to wait for that run's end would take the place for nothing.
-  if (kernel.registry.live(runId)) {
-    lane.leave();
-    report.skipped.push({ runId, reason: LIVE });
-    return undefined;
-  }
   const { prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
   const agent = agentFor(kernel, meta.agentId) as Agent;

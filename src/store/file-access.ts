@@ -109,8 +109,8 @@ export class Access {
     if (isNew && this.#unsynced.length === 0) this.#unsynced = await this.#parents();
     for (const folder of [runs, outcomes, mail, locks, owners]) await files.makeFolder(folder);
     const ownerFile = join(owners, randomUUID());
-    await this.#create(ownerFile, this.#owner);
     if (this.#unsynced.length > 0) await this.#finish();
+    await this.#create(ownerFile, this.#owner);
     const found = new Locks(files, {
       folder: locks,
       ownerFile,
@@ -138,7 +138,13 @@ export class Access {
   async #finish(): Promise<void> {
     const { isSynced, folders } = this.#durable;
     const { dir, layout } = this.#folders;
-    if (isSynced) for (const folder of this.#unsynced) await folders.sync(folder);
+    // A folder that we may not even read is none that we have made; a store that was put into it works all the same.
+    const isOthers = (error: unknown) => ['EACCES', 'EPERM'].includes(systemCode(error) ?? '');
+    for (const folder of isSynced ? this.#unsynced : []) {
+      await folders.sync(folder).catch((error: unknown) => {
+        if (folder === dir || !isOthers(error)) throw error;
+      });
+    }
     await this.#create(layout, `${LAYOUT}\n`);
     if (isSynced) await folders.sync(dir);
     this.#unsynced = [];

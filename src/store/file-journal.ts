@@ -92,7 +92,9 @@ export function foundBy(scan: JournalScan, stamp: FileStamp): Found {
   const damage = scan.damage ?? (state ? undefined : missing('first commit'));
   // After damage no commit counts; who holds the run says the newest lease all the same.
   const lease = damage === undefined ? scan.lease : scan.leaseSoFar;
-  return { journal: state && { ...withoutHead(state, stateAt), stamp, end, lease, pieces: placesOf(pieces) }, damage };
+  if (!state && !lease) return { journal: undefined, damage };
+  const last = state ?? { leaseAt: -1, superseded: 0, record: undefined };
+  return { journal: { ...withoutHead(last, stateAt), stamp, end, lease, pieces: placesOf(pieces) }, damage };
 }
 
 type FoundPieces = ReadonlyMap<string, FoundPiece>;

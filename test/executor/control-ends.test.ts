@@ -106,6 +106,36 @@ describe('a message for a run that only tries to start here', () => {
   });
 });
 
+test('a live run whose end is still being told when its time is over is not told of a second time beside it (promise e)', async () => {
+  const clock = testClock();
+  const store = memoryStore({ clock });
+  const slow = gate();
+  const told = new Set<string>();
+  let telling = 0;
+  let most = 0;
+  const host = hostOf({
+    ...{ script: [hang()], checkpoints: store, clock },
+    onOutcome: async ({ outcomeId }) => {
+      told.add(outcomeId);
+      telling += 1;
+      most = Math.max(most, telling);
+      await slow.pass();
+      telling -= 1;
+    },
+  });
+  const run = await host.start({ runId: 'r' });
+  const cancelling = host.executor.control('r').cancel('enough');
+  await slow.reached;
+  await clock.advance(10_000);
+  expect((await run.result).status).toBe('cancelled');
+  await settle();
+  slow.open();
+  expect(await cancelling).toBe('ended');
+  expect([most, ...told]).toEqual([1, 'r:1']);
+  expect(await store.listInterrupted()).toEqual([]);
+  expect(await store.outcome('r')).toMatchObject({ outcomeId: 'r:1' });
+});
+
 describe('two who want the same stored run in one executor (recovery 3)', () => {
   test('both cancels of a stored run at once are told that it ended, for the reason of the first, and once', async () => {
     const told: unknown[] = [];

@@ -73,6 +73,20 @@ describe('parking', () => {
     await host.executor.shutdown();
   });
 
+  test('and cancelling count no start, also when the store or the host refuses them again and again (recovery 2)', async () => {
+    const store = await left();
+    const full = { ...store, append: () => Promise.reject(new Error('full')) };
+    const refusing = hostOf({ checkpoints: full });
+    for (let i = 0; i < 5; i++) await expect(refusing.executor.park('r', 'x')).rejects.toThrow('full');
+    const away = hostOf({ checkpoints: store, onOutcome: () => Promise.reject(new Error('away')) });
+    for (let i = 0; i < 5; i++) await expect(away.executor.control('r').cancel()).rejects.toThrow('away');
+    const told: string[] = [];
+    const host = hostOf({ checkpoints: store, onOutcome: ({ status }) => void told.push(status) });
+    expect((await host.executor.recover()).parked).toEqual([]);
+    await until(() => told.length > 0);
+    expect(told).toEqual(['cancelled']);
+  });
+
   test('leaves a run that is not parked, and its messages, as they were', async () => {
     const store = await left();
     const before = await store.load('r');

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CheckpointStore, createPalette, defineAgent, memoryStore } from 'pawl';
+import { CheckpointCorruptError, type CheckpointStore, createPalette, defineAgent, memoryStore } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -70,6 +70,25 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
       expect.stringContaining('bad sector'),
     ]);
     expect(watched.methods).toEqual(['load']);
+  });
+
+  test('in a store that lists it as quarantined under its own id', async () => {
+    const inner = memoryStore();
+    await leftIn(inner);
+    const reason = 'CHECKPOINT_CORRUPT: bits have changed';
+    const store: CheckpointStore = {
+      ...inner,
+      listInterrupted: async (list) =>
+        (await inner.listInterrupted(list)).map((entry) =>
+          entry.runId === 'parent' ? { runId: 'parent', status: 'quarantined', reason, updatedAt: 1 } : entry,
+        ),
+      load: (runId, read) =>
+        runId === 'parent' ? Promise.reject(new CheckpointCorruptError('bits have changed')) : inner.load(runId, read),
+    };
+    const { executor, told } = hostOn(store);
+    const { skipped } = await executor.recover();
+    expect(skipped.find(({ runId }) => runId === 'parent~c')?.reason).toBe(`its parent cannot be read: ${reason}`);
+    expect(told).toEqual([]);
   });
 
   test('nor is one whose parent came too late for the list: the parent goes on with it', async () => {

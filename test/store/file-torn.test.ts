@@ -56,6 +56,22 @@ describe.for(Object.entries(commits))('a %s that was torn (recovery 5, 6)', ([, 
   });
 });
 
+test.for([true, false])(
+  'a run that is damaged in its first commit is not deleted by somebody else while its owner holds it (claimed before its first save: %s; recovery 3, 6)',
+  async (isBefore) => {
+    const dir = freshDir();
+    await using store = fileStore({ dir });
+    const claim = isBefore ? await store.claim('run', 'me', 600_000) : undefined;
+    await store.save(first, claim ? { claim } : {});
+    if (!claim) await store.claim('run', 'me', 600_000);
+    const bytes = readFileSync(journalOf(dir, 'run'));
+    bytes[bytes.lastIndexOf('write a line')] = 0;
+    const { store: found } = storeWith(Buffer.concat([bytes, Buffer.from('0123abc')]));
+    await expect(found.load('run')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
+    await expect(found.delete('run')).rejects.toMatchObject({ code: 'RUN_OWNED_ELSEWHERE' });
+  },
+);
+
 test('what is damaged still says whose it is: its owner may save the whole record (recovery 6)', async () => {
   const dir = freshDir();
   await using store = fileStore({ dir, durability: 'process' });

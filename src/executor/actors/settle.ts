@@ -17,6 +17,12 @@ import { scopeOf } from '../scope-of.ts';
 const hopeless = ['RECORD_TOO_LARGE', 'NOT_JSON'];
 const RETRY_MS = [50, 200, 750] as const;
 
+/** Ends as they go on when their time is over. */
+const unbounded = new WeakMap<RunScope, Promise<void>>();
+
+/** Resolves when nothing of the run's end is under way any more: perhaps never. */
+export const settledAtLast = async (scope: RunScope): Promise<void> => unbounded.get(scope);
+
 /** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
 export function settleActor(kernel: Kernel) {
   return task<RunOutput, SettleInput>(({ input, self }) => {
@@ -30,7 +36,12 @@ async function settled(scope: RunScope, input: SettleInput): Promise<RunOutput> 
   const { clock, defaults, warn } = scope.kernel.config;
   const outcome = outcomeFor(scope, input);
   try {
-    await withDeadline(settle(scope, input, outcome), { ms: defaults.finalizeMs, clock, what: 'finalising' });
+    const settling = settle(scope, input, outcome);
+    unbounded.set(
+      scope,
+      settling.catch(() => {}),
+    );
+    await withDeadline(settling, { ms: defaults.finalizeMs, clock, what: 'finalising' });
   } catch (error) {
     if (hasCode(error, 'LEASE_LOST')) return lost(scope, outcome, error);
     const step = input.outcome === 'leave-running' ? 'save' : input.outcome;

@@ -70,7 +70,12 @@ export type ModelAnswer =
   | { readonly error: ErrorData; readonly usage?: Usage; readonly spend?: Spend };
 /** What became of an answer that has to have a certain shape. */
 export type OutputCheck = { readonly data: JsonValue } | { readonly problem: string };
-export type ToolAnswer = { readonly callId: string; readonly result: ToolOutput };
+export type ToolAnswer = {
+  readonly callId: string;
+  readonly result: ToolOutput;
+  /** The run was told to leave before the call had begun: it is taken back. */
+  readonly isUnbegun?: true;
+};
 
 export type RunMachineEvent =
   /** The host cancels the run. */

@@ -18,8 +18,10 @@ export const guards = {
   isStepAnswered: ({ context: { progress } }: Context) =>
     progress.openStep !== undefined && isAllAnswered(progress.openStep),
   /** Whether this is the result of the only call of the open step that has not answered. */
-  isLastResult: ({ context: { progress } }: Context, { callId }: ToolAnswer) =>
-    progress.openStep?.calls.every(({ state, callId: id }) => state === (id === callId ? 'started' : 'done')) ?? false,
+  isLastResult: ({ context: { progress } }: Context, { callId, isUnbegun }: ToolAnswer) =>
+    !isUnbegun &&
+    (progress.openStep?.calls.every(({ state, callId: id }) => state === (id === callId ? 'started' : 'done')) ??
+      false),
   hasCause: ({ context }: Context) => context.cause !== undefined,
   hasEffectUnderWay: ({ context }: Context) => hasEffectUnderWay(context),
   isFreeToLeave: ({ context }: Context) => context.cause !== undefined && !hasEffectUnderWay(context),

@@ -1,4 +1,4 @@
-import { closeStep, deliver, recordAnswer, recordResult } from '../src/run/progress.ts';
+import { closeStep, deliver, recordAnswer, recordResult, withdrawCalls } from '../src/run/progress.ts';
 import { forgetNamed } from './call-ids.ts';
 import type { RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 import { landedWith } from './guards.ts';
@@ -28,10 +28,11 @@ export function takeAnswer({ context, event, enqueue }: Moment): void {
 }
 
 /** A result of a call with effects is recorded as it arrives (its siblings do not wait for it), and others may start. */
-export function takeResult({ context, event, enqueue }: Moment, { callId, result }: ToolAnswer): void {
+export function takeResult({ context, event, enqueue }: Moment, { callId, result, isUnbegun }: ToolAnswer): void {
   forgetNamed(context, event, enqueue);
-  const progress = recordResult(context.progress, callId, result);
-  const call = progress.openStep?.calls.find((candidate) => candidate.callId === callId);
+  const call = context.progress.openStep?.calls.find((candidate) => candidate.callId === callId);
+  const progress =
+    isUnbegun && call ? withdrawCalls(context.progress, [call]) : recordResult(context.progress, callId, result);
   const isAnnounced = context.isDurable && call && call.effect !== 'read';
   const announced = isAnnounced ? context.announced + 1 : context.announced;
   if (isAnnounced) enqueue.emit({ type: 'boundary', boundary: announced, kind: 'result', force: true, progress });

@@ -40,11 +40,14 @@ export class LeaseKeeper {
     this.#arm();
   }
 
-  drop(holder: Leaseholder): void {
+  /** @returns when its claim was last known to hold */
+  drop(holder: Leaseholder): number | undefined {
+    const since = this.#held.get(holder);
     this.#held.delete(holder);
-    if (this.#held.size > 0 || this.#timer === undefined) return;
+    if (this.#held.size > 0 || this.#timer === undefined) return since;
     this.#clock.clearTimeout(this.#timer);
     this.#timer = undefined;
+    return since;
   }
 
   /**
@@ -57,11 +60,11 @@ export class LeaseKeeper {
   }
 
   /** Asks until there is an answer, or nobody needs it any more. @returns whether the claim still holds */
-  async confirm(holder: Leaseholder, signal: AbortSignal): Promise<boolean> {
-    while (holder.claim && !signal.aborted) {
+  async confirm(holder: Leaseholder, isOver: () => boolean): Promise<boolean> {
+    while (holder.claim && !isOver()) {
       await this.#renew(holder);
+      if (!holder.claim || isOver()) return false;
       if (this.#held.has(holder) && this.isFresh(holder)) return true;
-      if (!holder.claim || signal.aborted) return false;
       await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, this.#leaseMs * ASK_AGAIN));
     }
     return false;

@@ -50,7 +50,9 @@ export function runLogic(kernel: Kernel, agent: Agent, run: { seed?: RunSeed; op
 
   const begin = (actorScope: Parameters<RunLogic['getInitialSnapshot']>[0], seed: RunSeed): RunSnapshot => {
     attach(kernel, agent, { seed, options, actor: actorScope.self as RunActor });
-    return machine.getInitialSnapshot(actorScope, { progress: freshProgress(kernel, agent, seed.request) });
+    const progress = freshProgress(kernel, agent, seed.request);
+    if (seed.persisted) restoredFrom.set(progress, seed.persisted);
+    return machine.getInitialSnapshot(actorScope, { progress });
   };
   logic.getInitialSnapshot = (actorScope, input) => begin(actorScope, run.seed ?? seedOf(kernel, input));
   logic.restoreSnapshot = (snapshot, actorScope) => {
@@ -61,6 +63,9 @@ export function runLogic(kernel: Kernel, agent: Agent, run: { seed?: RunSeed; op
   };
   logic.getPersistedSnapshot = ({ context, value }) => {
     const hasStore = kernel.config.store !== undefined;
+    // As long as nothing has come of it, a restored run is what its snapshot said.
+    const restored = restoredFrom.get(context.progress);
+    if (restored && (!context.output || context.output.status === 'interrupted')) return restored;
     const { progress, output } = redactedRun(context, kernel.config.redact);
     const isUnstored = hasStore && value === 'resolving';
     return persistedRun(progress, kernel.config.clock.now(), {
@@ -74,6 +79,9 @@ export function runLogic(kernel: Kernel, agent: Agent, run: { seed?: RunSeed; op
   };
   return logic;
 }
+
+/** By the progress that a restored run has until its record is in hand. */
+const restoredFrom = new WeakMap<Progress, PersistedRun>();
 
 const machines = new WeakMap<Kernel, WeakMap<Agent, RunMachine>>();
 

@@ -113,7 +113,11 @@ export class Mailbox {
       this.#isFailing = false;
       const isWhole = sent.length < MAX_COMMANDS;
       const byRun = Map.groupBy(sent, ({ runId }) => runId);
-      for (const member of members) this.#deliver(store, member, { sent: byRun.get(member.runId) ?? [], isWhole });
+      for (const member of members) {
+        // Of one that has left meanwhile nothing may be noted: nobody would forget it.
+        if (this.#members.get(member.runId) !== member) continue;
+        this.#deliver(store, member, { sent: byRun.get(member.runId) ?? [], isWhole });
+      }
     } catch (error) {
       if (!this.#isFailing) warn('run: commands from other processes cannot be read', { error: toErrorData(error) });
       this.#isFailing = true;

@@ -177,7 +177,8 @@ function changeOf(scope: RunScope, record: RunCheckpoint): Parked | undefined {
   return { code: 'DEFINITION_CHANGED', reason };
 }
 
-function rewrite(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+async function rewrite(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+  scope.checkOurs();
   return askStore(scope, 'store.append', rewriteHead(store, record, scope.claim));
 }
 

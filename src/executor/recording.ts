@@ -93,11 +93,15 @@ export async function firstSave(scope: RunScope, progress: Progress, record: Run
 }
 
 async function isTakenBack(scope: RunScope, checkpointer: Checkpointer, error: unknown): Promise<boolean> {
+  // With the record its claim goes: a renewal that finds none must not say that somebody has the run.
+  const { leases } = scope.kernel;
+  const since = leases.drop(scope);
   try {
     await askStore(scope, 'checkpointer.fail', checkpointer.fail(error));
     return true;
   } catch {
     // The store refuses this as well; why was said before.
+    if (since !== undefined) leases.keep(scope, since);
     return false;
   }
 }

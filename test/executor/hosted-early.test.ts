@@ -1,4 +1,4 @@
-import { memoryStore, type Run } from 'pawl';
+import { memoryStore, type Run, type RunOutput } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { createActor, setup } from 'xstate';
@@ -64,11 +64,20 @@ describe('a host that goes on while its executor shuts down', () => {
   test('begins no further run: it ends as interrupted and nothing of it is stored (executor 8)', async () => {
     const store = memoryStore();
     const { executor, agent, model } = hostOf({ script: [hang(), hang()], checkpoints: store });
+    const ends: unknown[] = [];
+    const told = ({ event }: { event: { output: unknown } }) => {
+      const { runId, status, error } = event.output as unknown as RunOutput;
+      ends.push([runId, status, error?.code]);
+    };
     const chain = setup({ actors: { run: executor.logic(agent) } }).createMachine({
       initial: 'first',
       states: {
-        first: { invoke: { src: 'run', input: { prompt: 'Go.', runId: 'first' }, onDone: 'second' } },
-        second: { invoke: { src: 'run', input: { prompt: 'Go.', runId: 'second' }, onDone: 'done' } },
+        first: {
+          invoke: { src: 'run', input: { prompt: 'Go.', runId: 'first' }, onDone: { target: 'second', actions: told } },
+        },
+        second: {
+          invoke: { src: 'run', input: { prompt: 'Go.', runId: 'second' }, onDone: { target: 'done', actions: told } },
+        },
         done: { type: 'final' },
       },
     });
@@ -76,9 +85,55 @@ describe('a host that goes on while its executor shuts down', () => {
     await until(() => model.calls.length === 1);
     await executor.shutdown();
     await until(() => host.getSnapshot().status === 'done');
+    expect(ends).toEqual([
+      ['first', 'interrupted', 'ERR_SHUTDOWN'],
+      ['second', 'interrupted', 'ERR_SHUTDOWN'],
+    ]);
     expect(model.calls).toHaveLength(1);
     expect(executor.runs.get()).toEqual([]);
     expect((await store.listInterrupted()).map(({ runId }) => runId)).toEqual(['first']);
+  });
+});
+
+describe('a snapshot that is taken again while a restored run resolves', () => {
+  test.for([
+    ['durable', memoryStore()],
+    ['not durable', null],
+  ] as const)('says where the run was: it is %s', async ([, store]) => {
+    const { snapshot } = await afterTwoSteps(store);
+    const parts = hostOf({ script: [hang()], tools, ...(store ? { checkpoints: store } : {}) });
+    const host = restoreHost(hostMachine(parts.executor, parts.agent), snapshot);
+    expect(childOf(host.getPersistedSnapshot())).toEqual(childOf(snapshot));
+    await parts.executor.shutdown();
+  });
+
+  test('begins nothing anew: a reference stays one, and the `once` call the only one (promise c)', async () => {
+    const clock = testClock();
+    const paying = gate();
+    let effects = 0;
+    const pay = toolOf('pay', 'once', async () => {
+      effects += 1;
+      await paying.pass();
+    });
+    const checkpoints = memoryStore({ clock });
+    const options = {
+      script: [callTool('pay'), reply('paid')],
+      tools: [pay],
+      ...{ checkpoints, clock, keepOutcomesMs: DAY_MS },
+    };
+    const { executor, agent } = hostOf(options);
+    const host = startHost(hostMachine(executor, agent));
+    await paying.reached;
+    const reference = roundTrip(host.getPersistedSnapshot());
+    paying.open();
+    await outputOf(host);
+    await clock.advance(2 * DAY_MS);
+    const second = restored(reference, options).host;
+    const again = roundTrip(second.getPersistedSnapshot());
+    second.stop();
+    await settle();
+    expect(await outputOf(restored(again, options).host)).toMatchObject({ error: { code: 'CHECKPOINT_MISSING' } });
+    expect(effects).toBe(1);
   });
 });
 

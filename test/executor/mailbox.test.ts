@@ -61,6 +61,19 @@ test('a look that began before a command was acknowledged, and ends after it, do
   expect(obeyed).toEqual(['a']);
 });
 
+test('a run that has ended while a look was under way is handed nothing of it: nobody keeps it any more', async () => {
+  const slow = gate();
+  const after = ({ method }: { method: string }) => (method === 'inbox' ? slow.pass() : undefined);
+  const { mailbox, obeyed, send, ends } = await scene({ hooks: { after } });
+  await send('a');
+  const looking = mailbox.look();
+  await slow.reached;
+  for (const end of ends) end();
+  slow.open();
+  await looking;
+  expect(obeyed).toEqual([]);
+});
+
 describe('a command that was acknowledged, and is sent again because its sender heard no answer', () => {
   test('is taken out again and not obeyed a second time, for as long as any sender tries (supervision 9)', async () => {
     const { clock, obeyed, send, waiting } = await scene();

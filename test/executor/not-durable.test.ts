@@ -1,7 +1,7 @@
 import { createCheckpointer, memoryStore } from 'pawl';
-import { callTool, reply } from 'pawl/testing';
+import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { gate, hostOf, toolOf } from '../fixtures/host.ts';
+import { gate, type HostOptions, hostOf, settle, toolOf } from '../fixtures/host.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
 
 const three = [callTool('look', { n: 1 }), callTool('look', { n: 2 }), reply('found')];
@@ -80,41 +80,97 @@ describe('a run without a record', () => {
     expect(store.methods.at(-1)).toBe('release');
   });
 
-  test('is nobody else’s as long as it lives, when its first save may have landed and cannot be taken back (checkpoint 24; promise c)', async () => {
-    const inner = memoryStore();
-    let isDown = false;
+  test('is nobody’s problem when a lease is renewed while its first save is taken back (checkpoint 24)', async () => {
+    const clock = testClock();
+    const slow = gate();
     const store = watchedStore(
       {
-        before: ({ method }) => isDown && method !== 'renew' && Promise.reject(new Error('down')),
+        before: ({ method }) => method === 'save' && Promise.reject(new Error('full')),
+        after: ({ method }) => (method === 'delete' ? slow.pass() : undefined),
+      },
+      memoryStore({ clock }),
+    );
+    const running = hostOf({ script: [reply('found')], checkpoints: store, clock }).run({ runId: 'r' });
+    await slow.reached;
+    await clock.advance(11_000);
+    slow.open();
+    expect(await running).toMatchObject({ status: 'ok', durable: false });
+  });
+});
+
+describe('a run that goes on without a record, although its first save may have landed and cannot be taken back (checkpoint 24; promise c)', () => {
+  /** Its store commits the first save, and cannot be reached from then on. */
+  function cutOff(options: Partial<HostOptions> = {}) {
+    const clock = testClock();
+    const inner = memoryStore({ clock });
+    const state = { isDown: false, effects: 0 };
+    const store = watchedStore(
+      {
+        before: ({ method }) => state.isDown && method !== 'renew' && Promise.reject(new Error('down')),
         after: ({ method }) => {
           if (method !== 'save') return;
-          isDown = true;
+          state.isDown = true;
           throw new Error('the connection broke');
         },
       },
       inner,
     );
     const paying = gate<string>();
-    let effects = 0;
     const script = [callTool('pay'), reply('done')];
     const pay = toolOf('pay', 'once', () => {
-      effects += 1;
+      state.effects += 1;
       return paying.pass();
     });
-    const host = hostOf({ script, tools: [pay], checkpoints: store });
+    const host = hostOf({ script, tools: [pay], checkpoints: store, clock, ...options });
+    const other = hostOf({ script, tools: [pay], checkpoints: inner, clock });
+    return { clock, inner, state, paying, host, other };
+  }
+
+  test('is nobody else’s as long as it lives, and leaves nothing', async () => {
+    const { inner, state, paying, host, other } = cutOff();
     const run = await host.start({ runId: 'r' });
     await paying.reached;
-    const other = hostOf({ script, tools: [pay], checkpoints: inner });
     const reason = expect.stringContaining('RUN_OWNED_ELSEWHERE');
     expect((await other.executor.recover()).skipped).toEqual([{ runId: 'r', reason }]);
-    isDown = false;
+    state.isDown = false;
     paying.open('paid');
     expect(await run.result).toMatchObject({ status: 'ok', durable: false });
-    expect(effects).toBe(1);
+    expect(state.effects).toBe(1);
     expect(await inner.listInterrupted()).toEqual([]);
     expect(await inner.claim('r', 'another', 1_000)).not.toBeNull();
   });
 
+  test('leaves nothing either when its host cannot take the outcome', async () => {
+    const { inner, state, paying, host, other } = cutOff({ onOutcome: () => Promise.reject(new Error('away')) });
+    const run = await host.start({ runId: 'r' });
+    await paying.reached;
+    state.isDown = false;
+    paying.open('paid');
+    await run.result;
+    expect(await inner.listInterrupted()).toEqual([]);
+    expect((await other.executor.recover()).resumed).toEqual([]);
+    expect(state.effects).toBe(1);
+  });
+
+  test('has taken it back before anybody hears of its end: a slow host makes it remove nobody else’s run', async () => {
+    const slow = gate();
+    const { clock, inner, state, paying, host } = cutOff({ onOutcome: () => slow.pass() });
+    const run = await host.start({ runId: 'r' });
+    await paying.reached;
+    state.isDown = false;
+    paying.open('paid');
+    await slow.reached;
+    expect(await inner.listInterrupted()).toEqual([]);
+    await clock.advance(11_000);
+    await run.result;
+    await hostOf({ script: [hang()], checkpoints: inner, clock }).start({ runId: 'r' });
+    slow.open();
+    await settle();
+    expect((await inner.listInterrupted()).map(({ runId }) => runId)).toEqual(['r']);
+  });
+});
+
+describe('a run without a store', () => {
   test('an undefined store makes a checkpointer whose methods succeed and do nothing (checkpoint 15)', async () => {
     const nothing = createCheckpointer(undefined, {} as never);
     expect(nothing.durable).toBe(false);

@@ -115,6 +115,23 @@ describe('a process that is taken over while it resolves a run', () => {
     expect(await onlyRecord(inner)).toEqual(before);
   });
 
+  test('a start that is refused changes nothing in the record without its claim (recovery 3)', async () => {
+    const clock = testClock();
+    const inner = await leftRun(clock);
+    const zombie = sleeper(inner, 'load');
+    const host = hostOf({ script: [], tools, checkpoints: zombie.store, clock, defaults: { leaseMs: 20_000 } });
+    const starting = host.run({ runId: 'r', prompt: 'Another prompt.' });
+    await zombie.asleep.reached;
+    await zombie.loses();
+    await hostOf({ script: [reply('real')], tools, checkpoints: inner, clock }).executor.recover();
+    await until(async () => (await inner.listInterrupted()).length === 0);
+    await clock.advance(8_000);
+    zombie.asleep.open();
+    expect(await starting).toMatchObject({ error: { code: 'LEASE_LOST' } });
+    expect(claimless(zombie.store)).toEqual([]);
+    expect(await inner.listInterrupted()).toEqual([]);
+  });
+
   test('a new run does not go on without a record beside its new owner: its `once` call is made once (checkpoint 24; promise c)', async () => {
     const clock = testClock();
     const inner = memoryStore({ clock });
@@ -228,6 +245,42 @@ describe('a lease whose renewal nobody answers', () => {
     expect(state.effects).toBe(0);
     expect(delivered).toEqual([]);
     expect(await onlyRecord(inner)).toEqual(before);
+  });
+
+  test('and for which a call with an effect waits: it does not begin when the run is told to drain meanwhile, and is recorded as planned (finalize 9)', async () => {
+    const clock = testClock();
+    const inner = memoryStore({ clock });
+    const [looking, intent, renewing] = [gate<string>(), gate(), gate()];
+    let isBlocked = false;
+    const store = watchedStore(
+      {
+        before: ({ method }) => (method === 'renew' && isBlocked ? renewing.pass() : undefined),
+        after: ({ method }) => (method === 'append' && isBlocked ? intent.pass() : undefined),
+      },
+      inner,
+    );
+    let effects = 0;
+    const host = hostOf({
+      script: [callTool('look'), callTool('send'), reply('done')],
+      tools: [toolOf('look', 'read', () => looking.pass()), toolOf('send', 'once', () => `sent ${++effects}`)],
+      ...{ checkpoints: store, clock, agent: { maxRuntimeMs: 10 ** 9 }, defaults: { portMs: 10 ** 6, ...patient } },
+    });
+    await host.start({ runId: 'r' });
+    await looking.reached;
+    isBlocked = true;
+    looking.open('seen');
+    await intent.reached;
+    for (let i = 0; i < 9; i++) await clock.advance(5_000);
+    intent.open();
+    await settle(5);
+    isBlocked = false;
+    const leaving = host.executor.shutdown();
+    await settle(5);
+    renewing.open();
+    await pass(clock);
+    await leaving;
+    expect(effects).toBe(0);
+    expect((await onlyRecord(inner)).openStep?.calls).toMatchObject([{ name: 'send', state: 'planned', attempt: 0 }]);
   });
 
   test('counts from when the claim was asked for: after a slow answer and a sleep no call with an effect begins unasked (recovery 3)', async () => {

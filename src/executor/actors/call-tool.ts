@@ -15,7 +15,9 @@ export function callToolActor(kernel: Kernel) {
       const toolbox = scope.stages[input.phase ?? 0]?.toolbox;
       // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
       while (input.call.effect !== 'read' && !kernel.leases.isFresh(scope)) {
-        if (!(await kernel.leases.confirm(scope, scope.signal))) return notBegun(callId);
+        // A run that is to leave begins nothing any more, also when it was told so while it waited here.
+        const isOver = () => scope.signal.aborted || scope.actor.getSnapshot().context.cause !== undefined;
+        if (!(await kernel.leases.confirm(scope, isOver))) return notBegun(callId);
       }
       scope.publish({ type: 'tool.started', step: input.iteration + 1, callId, name, input: args, attempt });
       const environment = environmentOf(scope, input);
@@ -34,7 +36,11 @@ export function callToolActor(kernel: Kernel) {
 
 /** The run is somebody else's: what is answered here is read by nobody. */
 function notBegun(callId: string): ToolAnswer {
-  return { callId, result: { type: 'error-text', value: 'not begun: the run was taken over by another process' } };
+  const result = {
+    type: 'error-text',
+    value: 'not begun: the run was left, or taken over by another process',
+  } as const;
+  return { callId, result, isUnbegun: true };
 }
 
 /** What the run lends a call. The tallies are live: they are read when the tool reads them. */

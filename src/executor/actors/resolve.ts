@@ -49,7 +49,12 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   const { seed, options, kernel } = scope;
   if (seed.refusal) throw seed.refusal;
   // A host's machine may go on to its next run while the executor shuts down.
-  if (kernel.isShutDown) throw new ShutdownError('this executor is shut down');
+  if (kernel.isShutDown) {
+    const cause = new ShutdownError('this executor is shut down');
+    // The cause, not only the error: it is left for the next process, and no failure.
+    scope.stop(cause);
+    throw cause;
+  }
   const twin = await takePlace(scope);
   if (twin) return { kind: 'answered', output: twin };
 

@@ -7,7 +7,7 @@ import { statusOf } from '../../run/finalize.ts';
 import { outcomeOf } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunOutcome, RunOutput } from '../../run/result.ts';
-import { isKeepingOutcomes } from '../../store/port.ts';
+import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
 import { finalizeCheckpoint } from '../finalize-checkpoint.ts';
 import { forgetClaim, releaseClaim, uncounted } from '../ownership.ts';
 import type { Kernel, RunScope } from '../scope.ts';
@@ -60,8 +60,14 @@ async function settle(scope: RunScope, input: SettleInput, outcome: RunOutcome):
 }
 
 /** What the first save of a run that is not durable may have left: nobody must go on with it. */
-async function takeBack({ hasLeftover, isLost, kernel: { config }, runId, claim }: RunScope): Promise<void> {
-  if (hasLeftover && !isLost) await config.store?.delete(runId, { claim });
+async function takeBack(scope: RunScope, claim: Claim | undefined): Promise<void> {
+  const { store, clock, defaults } = scope.kernel.config;
+  if (!store || !scope.hasLeftover || scope.isLost) return;
+  // With the record its claim goes: a renewal that finds none must not say that the run was lost.
+  forgetClaim(scope);
+  const limit = { ms: defaults.finalizeMs / 2, clock, what: 'store.delete' };
+  await withDeadline(store.delete(scope.runId, { claim }), limit);
+  scope.hasLeftover = false;
 }
 
 /** A record that already has its outcome is only delivered: the same outcome, with the same id. */
@@ -93,8 +99,16 @@ async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Pr
   const { store, keepOutcomesMs, clock } = kernel.config;
   const { progress, error, cause } = input;
   if (checkpointer && !progress.outcome) await recordOutcome(scope, progress, outcome);
+  // Before anybody hears of the end: what is left may be somebody else's run by now, or become so while the host listens.
+  await takeBack(scope, claim).catch((error) => {
+    if (hasCode(error, 'LEASE_LOST')) throw error;
+  });
   scope.checkOurs();
-  if (scope.isOurs) await deliver(scope, progress, outcome);
+  try {
+    if (scope.isOurs) await deliver(scope, progress, outcome);
+  } finally {
+    await takeBack(scope, claim);
+  }
   if (checkpointer) await closeAudit(scope, outcome);
   if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
     const kept = scope.redaction?.records.outcome(outcome) ?? outcome;
@@ -102,7 +116,6 @@ async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Pr
   }
   await finalizeCheckpoint(checkpointer, error, cause);
   if (checkpointer) forgetClaim(scope);
-  await takeBack(scope);
 }
 
 /** @throws when the host could not take it: then the record stays, and the outcome is delivered again by a later start */
@@ -156,7 +169,8 @@ async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOu
 /** The newest state, past the throttle; a run that is left in good order has no failed start to its name. */
 export async function leave(scope: RunScope, progress: Progress): Promise<void> {
   scope.isClosing = true;
+  const { claim } = scope;
   const state = stateOf({ ...progress, attempts: 0 }, scope.nowOf(progress));
   await scope.checkpointer?.save(state, { force: true });
-  await takeBack(scope);
+  await takeBack(scope, claim);
 }

@@ -51,6 +51,19 @@ function sleeper(inner: Memory, during: Method) {
   };
 }
 
+/** A process that recovers the run, sleeps, and has lost it when it wakes. */
+async function recoveringIn(method: Method, { inner, clock }: { inner: Memory; clock: TestClock }) {
+  const zombie = sleeper(inner, method);
+  const host = hostOf({
+    ...{ script: [reply('late')], tools, checkpoints: zombie.store, clock, onOutcome: zombie.onOutcome },
+    defaults: { leaseMs: 20_000, ...patient },
+  });
+  const recovering = host.executor.recover();
+  await zombie.asleep.reached;
+  await zombie.loses();
+  return { zombie, recovering };
+}
+
 /** Lets what is left of a test's work be done, timers included. */
 async function pass(clock: TestClock): Promise<void> {
   for (let i = 0; i < 20; i++) {
@@ -70,14 +83,7 @@ describe('a process that is taken over while it resolves a run', () => {
     async (method) => {
       const clock = testClock();
       const inner = await leftRun(clock);
-      const zombie = sleeper(inner, method);
-      const host = hostOf({
-        ...{ script: [reply('late')], tools, checkpoints: zombie.store, clock, onOutcome: zombie.onOutcome },
-        defaults: { leaseMs: 20_000, ...patient },
-      });
-      const recovering = host.executor.recover();
-      await zombie.asleep.reached;
-      await zombie.loses();
+      const { zombie, recovering } = await recoveringIn(method, { inner, clock });
       const owner = hostOf({ script: [reply('real')], tools, checkpoints: inner, clock });
       await owner.executor.recover();
       await until(async () => (await inner.listInterrupted()).length === 0);
@@ -94,14 +100,7 @@ describe('a process that is taken over while it resolves a run', () => {
   test('the run that was left again elsewhere is not ended: its record stays as that owner left it (recovery 3; promise a)', async () => {
     const clock = testClock();
     const inner = await leftRun(clock);
-    const zombie = sleeper(inner, 'load');
-    const host = hostOf({
-      ...{ script: [reply('late')], tools, checkpoints: zombie.store, clock, onOutcome: zombie.onOutcome },
-      defaults: { leaseMs: 20_000, ...patient },
-    });
-    const recovering = host.executor.recover();
-    await zombie.asleep.reached;
-    await zombie.loses();
+    const { zombie, recovering } = await recoveringIn('load', { inner, clock });
     const owner = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: inner, clock, defaults: patient });
     await owner.executor.recover();
     await until(async () => (await inner.load('r'))?.iteration === 2);

@@ -140,7 +140,8 @@ export const pieces = setup({
 function adopted(resolution: Resolution): Partial<RunContext> {
   if (resolution.kind === 'answered') return { output: resolution.output };
   const { kind: _, ...found } = resolution;
-  if (resolution.kind === 'refused') return found;
+  // What was held goes with it: nothing has come of the run, and whoever said it hears that.
+  if (resolution.kind === 'refused') return { ...found, held: [], heldNudges: [], heldSteps: 0 };
   const { outcome } = resolution.progress;
   return outcome ? { ...found, error: outcome.error as ErrorData, cause: undefined as never } : found;
 }

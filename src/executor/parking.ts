@@ -27,7 +27,9 @@ export function unpark(kernel: Kernel, runId: string): Promise<void> {
 }
 
 function changed(kernel: Kernel, runId: string, change: (record: RunCheckpoint) => RunCheckpoint): Promise<void> {
-  return withStoredRun(kernel, runId, ({ record, store, claim, bounded }) =>
-    bounded('store.append', rewriteHead(store, change(record), claim)),
-  );
+  return withStoredRun(kernel, runId, ({ record, store, claim, bounded, counts }) => {
+    const changed = change(record);
+    counts(changed.attempts);
+    return bounded('store.append', rewriteHead(store, changed, claim));
+  });
 }

@@ -29,7 +29,7 @@ interface Later {
 const sweeps = new WeakMap<Kernel, Shared>();
 
 function sharedOf(kernel: Kernel): Shared {
-  const known = sweeps.get(kernel) ?? { lane: new Lane(), inHand: new Set() };
+  const known = sweeps.get(kernel) ?? { lane: new Lane(), alone: new Lane(), inHand: new Set() };
   sweeps.set(kernel, known);
   return known;
 }
@@ -132,10 +132,12 @@ async function hasPlace(work: Work): Promise<boolean> {
  */
 async function takeUpSuspects(suspects: readonly Listed[], work: Work): Promise<void> {
   for (const run of suspects) {
-    if (!(await hasPlace(work))) return;
+    if (!(await work.alone.enter(1, work.signal))) return;
+    if (!(await hasPlace(work))) return work.alone.leave();
     const begun = takeUp(run, work);
     work.begun.push(begun.then(() => {}));
     const progressed = begun.then((scope) => scope?.progressed.promise);
+    void progressed.then(() => work.alone.leave());
     await unlessAborted(progressed, work.signal);
   }
 }

@@ -11,6 +11,8 @@ export interface StoredRun {
   readonly record: RunCheckpoint;
   readonly store: CheckpointStore;
   readonly claim: Claim | undefined;
+  /** What the count of attempts is from now on, also when the write that says so is not answered. */
+  counts(attempts: number): void;
   /** Waits for a call of the store or the host, but not for ever. */
   bounded<T>(what: string, answer: PromiseLike<T>): Promise<T>;
 }
@@ -78,17 +80,21 @@ async function inHand<T>(kernel: Kernel, runId: string, work: (run: StoredRun) =
   if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
   // The claim counted a start that is none.
   const before = claim && Math.max(0, claim.attempts - 1);
+  let left = before;
   let isDone = false;
   try {
     const record = await bounded('store.load', store.load(runId));
     if (!record) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
     const read = { ...record, attempts: before ?? Math.max(0, record.attempts) };
-    const answer = await work({ record: read, store, claim, bounded });
+    const counts = (attempts: number) => {
+      left = attempts;
+    };
+    const answer = await work({ record: read, store, claim, bounded, counts });
     isDone = true;
     return answer;
   } finally {
     // One that is not released runs out by itself. What `work` has written of the attempts stands.
-    const options = isDone ? {} : { attempts: before };
+    const options = isDone ? {} : { attempts: left };
     if (claim && isOwning(store)) await bounded('store.release', store.release(claim, options)).catch(() => {});
   }
 }

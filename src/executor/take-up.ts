@@ -27,6 +27,8 @@ export type Report = { [Kind in keyof RecoveryReport]: RecoveryEntry[] };
 /** What the sweeps of one executor share. */
 export interface Shared {
   readonly lane: Lane;
+  /** For one suspect at a time. */
+  readonly alone: Lane;
   /** Runs that some sweep takes up just now: another leaves them to it. */
   readonly inHand: Set<string>;
 }

@@ -160,7 +160,7 @@ export class Ledger {
   }
 
   #saved(record: RunCheckpoint, answer: Answer): void {
-    this.#count(record.messages.length, record);
+    this.#count(record.messages.length, record, answer);
     this.#note(record.meta.runId, record, answer);
   }
 
@@ -171,7 +171,7 @@ export class Ledger {
     const messages = [...(base?.messages ?? []).slice(0, delta.from), ...delta.messages];
     const { inputs, images } = base ?? {};
     const record = { ...delta.head, messages, ...(inputs ? { inputs } : {}), ...(images ? { images } : {}) };
-    this.#count(delta.messages.length, record);
+    this.#count(delta.messages.length, record, answer);
     this.#note(delta.runId, record, answer);
   }
 
@@ -205,12 +205,11 @@ export class Ledger {
     );
   }
 
-  #count(messages: number, record: RunCheckpoint): void {
+  #count(messages: number, record: RunCheckpoint, { at }: Answer): void {
     const { certain = null, unclear = [] } = this.#stored.get(record.meta.runId) ?? {};
-    const before = Math.max(
-      0,
-      ...[certain, ...unclear.map((each) => each.record)].map((known) => known?.messages.length ?? 0),
-    );
+    // Not what was noted of this very write when it was asked for.
+    const others = unclear.flatMap((each) => (each.at === at ? [] : [each.record]));
+    const before = Math.max(0, ...[certain, ...others].map((known) => known?.messages.length ?? 0));
     // A phase of a pipeline begins a conversation of its own.
     const isAnother = record.messages.length < before;
     this.written.said += isAnother ? record.messages.length : record.messages.length - before;

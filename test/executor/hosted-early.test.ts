@@ -107,6 +107,30 @@ describe('a snapshot that is taken again while a restored run resolves', () => {
     await parts.executor.shutdown();
   });
 
+  test('says so also of one that was told something, and is refused: whoever told it hears that', async () => {
+    const { snapshot, store } = await afterTwoSteps();
+    const slow = gate();
+    const checkpoints = watchedStore(
+      {
+        before: async ({ method }) => {
+          if (method !== 'load') return;
+          await slow.pass();
+          throw new Error('down');
+        },
+      },
+      await afterCrash(store),
+    );
+    const { executor, agent } = hostOf({ tools, script: [], checkpoints });
+    const actor = createActor(executor.logic(agent), { snapshot: childOf(snapshot) }).start();
+    await slow.reached;
+    const steered = (executor.get('r') as Run).steer('more');
+    const leaving = executor.shutdown();
+    slow.open();
+    await expect(steered).rejects.toMatchObject({ code: 'UNDELIVERED' });
+    await leaving;
+    expect(roundTrip(actor.getPersistedSnapshot())).toEqual(childOf(snapshot));
+  });
+
   test('begins nothing anew: a reference stays one, and the `once` call the only one (promise c)', async () => {
     const clock = testClock();
     const paying = gate();

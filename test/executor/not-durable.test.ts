@@ -168,6 +168,34 @@ describe('a run that goes on without a record, although its first save may have 
     await settle();
     expect((await inner.listInterrupted()).map(({ runId }) => runId)).toEqual(['r']);
   });
+
+  test.for([
+    ['at once', () => false],
+    ['before its host is told', (nth: number) => nth === 1],
+  ] as const)('ends well when the delete that nobody heard of has landed %s', async ([, isRefused]) => {
+    const inner = memoryStore();
+    const told: string[] = [];
+    let deletes = 0;
+    let isLost = false;
+    const store = watchedStore(
+      {
+        before: ({ method }) => {
+          if (method === 'delete' && isRefused(++deletes)) throw new Error('down');
+        },
+        after: ({ method }) => {
+          const isUnheard = method === 'save' || (method === 'delete' && !isLost);
+          if (method === 'delete') isLost = true;
+          if (isUnheard) throw new Error('the answer was lost');
+        },
+      },
+      inner,
+    );
+    const onOutcome = ({ status }: { status: string }) => void told.push(status);
+    const host = hostOf({ script: [reply('done')], checkpoints: store, onOutcome });
+    expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', durable: false });
+    expect(told).toEqual(['ok']);
+    expect(await inner.listInterrupted()).toEqual([]);
+  });
 });
 
 describe('a run without a store', () => {

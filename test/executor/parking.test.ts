@@ -73,6 +73,20 @@ describe('parking', () => {
     await host.executor.shutdown();
   });
 
+  test('is undone also when the answer of the store got lost: the run goes on', async () => {
+    const store = await left();
+    const record = await store.load('r');
+    if (!record) throw new Error('no record');
+    await store.save({ ...record, attempts: 3, parked: { code: 'TOO_MANY_ATTEMPTS', reason: 'died' } });
+    const append: typeof store.append = async (...args) => {
+      await store.append(...args);
+      throw new Error('the answer was lost');
+    };
+    const unheard = hostOf({ checkpoints: { ...store, append } as typeof store });
+    await expect(unheard.executor.unpark('r')).rejects.toThrow('lost');
+    expect((await hostOf({ checkpoints: store }).executor.recover()).resumed).toMatchObject([{ runId: 'r' }]);
+  });
+
   test('and cancelling count no start, also when the store or the host refuses them again and again (recovery 2)', async () => {
     const store = await left();
     const full = { ...store, append: () => Promise.reject(new Error('full')) };

@@ -97,6 +97,19 @@ describe('overlapping sweeps of one executor', () => {
     expect(most).toBe(2);
   });
 
+  test('let only one suspect at a time begin, all of them together (recovery 2)', async () => {
+    const store = await leftBehind(3);
+    for (const runId of ['r0', 'r1', 'r2']) await change(store, runId, (record) => ({ ...record, attempts: 2 }));
+    const host = hostOf({ checkpoints: store, tools, script: hangs(3) });
+    const sweeps = [host.executor.recover()];
+    await until(() => host.model.calls.length === 1);
+    sweeps.push(host.executor.recover());
+    await settle(20);
+    expect(host.model.calls).toHaveLength(1);
+    await host.executor.shutdown();
+    await Promise.all(sweeps);
+  });
+
   test('leave to each other what they have no place for: one with more places takes it up', async () => {
     const host = hostOf({ checkpoints: await leftBehind(4), tools, script: hangs(4) });
     const narrow = host.executor.recover({ concurrency: 1 });

@@ -22,6 +22,10 @@ const answering: PlannedPhase = {
   ...{ maxIterations: undefined, tools: undefined, steps: [] },
 };
 
+/** Looks once, and then answers, if it may. */
+const looking: PlannedPhase = { ...answering, bare: false, steps: [[{ tool: 'look', isSame: true }]] };
+const brief: PlannedPhase = { ...looking, maxIterations: 1 };
+
 /** Histories that the simulator found, and made small, when there was still something to find. */
 const found: { readonly [title: string]: Story } = {
   'an outcome that cannot be stored is not delivered before it is (promise e)': {
@@ -73,6 +77,11 @@ const found: { readonly [title: string]: Story } = {
         ...{ outage: undefined, latency: [0], jumps: [] },
       },
     ],
+  },
+  'what a pipeline hands over in whole records counts as said once (promise g)': {
+    ...{ plan: { phases: [answering, brief, looking, answering], latency: [0] }, isPipeline: true, isPlain: false },
+    ...{ pace: [0], throttleMs: 0, family: undefined },
+    misfortunes: [{ stops: [{ at: 23, how: 'shutdown' }], faults: [], outage: undefined, latency: [0], jumps: [] }],
   },
 };
 

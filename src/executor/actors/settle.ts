@@ -63,10 +63,14 @@ async function settle(scope: RunScope, input: SettleInput, outcome: RunOutcome):
 async function takeBack(scope: RunScope, claim: Claim | undefined): Promise<void> {
   const { store, clock, defaults } = scope.kernel.config;
   if (!store || !scope.hasLeftover || scope.isLost) return;
+  // Within its lease nobody else can have taken it: then an earlier delete has landed unheard.
+  const isSure = scope.kernel.leases.isFresh(scope);
   // With the record its claim goes: a renewal that finds none must not say that the run was lost.
   forgetClaim(scope);
   const limit = { ms: defaults.finalizeMs / 2, clock, what: 'store.delete' };
-  await withDeadline(store.delete(scope.runId, { claim }), limit);
+  await withDeadline(store.delete(scope.runId, { claim }), limit).catch((error) => {
+    if (!isSure || !hasCode(error, 'LEASE_LOST')) throw error;
+  });
   scope.hasLeftover = false;
 }
 
@@ -107,7 +111,10 @@ async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Pr
   try {
     if (scope.isOurs) await deliver(scope, progress, outcome);
   } finally {
-    await takeBack(scope, claim);
+    // The host has been told: whatever is said of the claim now changes no result.
+    await takeBack(scope, claim).catch((error) => {
+      if (!hasCode(error, 'LEASE_LOST')) throw error;
+    });
   }
   if (checkpointer) await closeAudit(scope, outcome);
   if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {

@@ -7,6 +7,7 @@ import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract-re
 import { testClock } from '../../src/testing/test-clock.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { emptyTables } from './postgres-tables.ts';
+import { expectStranger } from './same-host-name.ts';
 
 const server = postgresServer(['fsync=off']);
 const schema = server.freshSchema();
@@ -130,15 +131,7 @@ describe.skipIf(whyNoPostgres)('time in the PostgreSQL store', () => {
     'the run of a live owner on another machine of the same host name is not taken from it before its lease is over (recovery 3)',
     async () => {
       const { clock, store } = create();
-      const [host, , namespace, ...process] = newOwner().split('|');
-      const elsewhere = [host, '11111111-2222-3333-4444-555555555555', namespace, ...process].join('|');
-      await store.save(sampleRecord('run'));
-      const claim = await store.claim('run', elsewhere, 1_000);
-      expect(await store.claim('run', newOwner(), 1_000)).toBe(null);
-      expect(await store.listInterrupted()).toMatchObject([{ owner: elsewhere }]);
-      await store.save(sampleRecord('run'), { claim: claim ?? undefined });
-      await clock.advance(1_000);
-      expect(await store.claim('run', newOwner(), 1_000)).toMatchObject({ epoch: 2 });
+      await expectStranger(store, clock);
     },
   );
 

@@ -9,6 +9,7 @@ import { leaseClock } from '../../src/store/sqlite-lease-clock.ts';
 import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
 import { testClock } from '../../src/testing/test-clock.ts';
 import { freshDir } from './file-folder.ts';
+import { expectStranger } from './same-host-name.ts';
 import { freshPath, sql } from './sqlite-files.ts';
 
 const stores = {
@@ -72,15 +73,7 @@ describe.for(Object.entries(stores))('time in the %s store', ([, create]) => {
     async () => {
       const clock = testClock();
       const store = create({ clock });
-      const [host, , namespace, ...process] = newOwner().split('|');
-      const elsewhere = [host, '11111111-2222-3333-4444-555555555555', namespace, ...process].join('|');
-      await store.save(sampleRecord('run'));
-      const claim = await store.claim('run', elsewhere, 1_000);
-      expect(await store.claim('run', newOwner(), 1_000)).toBe(null);
-      expect(await store.listInterrupted()).toMatchObject([{ owner: elsewhere }]);
-      await store.save(sampleRecord('run'), { claim: claim ?? undefined });
-      await clock.advance(1_000);
-      expect(await store.claim('run', newOwner(), 1_000)).toMatchObject({ epoch: 2 });
+      await expectStranger(store, clock);
     },
   );
 });

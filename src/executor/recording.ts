@@ -5,7 +5,7 @@ import { hasCode, toErrorData } from '../run/error-data.ts';
 import { NotDurableError } from '../run/errors.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Transcript } from '../run/transcript.ts';
-import { type Checkpointer, isTakenOver } from '../store/checkpointer.ts';
+import { type Checkpointer, isTakenOver, noCheckpointer } from '../store/checkpointer.ts';
 import type { BeginOptions } from '../store/factory.ts';
 import { isOwning } from '../store/port.ts';
 import type { Config } from './config.ts';
@@ -30,7 +30,7 @@ export async function checkpointerOf(
       factory && shown
         ? await askStore(scope, 'checkpointer begin', factory.begin(shown, { claim, landed, onFlushError }))
         : null;
-    if (begun) return begun;
+    if (begun && begun !== noCheckpointer) return begun;
     if (requireDurable) throw new NotDurableError(`run ${runId} has no checkpointer, and requireDurable is set`);
     if (record) throw new NotDurableError(`run ${runId} has a record, and the factory gives no checkpointer for it`);
     await releaseClaim(scope, uncounted(scope));

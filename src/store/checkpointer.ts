@@ -49,12 +49,18 @@ export function createCheckpointer(
   meta: RunCheckpointMeta,
   options: CheckpointerOptions = {},
 ): Checkpointer {
-  return store
-    ? new StoreCheckpointer(store, meta, options)
-    : { durable: false, save: noop, complete: noop, fail: noop };
+  return store ? new StoreCheckpointer(store, meta, options) : noCheckpointer;
 }
 
-async function noop(): Promise<void> {}
+const succeed = async (): Promise<void> => {};
+
+/** Records nothing: each method succeeds and does nothing. */
+export const noCheckpointer: Checkpointer = Object.freeze({
+  durable: false,
+  save: succeed,
+  complete: succeed,
+  fail: succeed,
+});
 
 /** Whether each wait of a checkpointer ends by itself, because it bounds its store's calls. */
 export function isBounded(checkpointer: Checkpointer): boolean {

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../run/clock.ts';
 import type { RunCheckpointMeta, RunInfo } from '../run/request.ts';
-import { type Checkpointer, createCheckpointer } from './checkpointer.ts';
+import { type Checkpointer, createCheckpointer, noCheckpointer } from './checkpointer.ts';
 import type { CheckpointStore, Claim } from './port.ts';
 import type { Landed } from './record-writer.ts';
 
@@ -30,13 +30,13 @@ export interface FactoryOptions {
 
 /**
  * The default factory: every run is durable from its start on.
- * @param store undefined = no run is durable
+ * @param store undefined = no run is durable: `begin` gives a checkpointer that does nothing
  */
 export function createCheckpointerFactory(
   store: CheckpointStore | undefined,
   options: FactoryOptions = {},
 ): CheckpointerFactory {
-  if (!store) return { begin: async () => null };
+  if (!store) return { begin: async () => noCheckpointer };
   const clock = options.clock ?? systemClock;
   return {
     store,

@@ -50,8 +50,10 @@ describe('the default factory', () => {
     });
   });
 
-  test('without a store says null for every run (checkpoint 15, 22)', async () => {
-    expect(await createCheckpointerFactory(undefined).begin(info)).toBeNull();
+  test('without a store gives every run a checkpointer that is not durable and does nothing (checkpoint 15)', async () => {
+    const checkpointer = await createCheckpointerFactory(undefined).begin(info);
+    expect(checkpointer?.durable).toBe(false);
+    await expect(checkpointer?.save(first as never)).resolves.toBeUndefined();
   });
 
   test('hands throttle and clock on to each checkpointer (checkpoint 16)', async () => {

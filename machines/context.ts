@@ -114,6 +114,8 @@ export type RunEmitted =
   /** Too many messages wait already. */
   | { readonly type: 'steer.refused'; readonly receipt: string }
   | { readonly type: 'steer.applied'; readonly count: number }
+  /** A call of the step that has just opened is answered without being run. */
+  | { readonly type: 'call.refused'; readonly step: number; readonly call: OpenCall }
   | { readonly type: 'step.done'; readonly progress: Progress; readonly tools: readonly string[] }
   | { readonly type: 'phase.started'; readonly index: number; readonly name: string }
   | { readonly type: 'phase.done'; readonly index: number; readonly name: string; readonly output: string }

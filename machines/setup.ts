@@ -23,7 +23,7 @@ import { guards, landedWith } from './guards.ts';
 import { enterPhase, leavePhase, repairAnswer } from './phases.ts';
 import { countProgress, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { applySteering, endStep, takeAnswer, takeResult } from './steps.ts';
-import { callToolOf, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
+import { announceRefused, callToolOf, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
 
 export type { ModelCallInput, SettleInput } from './actors.ts';
 
@@ -105,9 +105,10 @@ export const pieces = setup({
       const { progress, reply, tools } = context;
       const landed = landedWith(context, event);
       forgetNamed(context, event, enqueue);
-      if (reply)
-        startTools(context, openStep(progress, reply, tools), { enqueue, also: { reply: undefined as never, landed } });
-      else startTools(context, progress, { enqueue });
+      if (!reply) return startTools(context, progress, { enqueue });
+      const opened = openStep(progress, reply, tools);
+      if (reply.refused) announceRefused(opened, enqueue);
+      startTools(context, opened, { enqueue, also: { reply: undefined as never, landed } });
     }),
     takeResult: enqueueActions((moment, answer: ToolAnswer) => takeResult(moment, answer)),
     /** Runs the calls whose intent has landed. */

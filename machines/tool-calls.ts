@@ -43,6 +43,13 @@ export function startTools(
   if (intended.length > 0) enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
 }
 
+/** Tells of the calls that have their result although none has started. */
+export function announceRefused({ openStep, iteration }: Progress, enqueue: Enqueue): void {
+  for (const call of openStep?.calls ?? []) {
+    if (call.state === 'done') enqueue.emit({ type: 'call.refused', step: iteration + 1, call });
+  }
+}
+
 /** Takes back the calls whose intent is on its way, and has that recorded: a process that dies now has not begun them. */
 export function withdrawIntents({ progress, intents, announced }: RunContext, enqueue: Enqueue): void {
   if (intents.length === 0) return;

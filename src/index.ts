@@ -86,6 +86,7 @@ export {
   PawlError,
   PortTimeoutError,
   RecordTooLargeError,
+  ReplyTooLargeError,
   RevisionGapError,
   RunIdConflictError,
   RunOwnedElsewhereError,

@@ -66,9 +66,16 @@ function heed(event: RunEmitted, { scope, saving, steering, onStep }: Listeners)
   else if (event.type === 'run.accepted') accepted(scope);
   else if (event.type === 'run.working') announceState(scope, event.state);
   else if (event.type === 'run.stopping') scope.abort(errorFrom(event.cause));
+  else if (event.type === 'call.refused') callRefused(event, scope);
   else if (event.type === 'steer.queued') steering.queued(event.receipt, event.boundary);
   else if (event.type === 'steer.refused') steering.refused(event.receipt);
   else scope.publish(event);
+}
+
+function callRefused({ step, call }: Extract<RunEmitted, { type: 'call.refused' }>, scope: RunScope): void {
+  const { callId, name, input, attempt, result } = call;
+  scope.publish({ type: 'tool.started', step, callId, name, input, attempt });
+  if (result) scope.publish({ type: 'tool.done', callId, name, output: result });
 }
 
 function stepDone(

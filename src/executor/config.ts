@@ -1,5 +1,6 @@
 import type { InspectionEvent } from 'xstate';
 import type { Agent } from '../agent/agent.ts';
+import { replyLimits } from '../model/reply-limits.ts';
 import type { Clock } from '../run/clock.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { checkRunId } from '../run/run-id.ts';
@@ -24,6 +25,7 @@ const defaults: Defaults = {
   modelAttempts: 3,
   firstChunkMs: 120_000,
   chunkGapMs: 60_000,
+  ...replyLimits,
   toolTimeoutMs: 120_000,
   portMs: 30_000,
   finalizeMs: 10_000,

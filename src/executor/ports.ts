@@ -36,6 +36,12 @@ export interface Defaults {
   readonly firstChunkMs: number;
   /** Longest silence within one. */
   readonly chunkGapMs: number;
+  /** Most characters of one reply: text, reasoning, arguments, sources, files and metadata count. */
+  readonly maxReplyChars: number;
+  /** Most bytes of the arguments of one call. A call with more is not run; the model reads why. */
+  readonly maxCallInputBytes: number;
+  /** Most tool calls of one reply. */
+  readonly maxCallsPerMessage: number;
   readonly toolTimeoutMs: number;
   /** Longest wait for any port or store call. */
   readonly portMs: number;

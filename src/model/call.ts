@@ -6,7 +6,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { Clock } from '../run/clock.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
-import { ModelError } from '../run/errors.ts';
+import { ModelError, ReplyTooLargeError } from '../run/errors.ts';
 import type { JsonObject } from '../run/json.ts';
 import type { Message } from '../run/message.ts';
 import type { ModelReply } from '../run/reply.ts';
@@ -15,6 +15,7 @@ import { checkFileUrls } from './file-urls.ts';
 import type { Model } from './port.ts';
 import { promptOf } from './prompt.ts';
 import { ReplyCollector } from './reply-collector.ts';
+import { type ReplyLimits, replyLimits } from './reply-limits.ts';
 import { noteSpent } from './spent.ts';
 import { StallWatch } from './stall-watch.ts';
 
@@ -35,6 +36,8 @@ export interface ModelRequest {
   /** Told of each piece of text as it arrives. What it throws is swallowed. */
   readonly onDelta?: (delta: { type: 'text' | 'reasoning'; text: string }) => void;
   readonly maxOutputTokens?: number;
+  /** Default: `replyLimits`. */
+  readonly limits?: ReplyLimits;
   /** The JSON Schema that the answer has to fit. */
   readonly outputSchema?: JsonObject;
 }
@@ -51,6 +54,7 @@ const PARTS_AFTER_FINISH = 16;
  *
  * @throws the signal's reason, at once, when the signal is aborted, whether or not the model obeys it
  * @throws {ModelStalledError} when no content came for too long
+ * @throws {ReplyTooLargeError} when the reply passes a limit; nothing more of it is read
  * @throws {ModelError} for all else: the model threw (see `cause`), its stream broke off or reported an error, or there is
  *   a file by a URL that it does not take; `spentBy` says what such a call cost, where the model reported it
  */
@@ -61,7 +65,7 @@ export function callModel(model: Model, request: ModelRequest): Promise<ModelRep
 class ModelCall {
   readonly #request: ModelRequest;
   readonly #controller = new AbortController();
-  readonly #collector = new ReplyCollector();
+  readonly #collector: ReplyCollector;
   #watch: StallWatch | undefined;
   #reader: Reader | undefined;
   #reject: (error: unknown) => void = () => {};
@@ -69,6 +73,7 @@ class ModelCall {
 
   constructor(request: ModelRequest) {
     this.#request = request;
+    this.#collector = new ReplyCollector(request.limits ?? replyLimits);
   }
 
   run(model: Model): Promise<ModelReply> {
@@ -88,7 +93,7 @@ class ModelCall {
   }
 
   /** A reply that cannot be used was paid for all the same. */
-  #costed(error: ModelError): ModelError {
+  #costed<Failure extends object>(error: Failure): Failure {
     const { usage } = this.#collector;
     if (usage !== undefined) noteSpent(error, usage);
     return error;
@@ -190,15 +195,15 @@ function drain(reader: Reader): void {
   rest().catch(() => {});
 }
 
-function asModelError(error: unknown): ModelError {
-  if (isModelError(error)) return error;
+function asModelError(error: unknown): ModelError | ReplyTooLargeError {
+  if (isOwnError(error)) return error;
   return new ModelError(`the model call failed: ${toErrorData(error).message}`, { cause: error });
 }
 
 /** A proxy may throw even when asked what it is an instance of. */
-function isModelError(error: unknown): error is ModelError {
+function isOwnError(error: unknown): error is ModelError | ReplyTooLargeError {
   try {
-    return error instanceof ModelError;
+    return error instanceof ModelError || error instanceof ReplyTooLargeError;
   } catch {
     return false;
   }

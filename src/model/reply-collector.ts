@@ -2,11 +2,15 @@ import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from '@ai-sdk
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { ModelError } from '../run/errors.ts';
 import { type AssistantMessage, enterMessage } from '../run/message.ts';
-import type { ModelReply } from '../run/reply.ts';
+import type { ModelReply, RefusedCall } from '../run/reply.ts';
 import type { Usage } from '../run/usage.ts';
+import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
 import { brokenOff } from './retryable.ts';
 import { tokenUsage } from './token-usage.ts';
+
+/** Stands in the transcript for arguments that are too large. Providers want an object. */
+const TOO_LARGE = '{"omitted":"the arguments were too large"}';
 
 type StreamPart<Type extends LanguageModelV4StreamPart['type']> = Extract<LanguageModelV4StreamPart, { type: Type }>;
 interface TextSlot {
@@ -17,15 +21,22 @@ interface TextSlot {
 interface CallSlot {
   readonly type: 'call';
   readonly name: string;
+  /** Characters and bytes of the arguments that arrived piece by piece. */
+  chars: number;
+  bytes: number;
   call?: LanguageModelV4ToolCall;
+  /** Why the call must not run. */
+  why?: string | undefined;
 }
 interface WholeSlot {
   readonly type: 'whole';
   part: ReplyPart;
+  size: number;
 }
 
 /** Puts a stream's parts together into one reply. Parts stand in the order in which they began. */
 export class ReplyCollector {
+  readonly #size: ReplySize;
   readonly #slots: (TextSlot | CallSlot | WholeSlot)[] = [];
   readonly #texts = new Map<string, TextSlot>();
   // Most replies need none of these: they are made when they are first needed.
@@ -34,6 +45,10 @@ export class ReplyCollector {
   #unfinished: Map<string, CallSlot> | undefined;
   #results: Map<string, WholeSlot> | undefined;
   #finish: StreamPart<'finish'> | undefined;
+
+  constructor(limits: ReplyLimits) {
+    this.#size = new ReplySize(limits);
+  }
 
   /** Whether the stream said that it is complete. */
   get isFinished(): boolean {
@@ -48,6 +63,7 @@ export class ReplyCollector {
   /**
    * Takes one part in, and says whether it was content: keep-alives and metadata are not.
    * @throws {ModelError} for a part that ends the call
+   * @throws {ReplyTooLargeError} when a limit is passed
    */
   add(part: LanguageModelV4StreamPart): boolean {
     switch (part.type) {
@@ -66,8 +82,7 @@ export class ReplyCollector {
         this.#beginCall(part.id, part.toolName);
         return true;
       case 'tool-input-delta':
-        if (!this.#unfinished?.has(part.id)) this.#beginCall(part.id, 'unknown');
-        return part.delta !== '';
+        return this.#extendCall(part);
       case 'error':
         throw new ModelError(`the model's stream reported: ${toErrorData(part.error).message}`, { cause: part.error });
       case 'finish':
@@ -89,16 +104,27 @@ export class ReplyCollector {
       case 'file':
       case 'reasoning-file':
       case 'custom':
-        this.#slots.push({ type: 'whole', part: wholePart(part) });
+        this.#addPart(part);
         // Providers announce a reply with parts of their own, long before its content comes.
         return part.type !== 'custom';
       case 'tool-approval-request':
         throw new ModelError(
           `the provider asks to approve tool call "${part.toolCallId}"; approvals are not supported`,
         );
+      case 'source':
+        this.#size.part(part.id);
+        this.#size.chars(this.#size.sizeOf(part));
+        return true;
       default:
-        return part.type === 'source' || part.type === 'tool-input-end';
+        return part.type === 'tool-input-end';
     }
+  }
+
+  #addPart(part: StreamPart<'file' | 'reasoning-file' | 'custom'>): void {
+    this.#size.part(undefined);
+    const size = this.#size.sizeOf(part);
+    this.#size.chars(size);
+    this.#slots.push({ type: 'whole', part: wholePart(part), size });
   }
 
   #textSlots(type: string): Map<string, TextSlot> | undefined {
@@ -107,7 +133,9 @@ export class ReplyCollector {
 
   #begin(part: StreamPart<'text-start' | 'reasoning-start' | 'text-delta' | 'reasoning-delta'>): TextSlot {
     const type = part.type.startsWith('text') ? 'text' : 'reasoning';
-    const slot: TextSlot = { type, text: '', metadata: part.providerMetadata };
+    this.#size.part(part.id);
+    const slot: TextSlot = { type, text: '', metadata: undefined };
+    this.#describe(slot, part.providerMetadata);
     this.#slots.push(slot);
     if (type === 'reasoning') this.#reasonings ??= new Map();
     this.#textSlots(type)?.set(part.id, slot);
@@ -117,38 +145,66 @@ export class ReplyCollector {
   #extend(part: StreamPart<'text-delta' | 'reasoning-delta'>): boolean {
     const slot = this.#textSlots(part.type)?.get(part.id) ?? this.#begin(part);
     this.#describe(slot, part.providerMetadata);
-    if (typeof part.delta === 'string') slot.text += part.delta;
+    if (typeof part.delta === 'string') {
+      this.#size.chars(part.delta.length);
+      slot.text += part.delta;
+    }
     return part.delta !== '' || part.providerMetadata !== undefined;
   }
 
   /** The newest metadata of a block stands for the whole: a signature comes with its last part. */
   #describe(slot: TextSlot | undefined, metadata: unknown): void {
-    if (slot !== undefined && metadata !== undefined) slot.metadata = metadata;
+    if (slot === undefined || metadata === undefined || metadata === slot.metadata) return;
+    this.#size.chars(
+      this.#size.sizeOf(metadata) - (slot.metadata === undefined ? 0 : this.#size.sizeOf(slot.metadata)),
+    );
+    slot.metadata = metadata;
   }
 
-  #beginCall(id: string, name: string): void {
-    const slot: CallSlot = { type: 'call', name };
+  #beginCall(id: string, name: string): CallSlot {
+    this.#size.call(id, name);
+    const slot: CallSlot = { type: 'call', name, chars: 0, bytes: 0 };
     this.#slots.push(slot);
     this.#unfinished ??= new Map();
     this.#unfinished.set(id, slot);
+    return slot;
+  }
+
+  /** The pieces are counted and not kept: the finished call has the whole arguments. */
+  #extendCall({ id, delta }: StreamPart<'tool-input-delta'>): boolean {
+    const slot = this.#unfinished?.get(id) ?? this.#beginCall(id, 'unknown');
+    if (typeof delta !== 'string') return true;
+    this.#size.chars(delta.length);
+    slot.chars += delta.length;
+    slot.bytes += Buffer.byteLength(delta);
+    return delta !== '';
   }
 
   #addCall(call: LanguageModelV4ToolCall): void {
     const begun = this.#unfinished?.get(call.toolCallId);
     this.#unfinished?.delete(call.toolCallId);
-    if (begun !== undefined) begun.call = call;
-    else this.#slots.push({ type: 'call', name: call.toolName, call });
+    if (begun === undefined) this.#size.call(call.toolCallId, call.toolName);
+    const slot: CallSlot = begun ?? { type: 'call', name: call.toolName, chars: 0, bytes: 0 };
+    if (begun === undefined) this.#slots.push(slot);
+    // What arrived piece by piece is counted already.
+    this.#size.chars(Math.max(0, this.#size.sizeOf(call.input) - slot.chars));
+    if (call.providerMetadata !== undefined) this.#size.chars(this.#size.sizeOf(call.providerMetadata));
+    slot.why = call.providerExecuted === true ? undefined : this.#size.refusalOf(call.input, slot.bytes);
+    slot.call = slot.why === undefined ? call : { ...call, input: TOO_LARGE };
   }
 
   /** A preliminary result is replaced by the one that follows it. */
   #addResult(result: StreamPart<'tool-result'>): void {
     const part = toolResultPart(result);
+    const size = this.#size.sizeOf(result);
     const earlier = this.#results?.get(result.toolCallId);
+    this.#size.chars(size - (earlier?.size ?? 0));
     if (earlier !== undefined) {
-      earlier.part = part;
+      Object.assign(earlier, { part, size });
       return;
     }
-    const slot: WholeSlot = { type: 'whole', part };
+    this.#size.part(undefined);
+    const slot: WholeSlot = { type: 'whole', part, size };
     this.#results ??= new Map();
     this.#results.set(result.toolCallId, slot);
     this.#slots.push(slot);
@@ -167,7 +223,20 @@ export class ReplyCollector {
       throw finishReason === 'length' ? new ModelError(message) : brokenOff(message);
     }
     const message = enterMessage({ role: 'assistant', content: this.#content(finishReason === 'length') }, 'reply');
-    return { message: message as AssistantMessage, finishReason, usage: tokenUsage(this.#finish.usage) };
+    const refused = this.#refused();
+    return {
+      message: message as AssistantMessage,
+      finishReason,
+      usage: tokenUsage(this.#finish.usage),
+      ...(refused.length > 0 ? { refused } : {}),
+    };
+  }
+
+  #refused(): RefusedCall[] {
+    const calls = this.#slots.filter(
+      (slot) => slot.type === 'call' && slot.call !== undefined && slot.call.providerExecuted !== true,
+    ) as CallSlot[];
+    return calls.flatMap(({ why }, position) => (why === undefined ? [] : { position, why }));
   }
 
   #finishReason(reason: unknown): string {

@@ -63,6 +63,10 @@ export class ModelError extends PawlError {
 export class ModelStalledError extends PawlError {
   readonly code = 'MODEL_STALLED';
 }
+/** A model's reply passed a limit of its size; reading stopped there. */
+export class ReplyTooLargeError extends PawlError {
+  readonly code = 'REPLY_TOO_LARGE';
+}
 /** A port or store did not answer in time. */
 export class PortTimeoutError extends PawlError {
   readonly code = 'PORT_TIMEOUT';

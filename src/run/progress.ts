@@ -115,7 +115,8 @@ export type ToolFacts = {
 /** A reply that asks for tools opens a step; it enters the transcript only together with its results. */
 export function openStep(progress: Progress, reply: ModelReply, tools: ToolFacts): Progress {
   const message = enterMessage(withUniqueCallIds(progress, reply.message)) as OpenStep['message'];
-  const calls = toolCallsOf(message).map((call) => plannedCall(call, tools));
+  const refused = new Map(reply.refused?.map(({ position, why }) => [position, why]));
+  const calls = toolCallsOf(message).map((call, i) => refusedCall(plannedCall(call, tools), refused.get(i)));
   return { ...progress, ...spent(progress, reply), openStep: { message, calls } };
 }
 
@@ -137,6 +138,11 @@ function plannedCall(call: ToolCallPart, tools: ToolFacts): OpenCall {
   const effect = Object.hasOwn(tools, call.toolName) ? (tools[call.toolName]?.effect ?? 'read') : 'read';
   const input = (call.input ?? null) as OpenCall['input'];
   return { callId: call.toolCallId, name: call.toolName, input, effect, state: 'planned', attempt: 0 };
+}
+
+/** A call that must not run has its result before any call starts. */
+function refusedCall(call: OpenCall, why: string | undefined): OpenCall {
+  return why === undefined ? call : { ...call, state: 'done', result: { type: 'error-text', value: why } };
 }
 
 /**

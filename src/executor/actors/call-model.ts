@@ -127,6 +127,7 @@ class Turn {
       clock,
       firstChunkMs: defaults.firstChunkMs,
       chunkGapMs: defaults.chunkGapMs,
+      limits: defaults,
       onDelta: ({ type: kind, text }) => this.#scope.publish({ type: 'model.delta', step, kind, text }),
     };
   }

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { hideCursor } from './hidden-cursor.ts';
+import { withoutKeys } from './own-secrets.ts';
 import { cutToWidth, displayWidth, harmless } from './terminal-text.ts';
 
 export type Style = Parameters<typeof styleText>[0];
@@ -111,10 +112,4 @@ function cutTo(line: string, columns: number): string {
 
 function widthOf(line: string): number {
   return displayWidth(stripVTControlCharacters(line));
-}
-
-/** Providers' errors may quote a request. What stands in our environment as an API key is never printed. */
-export function withoutKeys(text: string): string {
-  const keys = Object.entries(process.env).filter(([name]) => name.endsWith('_API_KEY'));
-  return keys.reduce((clean, [name, key = '']) => (key.length < 16 ? clean : clean.replaceAll(key, name)), text);
 }

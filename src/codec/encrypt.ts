@@ -5,8 +5,8 @@ import type { Codec, Place } from './port.ts';
 
 export interface EncryptOptions {
   /**
-   * Keys by id, each of 32 random bytes: the bytes, or their base64. Ids are of letters, digits, `-` and `_`, up to 64 of
-   * them; they stand in the store for everyone to read.
+   * Keys by id, each of 32 random bytes: the bytes, or their base64 (44 characters, padded). `openssl rand -base64 32` makes
+   * one. Ids are of letters, digits, `-` and `_`, up to 64 of them; they stand in the store for everyone to read.
    */
   readonly keys: { readonly [id: string]: Uint8Array | string };
   /** The id of the key that new texts are sealed with. The others are for texts from before. */
@@ -31,7 +31,8 @@ const isKeyId = (id: string) => /^[\w-]{1,64}$/.test(id);
  *
  * To take a new key, add it and make it `current`; take the old one away when no run and no kept outcome from before is left.
  *
- * @throws {TypeError} for a key that is not 32 bytes, an id that cannot be one, or a `current` that is not among the keys
+ * @throws {TypeError} for a key that is not 32 bytes or not random (a passphrase, a pattern, zeros), an id that cannot be one,
+ * or a `current` that is not among the keys. The message never contains the key
  * @example
  * const codec = encrypt({ keys: { '2026-11': process.env.RUNS_KEY ?? '' }, current: '2026-11' })
  * const store = sqliteStore({ path: 'runs.db', codec })
@@ -53,14 +54,54 @@ export function encrypt({ keys, current, plain = 'refuse' }: EncryptOptions): Co
   };
 }
 
-/** The error says which key it was, and nothing of the key itself. */
+const HOW_TO_MAKE_ONE = `make one with: node -e "console.log(require('crypto').randomBytes(32).toString('base64'))"`;
+
+/** The error names the key's id and never contains the key itself. */
 function keyOf(id: string, key: Uint8Array | string): KeyObject {
   if (!isKeyId(id)) throw new TypeError(`encrypt: ${JSON.stringify(id)} cannot be a key's id`);
-  const bytes = typeof key === 'string' ? Buffer.from(key, 'base64') : key;
-  if (!(bytes instanceof Uint8Array) || bytes.length !== KEY_BYTES) {
-    throw new TypeError(`encrypt: the key ${id} must be ${KEY_BYTES} bytes, or their base64`);
+  const bytes = bytesOf(key);
+  if (!bytes) {
+    const what = `the key ${id} must be ${KEY_BYTES} random bytes, or their base64 (44 characters, padded)`;
+    throw new TypeError(`encrypt: ${what}; ${HOW_TO_MAKE_ONE}`);
   }
+  const fault = faultOf(bytes);
+  if (fault) throw new TypeError(`encrypt: the key ${id} is not random: ${fault}; ${HOW_TO_MAKE_ONE}`);
   return nodeCrypto().createSecretKey(bytes);
+}
+
+/** Node decodes base64 leniently: text that does not encode back to itself was cut, mistyped, or never base64. */
+function bytesOf(key: unknown): Uint8Array | undefined {
+  if (typeof key !== 'string') return key instanceof Uint8Array && key.length === KEY_BYTES ? key : undefined;
+  const bytes = Buffer.from(key, 'base64');
+  return bytes.length === KEY_BYTES && bytes.toString('base64') === key ? bytes : undefined;
+}
+
+/** Fewer distinct bytes than this are no random key: 32 random ones have 30 on average, and fewer than 16 once in 10^16. */
+const MIN_DISTINCT = 16;
+
+/**
+ * Why these bytes cannot come from a random source; undefined if they can. About one in 2 * 10^13 random keys is refused,
+ * nearly all of them because all their bytes happen to be printable.
+ */
+function faultOf(key: Uint8Array): string | undefined {
+  if (key.every(isTextByte)) return 'it is text, such as a passphrase';
+  const distinct = new Set(key).size;
+  if (distinct === 1) return key[0] === 0 ? 'it is all zeros' : 'all of its bytes are the same';
+  if (distinct < MIN_DISTINCT) return `it has only ${distinct} different bytes`;
+  const half = KEY_BYTES / 2;
+  if (key.subarray(half).every((byte, i) => byte === key[i])) return 'its second half repeats the first';
+  const step = distanceAt(key, 1);
+  return key.every((_, i) => i === 0 || distanceAt(key, i) === step) ? 'its bytes count up or down' : undefined;
+}
+
+/** From one byte to the next, modulo 256. */
+function distanceAt(key: Uint8Array, i: number): number {
+  return ((key[i] ?? 0) - (key[i - 1] ?? 0)) & 0xff;
+}
+
+/** Printable ASCII, a tab, or a line end. */
+function isTextByte(byte: number): boolean {
+  return (byte >= 0x20 && byte <= 0x7e) || byte === 0x09 || byte === 0x0a || byte === 0x0d;
 }
 
 /** What is authenticated beside the text: moved to another place, it does not open. */

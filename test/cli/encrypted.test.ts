@@ -5,7 +5,7 @@ import { filesBelow } from '../store/file-folder.ts';
 import { agentFile, emptyFolder, Pawl, pawl } from './pawl.ts';
 
 const keys = (letter: string) =>
-  `import { encrypt } from 'pawl';\nexport const codec = encrypt({ keys: { k: Buffer.alloc(32, '${letter}') }, current: 'k' });\n`;
+  `import { createHash } from 'node:crypto';\nimport { encrypt } from 'pawl';\nexport const codec = encrypt({ keys: { k: createHash('sha256').update('${letter}').digest() }, current: 'k' });\n`;
 const agentModule = (source: string) =>
   `export { default, models, prompt } from ${JSON.stringify(agentFile('counter'))};\nexport { codec } from '${source}';\n`;
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { encrypt } from '../../src/codec/encrypt.ts';
@@ -99,7 +100,7 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   );
   makeTooNew(path);
   damageHead(path, 'torn');
-  const sealing = sqliteStore({ path, codec: encrypt({ keys: { k: new Uint8Array(32) }, current: 'k' }) });
+  const sealing = sqliteStore({ path, codec: encrypt({ keys: { k: randomBytes(32) }, current: 'k' }) });
   await sealing.save(interruptedRun({ runId: 'sealed', updatedAt }));
   await sealing.close();
   const store = sqliteStore({ path });

@@ -119,12 +119,67 @@ describe('encrypt (recovery 11)', () => {
     expect((error as Error).message).not.toMatch(/correct horse|BwcH|0707/);
   });
 
+  const random = Buffer.from(keyOf('good'));
+  const text = random.toString('base64');
+
+  test.for([
+    ['without its padding', text.slice(0, -1)],
+    ['in the URL-safe alphabet', Buffer.alloc(32, 0xfb).toString('base64url')],
+    ['with a line end, as of a file', `${text}\n`],
+    ['with a space in it', `${text.slice(0, 20)} ${text.slice(20)}`],
+    ['with characters that base64 does not have', `${text.slice(0, 20)}*${text.slice(20)}`],
+    ['with text behind it', `${text}AAAA`],
+    ['with other bits in its last character', `${text.slice(0, -2)}${nextCharacter(text.at(-2) ?? '')}=`],
+    ['of 31 bytes', random.subarray(1).toString('base64')],
+    ['of 33 bytes', Buffer.concat([random, random.subarray(0, 1)]).toString('base64')],
+    ['as 64 hexadecimal digits', random.toString('hex')],
+  ] as const)('refuses the base64 of a key %s, and says how to make one', ([, key]) => {
+    const { message } = thrownBy(() => encrypt({ keys: { k: key }, current: 'k' })) as TypeError;
+    expect(message).toMatch(/^encrypt: the key k must be 32 random bytes, or their base64 .*; make one with: node -e /);
+    expect(message).not.toContain(key.slice(0, 12));
+  });
+
+  test.for([
+    ['all zeros', Buffer.alloc(32), 'it is all zeros'],
+    ['one byte over and over', Buffer.alloc(32, 0x9c), 'all of its bytes are the same'],
+    ['a few bytes over and over', Buffer.alloc(32, random.subarray(0, 8)), 'it has only 8 different bytes'],
+    ['half a key, twice', Buffer.alloc(32, random.subarray(0, 16)), 'its second half repeats the first'],
+    ['bytes that count up', Buffer.from(Array.from({ length: 32 }, (_, i) => 200 + i)), 'its bytes count up or down'],
+    ['a passphrase of 32 characters', Buffer.from('my Dog has 3 fleas & a cat named'), 'it is text'],
+    ['a hexadecimal text of 32 digits', random.toString('hex').slice(0, 32), 'it is text'],
+    ['the number 1', Buffer.from(`${'00'.repeat(31)}01`, 'hex'), 'it has only 2 different bytes'],
+  ] as const)('refuses %s as a key, as bytes and as base64, and says why', ([, key, why]) => {
+    const bytes = Buffer.from(key);
+    for (const form of [bytes, new Uint8Array(bytes), bytes.toString('base64')]) {
+      const { message } = thrownBy(() => encrypt({ keys: { k: form }, current: 'k' })) as TypeError;
+      expect(message).toContain(`encrypt: the key k is not random: ${why}`);
+      expect(message).toContain('randomBytes(32)');
+      for (const shown of [bytes.toString(), bytes.toString('base64'), bytes.toString('hex')]) {
+        expect(message).not.toContain(shown.slice(0, 12));
+      }
+    }
+  });
+
+  test('never refuses a key of random bytes', () => {
+    for (let i = 0; i < 5_000; i++) {
+      const key = randomBytes(32);
+      expect(() => encrypt({ keys: { bytes: key, text: key.toString('base64') }, current: 'text' })).not.toThrow();
+    }
+  });
+
   test('a codec that is printed shows no key', () => {
-    const codec = codecOf({ keys: { first: Buffer.from('0123456789abcdef0123456789abcdef') } });
+    const key = Buffer.from(keyOf(1));
+    const codec = codecOf({ keys: { first: key } });
     const printed = `${JSON.stringify(codec)} ${Object.values(codec).map(String).join(' ')}`;
-    expect(printed).not.toMatch(/0123456789|MDEyMzQ1/);
+    for (const form of ['base64', 'hex', 'latin1'] as const) expect(printed).not.toContain(key.toString(form, 0, 8));
   });
 });
+
+/** The next one in the alphabet of base64: where bits are left over, it decodes to the same bytes. */
+function nextCharacter(character: string): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+  return alphabet[alphabet.indexOf(character) + 1] ?? '';
+}
 
 function thrownBy(work: () => unknown): unknown {
   try {

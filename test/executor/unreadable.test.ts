@@ -11,6 +11,7 @@ import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { keyOf } from '../codec/keys.ts';
 import { hostOf } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { freshDir } from '../store/file-folder.ts';
@@ -91,7 +92,7 @@ test('a start that has no model counts no attempt of a run that has no record ye
 test('a run that was started with the wrong key again and again goes on with the right one (recovery 2)', async () => {
   const path = `${freshDir()}.db`;
   const withKey = (letter: string) =>
-    sqliteStore({ path, codec: encrypt({ keys: { [letter]: Buffer.alloc(32, letter) }, current: letter }) });
+    sqliteStore({ path, codec: encrypt({ keys: { [letter]: keyOf(letter) }, current: letter }) });
   const right = withKey('a');
   await right.save(record(0));
   const wrong = withKey('b');

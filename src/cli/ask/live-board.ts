@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../../run/clock.ts';
-import { type Output, withoutKeys } from '../output.ts';
+import type { Output } from '../output.ts';
+import { withoutKeys } from '../own-secrets.ts';
 import { renderBoard } from './board.ts';
 import { markOf, summaryOf } from './board-facts.ts';
 import { isAtWork, type ModelView } from './board-state.ts';

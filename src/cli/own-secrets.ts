@@ -1,0 +1,54 @@
+/*
+ * Providers' errors may quote a request, and tools may print the environment. What this process has as a secret in its
+ * environment is never printed: its name takes its place.
+ */
+
+/** Variables that hold a secret by their names: `OPENAI_API_KEY`, `GITHUB_TOKEN`, `CLIENT_SECRET`, `PGPASSWORD`, … */
+const SECRET_NAME = /(^|_)(KEY|TOKEN|SECRET)$|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL/i;
+
+/** A shorter value stands in many texts by chance: to replace it would take the text apart. */
+const MIN_SECRET = 8;
+
+/** A text that is not printed, and what is printed instead. */
+interface Hidden {
+  readonly text: string;
+  readonly shown: string;
+}
+
+/** The text with the names of variables in the place of their secrets. */
+export function withoutKeys(text: string): string {
+  const hidden = Object.entries(process.env).flatMap(([name, value = '']) => [
+    ...(SECRET_NAME.test(name) ? formsOf(name, value) : []),
+    ...passwordIn(name, value),
+  ]);
+  // The longest first: one secret may contain another.
+  hidden.sort((a, b) => b.text.length - a.text.length);
+  return hidden.reduce((clean, secret) => clean.replaceAll(secret.text, () => secret.shown), text);
+}
+
+/** As it is, as JSON has it, and as a URL has it. */
+function formsOf(name: string, value: string): Hidden[] {
+  if (value.length < MIN_SECRET) return [];
+  const encoded = value.isWellFormed() ? [encodeURIComponent(value)] : [];
+  const forms = [value, JSON.stringify(value).slice(1, -1), ...encoded];
+  return forms.map((text) => ({ text, shown: name }));
+}
+
+/** The password of a connection string, such as `DATABASE_URL`. A short one is hidden only where it stands as one. */
+function passwordIn(name: string, value: string): Hidden[] {
+  if (!value.includes('://') || !URL.canParse(value)) return [];
+  const { password } = new URL(value);
+  if (password === '') return [];
+  return [password, decoded(password)].flatMap((form) => [
+    { text: `:${form}@`, shown: `:${name}@` },
+    ...formsOf(name, form),
+  ]);
+}
+
+function decoded(password: string): string {
+  try {
+    return decodeURIComponent(password);
+  } catch {
+    return password;
+  }
+}

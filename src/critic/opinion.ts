@@ -2,6 +2,7 @@ import { callModel } from '../model/call.ts';
 import type { Model } from '../model/port.ts';
 import type { Clock } from '../run/clock.ts';
 import { PortTimeoutError } from '../run/errors.ts';
+import { withoutFence } from '../run/fence.ts';
 import { canonicalJson, isObject, type JsonValue } from '../run/json.ts';
 import { isToolError, type Message, textOf, toolCallsOf, toolResultsOf } from '../run/message.ts';
 import { judgementOf } from './decision.ts';
@@ -97,7 +98,7 @@ function linesOf(messages: readonly Message[]): string[] {
 }
 
 function decisionIn(text: string, { maxExtendMs, maxRaise }: OpinionLimits): EscalatorDecision | undefined {
-  const answer: unknown = JSON.parse(text.trim().replace(/^```(?:json)?\s*([\s\S]*?)\s*```$/, '$1'));
+  const answer: unknown = JSON.parse(withoutFence(text));
   if (!isObject(answer) || !Object.keys(answer).every((key) => fields.includes(key))) return undefined;
   const { decision, hasFailed } = judgementOf(answer);
   if (hasFailed) return undefined;

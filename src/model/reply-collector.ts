@@ -3,6 +3,7 @@ import { readProperty, toErrorData } from '../run/error-data.ts';
 import { ModelError } from '../run/errors.ts';
 import { type AssistantMessage, enterMessage } from '../run/message.ts';
 import type { ModelReply, RefusedCall } from '../run/reply.ts';
+import { isToolName, printable } from '../run/tool-name.ts';
 import type { Usage } from '../run/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
@@ -109,7 +110,7 @@ export class ReplyCollector {
         return part.type !== 'custom';
       case 'tool-approval-request':
         throw new ModelError(
-          `the provider asks to approve tool call "${part.toolCallId}"; approvals are not supported`,
+          `the provider asks to approve tool call "${printable(part.toolCallId)}"; approvals are not supported`,
         );
       case 'source':
         this.#size.part(part.id);
@@ -189,8 +190,10 @@ export class ReplyCollector {
     // What arrived piece by piece is counted already.
     this.#size.chars(Math.max(0, this.#size.sizeOf(call.input) - slot.chars));
     if (call.providerMetadata !== undefined) this.#size.chars(this.#size.sizeOf(call.providerMetadata));
-    slot.why = call.providerExecuted === true ? undefined : this.#size.refusalOf(call.input, slot.bytes);
-    slot.call = slot.why === undefined ? call : { ...call, input: TOO_LARGE };
+    const isOurs = call.providerExecuted !== true;
+    const whyTooLarge = isOurs ? this.#size.refusalOf(call.input, slot.bytes) : undefined;
+    slot.why = whyTooLarge ?? (isOurs ? whyMisnamed(call.toolName) : undefined);
+    slot.call = whyTooLarge === undefined ? call : { ...call, input: TOO_LARGE };
   }
 
   /** A preliminary result is replaced by the one that follows it. */
@@ -218,7 +221,7 @@ export class ReplyCollector {
     if (this.#finish === undefined) throw brokenOff("the model's stream ended without a finish part");
     const finishReason = this.#finishReason(this.#finish.finishReason);
     for (const [id, { name }] of this.#unfinished ?? []) {
-      const message = `the model's stream ended within the arguments of call "${id}" of tool "${name}"; it is not run`;
+      const message = `the model's stream ended within the arguments of call "${printable(id)}" of tool "${printable(name)}"; it is not run`;
       // Where the reply ran into its length limit, the next one would too.
       throw finishReason === 'length' ? new ModelError(message) : brokenOff(message);
     }
@@ -243,7 +246,7 @@ export class ReplyCollector {
     const unified = readProperty(reason, 'unified');
     if (unified !== 'error' && unified !== 'interrupted') return typeof unified === 'string' ? unified : 'other';
     const raw = readProperty(reason, 'raw');
-    const message = `the model's reply ended with finish reason "${unified}"${typeof raw === 'string' ? ` (${raw})` : ''}`;
+    const message = `the model's reply ended with finish reason "${unified}"${typeof raw === 'string' ? ` (${printable(raw)})` : ''}`;
     throw unified === 'interrupted' ? brokenOff(message) : new ModelError(message);
   }
 
@@ -259,4 +262,10 @@ export class ReplyCollector {
     }
     return parts;
   }
+}
+
+/** Why a call of this name is not run. No provider takes such a name in the next request: the transcript has another. */
+function whyMisnamed(name: unknown): string | undefined {
+  if (isToolName(name)) return undefined;
+  return `"${printable(name)}" is not a tool name: it takes 1 to 128 of the characters A-Z a-z 0-9 _ . : -; call a listed tool`;
 }

@@ -2,6 +2,7 @@ import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall, LanguageModelV
 import { ModelError } from '../run/errors.ts';
 import { isObject } from '../run/json.ts';
 import type { AssistantMessage, ToolCallPart, ToolResultPart } from '../run/message.ts';
+import { INVALID_TOOL_NAME, isToolName } from '../run/tool-name.ts';
 
 export type ReplyPart = AssistantMessage['content'][number];
 type StreamPart<Type extends LanguageModelV4StreamPart['type']> = Extract<LanguageModelV4StreamPart, { type: Type }>;
@@ -21,8 +22,13 @@ export function toolCallPart(call: LanguageModelV4ToolCall, isCut: boolean): Too
     throw new ModelError('the model sent a tool call without an id or a name');
   }
   const input = parseInput(call.input, isCut);
-  const part = { type: 'tool-call' as const, toolCallId, toolName, input };
+  const part = { type: 'tool-call' as const, toolCallId, toolName: recordedName(toolName), input };
   return withMetadata(providerExecuted === true ? { ...part, providerExecuted } : part, call.providerMetadata);
+}
+
+/** Another name stands for an invalid one before anything records, prints or sends it. */
+function recordedName(name: unknown): string {
+  return isToolName(name) ? name : INVALID_TOOL_NAME;
 }
 
 function parseInput(input: unknown, isCut: boolean): unknown {
@@ -37,7 +43,8 @@ function parseInput(input: unknown, isCut: boolean): unknown {
 
 /** The result of a tool that the provider ran itself. */
 export function toolResultPart(part: LanguageModelV4ToolResult): ToolResultPart {
-  const { toolCallId, toolName, result, isError } = part;
+  const { toolCallId, result, isError } = part;
+  const toolName = recordedName(part.toolName);
   const output: ToolResultPart['output'] = isError
     ? { type: 'error-json', value: result }
     : typeof result === 'string'

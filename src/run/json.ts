@@ -128,6 +128,25 @@ function setOwn(target: Record<string, JsonValue>, key: string, value: JsonValue
   else Object.defineProperty(target, key, { value, enumerable: true, writable: true, configurable: true });
 }
 
+/**
+ * The first key, at any depth, by which code that merges or copies the value would reach a prototype: an own `__proto__`, or
+ * a `constructor` that holds a `prototype`. `undefined` when there is none.
+ */
+export function prototypeKeyIn(value: unknown): string | undefined {
+  const open: unknown[] = [value];
+  while (open.length > 0) {
+    const current = open.pop();
+    if (Array.isArray(current)) for (const item of current) open.push(item);
+    else if (isObject(current)) {
+      if (Object.hasOwn(current, '__proto__')) return '__proto__';
+      const inner = current.constructor;
+      if (isObject(inner) && Object.hasOwn(inner, 'prototype')) return 'constructor.prototype';
+      for (const key of Object.keys(current)) open.push(current[key]);
+    }
+  }
+  return undefined;
+}
+
 /** JSON text with the keys of every object in order: equal values give equal text, whatever order they were built in. */
 export function canonicalJson(value: JsonValue): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);

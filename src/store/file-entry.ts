@@ -102,7 +102,7 @@ function nameless(error: unknown): undefined {
 async function identify(file: OpenFile, name: string): Promise<string> {
   const [, , , id = ''] = (await file.read(4_096, 0)).toString().split('\t');
   const { meta } = await scanJournal(file);
-  const guesses = [() => JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(id)?.[0] ?? ''), () => JSON.parse(meta ?? '').runId];
+  const guesses = [() => JSON.parse(leadingString(id)), () => JSON.parse(meta ?? '').runId];
   for (const guess of guesses) {
     try {
       const runId: unknown = guess();
@@ -112,4 +112,14 @@ async function identify(file: OpenFile, name: string): Promise<string> {
     }
   }
   return name;
+}
+
+/** The JSON string that a text begins with, quotes included; '' when it begins with none. */
+function leadingString(text: string): string {
+  if (!text.startsWith('"')) return '';
+  for (let at = 1; at < text.length; at++) {
+    if (text[at] === '\\') at += 1;
+    else if (text[at] === '"') return text.slice(0, at + 1);
+  }
+  return '';
 }

@@ -3,6 +3,7 @@ import { UnsupportedError } from '../run/errors.ts';
 import type { JsonObject, JsonValue } from '../run/json.ts';
 import type { ToolEffect } from '../run/open-step.ts';
 import type { ImageInput } from '../run/request.ts';
+import { INVALID_TOOL_NAME, isToolName } from '../run/tool-name.ts';
 import type { Usage } from '../run/usage.ts';
 import { readSchema, type ToolInput } from './schema.ts';
 
@@ -142,7 +143,8 @@ export function defineTool<const Schema, Output>(
 }
 
 function checkName(name: unknown): void {
-  if (typeof name === 'string' && /^[A-Za-z0-9_-]{1,64}$/.test(name)) return;
+  if (isToolName(name) && /^[A-Za-z0-9_-]{1,64}$/.test(name)) return;
+  if (name === INVALID_TOOL_NAME) throw new TypeError(`the name "${name}" is taken: calls of invalid names get it`);
   const got = typeof name === 'string' ? JSON.stringify(name) : `a value of type ${typeof name}`;
   throw new TypeError(`a tool's name is 1 to 64 of the characters A-Z a-z 0-9 _ -, not ${got}`);
 }

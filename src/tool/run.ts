@@ -1,7 +1,7 @@
 import type { Clock } from '../run/clock.ts';
 import { readProperty } from '../run/error-data.ts';
 import { imagePartOf } from '../run/image.ts';
-import { frozenJson, type JsonValue } from '../run/json.ts';
+import { frozenJson, type JsonValue, prototypeKeyIn } from '../run/json.ts';
 import type { Message, ToolOutput } from '../run/message.ts';
 import type { ImagePart } from '../run/request.ts';
 import type { Tool, ToolContext } from './define.ts';
@@ -37,8 +37,8 @@ export interface ToolEnvironment {
 export const transcriptKey: unique symbol = Symbol('transcript');
 
 /**
- * Runs one tool call and gives what the model reads of it. Never rejects: an unknown tool, an input that does not fit, a
- * throw, a time limit and an abort all are `error-text`.
+ * Runs one tool call and gives what the model reads of it. Never rejects: an unknown tool, an input that does not fit or
+ * holds a key that could reach a prototype, a throw, a time limit and an abort all are `error-text`.
  */
 export async function runTool(
   tool: Tool | undefined,
@@ -47,6 +47,12 @@ export async function runTool(
 ): Promise<ToolOutput> {
   if (environment.signal.aborted) return errorText('aborted');
   if (tool === undefined) return errorText(`there is no tool named ${JSON.stringify(call.name)}`);
+  const key = prototypeKeyIn(call.input);
+  if (key !== undefined) {
+    return errorText(
+      `invalid input for tool "${tool.name}": it holds the key ${key}, which no tool takes; leave it out`,
+    );
+  }
   try {
     const running = new RunningCall(tool, call, environment);
     const result = running.start();

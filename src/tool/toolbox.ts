@@ -2,6 +2,7 @@ import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import { UnknownToolError } from '../run/errors.ts';
 import { isObject } from '../run/json.ts';
 import type { ToolFacts } from '../run/progress.ts';
+import { isToolName, printable } from '../run/tool-name.ts';
 import { type AiSdkTool, fromAiSdkTool } from './ai-sdk.ts';
 import type { Tool } from './define.ts';
 
@@ -20,11 +21,14 @@ export interface Toolbox {
 /**
  * Looks an agent's tools up.
  * @throws {UnknownToolError} for a name that is not registered; the message lists those that are
- * @throws {TypeError} for two tools of one name, or an entry that is no tool
+ * @throws {TypeError} for two tools of one name, a name that cannot be called, or an entry that is no tool
  */
 export function toolboxOf(entries: ToolEntries, registry: readonly Tool[]): Toolbox {
   const tools = new Map<string, Tool>();
   for (const tool of resolve(entries, registry)) {
+    if (!isToolName(tool.name)) {
+      throw new TypeError(`"${printable(tool.name)}" is no name for a tool; use 1 to 128 of A-Z a-z 0-9 _ . : -`);
+    }
     if (tools.has(tool.name)) throw new TypeError(`there are two tools named "${tool.name}"`);
     tools.set(tool.name, tool);
   }

@@ -88,6 +88,15 @@ describe('the model of the ready escalator', () => {
     expect(decision).toEqual({ kill: true, reason: 'it is lost' });
   });
 
+  test('answers with 1,500 or 400,000 spaces in a code block that never closes without blocking the process', async () => {
+    for (const spaces of [1_500, 400_000]) {
+      const begun = performance.now();
+      expect((await asked(`\`\`\`json${' '.repeat(spaces)}x`)).decision).toEqual(byRule);
+      // It takes 20 ms; an expression with two runs of spaces takes 10 s for the 1,500.
+      expect(performance.now() - begun).toBeLessThan(2_000);
+    }
+  });
+
   test.for<[string, ScriptedEntry | string]>([
     ['is down', fail(new Error('no'))],
     ['never answers', hang()],

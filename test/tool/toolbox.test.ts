@@ -52,6 +52,14 @@ describe('a toolbox', () => {
     expect(() => toolboxOf([pay, 'pay'], [pay])).toThrow(TypeError);
   });
 
+  test.for(['', 'a b', 'x'.repeat(129), 'a\n::error::b', 'invalid_tool_name'])(
+    'a tool made by hand whose name cannot be called is a TypeError: %j',
+    (name) => {
+      expect(() => toolboxOf([{ ...pay, name }], [])).toThrow(TypeError);
+      expect(() => toolboxOf([{ ...pay, name }], [])).toThrow(/^"[\x20-\x7e]{0,80}" is no name for a tool/);
+    },
+  );
+
   test.for([[{ description: 'no name', execute() {} }], [null], [7], [{ name: 'x', execute() {} }]])(
     'an entry that is no tool is a TypeError: %j',
     (entries) => {

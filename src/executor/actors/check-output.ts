@@ -2,15 +2,13 @@ import type { OutputCheck } from '../../../machines/context.ts';
 import { task } from '../../../machines/task.ts';
 import { withDeadline } from '../../run/deadline.ts';
 import { toErrorData } from '../../run/error-data.ts';
-import { frozenJson } from '../../run/json.ts';
+import { withoutFence } from '../../run/fence.ts';
+import { frozenJson, prototypeKeyIn } from '../../run/json.ts';
 import { lastTextOf } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ToolInput } from '../../tool/schema.ts';
 import type { Kernel } from '../scope.ts';
 import { scopeOf } from '../scope-of.ts';
-
-/** Models like to wrap what they were asked for. */
-const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
 
 /** Holds an answer against the agent's output schema. It never rejects: a schema that throws has found a problem. */
 export function checkOutputActor(kernel: Kernel) {
@@ -35,7 +33,7 @@ export async function checkedOutput(
 }
 
 async function check(answer: string, schema: ToolInput | undefined): Promise<OutputCheck> {
-  const text = fenced.exec(answer.trim())?.[1] ?? answer;
+  const text = withoutFence(answer);
   const validation = await schema?.validate(parsed(text, schema));
   if (!validation) return { data: text };
   return validation.ok ? { data: frozenJson(validation.value, 'output') } : { problem: validation.message };
@@ -44,6 +42,13 @@ async function check(answer: string, schema: ToolInput | undefined): Promise<Out
 /** A schema of a text takes the answer as it is. */
 function parsed(text: string, { jsonSchema }: ToolInput): unknown {
   if (jsonSchema.type === 'string') return text;
+  const value = fromJson(text);
+  const key = prototypeKeyIn(value);
+  if (key !== undefined) throw new TypeError(`it holds the key ${key}; leave it out`);
+  return value;
+}
+
+function fromJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

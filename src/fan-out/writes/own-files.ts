@@ -26,6 +26,13 @@ const beside = /^($|[/:]|\.(lock|runs)($|[./:])|\.\d+\.[0-9a-f]{8}\.tmp)/;
 
 /** Some file systems take other spellings for the same. */
 function plainPath(path: string): string {
-  const names = path.split('/').map((name) => plainName(name).replace(/[. ]+$/, ''));
+  const names = path.split('/').map((name) => withoutEnding(plainName(name)));
   return names.join('/');
+}
+
+/** A name without the dots and spaces at its end. */
+function withoutEnding(name: string): string {
+  let end = name.length;
+  while (name[end - 1] === '.' || name[end - 1] === ' ') end -= 1;
+  return name.slice(0, end);
 }

@@ -34,6 +34,7 @@ const importTable: rules.ImportTable = {
     'src/store/port',
     'src/store/checkpointer',
     'src/store/factory',
+    'src/store/checked-store',
     'src/store/memory',
     'src/store/owner',
     'src/model',

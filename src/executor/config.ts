@@ -5,6 +5,7 @@ import type { Clock } from '../run/clock.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { letGo } from '../run/thenable.ts';
+import { checkedStore } from '../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../store/factory.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';
@@ -74,13 +75,14 @@ export function configOf(options: ExecutorOptions): Config {
   const factory =
     options.ports?.checkpointer ??
     (options.checkpoints && createCheckpointerFactory(options.checkpoints, { clock, timeoutMs: limits.portMs }));
+  const store = factory?.store ?? options.checkpoints;
   return {
     models: options.models,
     onOutcome: options.onOutcome,
     tools: options.tools ?? [],
     agents: new Map((options.agents ?? []).map((agent) => [agent.id, agent])),
     factory,
-    store: factory?.store ?? options.checkpoints,
+    store: store && checkedStore(store),
     defaults: limits,
     requireDurable: options.requireDurable ?? false,
     // biome-ignore lint/suspicious/noThenProperty: a policy's word, and nobody awaits a policy

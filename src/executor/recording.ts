@@ -5,7 +5,8 @@ import { hasCode, toErrorData } from '../run/error-data.ts';
 import { NotDurableError } from '../run/errors.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Transcript } from '../run/transcript.ts';
-import { type Checkpointer, isTakenOver, noCheckpointer } from '../store/checkpointer.ts';
+import { storeFailure } from '../store/checked-store.ts';
+import { type Checkpointer, checkedCheckpointer, isTakenOver, noCheckpointer } from '../store/checkpointer.ts';
 import type { BeginOptions } from '../store/factory.ts';
 import { isOwning } from '../store/port.ts';
 import type { Config } from './config.ts';
@@ -20,7 +21,7 @@ export async function checkpointerOf(
 ): Promise<Checkpointer | null> {
   const { kernel, options, claim, info, runId, onFlushError } = scope;
   const { factory, requireDurable, warn } = kernel.config;
-  if (options.checkpointer) return options.checkpointer;
+  if (options.checkpointer) return checkedCheckpointer(options.checkpointer);
   const { isResumed } = resumed;
   const transcript = scope.redaction?.records.transcript(resumed.transcript) ?? resumed.transcript;
   const landed = record && landedOf(record, { ...resumed, transcript });
@@ -30,7 +31,7 @@ export async function checkpointerOf(
       factory && shown
         ? await askStore(scope, 'checkpointer begin', factory.begin(shown, { claim, landed, onFlushError }))
         : null;
-    if (begun && begun !== noCheckpointer) return begun;
+    if (begun && begun !== noCheckpointer) return checkedCheckpointer(begun);
     if (requireDurable) throw new NotDurableError(`run ${runId} has no checkpointer, and requireDurable is set`);
     if (record) throw new NotDurableError(`run ${runId} has a record, and the factory gives no checkpointer for it`);
     await releaseClaim(scope, uncounted(scope));
@@ -48,10 +49,11 @@ function isNeeded({ kernel, seed }: RunScope): boolean {
 
 async function refuseOrGoOn(
   scope: RunScope,
-  error: unknown,
+  thrown: unknown,
   policy: { mustBeDurable: boolean; isLeft?: boolean; warn: Config['warn'] },
 ): Promise<null> {
-  if (isTakenOver(error)) throw error;
+  if (isTakenOver(thrown)) throw thrown;
+  const error = storeFailure('checkpointer', thrown);
   if (policy.mustBeDurable) {
     if (hasCode(error, 'NOT_DURABLE')) throw error;
     throw new NotDurableError(`run ${scope.runId} cannot be recorded`, { cause: error });

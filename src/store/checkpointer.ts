@@ -2,6 +2,7 @@ import type { RunCheckpointState } from '../record/state.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { hasCode } from '../run/error-data.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
+import { storeFailure } from './checked-store.ts';
 import type { CheckpointStore, Claim } from './port.ts';
 import { type Landed, RecordWriter } from './record-writer.ts';
 
@@ -61,6 +62,26 @@ export const noCheckpointer: Checkpointer = Object.freeze({
   complete: succeed,
   fail: succeed,
 });
+
+/** A checkpointer whose errors have a code: see `storeFailure`. Those of Pawl's own have one already. */
+export function checkedCheckpointer(host: Checkpointer): Checkpointer {
+  if (host instanceof StoreCheckpointer || host === noCheckpointer) return host;
+  const checked = async (what: string, answer: () => Promise<void>): Promise<void> => {
+    try {
+      await answer();
+    } catch (error) {
+      throw storeFailure(`checkpointer.${what}`, error);
+    }
+  };
+  return {
+    get durable() {
+      return host.durable ?? true;
+    },
+    save: (state, options) => checked('save', () => host.save(state, options)),
+    complete: () => checked('complete', () => host.complete()),
+    fail: (error) => checked('fail', () => host.fail(error)),
+  };
+}
 
 /** Whether each wait of a checkpointer ends by itself, because it bounds its store's calls. */
 export function isBounded(checkpointer: Checkpointer): boolean {

@@ -10,6 +10,7 @@ import { encodeMessage } from '../run/message.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { Transcript } from '../run/transcript.ts';
 import { noUsage } from '../run/usage.ts';
+import { checkedStore } from './checked-store.ts';
 import { type CheckpointStore, type Claim, isAppending, type WriteOptions } from './port.ts';
 
 /** What the store is known to hold of a run. */
@@ -54,7 +55,7 @@ export class RecordWriter {
   #extrasSize: number | undefined;
 
   constructor(store: CheckpointStore, meta: RunCheckpointMeta, options: WriterOptions) {
-    this.#store = store;
+    this.#store = checkedStore(store);
     this.#meta = meta;
     this.#options = options;
     this.#landed = options.landed;

@@ -1,0 +1,100 @@
+import type { InterruptedRun } from '../record/interrupted.ts';
+import { readProperty } from '../run/error-data.ts';
+import { StoreUnavailableError } from '../run/errors.ts';
+import { isObject } from '../run/json.ts';
+import { letGo } from '../run/thenable.ts';
+import type { CheckpointStore } from './port.ts';
+
+/** What a store may have. */
+const METHODS = [
+  'save',
+  'load',
+  'delete',
+  'listInterrupted',
+  'append',
+  'claim',
+  'renew',
+  'release',
+  'keepOutcome',
+  'outcome',
+  'forgetOutcomes',
+  'send',
+  'inbox',
+  'acknowledge',
+] as const;
+
+type Method = (...args: unknown[]) => unknown;
+
+const checked = new WeakMap<CheckpointStore, CheckpointStore>();
+
+/**
+ * A host's store as the runtime uses it. Errors without a code, and those of the system, become `StoreUnavailableError` with
+ * the error as their cause; entries of its list have a run id. It has the methods that the store has, and no others.
+ */
+export function checkedStore<S extends CheckpointStore>(store: S): S {
+  const known = checked.get(store);
+  if (known) return known as S;
+  const names = METHODS.filter((name) => typeof readProperty(store, name) === 'function');
+  const guarded = Object.fromEntries(names.map((name) => [name, guardedMethod(store, name)])) as unknown as S;
+  checked.set(store, guarded);
+  checked.set(guarded, guarded);
+  return guarded;
+}
+
+function guardedMethod(store: CheckpointStore, name: (typeof METHODS)[number]): Method {
+  const what = `store.${name}`;
+  return async (...args) => {
+    try {
+      const answer = await (store as unknown as Record<string, Method>)[name]?.(...args);
+      return name === 'listInterrupted' ? checkedList(answer) : answer;
+    } catch (error) {
+      throw storeFailure(what, error);
+    }
+  };
+}
+
+/**
+ * An error of a store, with a code: its own where it brings one, or else STORE_UNAVAILABLE. Codes of the system
+ * (`ECONNREFUSED`) say what failed below the store, and stay in the cause.
+ * @param what names the call, for example `store.save`
+ */
+export function storeFailure(what: string, error: unknown): unknown {
+  const code = readProperty(error, 'code');
+  const isOfSystem = readProperty(error, 'errno') !== undefined;
+  if (typeof code === 'string' && code !== '' && !isOfSystem) return error;
+  const message = readProperty(error, 'message');
+  const why = typeof message === 'string' && message !== '' ? message : `it threw a ${typeof error}, not an Error`;
+  letGo(error);
+  return new StoreUnavailableError(`${what} failed: ${why.slice(0, MAX_WHY)}`, { cause: error });
+}
+
+const MAX_WHY = 1_000;
+
+function checkedList(answer: unknown): readonly InterruptedRun[] {
+  if (Array.isArray(answer)) return answer.map(checkedEntry);
+  letGo(answer);
+  throw new StoreUnavailableError(`store.listInterrupted gave ${kindOf(answer)}; it must resolve to an array`);
+}
+
+/** An entry without a run id has the one of its meta. One that cannot be used says why, and hides no others. */
+function checkedEntry(entry: unknown, at: number): InterruptedRun {
+  const meta = readProperty(entry, 'meta');
+  const found = [readProperty(entry, 'runId'), readProperty(meta, 'runId')].find(isId);
+  const unusable = (problem: string): InterruptedRun => {
+    const reason = `STORE_UNAVAILABLE: store.listInterrupted gave an entry ${problem} (number ${at} of its page)`;
+    return { runId: found ?? '', status: 'quarantined', reason };
+  };
+  if (found === undefined) return unusable('without a runId, and without a meta.runId');
+  const isReadable =
+    readProperty(entry, 'status') === 'quarantined' || typeof readProperty(meta, 'agentId') === 'string';
+  if (!isReadable) return unusable('without a meta.agentId');
+  const run = entry as InterruptedRun;
+  return run.runId === found ? run : { ...run, runId: found };
+}
+
+const isId = (value: unknown): value is string => typeof value === 'string' && value !== '';
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  return isObject(value) ? 'an object' : String(typeof value);
+}

@@ -1,0 +1,150 @@
+import { type CheckpointStore, memoryStore, StoreUnavailableError } from 'pawl';
+import { callTool, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { hostOf, toolOf } from '../fixtures/host.ts';
+import { leftBehind, replies } from '../fixtures/left-runs.ts';
+import { plainStore } from '../fixtures/watched-store.ts';
+
+const tools = [toolOf('look')];
+
+/** A store whose entries are what a host made of them. */
+function listing(store: CheckpointStore, change: (entry: Record<string, unknown>) => unknown): CheckpointStore {
+  const listInterrupted = async () => (await store.listInterrupted()).map((entry) => change({ ...entry }));
+  return { ...plainStore(store), listInterrupted } as CheckpointStore;
+}
+
+/** The reference's own entry: the run's id stands in its meta. */
+const withoutRunId = ({ runId: _, ...entry }: Record<string, unknown>) => entry;
+
+describe("a host's own list of interrupted runs", () => {
+  test('needs no runId where meta.runId says it: recover() takes the runs up and reports them by that id', async () => {
+    const host = hostOf({ script: replies(2), tools, checkpoints: listing(await leftBehind(2), withoutRunId) });
+    expect((await host.executor.list()).map(({ runId }) => runId)).toEqual(['r0', 'r1']);
+    const { resumed, failed } = await host.executor.recover();
+    expect({ resumed: resumed.map(({ runId }) => runId).sort(), failed }).toEqual({
+      resumed: ['r0', 'r1'],
+      failed: [],
+    });
+    expect(await host.executor.get('r0')?.result).toMatchObject({ status: 'ok', output: 'end' });
+  });
+
+  test('is complained of by the name of its port where an entry has no run id at all, and the others are taken up', async () => {
+    const nameless = ({ runId, meta, ...entry }: Record<string, unknown>) =>
+      runId === 'r0' ? { ...entry, meta: { ...(meta as object), runId: undefined } } : { ...entry, runId, meta };
+    const host = hostOf({ script: replies(1), tools, checkpoints: listing(await leftBehind(2), nameless) });
+    const report = await host.executor.recover();
+    expect(report.resumed).toEqual([{ runId: 'r1' }]);
+    const reason = expect.stringMatching(/^STORE_UNAVAILABLE: store\.listInterrupted gave an entry without a runId/);
+    expect(report.skipped).toEqual([{ runId: '', reason }]);
+  });
+
+  test.for([
+    ['without a meta', ({ meta: _, ...entry }: Record<string, unknown>) => entry],
+    ['whose meta names no agent', (entry: Record<string, unknown>) => ({ ...entry, meta: { runId: entry.runId } })],
+  ] as const)('is complained of where an entry is %s, by the id of the run', async ([, change]) => {
+    const host = hostOf({ checkpoints: listing(await leftBehind(1), change) });
+    const { skipped } = await host.executor.recover();
+    const reason = expect.stringContaining('store.listInterrupted gave an entry without a meta.agentId');
+    expect(skipped).toEqual([{ runId: 'r0', reason }]);
+  });
+
+  test.for([null, 7, 'r0', undefined])('may contain %s, which hides no other run', async (entry) => {
+    const store = await leftBehind(1);
+    const listInterrupted = async () => [entry as never, ...(await store.listInterrupted())];
+    const host = hostOf({ script: replies(1), tools, checkpoints: { ...plainStore(store), listInterrupted } });
+    expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r0' }]);
+  });
+
+  test.for([undefined, null, {}, 'none'])(
+    'that is %s is STORE_UNAVAILABLE, and the message says what is expected',
+    async (answer) => {
+      const checkpoints = { ...memoryStore(), listInterrupted: async () => answer as never };
+      await expect(hostOf({ checkpoints }).executor.recover()).rejects.toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+        message: expect.stringContaining('it must resolve to an array'),
+      });
+    },
+  );
+});
+
+const refusing = (method: string, error: unknown, store = memoryStore()): CheckpointStore =>
+  ({ ...store, [method]: async () => Promise.reject(error) }) as CheckpointStore;
+
+const down = { code: 'STORE_UNAVAILABLE', cause: { message: 'ECONNREFUSED' } };
+
+describe("a plain error of a host's store", () => {
+  test.for(['load', 'claim', 'outcome'])(
+    'is STORE_UNAVAILABLE with its cause where %s ends a start by it',
+    async (method) => {
+      const { status, error } = await hostOf({ checkpoints: refusing(method, new Error('ECONNREFUSED')) }).run({
+        runId: 'r',
+      });
+      expect({ status, error }).toMatchObject({ status: 'error', error: down });
+      expect(error?.message).toBe(`store.${method} failed: ECONNREFUSED`);
+    },
+  );
+
+  test.for(['load', 'claim'])('is STORE_UNAVAILABLE with its cause where %s ends a resume by it', async (method) => {
+    const checkpoints = refusing(method, new Error('ECONNREFUSED'), await leftBehind(1));
+    const { failed } = await hostOf({ tools, checkpoints }).executor.recover();
+    expect(failed).toEqual([{ runId: 'r0', reason: `STORE_UNAVAILABLE: store.${method} failed: ECONNREFUSED` }]);
+  });
+
+  test('is what recover() rejects with, as a StoreUnavailableError, where the list is not to be had', async () => {
+    const plain = new Error('ECONNREFUSED');
+    const recovering = hostOf({ checkpoints: refusing('listInterrupted', plain) }).executor.recover();
+    await expect(recovering).rejects.toThrow(StoreUnavailableError);
+    await expect(recovering).rejects.toMatchObject({ cause: plain });
+  });
+
+  test.for(['save', 'append', 'delete', 'release', 'keepOutcome'])(
+    'is logged and published as STORE_UNAVAILABLE, from %s',
+    async (method) => {
+      const script = [callTool('look'), reply('done')];
+      const host = hostOf({ script, tools, checkpoints: refusing(method, new Error('ECONNREFUSED')) });
+      const run = await host.start({ runId: 'r' });
+      const published: unknown[] = [];
+      const listening = (async () => {
+        for await (const event of run.events()) if (event.type === 'checkpoint.failed') published.push(event.error);
+      })();
+      await run.result;
+      await Promise.all([listening, host.executor.shutdown()]);
+      const logged = host.warned.map(({ fields }) => fields.error).filter((error) => error !== undefined);
+      for (const error of [...logged, ...published]) expect(error).toMatchObject(down);
+      expect(JSON.stringify(host.warned)).not.toContain('"code":"RUN_PANIC","message":"store');
+      if (method !== 'release') expect(logged.length).toBeGreaterThan(0);
+    },
+  );
+
+  test("is logged as STORE_UNAVAILABLE, too, where it comes from a host's own checkpointer", async () => {
+    const fails = async () => Promise.reject(new Error('ECONNREFUSED'));
+    const handle = { save: fails, complete: fails, fail: fails };
+    const host = hostOf({ ports: { checkpointer: { begin: async () => handle } } });
+    await host.run();
+    expect(host.warned.map(({ fields }) => fields.error)).toMatchObject([down]);
+  });
+
+  test.for([
+    [
+      'a refused connection of Node',
+      Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', errno: -111 }),
+    ],
+    ['a text', 'down'],
+    ['null', null],
+    ['an object', {}],
+  ])('may be %s', async ([, thrown]) => {
+    const { error } = await hostOf({ checkpoints: refusing('load', thrown) }).run({ runId: 'r' });
+    expect(error).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.stringMatching(/^store\.load failed: ./),
+    });
+  });
+
+  test('keeps a code of its own', async () => {
+    const own = Object.assign(new Error('the shard moved'), { code: 'SHARD_MOVED' });
+    expect((await hostOf({ checkpoints: refusing('load', own) }).run({ runId: 'r' })).error).toMatchObject({
+      code: 'SHARD_MOVED',
+      message: 'the shard moved',
+    });
+  });
+});

@@ -1,4 +1,4 @@
-import { CheckpointCorruptError, CheckpointTooNewError } from '../run/errors.ts';
+import { CheckpointCorruptError, CheckpointTooNewError, NotJsonError } from '../run/errors.ts';
 import { isObject } from '../run/json.ts';
 import type { Ranking } from './ranking.ts';
 import { fromModelResponse, type ModelResponse, type ResponseSnapshot } from './snapshot.ts';
@@ -13,8 +13,11 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export interface Checkpoint {
   readonly version: 1;
   readonly prompt: string;
-  /** When it was written: wall clock, ms. A date as a string is kept as well. */
-  readonly timestamp: number | string;
+  /**
+   * When it was written: RFC 3339, as in `2026-11-23T08:00:00.000Z`. A number is wall clock time in ms; it is stored as RFC 3339,
+   * and files that hold one are read.
+   */
+  readonly timestamp: string | number;
   /** The ids of all models that are asked, in the caller's order. */
   readonly adapterIds: readonly string[];
   readonly responses: readonly ResponseSnapshot[];
@@ -39,7 +42,7 @@ export function buildCheckpoint(
   return {
     version: VERSION,
     prompt,
-    timestamp: Date.now(),
+    timestamp: new Date().toISOString(),
     adapterIds,
     responses: inOrder(snapshots, adapterIds),
     verbose,
@@ -59,17 +62,38 @@ export function inOrder<R extends { readonly modelId: string }>(
 /**
  * A checkpoint as JSON text: snake_case, one response a line, what is empty left out.
  * @param encode for whoever keeps the texts of responses that stay the same
- * @throws {NotJsonError} for a figure that JSON cannot hold
+ * @throws {NotJsonError} for a figure that JSON cannot hold, and for a timestamp that is no time
  */
 export function encodeCheckpoint({ responses, ...rest }: Checkpoint, encode = encodeSnapshot): string {
-  const { version, prompt, timestamp, adapterIds, verbose, ranking } = rest;
+  const { version, prompt, adapterIds, verbose, ranking } = rest;
+  const timestamp = timeFrom(rest.timestamp);
+  if (timestamp === undefined) {
+    throw new NotJsonError(
+      `timestamp is ${String(rest.timestamp).slice(0, 100)}; it must be RFC 3339, or a number of ms`,
+    );
+  }
   const head = JSON.stringify({ version, prompt, timestamp, adapter_ids: adapterIds, verbose });
   const tail = ranking === undefined ? '' : `,"ranking":${JSON.stringify(ranking)}`;
   return `${head.slice(0, -1)},"responses":[\n${responses.map((each) => encode(each)).join(',\n')}\n]${tail}}\n`;
 }
 
+/** As in `2026-11-23T08:00:00.123456789+01:00`. */
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
+/** RFC 3339 has four digits for the year: a clock that tells a later one does not stop the file from being written. */
+const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+/** A time as RFC 3339; undefined for what is none. */
+function timeFrom(value: unknown): string | undefined {
+  if (typeof value === 'number' && Number.isFinite(value)) {
+    return new Date(Math.min(Math.max(value, 0), LAST_MS)).toISOString();
+  }
+  const isTime = typeof value === 'string' && rfc3339.test(value) && !Number.isNaN(Date.parse(value));
+  return isTime ? value : undefined;
+}
+
 /**
- * Reads what `encodeCheckpoint` wrote. Fields that are not known are left out.
+ * Reads what `encodeCheckpoint` wrote, and files of the reference format, which have no version, no stop reasons and no steps.
+ * Fields that are not known are left out.
  * @param source the text, or its bytes in UTF-8
  * @param where the path, for the error
  * @throws {CheckpointCorruptError} {CheckpointTooNewError}
@@ -79,15 +103,16 @@ export function decodeCheckpoint(source: string | Uint8Array, where: string): Ch
     new CheckpointCorruptError(`${where} is no checkpoint of a fan-out: ${what}; restore it from a copy, or remove it`);
   const value = parsed(source, corrupt);
   if (!isObject(value)) throw corrupt('it holds no object');
-  const { version, prompt, timestamp, adapter_ids: adapterIds, responses, verbose, ranking } = value;
+  const { version = VERSION, prompt, adapter_ids: adapterIds, responses, verbose, ranking } = value;
   if (typeof version === 'number' && version > VERSION) {
     throw new CheckpointTooNewError(
       `${where} has version ${version}, this Pawl knows ${VERSION}: upgrade the package (nothing was changed)`,
     );
   }
-  if (version !== VERSION) throw corrupt('its version is missing');
+  if (version !== VERSION) throw corrupt('its version is none');
   if (typeof prompt !== 'string') throw corrupt('prompt is no string');
-  if (typeof timestamp !== 'number' && typeof timestamp !== 'string') throw corrupt('timestamp is no time');
+  const timestamp = timeFrom(value.timestamp);
+  if (timestamp === undefined) throw corrupt('timestamp is no time');
   if (!isTexts(adapterIds)) throw corrupt('adapter_ids is no list of strings');
   if (typeof verbose !== 'boolean') throw corrupt('verbose is neither true nor false');
   if (!Array.isArray(responses)) throw corrupt('responses is no list');

@@ -25,8 +25,8 @@ const responseFields: Fields<ResponseSnapshot> = {
   error: ['error', or(isText, isAbsent)],
   interrupted: ['interrupted', isFlag],
   completed: ['completed', isFlag],
-  stopReason: ['stop_reason', isText],
-  steps: ['steps', isFigure],
+  stopReason: ['stop_reason', or(isText, isAbsent)],
+  steps: ['steps', or(isFigure, isAbsent)],
 };
 
 const writeFields: Fields<WriteSnapshot> = {

@@ -34,10 +34,10 @@ export interface ResponseSnapshot {
   readonly interrupted: boolean;
   /** There is an answer: this model is not asked again. Never together with `interrupted` or `error`. */
   readonly completed: boolean;
-  /** `answered`, `cancelled`, `deadline`, `interrupted`, or the code of the error; '' while the model is at work. */
-  readonly stopReason: string;
-  /** Finished model turns. */
-  readonly steps: number;
+  /** `answered`, `cancelled`, `deadline`, `interrupted`, or the code of the error; '' while the model is at work; absent = not known. */
+  readonly stopReason?: string;
+  /** Finished model turns; absent = not known. */
+  readonly steps?: number;
 }
 
 /** What one model of a fan-out has answered. */
@@ -91,10 +91,14 @@ export function snapshotFromPartial(modelId: string, partial: PartialResponse): 
   return { ...partOf(partial), modelId, interrupted: partial.interrupted ?? false, completed: false };
 }
 
-/** The way back. Of a model that was at work when its process died the answer is interrupted. */
+/**
+ * The way back. Of a model that was at work when its process died the answer is interrupted. A file of the reference format
+ * has no stop reason and no steps: the stop reason follows from the flags, the steps are 0.
+ */
 export function toModelResponse(snapshot: ResponseSnapshot): ModelResponse {
   const { modelId, text = '', latencyMs, inputTokens, outputTokens, reasoningTokens, costUsd, error } = snapshot;
-  const { proposedWrites = [], toolCalls = {}, completed, stopReason, steps } = snapshot;
+  const { proposedWrites = [], toolCalls = {}, completed, steps = 0 } = snapshot;
+  const { stopReason = stopReasonFrom(snapshot) } = snapshot;
   return {
     modelId,
     text,
@@ -110,6 +114,11 @@ export function toModelResponse(snapshot: ResponseSnapshot): ModelResponse {
     stopReason,
     steps,
   };
+}
+
+function stopReasonFrom({ completed, interrupted }: ResponseSnapshot): string {
+  if (completed) return 'answered';
+  return interrupted ? 'interrupted' : '';
 }
 
 /** For a host, which may do with it what it likes. Texts stay what they are. */

@@ -62,6 +62,14 @@ export const snapshots: fc.Arbitrary<ResponseSnapshot> = fc
   .tuple(answers, fc.boolean())
   .map(([answer, completed]) => ({ ...answer, completed }));
 
+/** RFC 3339, as Pawl and as others write it. */
+const times = fc
+  .tuple(
+    fc.date({ min: new Date(0), max: new Date('9999-12-30'), noInvalidDate: true }),
+    fc.constantFrom('.000Z', 'Z', '.5Z', '.123456789+01:00', '-11:30'),
+  )
+  .map(([date, end]) => date.toISOString().slice(0, 19) + end);
+
 /** A checkpoint of the models that it names. */
 export const checkpointsOf = (responses: fc.Arbitrary<ResponseSnapshot>): fc.Arbitrary<Checkpoint> =>
   fc
@@ -69,7 +77,7 @@ export const checkpointsOf = (responses: fc.Arbitrary<ResponseSnapshot>): fc.Arb
       {
         version: fc.constant(1 as const),
         prompt: texts,
-        timestamp: fc.oneof(counts, texts),
+        timestamp: times,
         adapterIds: fc.array(texts, { maxLength: 3 }),
         responses: fc.uniqueArray(responses, { maxLength: 3, selector: ({ modelId }) => modelId }),
         verbose: fc.boolean(),

@@ -34,7 +34,7 @@ describe('a file that is no checkpoint', () => {
     ['two of them', sound + sound],
     ['null', 'null'],
     ['a list', '[]'],
-    ['no version', changed({ version: undefined })],
+    ['a version that is null', changed({ version: null })],
     ['a version from before', changed({ version: 0 })],
     ['a version that is a text', changed({ version: '1' })],
   ])('fan-out 3: %s is refused as damaged', ([, text = '']) => {
@@ -44,7 +44,7 @@ describe('a file that is no checkpoint', () => {
   test('fan-out 3: each field that is missing or of a wrong type is refused as damaged', () => {
     const wrong: Readonly<Record<string, readonly unknown[]>> = {
       prompt: [undefined, null, 5, ['x']],
-      timestamp: [undefined, null, true, {}],
+      timestamp: [undefined, null, true, {}, '', 'today', '2026-11-23', '2026-13-40T08:00:00Z', '1795302000000'],
       adapter_ids: [undefined, null, 'fast', [1], { 0: 'fast' }],
       verbose: [undefined, null, 'true', 1],
       responses: [undefined, null, {}, [null], [[]], ['x'], [first, first]],
@@ -58,9 +58,9 @@ describe('a file that is no checkpoint', () => {
 
   test('fan-out 3: each field of a response that is missing or of a wrong type is refused as damaged', () => {
     const needed = ['model_id', 'latency_ms', 'input_tokens', 'output_tokens', 'cost_usd', 'interrupted', 'completed'];
-    const optional = ['text', 'reasoning_tokens', 'proposed_writes', 'tool_calls', 'error'];
+    const optional = ['text', 'reasoning_tokens', 'proposed_writes', 'tool_calls', 'error', 'stop_reason', 'steps'];
     const strange = [null, { a: 'b' }, [7]];
-    for (const key of [...needed, 'stop_reason', 'steps', ...optional]) {
+    for (const key of [...needed, ...optional]) {
       for (const value of optional.includes(key) ? strange : [...strange, undefined]) {
         const text = changed({ responses: [{ ...first, [key]: value }] });
         expect(codeOf(text), `${key}: ${JSON.stringify(value)}`).toBe('CHECKPOINT_CORRUPT');

@@ -62,7 +62,12 @@ describe('asking', () => {
     expect(around(path)).toEqual(['.pawl']);
     expect(result.path).toBe(join(dirname(path), '.pawl', 'answers.json'));
     const kept = await loadCheckpoint(String(result.path));
-    expect(kept).toMatchObject({ prompt, adapterIds: ['a', 'b'], verbose: true, timestamp: 1_795_302_000_000 });
+    expect(kept).toMatchObject({
+      prompt,
+      adapterIds: ['a', 'b'],
+      verbose: true,
+      timestamp: '2026-11-21T23:00:00.000Z',
+    });
     expect(kept?.responses.map(({ text }) => text)).toEqual(['of a', 'of b']);
     expect(call.warned).toEqual([]);
   });

@@ -25,6 +25,12 @@ export const nothing: ModelResponse = {
 };
 
 export const checkpointOf = (...responses: readonly ResponseSnapshot[]): Checkpoint => ({
-  ...{ version: 1, prompt: 'Which?', timestamp: 1_795_302_000_000, adapterIds: ['fast', 'deep'], verbose: true },
+  ...{
+    version: 1,
+    prompt: 'Which?',
+    timestamp: '2026-11-21T23:00:00.000Z',
+    adapterIds: ['fast', 'deep'],
+    verbose: true,
+  },
   responses,
 });

@@ -68,7 +68,7 @@ export class AskView {
 }
 
 function figuresOf(snapshot: ResponseSnapshot | ModelResponse) {
-  const { steps, inputTokens, outputTokens, costUsd, toolCalls = {}, proposedWrites = [] } = snapshot;
+  const { steps = 0, inputTokens, outputTokens, costUsd, toolCalls = {}, proposedWrites = [] } = snapshot;
   return { steps, inputTokens, outputTokens, costUsd, toolCalls, writes: proposedWrites.length };
 }
 

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Agent, Codec, ExecutorOptions, Models, Ports, Tool } from '../index.ts';
@@ -31,6 +31,7 @@ interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextToke
 export async function loadAgentModule(file: string): Promise<AgentModule> {
   const path = resolve(file);
   checkFile(path);
+  refuseProgram(path);
   const exported = await importModule(path);
   const agent = agentOf(exported.default, path);
   const { prompt, tools = [] } = exported;
@@ -61,6 +62,27 @@ function checkFile(path: string, what = 'agent module'): void {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (!stat) throw new Failure(`there is no ${what} ${path}; check the path`);
   if (stat.isDirectory()) throw new Failure(`${path} is a folder; name the ${what} in it`);
+}
+
+/**
+ * Importing a module runs its top level: a program that was named by mistake would start its runs. A file without these words
+ * has no default export, and is not imported. @throws {Failure}
+ */
+function refuseProgram(path: string): void {
+  const source = readable(path);
+  if (source === undefined || source.includes('default') || source.includes('exports')) return;
+  throw new Failure(
+    `the module ${path} has no default export, and was not imported: that would run it; name the file that says \`export default defineAgent({ … })\``,
+  );
+}
+
+/** What keeps a file from being read, its import tells. */
+function readable(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
 }
 
 /** Loads a module of the user's. @param what for errors @throws {Failure} that says what is wrong with it */

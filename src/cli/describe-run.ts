@@ -28,23 +28,24 @@ export interface Waiting {
   readonly place: Place;
   /** What it was told and has not heard yet. */
   readonly commands: readonly Command[];
+  /** Its agent module, if this user started it on this machine. */
+  readonly module: string | undefined;
 }
 
 /** How far a run is. */
 export function describeRecord(
-  { record, entry, place, commands }: Waiting,
+  { record, entry, place, commands, module }: Waiting,
   { option }: Pick<RunStore, 'option'>,
 ): string[] {
-  const { meta, iteration, usage, inputs, parked, openStep } = record;
+  const { meta, iteration, usage, parked, openStep } = record;
   const pid = pidOf(entry);
   const status = entry ? statusOf(entry) : 'interrupted';
-  const module = inputs?.['pawl.module'];
   return [
     field('run', oneLine(meta.runId)),
     field('status', pid === undefined ? status : `${status}, in process ${pid}`),
     field('agent', oneLine(meta.agentName)),
     ...(meta.parentRunId === '' ? [] : [field('parent', oneLine(meta.parentRunId))]),
-    ...(typeof module === 'string' ? [field('module', oneLine(module))] : []),
+    ...(module === undefined ? [] : [field('module', oneLine(module))]),
     field('prompt', shortened(oneLine(meta.prompt), WIDTH)),
     field('steps', String(iteration)),
     field('tokens', String(usage.inputTokens + usage.outputTokens)),

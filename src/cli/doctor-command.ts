@@ -1,10 +1,11 @@
 import { statSync } from 'node:fs';
-import { type CheckpointStore, diagnose, type Migrate, type RunDiagnosis } from '../index.ts';
+import { diagnose, type Migrate, type RunDiagnosis } from '../index.ts';
 import { type AgentModule, loadAgentModule } from './agent-module.ts';
 import { sharedCodec } from './codec-export.ts';
 import type { Command, CommandContext } from './command.ts';
-import { adviceFor, exitCodes, oneLine } from './failure.ts';
+import { adviceFor, exitCodes, lineOf, oneLine } from './failure.ts';
 import { count } from './figures.ts';
+import { KnownModules } from './known-modules.ts';
 import { openExistingStore, pidOfOwner, type RunStore } from './run-store.ts';
 
 /** `pawl doctor`: reads every record, and says what will become of it. */
@@ -24,12 +25,13 @@ export const doctorCommand: Command = async (context) => {
 };
 
 async function* findings(modules: readonly AgentModule[], store: RunStore): AsyncGenerator<RunDiagnosis> {
-  const remembered = new RememberedModules(store);
+  const known = new KnownModules();
   const options =
     modules.length === 0 ? {} : { agents: modules.map(({ agent }) => agent), migrate: migrateOf(modules) };
-  for await (const found of diagnose(remembered.store, options)) {
-    const path = remembered.take(found.runId);
-    yield modules.length === 0 && path !== undefined ? withModule(found, path) : found;
+  for await (const found of diagnose(store, options)) {
+    yield modules.length === 0
+      ? withModule(found, () => known.find({ store: store.identity, runId: found.runId }))
+      : found;
   }
 }
 
@@ -41,35 +43,28 @@ function migrateOf(modules: readonly AgentModule[]): Migrate {
   };
 }
 
-/** `pawl run` leaves the path of its agent module in the record: notes it in passing. */
-class RememberedModules {
-  readonly #paths = new Map<string, string>();
-  readonly store: CheckpointStore;
-
-  constructor(store: RunStore) {
-    this.store = {
-      ...store,
-      load: async (runId, options) => {
-        const record = await store.load(runId, options);
-        const path = record?.inputs?.['pawl.module'];
-        if (typeof path === 'string') this.#paths.set(runId, path);
-        return record;
-      },
-    };
+/**
+ * A run that would be resumed, as `pawl recover` finds it: whether its agent module is known to this user, and still there.
+ * Of a run that another program started, that program has the agent.
+ */
+function withModule(found: RunDiagnosis, pathOf: () => string | undefined): RunDiagnosis {
+  if (found.verdict !== 'resumes') return found;
+  const skipped = (reason: string): RunDiagnosis => ({
+    ...found,
+    verdict: 'skipped',
+    code: 'AGENT_NOT_FOUND',
+    reason,
+    needsSomebody: true,
+  });
+  try {
+    const path = pathOf();
+    if (path === undefined)
+      return { ...found, reason: `${found.reason}; \`pawl recover\` needs its agent module named` };
+    if (statSync(path, { throwIfNoEntry: false })?.isFile()) return found;
+    return skipped(`its agent module ${oneLine(path)} is gone; name it where it is now: pawl recover <agent module>`);
+  } catch (error) {
+    return skipped(lineOf(error));
   }
-
-  take(runId: string): string | undefined {
-    const path = this.#paths.get(runId);
-    this.#paths.clear();
-    return path;
-  }
-}
-
-/** A run that would go on cannot where its module is gone. */
-function withModule(found: RunDiagnosis, path: string): RunDiagnosis {
-  if (found.verdict !== 'resumes' || statSync(path, { throwIfNoEntry: false })?.isFile()) return found;
-  const reason = `its agent module ${oneLine(path)} is gone; name it where it is now: pawl recover <agent module>`;
-  return { ...found, verdict: 'skipped', code: 'AGENT_NOT_FOUND', reason, needsSomebody: true };
 }
 
 function lineFor(found: RunDiagnosis): string {

@@ -3,8 +3,8 @@
 export const recover = `Usage: pawl recover [agent module…] [options]
 
 Goes on with all interrupted runs, each from its last recorded step. With agent modules: with the runs of these agents, whoever
-began them; without: with all, each with the module that its record names. Runs that are live elsewhere or parked are left
-alone. Runs that agents began are left to their parents; where the run at the top is gone they are ended as cancelled, without
+began them; without: with those that this user started on this machine, each with its module; the others ask for theirs.
+Importing a module runs its top level. Runs that are live elsewhere or parked are left alone. Runs that agents began are left to their parents; where the run at the top is gone they are ended as cancelled, without
 their agents and without another call of a model. A run that is one start away from being parked goes on last, alone.
 
 Exit code 0: all went well, 1: a run failed, or needs a person; \`pawl doctor\` says which before anything is started.
@@ -84,12 +84,14 @@ Examples:
 export const doctor = `Usage: pawl doctor [agent module…] [options]
 
 Reads every record of a store as a resume would (whole, with its checksums, and with the steps from older versions), and says for each
-run whether the next recovery goes on with it, and why not. Nothing is written or started. With agent modules it also says
-whose agent is missing, whose list of phases has changed, and whose record their \`migrate\` cannot bring over.
+run whether the next recovery goes on with it, and why not. It writes nothing and starts no run. Without agent modules it imports
+nothing, and cannot tell whether agents have changed. With them it also says whose agent is missing, whose list of phases has
+changed, and whose record their \`migrate\` cannot bring over. Importing a module runs its top level: name the file that only
+defines the agent (agent.ts), not a program that starts runs (main.ts). A file without a default export is not imported.
 
   resumes     the next recovery goes on with it         waits       the run that began it goes on with it
   live        a process works on it                     parked      it is set aside, or the next start will do that
-  skipped     no agent of its id was named, or its module is gone
+  skipped     no agent of its id was named, or its module is gone or can be written by others
   fails       the \`migrate\` of its agent module throws at it
   unreadable  damaged, or of a newer version; its bytes are kept
 

@@ -37,6 +37,8 @@ Environment:
   PAWL_AUDIT       the audit, when --audit is not given
   PAWL_MODEL       provider/model: use this model for every tier, with the package @ai-sdk/<provider>
   PAWL_CODEC       a module that exports \`codec\`, as encrypt({ … }) makes it: the key of an encrypted store
+  PAWL_STATE_HOME  where this user's commands keep which agent module a run was started with; else pawl in $XDG_STATE_HOME
+                   or ~/.local/state (macOS: ~/Library/Application Support, Windows: %LOCALAPPDATA%)
   PAWL_DEBUG=1     print the stack of an error
   NO_COLOR         no colours
 
@@ -56,8 +58,9 @@ The agent module is a JavaScript or TypeScript file. Its default export is the a
 export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (used when none
 is given), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\`, \`contextTokens\`,
 \`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it).
-It is remembered with the run, so that \`pawl resume\` finds it. Tools find the module and the folder in which the run
-began in context.invocation.inputs, as 'pawl.module' and 'pawl.cwd'.
+Importing it runs its top level: keep the agent in a file of its own (agent.ts), apart from a program that starts runs
+(main.ts). Its path is kept for \`pawl resume\` in a private file of this user ($PAWL_STATE_HOME), and never in the record.
+Tools find the folder in which the run began as context.invocation.inputs.cwd.
 
 PAWL_MODEL=provider/model takes the place of the module's models; the provider's key comes from its usual variable, for
 example OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_GENERATIVE_AI_API_KEY.
@@ -113,7 +116,7 @@ began, what it cost.
 Options:
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store when it is there
-  --json           { runId, status: 'live' | 'interrupted' | 'parked', pid?, record, commands, audit? } or
+  --json           { runId, status: 'live' | 'interrupted' | 'parked', pid?, module?, record, commands, audit? } or
                    { runId, status: 'ended', outcome, audit? }, outcome null when only the audit knows of it; 'lost': it
                    has not ended there, and there is no record. audit: { run, children: [{ run, children }] }
 
@@ -129,10 +132,11 @@ Goes on with an interrupted run from its last recorded step; without an id, with
 that another process works on is left alone. A run that has ended meanwhile gives its result again. A run that an agent began
 goes on with the run that began it, and is resumed by that one's id.
 
-The agent module is the one that the run was begun with, unless --agent names another place of it.
+The agent module is the one with which this user started the run on this machine. Records name no code: a run that another
+user, machine or program started needs --agent.
 
 Options:
-  --agent <file>   the agent module, when it was moved, or when a program other than pawl began the run
+  --agent <file>   the agent module, if it was moved, or if pawl did not start the run here; importing it runs its top level
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --audit <file>   where the run is remembered when its record is gone, as of \`pawl run\`
   --json           JSON lines on stdout, as of \`pawl run\`; one that could not be resumed gives

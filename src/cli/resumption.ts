@@ -4,6 +4,7 @@ import type { AuditFile } from './audit-file.ts';
 import type { CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
 import { Family, parentOf } from './family.ts';
+import { KnownModules } from './known-modules.ts';
 import { type Obstacle, obstacleOf, unknownRun } from './obstacle.ts';
 import { loadRecord, quoted, type RunStore, statusOf } from './run-store.ts';
 import { Session } from './session.ts';
@@ -29,7 +30,7 @@ function isSuspect({ entry, isOrphan }: Waiting): boolean {
 interface Means {
   readonly store: RunStore;
   readonly audit: AuditFile | undefined;
-  /** The agents that were named, by their ids; none = each run has its module in its record. */
+  /** The agents that were named, by their ids; none = each run with the module that this user started it with. */
   readonly modules: ReadonlyMap<string, AgentModule>;
 }
 
@@ -39,6 +40,7 @@ export class Resumption {
   readonly #context: CommandContext;
   readonly #store: RunStore;
   readonly #given: ReadonlyMap<string, AgentModule>;
+  readonly #known = new KnownModules();
   readonly #modules = new Map<string, Promise<AgentModule>>();
 
   constructor(context: CommandContext, { store, audit, modules }: Means) {
@@ -130,7 +132,9 @@ export class Resumption {
     const record = await loadRecord(this.#store, runId);
     if (!record) return this.#ended(runId);
     const { prompt, callerId, channelId, guildId, parentRunId } = record.meta;
-    const invocation = { runId, prompt, callerId, channelId, guildId, parentRunId };
+    const { inputs } = record;
+    const request = { runId, prompt, callerId, channelId, guildId, parentRunId };
+    const invocation = { ...request, ...(inputs ? { inputs } : {}) };
     return this.session.carry({ module: await this.#moduleOf(record), invocation, isResumed: true });
   }
 
@@ -141,13 +145,15 @@ export class Resumption {
     return this.session.report({ ...outcome, messages: [] });
   }
 
-  async #moduleOf({ meta, inputs }: RunCheckpoint): Promise<AgentModule> {
+  /** A record may come from anywhere: nothing in it says which code is run. */
+  async #moduleOf({ meta }: RunCheckpoint): Promise<AgentModule> {
     const given = this.#given.get(meta.agentId);
     if (given) return given;
-    const path = this.#context.args.agent ?? inputs?.['pawl.module'];
-    const again = `pawl resume ${quoted(meta.runId)} --agent <agent module>`;
-    if (typeof path !== 'string') {
-      throw new Failure(`run ${oneLine(meta.runId)} was not begun by \`pawl run\`; name its agent: ${again}`);
+    const again = `pawl resume ${quoted(meta.runId)} --agent <agent module>${this.#store.option}`;
+    const path = this.#context.args.agent ?? this.#known.find({ store: this.#store.identity, runId: meta.runId });
+    if (path === undefined) {
+      const run = `run ${oneLine(meta.runId)} of agent ${quoted(meta.agentId)}`;
+      throw new Failure(`${run} was not started by this user on this machine; name its agent: ${again}`);
     }
     const loading = this.#modules.get(path) ?? loadAgentModule(path);
     this.#modules.set(path, loading);

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type AgentModule, loadAgentModule } from './agent-module.ts';
 import { auditForRuns } from './audit-file.ts';
 import type { Command } from './command.ts';
@@ -14,9 +15,9 @@ export const runCommand: Command = async (context) => {
   const module = await loadAgentModule(file);
   const invocation = {
     prompt: promptFor(module, prompt),
-    ...(runId === undefined ? {} : { runId }),
-    // What a later process needs to find the agent again, and a tool to find the files it was asked about.
-    inputs: { 'pawl.module': module.path, 'pawl.cwd': process.cwd() },
+    runId: runId ?? randomUUID(),
+    // For tools: where the paths of a prompt start, whichever process resumes the run.
+    inputs: { cwd: process.cwd() },
   };
   const store = await openStore(storeOption, module.codec);
   const isResumed = runId !== undefined && (await findWaiting(store, runId)) !== undefined;

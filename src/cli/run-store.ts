@@ -5,7 +5,7 @@ import { codecFromEnvironment } from './codec-from-environment.ts';
 import { Failure, lineOf, oneLine } from './failure.ts';
 import { shortened } from './figures.ts';
 import { noStore, openPostgres } from './open-postgres.ts';
-import { lookAt, placeOf, type StorePlace } from './store-place.ts';
+import { identityOf, lookAt, placeOf, type StorePlace } from './store-place.ts';
 
 export { quoted } from './store-place.ts';
 
@@ -15,6 +15,8 @@ export interface RunStore extends AppendingStore, ControlStore, OutcomeStore {
   readonly path: string;
   /** What to add to a command so that it uses this store too; '' when it would anyway, whatever the environment. */
   readonly option: string;
+  /** What tells it from all other stores on this machine. */
+  readonly identity: string;
   /** Removes kept outcomes whose time is over; how many there were. */
   forgetOutcomes?(options?: { readonly dryRun?: boolean }): Promise<number>;
   close(): Promise<void>;
@@ -57,7 +59,7 @@ async function open(place: StorePlace, { codec: given, mustExist }: Opening): Pr
         : sqliteStore({ path, codec });
   // Trouble with a store comes from its first use: here it is trouble with the store and with nothing else.
   await store.listInterrupted({ limit: 1 });
-  return { ...store, path, option };
+  return { ...store, path, option, identity: identityOf(place) };
 }
 
 function isThere({ kind, path }: StorePlace): boolean {

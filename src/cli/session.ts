@@ -6,6 +6,7 @@ import { caretakerOf } from './caretaker.ts';
 import type { CommandContext } from './command.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from './failure.ts';
 import { Interruption } from './interruption.ts';
+import { KnownModules, type RunPlace } from './known-modules.ts';
 import { todoForParked } from './obstacle.ts';
 import { type Progress, progressFor } from './progress.ts';
 import { findWaiting, quoted, type RunStore } from './run-store.ts';
@@ -13,7 +14,7 @@ import { findWaiting, quoted, type RunStore } from './run-store.ts';
 /** One run to carry to its end. */
 export interface Job {
   readonly module: AgentModule;
-  readonly invocation: Invocation;
+  readonly invocation: Invocation & { readonly runId: string };
   readonly isResumed: boolean;
 }
 
@@ -25,6 +26,7 @@ export class Session {
   readonly #audit: AuditFile | undefined;
   readonly #interruption: Interruption;
   readonly #executors = new Map<Agent, Executor>();
+  readonly #modules = new KnownModules();
   #caretaker: Executor | undefined;
   /** What a command that goes on needs besides the store: the key that only the module has. */
   #moduleOption = '';
@@ -44,13 +46,45 @@ export class Session {
   /** Carries a run to its end. @returns the exit code that goes with it */
   async carry({ module, invocation, isResumed }: Job): Promise<number> {
     if (module.codec) this.#moduleOption = ` --agent ${quoted(module.path)}`;
+    const place = { store: this.#store.identity, runId: invocation.runId };
+    // Before the start: a process that dies just after it leaves a run that `pawl resume` finds the agent of.
+    const isNew = !this.#isKnown(place);
+    if (isNew) this.#remember(place, module);
     const executor = this.#executorFor(module);
     const run = await executor.start(module.agent, invocation);
     const { value } = run.actor.getSnapshot();
     // One that was refused, or had ended long ago, never begins.
-    if (value !== 'failing' && value !== 'settled')
-      this.progress.begun({ runId: run.runId, agentId: module.agent.id, isResumed, executor });
-    return this.report(await run.result);
+    const hasBegun = value !== 'failing' && value !== 'settled';
+    if (hasBegun && !isNew) this.#remember(place, module);
+    if (hasBegun) this.progress.begun({ runId: run.runId, agentId: module.agent.id, isResumed, executor });
+    const result = await run.result;
+    if ((isNew && !hasBegun) || (hasBegun && (await this.#isGone(result)))) this.#modules.forget(place);
+    return this.report(result);
+  }
+
+  #isKnown(place: RunPlace): boolean {
+    try {
+      return this.#modules.find(place) !== undefined;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Where that fails the run starts all the same: `--agent` resumes it. */
+  #remember(place: RunPlace, { path }: AgentModule): void {
+    try {
+      this.#modules.remember(place, path);
+    } catch (error) {
+      const todo = `resume it with --agent ${quoted(path)}`;
+      this.#context.output.say(
+        `pawl: warning: the agent module of run ${oneLine(place.runId)} is not kept: ${lineOf(error)}; ${todo}`,
+      );
+    }
+  }
+
+  /** Whether there is no record left to resume. */
+  async #isGone({ runId, status }: RunResult): Promise<boolean> {
+    return status !== 'interrupted' && (await this.#store.load(runId).catch(() => undefined)) === null;
   }
 
   /**

@@ -5,6 +5,7 @@ import { type Audited, describeAudited, describeChildren, describeSteps } from '
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
 import { exitCodes, Failure, lineOf } from './failure.ts';
 import { Family } from './family.ts';
+import { KnownModules } from './known-modules.ts';
 import { unknownRun } from './obstacle.ts';
 import { isStoreThere, loadRecord, openExistingStore, pidOf, type RunStore, statusOf } from './run-store.ts';
 
@@ -43,7 +44,18 @@ async function storedRun(context: CommandContext, store: RunStore, runId: string
   const entries = await store.listInterrupted();
   const entry = entries.find((each) => each.runId === runId);
   const place = entry ? await new Family(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
-  return { waiting: { record, entry, place, commands: await commandsFor(context, store, runId) }, outcome: null };
+  const commands = await commandsFor(context, store, runId);
+  return { waiting: { record, entry, place, commands, module: moduleOf(context, store, runId) }, outcome: null };
+}
+
+/** A file that others can write does not keep anybody from seeing the record. */
+function moduleOf({ output }: CommandContext, { identity }: RunStore, runId: string): string | undefined {
+  try {
+    return new KnownModules().find({ store: identity, runId });
+  } catch (error) {
+    output.say(`pawl: warning: ${lineOf(error)}`);
+    return undefined;
+  }
 }
 
 /** What the run was told and has not heard yet. One that is damaged does not keep anybody from seeing the record. */
@@ -79,10 +91,11 @@ async function auditedRun(
 function document({ runId, waiting, outcome, audited }: Found) {
   const audit = audited ? { audit: audited } : {};
   if (waiting) {
-    const { record, entry, commands } = waiting;
+    const { record, entry, commands, module } = waiting;
     const pid = pidOf(entry);
     const status = entry ? statusOf(entry) : 'interrupted';
-    return { runId, status, ...(pid === undefined ? {} : { pid }), record, commands, ...audit };
+    const known = { ...(pid === undefined ? {} : { pid }), ...(module === undefined ? {} : { module }) };
+    return { runId, status, ...known, record, commands, ...audit };
   }
   const isOver = outcome !== null || audited?.run.endedAt !== undefined;
   return { runId, status: isOver ? 'ended' : 'lost', outcome, ...audit };

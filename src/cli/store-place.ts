@@ -1,5 +1,5 @@
-import { readdirSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { Failure } from './failure.ts';
 
 /** Where a store is: a SQLite file, a folder of plain files, or a PostgreSQL database. */
@@ -25,6 +25,23 @@ export function placeOf(option: string | undefined): StorePlace {
   const path = resolve(given);
   const kind = isFolder(path, /[/\\]$/.test(given)) ? 'files' : 'sqlite';
   return { kind, path, option: path === resolve(DEFAULT_PATH) ? '' : ` --store ${quoted(given)}` };
+}
+
+/** What tells a store from all others on this machine, however it was named: never shown, and without a password. */
+export function identityOf({ kind, path, url }: StorePlace): string {
+  if (kind !== 'postgres') return `${kind}:${realPath(path)}`;
+  const { hostname, port, pathname, searchParams } = url ?? new URL(path);
+  return `postgres:${hostname}:${port || 5432}${pathname}?${searchParams.get('schema') ?? 'pawl'}`;
+}
+
+/** Without links, as far as the path exists: a store is made at its first write. */
+function realPath(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    const above = dirname(path);
+    return above === path ? path : join(realPath(above), basename(path));
+  }
 }
 
 /** The folder in which the files of a store lie; for a database elsewhere, the one where those of a store usually do. */

@@ -1,8 +1,9 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadAgentModule } from '../../src/cli/agent-module.ts';
 import { emptyFolder, jsonLines, pawl } from './pawl.ts';
+import { damageMessages, interruptedRun, storeRuns } from './stored-runs.ts';
 
 const agent = `import { createBudget, createPalette, defineAgent } from 'pawl';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
@@ -65,4 +66,58 @@ describe.concurrent('an agent module', () => {
     for (const word of [path, ...words]) expect(message).toContain(word);
     expect(message).not.toContain('\n');
   });
+});
+
+describe.concurrent('a program that starts runs, named where an agent module belongs,', () => {
+  const program = `import { writeFileSync } from 'node:fs';
+    import agent, { models } from './agent.ts';
+    writeFileSync('started', '');
+    console.log(agent.id, models);`;
+
+  test.for([
+    ['doctor', 'main.ts'],
+    ['recover', 'main.ts'],
+    ['run', 'main.ts', 'go'],
+  ] as const)('is not imported by `pawl %s`: one line says which file to name', async (args) => {
+    const cwd = moduleWith(models);
+    writeFileSync(join(cwd, 'main.ts'), program);
+    await storeRuns(join(cwd, '.pawl/runs.db'), interruptedRun({ agentId: 'boss', module: '' }));
+    const { code, stdout, stderr } = await pawl(args, { cwd });
+    expect({ code, stdout, isStarted: existsSync(join(cwd, 'started')) }).toEqual({
+      code: 2,
+      stdout: '',
+      isStarted: false,
+    });
+    expect(stderr).toBe(
+      `pawl: the module ${join(cwd, 'main.ts')} has no default export, and was not imported: that would run it; name the file that says \`export default defineAgent({ … })\`\n`,
+    );
+  });
+
+  test('is not needed by `pawl doctor`, which finds parked and damaged records without a module', async () => {
+    const cwd = emptyFolder();
+    const path = join(cwd, '.pawl/runs.db');
+    await storeRuns(
+      path,
+      interruptedRun({ runId: 'parked', parked: { code: 'X', reason: 'looked at' } }),
+      interruptedRun({ runId: 'torn' }),
+      interruptedRun({ runId: 'whole' }),
+    );
+    damageMessages(path, 'torn');
+    const { code, stdout } = await pawl(['doctor', '--json'], { cwd });
+    expect(code).toBe(1);
+    const verdicts = jsonLines(stdout).map(({ runId, verdict }) => [runId, verdict]);
+    expect(verdicts.slice(0, 3).toSorted()).toEqual([
+      ['parked', 'parked'],
+      ['torn', 'unreadable'],
+      ['whole', 'resumes'],
+    ]);
+  });
+
+  test.for(['doctor', 'run', 'recover', 'resume'])(
+    'has its place in `pawl %s --help`: importing runs the top level',
+    async (command) => {
+      const { stdout } = await pawl([command, '--help'], { cwd: emptyFolder() });
+      expect(stdout.replaceAll('\n', ' ')).toMatch(/importing (it|a module) runs its top level/i);
+    },
+  );
 });

@@ -62,12 +62,12 @@ describe.concurrent('an agent module', () => {
   });
 
   test.for([
-    ['that throws on import', 'throw new Error("no luck\\ntoday")', 'could not be loaded: no luck'],
-    ['that is no valid code', 'const = 1', 'could not be loaded'],
-    ['that imports a missing package', 'import "no-such-package"', 'no-such-package', 'install it'],
+    ['that throws on import', 'throw new Error("no luck\\ntoday"); export default 1', 'could not be loaded: no luck'],
+    ['that is no valid code', 'const = 1; export default 1', 'could not be loaded'],
+    ['that imports a missing package', 'import "no-such-package"; export default 1', 'no-such-package', 'install it'],
     ['without an agent', 'export const tools = []', 'no default export', 'defineAgent'],
     ['with a default export that is no agent', 'export default { id: 7 }', 'is no agent', 'defineAgent'],
-    ['that never finishes loading', 'await new Promise(() => {})', 'never finishes loading'],
+    ['that never finishes loading', 'await new Promise(() => {}); export default 1', 'never finishes loading'],
   ] as const)('%s is refused', async ([_, text, ...words]) => {
     expectRefusal(await runModule(text), ...words);
   });
@@ -235,7 +235,7 @@ describe.concurrent('a record', () => {
 
   test('that another program began needs to be told its agent', async () => {
     const { go } = await stored(interruptedRun({ module: '' }));
-    expectRefusal(await go('resume', 'r1'), 'was not begun by `pawl run`', '--agent');
+    expectRefusal(await go('resume', 'r1'), 'was not started by this user on this machine', '--agent');
     expect((await go('resume', 'r1', '--agent', agentFile('counter'))).stdout).toBe('counted to 3\n');
   });
 

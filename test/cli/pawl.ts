@@ -9,6 +9,9 @@ const bin = fileURLToPath(new URL('../../src/cli/bin.ts', import.meta.url));
 
 export const agentFile = (name: string): string => fileURLToPath(new URL(`agents/${name}.ts`, import.meta.url));
 
+/** Where the commands of tests keep what belongs to this machine. */
+export const stateHome = join(tmpdir(), 'pawl-test-state');
+
 export interface Ended {
   /** Null when a signal ended it. */
   readonly code: number | null;
@@ -81,7 +84,8 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
   const names = ['PATH', 'HOME', 'TMPDIR', 'SystemRoot'];
   const kept = names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : []));
   // Dozens of processes load the same sources: they share what the first of them compiled.
-  return { ...Object.fromEntries(kept), NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
+  const { NODE_COMPILE_CACHE } = process.env;
+  return { ...Object.fromEntries(kept), NODE_COMPILE_CACHE, PAWL_STATE_HOME: stateHome };
 }
 
 /** An empty folder that goes away after the tests of this file. */

@@ -188,6 +188,9 @@ describe('`pawl prune --quarantined`', () => {
     const sure = await pawl(['prune', '--quarantined', '--yes', '--json'], settings);
     expect(JSON.parse(sure.stdout)).toMatchObject({ deleted: ['torn'], kept: [] });
     const now = await pawl(['doctor'], settings);
-    expect(now).toMatchObject({ code: 0, stdout: '  resumes    fine: it goes on after 1 step\n' });
+    expect(now).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^ {2}resumes {4}fine: it goes on after 1 step[^\n]*\n$/),
+    });
   }
 });

@@ -1,9 +1,11 @@
 import { DatabaseSync } from 'node:sqlite';
+import { KnownModules } from '../../src/cli/known-modules.ts';
+import { identityOf, placeOf } from '../../src/cli/store-place.ts';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
 import { noUsage } from '../../src/run/usage.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { type HeadRow, headChecksum } from '../../src/store/sqlite-records.ts';
-import { agentFile } from './pawl.ts';
+import { agentFile, stateHome } from './pawl.ts';
 
 type Change = { readonly [Key in 'runId' | 'agentId' | 'prompt' | 'module']?: string } & Partial<RunCheckpoint>;
 
@@ -42,15 +44,24 @@ export function interruptedRun({ runId = 'r1', agentId = 'counter', prompt = 'go
     revision: 1,
     usage: { ...noUsage, inputTokens: 10, outputTokens: 5 },
     attempts: 0,
-    ...(path === '' ? {} : { inputs: { 'pawl.module': path, 'pawl.cwd': '/' } }),
     ...rest,
   };
+  if (path !== '') modules.set(record.meta, path);
   return record;
 }
 
+/** With which module this user has started a run, by the `meta` of its record. */
+const modules = new WeakMap<object, string>();
+
 export async function storeRuns(path: string, ...records: readonly RunCheckpoint[]): Promise<void> {
   const store = sqliteStore({ path, durability: 'process' });
-  for (const record of records) await store.save(record);
+  const identity = identityOf(placeOf(path));
+  const known = new KnownModules(stateHome);
+  for (const record of records) {
+    await store.save(record);
+    const module = modules.get(record.meta);
+    if (module) known.remember({ store: identity, runId: record.meta.runId }, module);
+  }
   await store.close();
 }
 

@@ -211,5 +211,6 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
     ...Object.fromEntries(kept),
     TERM: 'xterm-256color',
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+    PAWL_STATE_HOME: join(tmpdir(), 'pawl-test-state'),
   };
 }

@@ -10,6 +10,14 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 // Inside the package, so that `import 'pawl'` means the package itself.
 const work = `${root}/test/docs/.blocks`;
 const blocks = codeBlocks(root);
+const pageOf = (index: number) => blocks[index]?.at.split(':')[0] ?? '';
+const namedBlocks = (page: string) =>
+  blocks
+    .filter(({ at }) => at.startsWith(`${page}:`))
+    .flatMap(({ code }) => {
+      const name = /^\/\/ ([a-z-]+\.ts)/.exec(code)?.[1];
+      return name === undefined ? [] : [{ name, text: code }];
+    });
 const fileOf = (index: number) => `${work}/${index}/block.ts`;
 
 beforeAll(() => {
@@ -18,6 +26,8 @@ beforeAll(() => {
     mkdirSync(`${work}/${index}`, { recursive: true });
     writeFileSync(fileOf(index), `${code}\nexport {};\n`);
     writeFileSync(`${work}/${index}/model.ts`, readFileSync(`${root}/test/docs/readme-model.ts`, 'utf8'));
+    // What a page shows as a file of its own can be imported by the other blocks of the page.
+    for (const { name, text } of namedBlocks(pageOf(index))) writeFileSync(`${work}/${index}/${name}`, text);
   }
 });
 afterAll(() => rmSync(work, { recursive: true, force: true }));
@@ -62,7 +72,7 @@ describe('the docs', () => {
   );
 
   test('the README’s first example, killed in the middle, goes on where it was and sends no mail twice', async () => {
-    const index = blocks.findIndex(({ at }) => at.startsWith('README.md'));
+    const index = blocks.findIndex(({ at, code }) => at.startsWith('README.md') && code.startsWith('// main.ts'));
     for (const suffix of ['', '-wal', '-shm']) rmSync(`${work}/${index}/runs.db${suffix}`, { force: true });
     rmSync(`${work}/${index}/turns.log`, { force: true });
     const killed = await run(index, 'turn 2');

@@ -12,7 +12,7 @@ export function outputRoot(): string {
 
 /** Where relative paths start: the folder in which the run was begun, whichever process goes on with it. */
 function startOf({ invocation }: ToolContext): string {
-  const cwd = invocation.inputs['pawl.cwd'];
+  const { cwd } = invocation.inputs;
   return typeof cwd === 'string' ? cwd : process.cwd();
 }
 

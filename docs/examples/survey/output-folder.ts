@@ -5,7 +5,7 @@ import type { ToolContext } from 'pawl';
 
 /** Where the prompt and SURVEY_OUT start from: the folder in which the run was begun, whichever process goes on with it. */
 function startOf({ invocation }: ToolContext): string {
-  const cwd = invocation.inputs['pawl.cwd'];
+  const { cwd } = invocation.inputs;
   return typeof cwd === 'string' ? cwd : process.cwd();
 }
 

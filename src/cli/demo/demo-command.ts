@@ -77,7 +77,7 @@ function setUp(): Stage {
     files: readdirSync(docs, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length,
     agent,
     options: ['--store', store, '--json'],
-    env: { SURVEY_OUT: folder, SURVEY_PAUSE_MS: String(PAUSE_MS) },
+    env: { PAWL_STATE_HOME: join(folder, 'state'), SURVEY_OUT: folder, SURVEY_PAUSE_MS: String(PAUSE_MS) },
   };
 }
 

@@ -26,7 +26,7 @@ const importTable: rules.ImportTable = {
   'src/critic': ['src/run', 'src/model', 'machines/critic'],
   'src/compaction/port': ['src/run', 'src/model/port'],
   'src/compaction': ['src/run', 'src/model'],
-  'src/palette': ['src/agent'],
+  'src/palette': ['src/agent', 'src/run'],
   machines: ['src/run'],
   'src/executor': [
     'src/run',

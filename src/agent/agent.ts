@@ -1,4 +1,5 @@
 import { sha256 } from '../run/digest.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { Definition } from '../run/progress.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
 import type { ToolEntries } from '../tool/toolbox.ts';
@@ -43,14 +44,33 @@ export interface Agent extends AgentDefinition {
   readonly outputSchema?: ToolInput;
 }
 
+const agentKeys: KnownKeys<Agent> = {
+  id: true,
+  name: true,
+  version: true,
+  modelTier: true,
+  instructions: true,
+  tools: true,
+  maxIterations: true,
+  maxRuntimeMs: true,
+  toolConcurrency: true,
+  phases: true,
+  subAgents: true,
+  skills: true,
+  description: true,
+  output: true,
+  outputSchema: true,
+};
+
 /**
  * Defines an agent.
- * @throws {TypeError} when the id, the instructions or a limit is not what it should be
+ * @throws {TypeError} when the id, the instructions or a limit is not what it should be, and for an unknown key
  * @example const agent = defineAgent({ id: 'greeter', instructions: 'Greet warmly.', tools: [lookup] })
  */
 export function defineAgent(definition: AgentDefinition): Agent {
   const { id, instructions, maxIterations, maxRuntimeMs, toolConcurrency, phases } = definition;
   if (typeof id !== 'string' || id === '') throw new TypeError('an agent needs an id: a string that is not empty');
+  checkKeys(definition, agentKeys, { of: `agent ${id}` });
   if (typeof instructions !== 'string') throw new TypeError(`agent ${id} needs instructions: a string`);
   for (const [name, value] of Object.entries({ maxIterations, maxRuntimeMs, toolConcurrency })) {
     if (value !== undefined && !(value > 0))
@@ -60,6 +80,13 @@ export function defineAgent(definition: AgentDefinition): Agent {
   const named = { ...definition, name: definition.name ?? id, version: definition.version ?? '1' };
   if (definition.output === undefined) return Object.freeze(named);
   return Object.freeze({ ...named, outputSchema: readSchema(definition.output, `${id} (output)`) });
+}
+
+/** @param refusal begins the message @throws {TypeError} when it is not an agent: known by shape, for there may be two copies of the package */
+export function checkAgent(agent: unknown, refusal: string): asserts agent is Agent {
+  const { id, name, instructions } = (agent ?? {}) as Partial<Agent>;
+  if (typeof id === 'string' && typeof name === 'string' && typeof instructions === 'string') return;
+  throw new TypeError(`${refusal} an agent made with defineAgent`);
 }
 
 const definitions = new WeakMap<Agent, Definition>();

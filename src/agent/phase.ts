@@ -1,4 +1,5 @@
 import { sha256 } from '../run/digest.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { PhaseFacts } from '../run/phase.ts';
 
 /** One stage of a multi-phase agent: a loop of its own, with a conversation of its own. */
@@ -28,11 +29,24 @@ export interface Phase {
   readonly recovery?: 'step' | 'boundary';
 }
 
+const phaseKeys: KnownKeys<Phase> = {
+  name: true,
+  instructions: true,
+  modelTier: true,
+  tools: true,
+  maxIterations: true,
+  optional: true,
+  fallback: true,
+  bare: true,
+  recovery: true,
+};
+
 /** @throws {TypeError} naming the agent, the phase and what is wrong with it */
 export function checkPhases(agentId: string, phases: readonly Phase[]): void {
   if (!Array.isArray(phases)) throw new TypeError(`agent ${agentId}: phases must be a list`);
   for (const [i, phase] of phases.entries()) {
-    const problem = problemOf(phase ?? {});
+    checkKeys(phase, phaseKeys, { of: `agent ${agentId}`, at: `phases[${i}]` });
+    const problem = problemOf(phase);
     if (problem !== undefined) throw new TypeError(`agent ${agentId}: phases[${i}]${problem}`);
   }
 }

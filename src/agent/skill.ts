@@ -1,4 +1,5 @@
 import type { JsonObject } from '../run/json.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { InputOf } from '../tool/define.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
 
@@ -36,9 +37,20 @@ export interface Skill<Input = unknown> {
   readonly _input?: Input;
 }
 
+const skillKeys: KnownKeys<SkillDefinition<unknown>> = {
+  name: true,
+  description: true,
+  input: true,
+  instructions: true,
+  modelTier: true,
+  bare: true,
+  tools: true,
+  maxIterations: true,
+};
+
 /**
  * Defines a skill.
- * @throws {TypeError} for a bad name, tools of a skill that is bare, or a schema that no JSON Schema can be had from
+ * @throws {TypeError} for a bad name, an unknown key, tools of a skill that is bare, or a schema that no JSON Schema can be had from
  * @example
  * const summarise = defineSkill({
  *   name: 'summarise',
@@ -51,6 +63,7 @@ export function defineSkill<const Schema>(definition: SkillDefinition<Schema>): 
   const { name, description, input, instructions, bare = true, tools = [], ...rest } = definition;
   if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,57}$/.test(name))
     throw new TypeError(`a skill's name is 1 to 57 of the characters A-Z a-z 0-9 _ -, not ${JSON.stringify(name)}`);
+  checkKeys(definition, skillKeys, { of: `skill "${name}"` });
   if (typeof description !== 'string') throw new TypeError(`skill "${name}": description must be a string`);
   if (typeof instructions !== 'string') throw new TypeError(`skill "${name}": instructions must be a string`);
   const { maxIterations } = definition;

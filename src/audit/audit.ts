@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../run/clock.ts';
 import { StoreUnavailableError } from '../run/errors.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { letGo } from '../run/thenable.ts';
 import type { Audit } from './port.ts';
 import type { AuditQueries, AuditTotalsFilter } from './queries.ts';
@@ -38,6 +39,16 @@ export interface SqliteAudit extends Audit, AuditQueries {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+const optionKeys: KnownKeys<AuditOptions> = {
+  path: true,
+  retentionDays: true,
+  redact: true,
+  maxChars: true,
+  busyTimeoutMs: true,
+  logger: true,
+  clock: true,
+};
+
 const DAY_MS = 86_400_000;
 
 /**
@@ -59,6 +70,7 @@ const DAY_MS = 86_400_000;
  * await audit.totals({ by: 'day' });
  */
 export function createAudit(options: AuditOptions): SqliteAudit {
+  checkKeys(options, optionKeys, { of: 'createAudit' });
   const { path, retentionDays = 90, redact, maxChars = 16_384, busyTimeoutMs = 5_000, clock = systemClock } = options;
   if (typeof path !== 'string' || path === '') throw new TypeError('createAudit: path must be the path of a file');
   const days = atLeast(0, { retentionDays });

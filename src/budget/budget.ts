@@ -1,5 +1,7 @@
 import { type Clock, systemClock } from '../run/clock.ts';
 import { BudgetExceededError } from '../run/errors.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { checkMethods } from '../run/methods.ts';
 import { type Amounts, amountsOf, toSpend } from './amounts.ts';
 import { checkAmount, checkedSpend, checkedUse, checkText } from './check-use.ts';
 import { Estimator, type Expected } from './estimate.ts';
@@ -45,6 +47,20 @@ export interface RollingBudget extends Required<Budget> {
   standing(callerId: string): Promise<BudgetStanding>;
 }
 
+const optionKeys: KnownKeys<BudgetOptions> = {
+  tokens: true,
+  usd: true,
+  seconds: true,
+  windowMs: true,
+  prices: true,
+  expected: true,
+  reservationMs: true,
+  store: true,
+  clock: true,
+};
+
+const expectedKeys: KnownKeys<Expected> = { outputTokens: true, seconds: true };
+
 const WEEK_MS = 7 * 86_400_000;
 const RESERVATION_MS = 15 * 60_000;
 
@@ -60,7 +76,7 @@ const RESERVATION_MS = 15 * 60_000;
  * A use that is not finite, or negative, is refused with a TypeError, and the call counts as what it had reserved. With a
  * limit in USD a model without a price is refused by `reserve`: such a limit could not be kept.
  *
- * @throws {TypeError} without any limit, for limits that are negative, infinite or NaN, and for `usd` without `prices`
+ * @throws {TypeError} for an unknown option, without any limit, for limits that are negative, infinite or NaN, and for `usd` without `prices`
  * @example createExecutor({ models, ports: { budget: createBudget({ tokens: 1_000_000, seconds: 3_600 }) } })
  */
 export function createBudget(options: BudgetOptions): RollingBudget {
@@ -84,6 +100,13 @@ class StoreBudget {
   readonly #terms: Terms;
 
   constructor(options: BudgetOptions) {
+    checkKeys(options, optionKeys, { of: 'createBudget' });
+    if (options.expected !== undefined)
+      checkKeys(options.expected, expectedKeys, { of: 'createBudget', at: 'expected' });
+    checkMethods('createBudget: store', options.store, {
+      methods: ['standing', 'leaving', 'reserve', 'commit', 'refund', 'restore'],
+      advice: ": use sqliteBudget({ path: 'budget.db' })",
+    });
     const { windowMs = WEEK_MS, reservationMs = RESERVATION_MS, clock = systemClock } = options;
     this.#limits = limitsOf(options);
     if (options.usd !== undefined && options.prices === undefined) {

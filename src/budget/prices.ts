@@ -1,5 +1,6 @@
 import { toErrorData } from '../run/error-data.ts';
 import { isObject } from '../run/json.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { letGo } from '../run/thenable.ts';
 import type { Usage } from '../run/usage.ts';
 
@@ -70,10 +71,18 @@ function asked(prices: (call: PricedCall) => number | undefined, call: PricedCal
   throw new TypeError(`prices gave ${given} for ${call.model}; it must give US dollars, or undefined`);
 }
 
+const priceKeys: KnownKeys<ModelPrice> = {
+  inputPerMillion: true,
+  outputPerMillion: true,
+  cachedInputPerMillion: true,
+  cacheWritePerMillion: true,
+};
+
 const fields = ['inputPerMillion', 'outputPerMillion', 'cachedInputPerMillion', 'cacheWritePerMillion'] as const;
 
 function checked(model: string, price: unknown): ModelPrice {
   if (!isObject(price)) throw new TypeError(`prices[${JSON.stringify(model)}] must be an object`);
+  checkKeys(price, priceKeys, { of: `prices[${JSON.stringify(model)}]` });
   for (const field of fields) {
     const amount = price[field];
     const isMissing = amount === undefined && field.startsWith('cache');

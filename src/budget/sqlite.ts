@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { SqliteFile } from '../sqlite/file.ts';
 import { type Books, storeOf } from './books.ts';
 import { Ledger } from './ledger.ts';
@@ -12,6 +13,11 @@ export interface SqliteBudgetOptions {
   /** How long a call waits while another process holds the lock, ms; default 10,000. The event loop goes on meanwhile. */
   readonly busyTimeoutMs?: number | undefined;
 }
+
+const optionKeys: KnownKeys<SqliteBudgetOptions> = {
+  path: true,
+  busyTimeoutMs: true,
+};
 
 /** The books of a budget in a file. */
 export interface SqliteBudget extends BudgetStore {
@@ -29,7 +35,9 @@ export interface SqliteBudget extends BudgetStore {
  *
  * @example createBudget({ usd: 5, prices, store: sqliteBudget({ path: 'budget.db' }) })
  */
-export function sqliteBudget({ path, busyTimeoutMs = 10_000 }: SqliteBudgetOptions): SqliteBudget {
+export function sqliteBudget(options: SqliteBudgetOptions): SqliteBudget {
+  checkKeys(options, optionKeys, { of: 'sqliteBudget' });
+  const { path, busyTimeoutMs = 10_000 } = options;
   const file = new SqliteFile(layout, { path, busyTimeoutMs });
   const close = async () => file.close();
   return { ...storeOf(new SqliteBooks(file)), close, [Symbol.asyncDispose]: close };

@@ -1,6 +1,8 @@
 import type { KeyObject } from 'node:crypto';
 import { nodeCrypto } from '../run/digest.ts';
 import { CheckpointCorruptError, KeyMismatchError } from '../run/errors.ts';
+import { isObject } from '../run/json.ts';
+import { checkKeys, checkWord, type KnownKeys } from '../run/known-options.ts';
 import type { Codec, Place } from './port.ts';
 
 export interface EncryptOptions {
@@ -14,6 +16,12 @@ export interface EncryptOptions {
   /** What becomes of texts that were stored unencrypted: refused with KEY_MISMATCH (the default), or read. */
   readonly plain?: 'refuse' | 'read';
 }
+
+const optionKeys: KnownKeys<EncryptOptions> = {
+  keys: true,
+  current: true,
+  plain: true,
+};
 
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
@@ -31,13 +39,17 @@ const isKeyId = (id: string) => /^[\w-]{1,64}$/.test(id);
  *
  * To take a new key, add it and make it `current`; take the old one away when no run and no kept outcome from before is left.
  *
- * @throws {TypeError} for a key that is not 32 bytes or not random (a passphrase, a pattern, zeros), an id that cannot be one,
+ * @throws {TypeError} for an unknown option, a key that is not 32 bytes or not random (a passphrase, a pattern, zeros), an id that cannot be one,
  * or a `current` that is not among the keys. The message never contains the key
  * @example
  * const codec = encrypt({ keys: { '2026-11': process.env.RUNS_KEY ?? '' }, current: '2026-11' })
  * const store = sqliteStore({ path: 'runs.db', codec })
  */
-export function encrypt({ keys, current, plain = 'refuse' }: EncryptOptions): Codec {
+export function encrypt(options: EncryptOptions): Codec {
+  checkKeys(options, optionKeys, { of: 'encrypt' });
+  checkWord('encrypt: plain', options.plain, ['refuse', 'read']);
+  const { keys, current, plain = 'refuse' } = options;
+  if (!isObject(keys)) throw new TypeError('encrypt: keys must be an object: { id: key }');
   const known = new Map(Object.entries(keys).map(([id, key]) => [id, keyOf(id, key)] as const));
   const own = known.get(current);
   if (!own) throw new TypeError(`encrypt: the current key ${JSON.stringify(current)} is not among the keys`);

@@ -3,6 +3,7 @@ import { callModel } from '../model/call.ts';
 import { type Model, modelFor } from '../model/port.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { ModelError } from '../run/errors.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { type Message, textOf } from '../run/message.ts';
 import { estimateTokens } from '../run/token-estimate.ts';
 import type { Compactor } from './port.ts';
@@ -33,6 +34,17 @@ export interface CompactorOptions {
   readonly clock?: Clock;
 }
 
+const optionKeys: KnownKeys<CompactorOptions> = {
+  model: true,
+  keepFirst: true,
+  keepLast: true,
+  maxSummaryTokens: true,
+  maxRequestTokens: true,
+  instructions: true,
+  secrets: true,
+  clock: true,
+};
+
 /** A summary is one answer: whoever keeps the run waiting longer than this is not waited for. The executor's own deadline is shorter. */
 const SILENCE_MS = 60_000;
 const CHARACTERS_PER_TOKEN = 4;
@@ -55,6 +67,7 @@ const TASK = [
  * createExecutor({ models, compactor: createCompactor({ model: cheapModel }), contextTokens: { fast: 128_000 } });
  */
 export function createCompactor(options: CompactorOptions = {}): Compactor {
+  checkKeys(options, optionKeys, { of: 'createCompactor' });
   const { keepFirst = 1, keepLast = 8, maxSummaryTokens = 1_000, instructions = '' } = options;
   const { secrets = {}, clock = systemClock } = options;
   checkAtLeast(1, { keepFirst, maxSummaryTokens, maxRequestTokens: options.maxRequestTokens ?? 1 });

@@ -1,4 +1,5 @@
 import type { InspectionEvent } from 'xstate';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { letGo } from '../run/thenable.ts';
 import type { Escalator } from './escalator.ts';
 import type { Critic } from './port.ts';
@@ -18,6 +19,14 @@ export interface CriticOptions {
   readonly inspect?: ((event: InspectionEvent) => void) | { readonly next?: (event: InspectionEvent) => void };
 }
 
+const optionKeys: KnownKeys<CriticOptions> = {
+  escalator: true,
+  idleMs: true,
+  backstopMs: true,
+  askTimeoutMs: true,
+  inspect: true,
+};
+
 const DAY_MS = 24 * 60 * 60_000;
 
 /**
@@ -29,6 +38,7 @@ const DAY_MS = 24 * 60 * 60_000;
  * const critic = createCritic({ escalator: createEscalator({ killAfterAlarms: 2 }), idleMs: 30_000 });
  */
 export function createCritic(options: CriticOptions): Critic {
+  checkKeys(options ?? {}, optionKeys, { of: 'createCritic' });
   const { escalator, idleMs = 60_000, backstopMs = DAY_MS, askTimeoutMs = 20_000, inspect } = options ?? {};
   if (typeof escalator !== 'function')
     throw new TypeError('createCritic needs an escalator: a function (state) => decision');

@@ -1,6 +1,7 @@
 import type { OlderModel } from '../model/adapt.ts';
 import { type Model, modelFor } from '../model/port.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { Escalator, EscalatorState } from './escalator.ts';
 import { opinionOf } from './opinion.ts';
 import { decide, defaultNudge, type Rules } from './rules.ts';
@@ -32,6 +33,19 @@ export interface EscalatorOptions {
   readonly clock?: Clock;
 }
 
+const optionKeys: KnownKeys<EscalatorOptions> = {
+  idleNudges: true,
+  nudge: true,
+  killAfterAlarms: true,
+  lookAgainMs: true,
+  noProgress: true,
+  raiseStepsBy: true,
+  maxRaisedSteps: true,
+  model: true,
+  modelTimeoutMs: true,
+  clock: true,
+};
+
 /** Granted silence is over after so many looks at the latest, whatever a model says. */
 const MAX_LOOKS = 60;
 
@@ -44,6 +58,7 @@ const MAX_LOOKS = 60;
  * createCritic({ escalator: createEscalator({ noProgress: { steps: 3 }, raiseStepsBy: 10, model: cheapModel }) });
  */
 export function createEscalator(options: EscalatorOptions = {}): Escalator {
+  checkKeys(options, optionKeys, { of: 'createEscalator' });
   const rules = rulesOf(options);
   const { modelTimeoutMs: timeoutMs = 15_000, clock = systemClock } = options;
   checkAbove(0, { modelTimeoutMs: timeoutMs });
@@ -65,6 +80,7 @@ export function createEscalator(options: EscalatorOptions = {}): Escalator {
 function rulesOf(options: EscalatorOptions): Rules {
   const { idleNudges = 2, nudge = defaultNudge, killAfterAlarms = 3, lookAgainMs = 60_000, noProgress } = options;
   const { raiseStepsBy = 0, maxRaisedSteps = raiseStepsBy * 10 } = options;
+  if (noProgress !== undefined) checkKeys(noProgress, { steps: true }, { of: 'createEscalator', at: 'noProgress' });
   const alikeSteps = noProgress?.steps ?? 0;
   checkAbove(-1, { idleNudges, raiseStepsBy, maxRaisedSteps });
   checkAbove(0, { killAfterAlarms, lookAgainMs });

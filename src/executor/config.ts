@@ -9,6 +9,7 @@ import { checkedStore } from '../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../store/factory.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';
+import { checkExecutor } from './check-executor.ts';
 import { guarded, guardedWarn, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
 import type { Defaults, ExecutorOptions, Ports } from './ports.ts';
@@ -67,7 +68,7 @@ export interface Config {
 
 /** @throws {TypeError} when the options cannot make an executor */
 export function configOf(options: ExecutorOptions): Config {
-  checkOptions(options);
+  checkExecutor(options, defaults);
   const logged = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
   const warn = redactedWarn(logged, options.redact);
   const clock = guardedClock(options.clock, warn);
@@ -136,28 +137,4 @@ function guardedRandom(random: (() => number) | undefined): () => number {
       return Math.random();
     }
   };
-}
-
-function checkOptions(options: ExecutorOptions): void {
-  const { models } = options ?? {};
-  const isUsable =
-    typeof models === 'function' || (typeof models === 'object' && models !== null && Object.keys(models).length > 0);
-  if (!isUsable) {
-    throw new TypeError(
-      'createExecutor needs models: { tier: model, … } with at least one tier, or a function (tier) => model',
-    );
-  }
-  // Whoever hands over something else means to be protected, and would not be.
-  for (const name of ['redact', 'migrate'] as const) {
-    const given: unknown = options[name];
-    if (given !== undefined && typeof given !== 'function') throw new TypeError(`${name} must be a function`);
-  }
-  for (const [name, value] of Object.entries(options.defaults ?? {})) {
-    if (!Object.hasOwn(defaults, name)) {
-      throw new TypeError(`defaults.${name} is none: they are ${Object.keys(defaults).join(', ')}`);
-    }
-    if (name !== 'modelTier' && value !== undefined && !(Number(value) > 0)) {
-      throw new TypeError(`defaults.${name} must be a number above 0, not ${String(value)}`);
-    }
-  }
 }

@@ -2,6 +2,7 @@ import { type Command, checkCommand } from '../run/command.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { hasCode } from '../run/error-data.ts';
 import { UndeliveredError, UnsupportedError } from '../run/errors.ts';
+import { checkKeys } from '../run/known-options.ts';
 import { type ControlStore, isControlling } from '../store/port.ts';
 import { settledAtLast } from './actors/settle.ts';
 import { cancelStored } from './cancel-stored.ts';
@@ -47,7 +48,10 @@ export function controlOf(kernel: Kernel, runId: string): RunControl {
   return {
     runId,
     cancel: (reason) => cancel(kernel, runId, reason),
-    steer: (text, { children = false } = {}) => steer(kernel, runId, { text, children }),
+    steer: async (text, options = {}) => {
+      checkKeys(options, { children: true }, { of: 'steer' });
+      return steer(kernel, runId, { text, children: options.children ?? false });
+    },
     waiting: async () => (await bounded(kernel, mailStore(kernel).inbox({ runId }), 'store.inbox')).length,
     park: (reason) => park(kernel, runId, reason),
     unpark: () => unpark(kernel, runId),

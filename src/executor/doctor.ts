@@ -6,7 +6,8 @@ import { isRewritten } from '../record/upcast.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
-import type { CheckpointStore } from '../store/port.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { type CheckpointStore, checkStore } from '../store/port.ts';
 import { type Listed, listed } from './listing.ts';
 import { DEFAULT_MAX_ATTEMPTS, isPipelineSame, parkingOf } from './ownership.ts';
 import type { ExecutorOptions } from './ports.ts';
@@ -22,6 +23,17 @@ export interface DiagnoseOptions
   /** Aborted: rejects with its reason before the next record. */
   readonly signal?: AbortSignal;
 }
+
+const optionKeys: KnownKeys<DiagnoseOptions> = {
+  agents: true,
+  migrate: true,
+  onUnknownOutcome: true,
+  onDefinitionChange: true,
+  clock: true,
+  maxAttempts: true,
+  timeoutMs: true,
+  signal: true,
+};
 
 /** What stands in a store of one run, and what the next `recover()` does about it. */
 export interface RunDiagnosis {
@@ -71,6 +83,8 @@ export async function* diagnose(
   store: CheckpointStore,
   options: DiagnoseOptions = {},
 ): AsyncGenerator<RunDiagnosis, void, undefined> {
+  checkKeys(options, optionKeys, { of: 'diagnose' });
+  checkStore('diagnose: the store', store);
   const { clock = systemClock, timeoutMs: ms = 30_000, signal } = options;
   const doctor = new Doctor(store, options);
   for await (const entry of listed(store, { ms, clock, what: 'store.listInterrupted', signal })) {

@@ -1,6 +1,7 @@
 import type { ReadonlyAtom } from '@xstate/store';
 import type { Agent } from '../agent/agent.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
+import { checkKeys } from '../run/known-options.ts';
 import type { Invocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
 import { checkRunId } from '../run/run-id.ts';
@@ -94,7 +95,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
   };
   const { registry } = kernel;
   const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(kernel, drainMs) });
-  const end = async ({ drainMs = 10_000 } = {}) => {
+  const end = async (ending: { readonly drainMs?: number } = {}) => {
+    checkKeys(ending, { drainMs: true }, { of: 'shutdown' });
+    const { drainMs = 10_000 } = ending;
     await shutdown(kernel, drainMs);
     signals.off();
   };

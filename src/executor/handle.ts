@@ -1,4 +1,5 @@
 import type { RunEvent } from '../run/events.ts';
+import { checkKeys } from '../run/known-options.ts';
 import type { RunOutput, RunResult } from '../run/result.ts';
 import type { RunActor } from './run-actor.ts';
 import type { RunScope } from './scope.ts';
@@ -46,8 +47,14 @@ export function handleOf(scope: RunScope): Run {
     agentId: scope.agent.id,
     actor: scope.actor,
     result,
-    steer: (text, { children = false } = {}) => scope.steerAll(text, { children }),
-    events: ({ after = 0 } = {}) => scope.events.consume(after),
+    steer: async (text, options = {}) => {
+      checkKeys(options, { children: true }, { of: 'steer' });
+      return scope.steerAll(text, { children: options.children ?? false });
+    },
+    events: (options = {}) => {
+      checkKeys(options, { after: true }, { of: 'events' });
+      return scope.events.consume(options.after ?? 0);
+    },
     cancel(reason) {
       scope.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
       return result;

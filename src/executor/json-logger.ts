@@ -1,5 +1,6 @@
 import type { Clock } from '../run/clock.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { isThenable, letGo } from '../run/thenable.ts';
 import { isError } from './guard.ts';
 import type { Logger } from './ports.ts';
@@ -11,6 +12,11 @@ export interface JsonLoggerOptions {
   /** Gives the time of a line; default: the clock of this machine. */
   readonly clock?: Pick<Clock, 'now'>;
 }
+
+const optionKeys: KnownKeys<JsonLoggerOptions> = {
+  write: true,
+  clock: true,
+};
 
 const MAX_TEXT = 4_000;
 const MAX_DEPTH = 8;
@@ -30,6 +36,7 @@ const own: readonly string[] = ['time', 'level', 'message'];
  * @example createExecutor({ models, logger: jsonLogger({ write: (line) => file.write(`${line}\n`) }) })
  */
 export function jsonLogger(options: JsonLoggerOptions = {}): Logger {
+  checkKeys(options, optionKeys, { of: 'jsonLogger' });
   const { write = (line: string) => console.error(line), clock = Date } = options;
   return {
     warn(message, fields) {

@@ -1,4 +1,5 @@
 import type { InterruptedRun } from '../record/interrupted.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import { Lane } from './lane.ts';
 import { type Listed, listing, pages } from './listing.ts';
@@ -19,6 +20,12 @@ export interface RecoverOptions {
   readonly signal?: AbortSignal;
 }
 
+const optionKeys: KnownKeys<RecoverOptions> = {
+  concurrency: true,
+  maxAttempts: true,
+  signal: true,
+};
+
 /** What a sweep reads before it takes it up. */
 interface Later {
   readonly suspects: Listed[];
@@ -36,6 +43,7 @@ function sharedOf(kernel: Kernel): Shared {
 
 /** Takes up what earlier processes left: a bounded loop over the store's list, page by page, without transcripts. */
 export async function recover(kernel: Kernel, options: RecoverOptions): Promise<RecoveryReport> {
+  checkKeys(options, optionKeys, { of: 'recover' });
   const { concurrency = 64, maxAttempts = DEFAULT_MAX_ATTEMPTS, signal } = options;
   checkCount('concurrency', concurrency);
   checkCount('maxAttempts', maxAttempts);

@@ -1,10 +1,22 @@
 import type { Agent } from '../agent/agent.ts';
 import { imagePartOf } from '../run/image.ts';
 import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { Invocation, RunCheckpointMeta, RunRequest } from '../run/request.ts';
 import { checkRunId } from '../run/run-id.ts';
 
 const attribution = ['callerId', 'channelId', 'guildId', 'parentRunId'] as const;
+
+const invocationKeys: KnownKeys<Invocation> = {
+  prompt: true,
+  runId: true,
+  callerId: true,
+  channelId: true,
+  guildId: true,
+  parentRunId: true,
+  inputs: true,
+  images: true,
+};
 
 /**
  * Checks an invocation and makes plain JSON of it.
@@ -12,6 +24,7 @@ const attribution = ['callerId', 'channelId', 'guildId', 'parentRunId'] as const
  */
 export function requestOf(invocation: unknown, newId: () => string): RunRequest {
   if (!isObject(invocation)) throw new TypeError('a run needs an invocation: { prompt: string, … }');
+  checkKeys(invocation, invocationKeys, { of: 'invocation' });
   const { prompt, runId, inputs, images = [] } = invocation as Partial<Invocation>;
   if (typeof prompt !== 'string') throw new TypeError(`prompt must be a string, not ${typeof prompt}`);
   if (!Array.isArray(images)) throw new TypeError('images must be an array of { mediaType, data }');

@@ -1,5 +1,6 @@
 import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { letGo } from '../run/thenable.ts';
 import type { Config } from './config.ts';
 
@@ -20,6 +21,13 @@ export interface SignalOptions {
   /** How the process is ended; default `process.exit`. `false`: the host ends it by itself, unless a second signal comes. */
   readonly exit?: ((code: number) => void) | false;
 }
+
+const optionKeys: KnownKeys<SignalOptions> = {
+  signals: true,
+  drainMs: true,
+  onSignal: true,
+  exit: true,
+};
 
 /** What a shutdown on signals needs of its executor. */
 export interface Leaving {
@@ -75,6 +83,7 @@ class SignalListener {
   #isForced = false;
 
   constructor(executor: Leaving, options: SignalOptions) {
+    checkKeys(options, optionKeys, { of: 'shutdownOnSignals' });
     const { signals = ['SIGTERM', 'SIGINT'], drainMs = DRAIN_MS } = options;
     for (const signal of signals) checkSignal(signal);
     if (!(drainMs > 0)) throw new TypeError(`shutdownOnSignals: drainMs must be a number above 0, not ${drainMs}`);

@@ -1,6 +1,9 @@
 import { createActor, type InspectionEvent } from 'xstate';
-import type { Agent } from '../agent/agent.ts';
+import { type Agent, checkAgent } from '../agent/agent.ts';
+import { readProperty } from '../run/error-data.ts';
 import { RunIdConflictError, ShutdownError } from '../run/errors.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { checkMethods } from '../run/methods.ts';
 import type { Invocation, RunRequest } from '../run/request.ts';
 import { asError, guarded, isError } from './guard.ts';
 import { handleOf, type Run } from './handle.ts';
@@ -20,7 +23,8 @@ export async function startRun(
   agent: Agent,
   call: { invocation: Invocation; options: RunOptions; depth?: number; maxAttempts?: number | undefined },
 ): Promise<Run> {
-  checkAgent(agent);
+  checkAgent(agent, 'start needs');
+  checkRunOptions(call.options);
   const { invocation, options, depth = 0, maxAttempts } = call;
   const seed = { ...seedFor(kernel, invocation), depth, ...(maxAttempts === undefined ? {} : { maxAttempts }) };
   const { runId } = seed.request;
@@ -82,8 +86,18 @@ function isSame(live: RunScope, agent: Agent, request: RunRequest): boolean {
   return live.agent.id === agent.id && live.seed.request.prompt === request.prompt;
 }
 
-function checkAgent(agent: unknown): asserts agent is Agent {
-  const { id, name, instructions } = (agent ?? {}) as Partial<Agent>;
-  if (typeof id === 'string' && typeof name === 'string' && typeof instructions === 'string') return;
-  throw new TypeError('start needs an agent made with defineAgent');
+const optionKeys: KnownKeys<RunOptions> = {
+  signal: true,
+  resume: true,
+  checkpointer: true,
+  inspect: true,
+  onStep: true,
+};
+
+function checkRunOptions(options: RunOptions): void {
+  checkKeys(options, optionKeys, { of: 'run options' });
+  const { signal, checkpointer } = options;
+  checkMethods('run options: checkpointer', checkpointer, { methods: ['save', 'complete', 'fail'] });
+  if (signal !== undefined && typeof readProperty(signal, 'addEventListener') !== 'function')
+    throw new TypeError('run options: signal must be an AbortSignal, as an AbortController has one');
 }

@@ -1,5 +1,6 @@
 import type { Prices } from '../budget/prices.ts';
 import type { Clock, ErrorData, ExecutorOptions, Models, RunEvent, Tool } from '../index.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { Judge } from './judge.ts';
 import type { JudgeUsage, Ranking } from './ranking.ts';
 import type { ModelResponse, ResponseSnapshot } from './snapshot.ts';
@@ -51,6 +52,30 @@ export interface FanOutOptions {
   readonly random?: () => number;
 }
 
+const optionKeys: KnownKeys<FanOutOptions> = {
+  prompt: true,
+  models: true,
+  tools: true,
+  path: true,
+  root: true,
+  verbose: true,
+  signal: true,
+  instructions: true,
+  deadlineMs: true,
+  maxIterations: true,
+  prices: true,
+  judge: true,
+  onEvent: true,
+  onTurn: true,
+  onResponse: true,
+  inspect: true,
+  logger: true,
+  defaults: true,
+  clock: true,
+  ids: true,
+  random: true,
+};
+
 export interface FanOutResult {
   /** One for each model, in the order of `models`. */
   readonly responses: readonly ModelResponse[];
@@ -70,7 +95,8 @@ export interface FanOutResult {
 
 /** @throws {TypeError} for a wrong call */
 export function checkOptions(options: FanOutOptions): void {
-  const { prompt, models, tools, path, root, signal, deadlineMs, maxIterations, judge } = options ?? {};
+  checkKeys(options, optionKeys, { of: 'fanOut' });
+  const { prompt, models, tools, path, root, signal, deadlineMs, maxIterations, judge } = options;
   if (typeof prompt !== 'string' || prompt.trim() === '')
     throw new TypeError('fanOut needs a prompt: a string that is not empty');
   if (typeof models !== 'object' || models === null || Object.keys(models).length === 0) {

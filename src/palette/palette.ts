@@ -1,5 +1,6 @@
 import type { Agent } from '../agent/agent.ts';
 import type { Skill } from '../agent/skill.ts';
+import { checkKeys } from '../run/known-options.ts';
 import type { Palette } from './port.ts';
 
 /**
@@ -11,6 +12,7 @@ export function createPalette(entries: {
   readonly agents?: readonly Agent[];
   readonly skills?: readonly Skill[];
 }): Palette {
+  checkKeys(entries, { agents: true, skills: true }, { of: 'createPalette' });
   const agents = byName('agent', entries.agents ?? [], ({ id }) => id);
   const skills = byName('skill', entries.skills ?? [], ({ name }) => name);
   const resolve = (kind: 'agent' | 'skill', name: string) =>

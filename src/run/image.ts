@@ -1,4 +1,5 @@
 import { isObject } from './json.ts';
+import { checkKeys, type KnownKeys } from './known-options.ts';
 import type { ImageInput, ImagePart } from './request.ts';
 
 /** What is here and nowhere else: no provider can fetch it. */
@@ -11,6 +12,7 @@ const localProtocols: readonly string[] = ['file:', 'blob:', 'data:', 'node:'];
  */
 export function imagePartOf(image: ImageInput, where: string): ImagePart {
   if (!isObject(image) || typeof image.mediaType !== 'string') throw new TypeError(`${where} needs a mediaType`);
+  checkKeys(image, { mediaType: true, data: true } satisfies KnownKeys<ImageInput>, { of: where });
   const { mediaType, data } = image as ImageInput;
   return { type: 'file', mediaType, data: dataOf(data, where) };
 }

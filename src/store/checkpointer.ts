@@ -1,9 +1,10 @@
 import type { RunCheckpointState } from '../record/state.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { hasCode } from '../run/error-data.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import { storeFailure } from './checked-store.ts';
-import type { CheckpointStore, Claim } from './port.ts';
+import { type CheckpointStore, type Claim, checkStore } from './port.ts';
 import { type Landed, RecordWriter } from './record-writer.ts';
 
 /** Records one run. A host's own needs only `save`, `complete` and `fail`. */
@@ -35,6 +36,16 @@ export interface CheckpointerOptions {
   readonly onFlushError?: ((error: unknown) => void) | undefined;
 }
 
+const optionKeys: KnownKeys<CheckpointerOptions> = {
+  throttleMs: true,
+  clock: true,
+  claim: true,
+  maxRecordBytes: true,
+  timeoutMs: true,
+  landed: true,
+  onFlushError: true,
+};
+
 const DEFAULT_MAX_RECORD_BYTES = 64 * 2 ** 20;
 
 /**
@@ -42,7 +53,8 @@ const DEFAULT_MAX_RECORD_BYTES = 64 * 2 ** 20;
  * `throttleMs` of the last successful write are put off to the end of that window, never dropped. After a forced write has
  * failed nothing is put off before a write has succeeded.
  *
- * @param store undefined = nothing is recorded and every method succeeds
+ * @param store undefined or null = nothing is recorded and every method succeeds
+ * @throws {TypeError} for anything else that is not a store, and for an unknown option
  * @example const checkpointer = createCheckpointer(store, meta, { throttleMs: 1_000 })
  */
 export function createCheckpointer(
@@ -50,7 +62,10 @@ export function createCheckpointer(
   meta: RunCheckpointMeta,
   options: CheckpointerOptions = {},
 ): Checkpointer {
-  return store ? new StoreCheckpointer(store, meta, options) : noCheckpointer;
+  checkKeys(options, optionKeys, { of: 'createCheckpointer' });
+  if (store === undefined || store === null) return noCheckpointer;
+  checkStore('createCheckpointer: the store', store);
+  return new StoreCheckpointer(store, meta, options);
 }
 
 const succeed = async (): Promise<void> => {};

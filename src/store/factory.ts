@@ -1,7 +1,8 @@
 import { type Clock, systemClock } from '../run/clock.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { RunCheckpointMeta, RunInfo } from '../run/request.ts';
 import { type Checkpointer, createCheckpointer, noCheckpointer } from './checkpointer.ts';
-import type { CheckpointStore, Claim } from './port.ts';
+import { type CheckpointStore, type Claim, checkStore } from './port.ts';
 import type { Landed } from './record-writer.ts';
 
 export interface BeginOptions {
@@ -28,15 +29,25 @@ export interface FactoryOptions {
   readonly timeoutMs?: number;
 }
 
+const optionKeys: KnownKeys<FactoryOptions> = {
+  throttleMs: true,
+  maxRecordBytes: true,
+  clock: true,
+  timeoutMs: true,
+};
+
 /**
  * The default factory: every run is durable from its start on.
- * @param store undefined = no run is durable: `begin` gives a checkpointer that does nothing
+ * @param store undefined or null = no run is durable: `begin` gives a checkpointer that does nothing
+ * @throws {TypeError} for anything else that is not a store, and for an unknown option
  */
 export function createCheckpointerFactory(
   store: CheckpointStore | undefined,
   options: FactoryOptions = {},
 ): CheckpointerFactory {
-  if (!store) return { begin: async () => noCheckpointer };
+  checkKeys(options, optionKeys, { of: 'createCheckpointerFactory' });
+  if (store === undefined || store === null) return { begin: async () => noCheckpointer };
+  checkStore('createCheckpointerFactory: the store', store);
   const clock = options.clock ?? systemClock;
   return {
     store,

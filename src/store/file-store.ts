@@ -5,6 +5,7 @@ import { diskFiles, type FileSystem } from '../files/file-system.ts';
 import { KeptFiles } from '../files/kept-files.ts';
 import { Syncs } from '../files/syncs.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
+import { checkKeys, checkWord, type KnownKeys, kindOf } from '../run/known-options.ts';
 import { dropEncoding } from '../run/message.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { encodeCommand } from './commands.ts';
@@ -48,6 +49,14 @@ export interface FileStore extends AppendingStore, ControlStore, OutcomeStore {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+const optionKeys: KnownKeys<FileStoreOptions> = {
+  dir: true,
+  durability: true,
+  busyTimeoutMs: true,
+  codec: true,
+  clock: true,
+};
+
 /**
  * Records in a folder of plain files, for all processes of one machine: a folder a run, with a journal that grows by what
  * is new, checked line by line. Errors of opening it (StoreUnavailableError, CheckpointTooNewError for a newer layout)
@@ -56,6 +65,7 @@ export interface FileStore extends AppendingStore, ControlStore, OutcomeStore {
  * Writes to a run that are asked for while one is under way share the next disk sync. Needs a file system with hard links,
  * which network file systems often lack.
  *
+ * @throws {TypeError} for an unknown option, or one of the wrong type
  * @example const store = fileStore({ dir: 'runs' })
  */
 export function fileStore(options: FileStoreOptions): FileStore {
@@ -64,6 +74,10 @@ export function fileStore(options: FileStoreOptions): FileStore {
 
 /** @param files where the folder is; tests give one that fails */
 export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileStore {
+  checkKeys(options, optionKeys, { of: 'fileStore' });
+  checkWord('fileStore: durability', options.durability, ['power', 'process']);
+  if (typeof options.dir !== 'string')
+    throw new TypeError(`fileStore: dir must be a string, not ${kindOf(options.dir)}`);
   const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
   const durable = { files, isSynced: durability === 'power', folders: new FolderSyncs(files) };
   const folders = foldersIn(resolve(options.dir));

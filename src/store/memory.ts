@@ -3,6 +3,7 @@ import type { RunDelta } from '../record/delta.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import type { Command, SentCommand } from '../run/command.ts';
+import { checkKeys } from '../run/known-options.ts';
 import { dropEncoding, type Message } from '../run/message.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { checkRunId } from '../run/run-id.ts';
@@ -54,6 +55,7 @@ interface KeptOutcome {
  * It keeps JSON text, so that nothing it was given or gives away shares an object with what is stored.
  */
 export function memoryStore(options: { readonly clock?: Clock | undefined } = {}): MemoryStore {
+  checkKeys(options, { clock: true }, { of: 'memoryStore' });
   const tables = new Tables(options.clock ?? systemClock);
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {

@@ -2,6 +2,8 @@ import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { Command, SentCommand } from '../run/command.ts';
+import { kindOf } from '../run/known-options.ts';
+import { missingMethods } from '../run/methods.ts';
 import type { RunOutcome } from '../run/result.ts';
 
 /** The right to write a run's record: whoever holds the highest epoch. `attempts` counts starts without progress. */
@@ -82,3 +84,16 @@ export const isAppending = (store: CheckpointStore): store is AppendingStore => 
 export const isOwning = (store: CheckpointStore): store is OwningStore => has(store, 'claim');
 export const isControlling = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
+
+/**
+ * @param name of the option, for the error
+ * @throws {TypeError} for a value that lacks one of the four methods: runs on it would not be durable
+ */
+export function checkStore(name: string, store: unknown): asserts store is CheckpointStore {
+  const missing = missingMethods(store, ['save', 'load', 'delete', 'listInterrupted']);
+  if (missing.length === 0) return;
+  const got = missing.length < 4 ? `an object; it has no ${missing.join(', ')}` : kindOf(store);
+  throw new TypeError(
+    `${name} must be a store, not ${got}; make one, for example sqliteStore({ path: 'runs.db' }), or leave it out`,
+  );
+}

@@ -2,6 +2,7 @@ import type { Codec } from '../codec/port.ts';
 import type { RunHead } from '../record/checkpoint.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
 import { RecordTooLargeError } from '../run/errors.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { dropEncoding } from '../run/message.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { encodeCommand } from './commands.ts';
@@ -31,6 +32,14 @@ export interface PostgresStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
+const optionKeys: KnownKeys<PostgresStoreOptions> = {
+  pool: true,
+  schema: true,
+  timeoutMs: true,
+  codec: true,
+  clock: true,
+};
+
 /** PostgreSQL takes no statement of 2^30 bytes. */
 const MAX_BYTES = 1_000_000_000;
 
@@ -50,10 +59,11 @@ export interface PostgresStore extends AppendingStore, ControlStore, OutcomeStor
  * middle, a server that is restarted, an answer that never comes are tried again over another connection, and what had
  * landed is recognised. Leases are measured by the server's clock.
  *
- * @throws {TypeError} when the schema's name, or the pool, cannot be one
+ * @throws {TypeError} for an unknown option, or when the schema's name, or the pool, cannot be one
  * @example const store = postgresStore({ pool: new Pool({ connectionString: process.env.DATABASE_URL }) })
  */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
+  checkKeys(options, optionKeys, { of: 'postgresStore' });
   const { pool, schema = 'pawl', timeoutMs = 10_000, clock = systemClock } = options;
   if (typeof pool?.connect !== 'function') throw new TypeError('postgresStore needs a pool: a Pool of pg');
   if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Codec } from '../codec/port.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
+import { checkKeys, checkWord, type KnownKeys, kindOf } from '../run/known-options.ts';
 import { dropEncoding } from '../run/message.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { encodeCommand } from './commands.ts';
@@ -37,15 +38,28 @@ export interface SqliteStore extends AppendingStore, ControlStore, OutcomeStore 
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+const optionKeys: KnownKeys<SqliteStoreOptions> = {
+  path: true,
+  durability: true,
+  busyTimeoutMs: true,
+  codec: true,
+  clock: true,
+};
+
 /**
  * Records in one SQLite file, for all processes of one machine. It is opened at the first use, so that an error of
  * opening it (StoreUnavailableError, or CheckpointTooNewError for a newer layout) comes from the call that needed it.
  *
  * Writes that are asked for in one turn of the event loop share a commit. Do not put the file on a network file system.
  *
+ * @throws {TypeError} for an unknown option, or one of the wrong type
  * @example const store = sqliteStore({ path: 'runs.db' })
  */
 export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
+  checkKeys(options, optionKeys, { of: 'sqliteStore' });
+  checkWord('sqliteStore: durability', options.durability, ['power', 'process']);
+  if (typeof options.path !== 'string')
+    throw new TypeError(`sqliteStore: path must be a string, not ${kindOf(options.path)}`);
   const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
   const path = options.path === ':memory:' ? options.path : resolve(options.path);
   const sealing = new Sealing(options.codec);

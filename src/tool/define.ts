@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { UnsupportedError } from '../run/errors.ts';
 import type { JsonObject, JsonValue } from '../run/json.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { ToolEffect } from '../run/open-step.ts';
 import type { ImageInput } from '../run/request.ts';
 import { INVALID_TOOL_NAME, isToolName } from '../run/tool-name.ts';
@@ -104,10 +105,21 @@ export interface ToolDefinition<Schema, Output> {
   execute(input: InputOf<Schema>, context: ToolContext): Output;
 }
 
+const toolKeys: KnownKeys<ToolDefinition<unknown, unknown>> = {
+  name: true,
+  description: true,
+  input: true,
+  effect: true,
+  timeoutMs: true,
+  concurrency: true,
+  needsApproval: true,
+  execute: true,
+};
+
 /**
  * Defines a tool.
  *
- * @throws {TypeError} for a bad name, effect or limit, or a schema that no JSON Schema can be had from
+ * @throws {TypeError} for a bad name, effect or limit, an unknown key, or a schema that no JSON Schema can be had from
  * @throws {UnsupportedError} when it asks for approval
  * @example
  * const lookup = defineTool({
@@ -123,6 +135,7 @@ export function defineTool<const Schema, Output>(
 ): Tool<InputOf<Schema>, Output> {
   const { name, description, effect = 'once', timeoutMs, concurrency } = definition;
   checkName(name);
+  checkKeys(definition, toolKeys, { of: `tool "${name}"` });
   if (typeof description !== 'string') throw new TypeError(`tool "${name}": description must be a string`);
   if (typeof definition.execute !== 'function') throw new TypeError(`tool "${name}": execute must be a function`);
   if (!['read', 'idempotent', 'once'].includes(effect)) {

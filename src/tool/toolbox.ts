@@ -91,7 +91,7 @@ function fromRecord(name: string, tool: unknown): Tool {
 }
 
 /** By shape, not by class: a tool may come from another copy of the package. */
-function isTool(value: unknown): value is Tool {
+export function isTool(value: unknown): value is Tool {
   if (!isObject(value) || typeof value.name !== 'string' || typeof value.execute !== 'function') return false;
   return isObject(value.input) && typeof value.input.validate === 'function' && isObject(value.input.jsonSchema);
 }

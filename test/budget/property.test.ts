@@ -32,7 +32,8 @@ async function play(
 ) {
   const clock = testClock(1_000_000);
   const model = new ModelBooks(limits);
-  const open = (books: BudgetStore) => createBudget({ tokens: limits.limit, ...limits, expected, clock, store: books });
+  const { limit: tokens, ...times } = limits;
+  const open = (books: BudgetStore) => createBudget({ tokens, ...times, expected, clock, store: books });
   let books = store;
   let budget = open(books);
   for (const event of events) {

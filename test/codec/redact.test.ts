@@ -293,7 +293,7 @@ describe('redact (recovery 11)', () => {
 
   test('must be a function: a wrong one is refused before any run', () => {
     for (const wrong of [/sk-\w+/g, ['sk-'], 'sk-', true]) {
-      expect(() => hostOf({ redact: wrong as never })).toThrow(new TypeError('redact must be a function'));
+      expect(() => hostOf({ redact: wrong as never })).toThrow(/redact must be a function, not /);
     }
   });
 

@@ -1,4 +1,4 @@
-import { memoryStore } from 'pawl';
+import { createCheckpointer, memoryStore } from 'pawl';
 import { callTool, hang, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf } from '../fixtures/host.ts';
@@ -77,7 +77,7 @@ describe('a cancel of a run that is live here says `ended` when the record is go
     const without = hostOf({ script: [hang()] });
     await without.start({ runId: 'r' });
     expect(await without.executor.control('r').cancel()).toBe('ended');
-    await host.start({}, { checkpointer: { durable: false, save: async () => {}, close: async () => {} } as never });
+    await host.start({}, { checkpointer: createCheckpointer(undefined, {} as never) });
     const [run] = host.executor.runs.get();
     if (!run) throw new Error('no run');
     expect(await host.executor.control(run.runId).cancel()).toBe('ended');

@@ -15,7 +15,7 @@ async function hostForTest(script?: Parameters<typeof secretiveHost>[1]) {
   const host = secretiveHost(client.observer, script);
   onTestFinished(() => host.close());
   const heard: InspectionEvent[] = [];
-  const invocation = { prompt: 'Go.', apiKey: secret('the invocation'), headers: { a: secret('its headers') } };
+  const invocation = { prompt: 'Go.', [Symbol('kept by the host')]: { apiKey: secret('the invocation') } };
   const caller = new AbortController();
   const options = secretiveOptions(caller.signal, (event) => void heard.push(event));
   const start = () => host.executor.start(host.agent, invocation, options);

@@ -33,6 +33,9 @@ const headers = (where: string) => ({
   providerOptions: { vendor: { token: secret(`${where} provider options`) } },
 });
 
+/** The same where other names are refused: keys that are symbols are nobody's typing errors. */
+const beside = (where: string) => ({ [Symbol('kept by the host')]: headers(where) });
+
 /** What HTTP clients throw: an error with the whole request in it. */
 export function requestError(where: string, rest: object = {}): Error {
   const cause = Object.assign(new Error('refused'), { config: headers(`${where} cause`) });
@@ -68,7 +71,7 @@ const tool = (name: string, effect: 'read' | 'once', execute: () => unknown) =>
     input: { type: 'object', description: secret(`the schema of ${name}`) },
     effect,
     execute: keeping(`the tool ${name}`, execute) as never,
-    ...headers(`the definition of ${name}`),
+    ...beside(`the definition of ${name}`),
   });
 
 /** An agent with AI SDK tools as well; a list and a record cannot be mixed, so two registries. */
@@ -96,16 +99,16 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
   const folder = mkdtempSync(join(tmpdir(), `pawl-${stem}-`));
   const path = join(folder, secret('the path of the store'), 'runs.db');
   const log: string[] = [];
-  const storeOptions = { path, clock: clockOf('the clock of the store'), ...headers('the options of the store') };
+  const storeOptions = { path, clock: clockOf('the clock of the store'), ...beside('the options of the store') };
   const store = Object.assign(sqliteStore(storeOptions), { password: secret('the password of the store') });
   const failing = { ...store, append: failingOnce(store.append) };
-  const factory = createCheckpointerFactory(failing, { ...headers('the options of the factory') } as never);
+  const factory = createCheckpointerFactory(failing, { ...beside('the options of the factory') } as never);
   const model = Object.assign(scriptedModel(play), { config: headers('the model') });
   const agent = defineAgent({
     id: 'keeper',
     instructions: secret('the instructions'),
     tools: toolsOf() as never,
-    ...headers('the agent'),
+    ...beside('the agent'),
   });
   // Each option there is: a new one has to say here how it keeps a secret.
   const options: { readonly [Name in keyof Required<ExecutorOptions>]: unknown } = {
@@ -113,10 +116,10 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     tools: [tool('spare', 'read', async () => 'spare')],
     agents: [agent],
     checkpoints: store,
-    ports: { checkpointer: Object.assign(factory, headers('the factory')), ...headers('the ports') },
+    ports: { checkpointer: Object.assign(factory, headers('the factory')), ...beside('the ports') },
     defaults: { modelTier: 'fast' },
     requireDurable: false,
-    onSaveError: headers('onSaveError'),
+    onSaveError: beside('onSaveError'),
     onUnknownOutcome: 'tell-model',
     onDefinitionChange: 'refuse',
     migrate: keeping('migrate', (record: unknown) => record),
@@ -140,7 +143,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     }),
     onOutcome: keeping('onOutcome', () => {}),
   };
-  const executor = createExecutor({ ...options, ...headers('the options of the executor') } as never);
+  const executor = createExecutor({ ...options, ...beside('the options of the executor') } as never);
   return {
     log,
     executor,
@@ -164,7 +167,7 @@ export function secretiveOptions(signal: AbortSignal, watch: (event: InspectionE
       throw requestError('an error of inspect');
     }),
     onStep: keeping('onStep of a run', () => {}),
-    ...headers('the options of the run'),
+    ...beside('the options of the run'),
   } as RunOptions;
 }
 

@@ -8,7 +8,7 @@ const define = (phases: unknown) => () => defineAgent({ id: 'worker', instructio
 describe('phases that are not what they should be are refused when the agent is defined', () => {
   test.for([
     ['that are no list', { a: phase }, /agent worker: phases must be a list/],
-    ['one of which is nothing', [phase, null], /agent worker: phases\[1\] needs a name/],
+    ['one of which is nothing', [phase, null], /agent worker: phases\[1\] must be an object, not null/],
     ['without a name', [{ instructions: '' }], /phases\[0\] needs a name: a string that is not empty/],
     ['with an empty name', [{ ...phase, name: '' }], /phases\[0\] needs a name/],
     ['named like the prompt', [{ ...phase, name: 'Query' }], /phases\[0\] must not be named Query/],

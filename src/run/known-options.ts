@@ -1,0 +1,116 @@
+import { isObject } from './json.ts';
+import { isThenable } from './thenable.ts';
+
+/** A table of all fields of a type. It does not compile while a field of the type is missing in it, or one is too much. */
+export type KnownKeys<Options> = { readonly [Key in keyof Options]-?: true };
+
+/** Where options stand, for the error that refuses one of them. */
+export interface OptionsPlace {
+  /** Who takes the options, for example `createExecutor`. */
+  readonly of: string;
+  /** Where in them, for example `defaults`; absent = at the top. */
+  readonly at?: string;
+  /** Full names of options that stand in other places: suggested where nothing in this place is near. */
+  readonly elsewhere?: readonly string[];
+}
+
+/**
+ * Refuses options that nobody reads: a typing error in a limit would silently remove the limit. Only own enumerable string
+ * keys are looked at, so that an instance of a class may be given; symbols are never typing errors.
+ * @throws {TypeError} for a value that is no object, and for the first key that is not known, with the nearest one that is
+ * @example checkKeys(options.defaults, defaultsKeys, { of: 'createExecutor', at: 'defaults' })
+ */
+export function checkKeys(given: unknown, known: Readonly<Record<string, true>>, place: OptionsPlace): void {
+  const { of, at } = place;
+  if (!isObject(given)) throw new TypeError(`${of}: ${at ?? 'the options'} must be an object, not ${kindOf(given)}`);
+  const unknown = Object.keys(given).find((key) => !Object.hasOwn(known, key));
+  if (unknown === undefined) return;
+  const path = (key: string) => (at === undefined ? key : `${at}.${key}`);
+  const here = Object.keys(known).map(path);
+  const near = nearest(unknown, here) ?? nearest(unknown, place.elsewhere ?? []);
+  const advice = near === undefined ? `known: ${here.join(', ')}` : `did you mean ${near}?`;
+  throw new TypeError(`${of}: unknown option ${path(shown(unknown))}; ${advice}`);
+}
+
+/**
+ * Checks options and reads each field once, into a frozen copy: what a getter or a proxy answers later changes nothing.
+ * @throws {TypeError} as `checkKeys` @throws what a getter throws
+ */
+export function readOptions<Options extends object>(
+  given: Options,
+  known: KnownKeys<Options>,
+  place: OptionsPlace,
+): Options {
+  checkKeys(given, known as Readonly<Record<string, true>>, place);
+  const entries = Object.keys(known).map((key) => [key, given[key as keyof Options]] as const);
+  return Object.freeze(Object.fromEntries(entries.filter(([, value]) => value !== undefined))) as Options;
+}
+
+/** What a value is, in a few words. The text of a string is left out: it may be a key, or a URL with a password. */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined || typeof value === 'boolean') return String(value);
+  if (typeof value === 'number' || typeof value === 'bigint') return `the number ${String(value)}`;
+  if (typeof value === 'object')
+    return isThenable(value) ? 'a promise' : Array.isArray(value) ? 'an array' : 'an object';
+  return `a ${typeof value}`;
+}
+
+/**
+ * Checks an option that is one of a few words.
+ * @throws {TypeError} that lists them, with the nearest one
+ */
+export function checkWord(name: string, value: unknown, words: readonly string[]): void {
+  if (value === undefined || (typeof value === 'string' && words.includes(value))) return;
+  const near = typeof value === 'string' ? nearest(value, words) : undefined;
+  const got = typeof value === 'string' ? quoted(value) : kindOf(value);
+  const advice = near === undefined ? '' : `; did you mean '${near}'?`;
+  throw new TypeError(`${name} must be ${words.map((word) => `'${word}'`).join(' or ')}, not ${got}${advice}`);
+}
+
+const MAX_SHOWN = 64;
+
+/** A key as it stands in code where it can, else quoted; long ones are cut. */
+function shown(key: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(key) && key.length <= MAX_SHOWN ? key : quoted(key);
+}
+
+/** A string on one line of printable ASCII, at most 64 of its characters. */
+function quoted(text: string): string {
+  const cut = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+  return JSON.stringify(cut).replaceAll(/[^ -~…]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** The candidate whose last name is the nearest; undefined when none is near enough to be meant. */
+function nearest(key: string, candidates: readonly string[]): string | undefined {
+  if (key.length > MAX_SHOWN) return undefined;
+  let best: string | undefined;
+  let least = 2 + Math.floor(key.length / 4);
+  for (const candidate of candidates) {
+    const name = candidate.slice(candidate.lastIndexOf('.') + 1);
+    const distance = editDistance(key.toLowerCase(), name.toLowerCase());
+    // A short name becomes any other within a few edits: most of it must stay.
+    if (distance >= least || distance * 2 > name.length) continue;
+    [best, least] = [candidate, distance];
+  }
+  return best ?? candidates.find((candidate) => isPartOf(key, candidate.slice(candidate.lastIndexOf('.') + 1)));
+}
+
+/** Whether one name holds the other: `timeout` may mean `toolTimeoutMs`, `abortSignal` may mean `signal`. */
+function isPartOf(key: string, name: string): boolean {
+  const [shorter, longer] = [key.toLowerCase(), name.toLowerCase()].sort((a, b) => a.length - b.length);
+  return shorter !== undefined && shorter.length >= 4 && longer?.includes(shorter) === true;
+}
+
+/** How many characters must be added, removed or replaced to make one text the other. Both are short. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}

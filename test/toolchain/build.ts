@@ -24,10 +24,15 @@ const doors = [
   'src/testing/index',
   'machines/index',
 ];
+/** What each door imports first: it throws on a Node that is too old. */
+const check = 'src/shared/require-node';
 /** Which module imports which, statically. */
 const imports = new Map<string, readonly string[]>();
 const bundle = await rolldown({
-  input: Object.fromEntries(doors.map((door) => [door, `dist/${door}.js`])),
+  input: {
+    ...Object.fromEntries(doors.map((door) => [door, `dist/${door}.js`])),
+    [check]: 'dist/src/cli/require-node.js',
+  },
   external: (id) => !/^[./]/.test(id),
   platform: 'node',
   plugins: [{ name: 'imports', moduleParsed: ({ id, importedIds }) => void imports.set(id, importedIds) }],
@@ -38,6 +43,11 @@ let core: ReadonlySet<string> | undefined;
 function isCore(id: string): boolean {
   core ??= reachedFrom(`${root}dist/src/index.js`);
   return core.has(id);
+}
+
+/** From the folder of a door to `dist`. */
+function pathFrom(door: string): string {
+  return door.split('/').slice(1).fill('..').join('/');
 }
 
 function reachedFrom(entry: string): Set<string> {
@@ -51,6 +61,7 @@ function reachedFrom(entry: string): Set<string> {
 const { output } = await bundle.write({
   dir: 'dist',
   chunkFileNames: 'src/shared/[name].js',
+  banner: ({ isEntry, name }) => (isEntry && name !== check ? `import '${pathFrom(name)}/${check}.js';` : ''),
   codeSplitting: { groups: [{ name: 'core', test: isCore }] },
   // The docstrings stand in the types; here they would only be read at every start.
   comments: { jsdoc: false, annotation: true, legal: true },

@@ -131,4 +131,5 @@ export type {
   ReleaseOptions,
   WriteOptions,
 } from './store/port.ts';
+export { type ToolContent, type ToolContentPart, type ToolFileData, toolContent } from './tool/content.ts';
 export { defineTool, type Tool, type ToolContext } from './tool/define.ts';

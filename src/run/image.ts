@@ -19,17 +19,16 @@ export function imagePartOf(image: ImageInput, where: string): ImagePart {
 
 function dataOf(data: unknown, where: string): ImagePart['data'] {
   if (data instanceof Uint8Array) return { type: 'data', data: Buffer.from(data).toString('base64') };
-  if (data instanceof URL) return { type: 'url', url: checked(data, where).href };
+  if (data instanceof URL) return { type: 'url', url: fetchableUrl(data, `${where}.data`).href };
   if (typeof data !== 'string') throw new TypeError(`${where}.data must be bytes, their base64, or a URL`);
   // A colon is in no base64.
   if (!data.includes(':')) return { type: 'data', data };
   if (!URL.canParse(data)) throw new TypeError(`${where}.data is neither base64 nor a URL`);
-  return { type: 'url', url: checked(new URL(data), where).href };
+  return { type: 'url', url: fetchableUrl(new URL(data), `${where}.data`).href };
 }
 
-function checked(url: URL, where: string): URL {
+/** A URL that a provider can fetch. @throws {TypeError} for one that leads to this process or machine */
+export function fetchableUrl(url: URL, where: string): URL {
   if (!localProtocols.includes(url.protocol)) return url;
-  throw new TypeError(
-    `${where}.data is a ${url.protocol} URL, which no provider can fetch: pass the bytes or their base64`,
-  );
+  throw new TypeError(`${where} is a ${url.protocol} URL, which no provider can fetch: pass the bytes or their base64`);
 }

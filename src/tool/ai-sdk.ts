@@ -14,6 +14,8 @@ export interface AiSdkTool {
   readonly execute?: unknown;
   readonly toModelOutput?: unknown;
   readonly needsApproval?: unknown;
+  /** As in `defineTool`: whether what `toModelOutput` gives may hold files by URL. `{ ...tool({…}), allowUrls: true }` */
+  readonly allowUrls?: unknown;
 }
 
 type Execute = (input: unknown, options: object) => unknown;
@@ -47,6 +49,7 @@ function adapt(name: string, tool: AiSdkTool): Tool {
     name,
     description: typeof tool.description === 'string' ? tool.description : '',
     input: tool.inputSchema ?? tool.parameters ?? noInput,
+    ...(tool.allowUrls === undefined ? {} : { allowUrls: tool.allowUrls as boolean }),
     execute: (input, context) => execute(tool, input, context),
   });
 }

@@ -59,6 +59,8 @@ export interface Tool<Input = unknown, Output = unknown> {
   readonly timeoutMs?: number;
   /** Calls of this tool that one message may have running side by side. */
   readonly concurrency?: number;
+  /** Whether its results may hold files by URL; absent = no. */
+  readonly allowUrls?: boolean;
   /** Its calls are runs of their own. */
   readonly isRun?: boolean;
   execute(input: Input, context: ToolContext): Output;
@@ -96,10 +98,16 @@ export interface ToolDefinition<Schema, Output> {
   /** Milliseconds; absent = the executor's `toolTimeoutMs`. */
   readonly timeoutMs?: number;
   readonly concurrency?: number;
+  /**
+   * Whether the parts of its results, and its images, may be files by URL, which the model's provider fetches; default
+   * false: such a result is an error for the model. Set it only where the URLs are your own, never for those of an
+   * untrusted API or of the model.
+   */
+  readonly allowUrls?: boolean;
   /** Approvals are not there yet: anything but `false` is refused. */
   readonly needsApproval?: false;
   /**
-   * Does the work. Returns a string, a JSON value or `{ content: [...] }` (text and file parts), or a promise of one.
+   * Does the work. Returns a string, a JSON value or `toolContent([...])` (text and file parts), or a promise of one.
    * What it throws becomes an error result that the model reads; it does not end the run.
    */
   execute(input: InputOf<Schema>, context: ToolContext): Output;
@@ -112,6 +120,7 @@ const toolKeys: KnownKeys<ToolDefinition<unknown, unknown>> = {
   effect: true,
   timeoutMs: true,
   concurrency: true,
+  allowUrls: true,
   needsApproval: true,
   execute: true,
 };
@@ -133,7 +142,7 @@ const toolKeys: KnownKeys<ToolDefinition<unknown, unknown>> = {
 export function defineTool<const Schema, Output>(
   definition: ToolDefinition<Schema, Output>,
 ): Tool<InputOf<Schema>, Output> {
-  const { name, description, effect = 'once', timeoutMs, concurrency } = definition;
+  const { name, description, effect = 'once', timeoutMs, concurrency, allowUrls = false } = definition;
   checkName(name);
   checkKeys(definition, toolKeys, { of: `tool "${name}"` });
   if (typeof description !== 'string') throw new TypeError(`tool "${name}": description must be a string`);
@@ -143,6 +152,7 @@ export function defineTool<const Schema, Output>(
   }
   checkLimit(name, 'timeoutMs', timeoutMs);
   checkLimit(name, 'concurrency', concurrency);
+  if (typeof allowUrls !== 'boolean') throw new TypeError(`tool "${name}": allowUrls must be true or false`);
   refuseApproval(name, definition.needsApproval);
   return Object.freeze({
     name,
@@ -151,6 +161,7 @@ export function defineTool<const Schema, Output>(
     effect,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(concurrency === undefined ? {} : { concurrency }),
+    ...(allowUrls ? { allowUrls } : {}),
     execute: (input: InputOf<Schema>, context: ToolContext) => definition.execute(input, context),
   });
 }

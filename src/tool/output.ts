@@ -1,8 +1,10 @@
 import type { LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
 import { toErrorData } from '../run/error-data.ts';
+import { fetchableUrl } from '../run/image.ts';
 import { frozenJson, isObject } from '../run/json.ts';
 import { isToolError, type ToolOutput } from '../run/message.ts';
 import type { ImagePart } from '../run/request.ts';
+import { isToolContent } from './content.ts';
 
 type ContentOutput = Extract<LanguageModelV4ToolResultOutput, { type: 'content' }>;
 
@@ -15,16 +17,23 @@ export class ReadyOutput {
   }
 }
 
+/** What a tool may give to a model. */
+export interface OutputRule {
+  /** Whether its files may stand at URLs. */
+  readonly allowUrls: boolean;
+}
+
 /**
- * What the model gets to read of a tool's result: a string as text, `{ content: [...] }` as content (bytes become base64,
- * URLs strings), all else as JSON; nothing at all is `null`.
+ * What the model gets to read of a tool's result: a string as text, what `toolContent` made as content (bytes become
+ * base64, URLs strings), all else as JSON; nothing at all is `null`.
  * @throws {NotJsonError} with the path of what JSON cannot hold
+ * @throws {TypeError} for a file by a URL where the rule allows none
  */
-export function toToolOutput(result: unknown): ToolOutput {
+export function toToolOutput(result: unknown, rule: OutputRule): ToolOutput {
   if (result === undefined || result === null) return { type: 'json', value: null };
   if (typeof result === 'string') return { type: 'text', value: result };
-  if (result instanceof ReadyOutput) return readyOutput(result.output);
-  if (isContent(result)) return contentOutput(result.content);
+  if (result instanceof ReadyOutput) return readyOutput(result.output, rule);
+  if (isToolContent(result)) return contentOutput(result.content, rule);
   return { type: 'json', value: frozenJson(result, 'result') } as ToolOutput;
 }
 
@@ -49,39 +58,53 @@ export function thrownOutput(error: unknown): ToolOutput {
   return errorText(toErrorData(error).message);
 }
 
-function readyOutput(output: unknown): ToolOutput {
+function readyOutput(output: unknown, rule: OutputRule): ToolOutput {
   if (!isObject(output) || typeof output.type !== 'string') {
     throw new TypeError('toModelOutput must return an object with a type and a value');
   }
-  if (output.type === 'content' && Array.isArray(output.value)) return contentOutput(output.value);
+  if (output.type === 'content' && Array.isArray(output.value)) return contentOutput(output.value, rule);
   return frozenJson(output, 'result') as ToolOutput;
 }
 
-/** A result is content when nothing else can be meant: one key, and each part is one that models know. */
-function isContent(result: unknown): result is { content: readonly unknown[] } {
-  if (!isObject(result) || !Array.isArray(result.content) || Object.keys(result).length !== 1) return false;
-  return result.content.length > 0 && result.content.every(isContentPart);
-}
-
-function isContentPart(part: unknown): boolean {
-  if (!isObject(part)) return false;
-  if (part.type === 'text') return typeof part.text === 'string';
-  return part.type === 'file' ? typeof part.mediaType === 'string' : part.type === 'custom';
-}
-
-function contentOutput(parts: readonly unknown[]): ToolOutput {
+function contentOutput(parts: readonly unknown[], rule: OutputRule): ToolOutput {
   const value = parts.map((part) =>
     isObject(part) && part.type === 'file' ? { ...part, data: fileData(part.data) } : part,
   );
+  for (const [index, part] of value.entries()) checkUrl(urlOf(part), `result.content[${index}]`, rule);
   return { type: 'content', value: frozenJson(value, 'result.content') as unknown as ContentOutput['value'] };
+}
+
+/** Where a part's file stands, in the words of any version of the AI SDK. */
+function urlOf(part: unknown): unknown {
+  if (!isObject(part)) return undefined;
+  return isObject(part.data) && part.data.type === 'url' ? part.data.url : part.url;
+}
+
+/**
+ * A URL of an untrusted source would make the provider fetch what that source wants, with what stands in the URL.
+ * @throws {TypeError} which does not show the URL: a signed one is a secret
+ */
+export function checkUrl(url: unknown, where: string, { allowUrls }: OutputRule): void {
+  if (url === undefined) return;
+  if (!allowUrls) {
+    throw new TypeError(`${where} is a file by a URL, which only a tool with allowUrls: true may give; give its bytes`);
+  }
+  if (!URL.canParse(String(url))) throw new TypeError(`${where} is a file by a URL that cannot be read`);
+  fetchableUrl(new URL(String(url)), where);
 }
 
 /** The provider's `{ type: 'data' | 'url', … }` as JSON; bytes, a URL or a base64 string may also stand there bare. */
 function fileData(data: unknown): unknown {
-  if (data instanceof Uint8Array) return { type: 'data', data: Buffer.from(data).toString('base64') };
+  if (data instanceof Uint8Array || typeof data === 'string') return { type: 'data', data: base64(data) };
   if (data instanceof URL) return { type: 'url', url: data.href };
-  if (typeof data === 'string') return { type: 'data', data };
   if (!isObject(data)) return data;
-  if (data.data instanceof Uint8Array) return { ...data, data: Buffer.from(data.data).toString('base64') };
+  if (data.data instanceof Uint8Array || typeof data.data === 'string') return { ...data, data: base64(data.data) };
   return data.url instanceof URL ? { ...data, url: data.url.href } : data;
+}
+
+function base64(data: Uint8Array | string): string {
+  if (typeof data !== 'string') return Buffer.from(data).toString('base64');
+  // A colon is in no base64. Some providers take a string with one for a URL.
+  if (data.includes(':')) throw new TypeError('the data of a file is neither bytes nor base64; give a URL as a URL');
+  return data;
 }

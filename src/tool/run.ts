@@ -3,9 +3,9 @@ import { readProperty } from '../run/error-data.ts';
 import { imagePartOf } from '../run/image.ts';
 import { frozenJson, type JsonValue, prototypeKeyIn } from '../run/json.ts';
 import type { Message, ToolOutput } from '../run/message.ts';
-import type { ImagePart } from '../run/request.ts';
+import type { ImageInput, ImagePart } from '../run/request.ts';
 import type { Tool, ToolContext } from './define.ts';
-import { errorText, thrownOutput, toToolOutput, withImages } from './output.ts';
+import { checkUrl, errorText, type OutputRule, thrownOutput, toToolOutput, withImages } from './output.ts';
 import type { Validation } from './schema.ts';
 
 /** One call as the model made it; `attempt` counts its starts, this one included. */
@@ -114,7 +114,7 @@ class RunningCall {
         return context.runState;
       },
       attachImages: (images) => {
-        this.#images.push(...images.map((image, i) => imagePartOf(image, `images[${i}]`)));
+        this.#images.push(...images.map((image, i) => this.#imagePart(image, `images[${i}]`)));
       },
       progress: (value) => this.#report(value),
       ...(transcript === undefined ? {} : { [transcriptKey]: transcript }),
@@ -132,7 +132,17 @@ class RunningCall {
   }
 
   outputOf(result: unknown): ToolOutput {
-    return withImages(toToolOutput(result), this.#images);
+    return withImages(toToolOutput(result, this.#rule), this.#images);
+  }
+
+  get #rule(): OutputRule {
+    return { allowUrls: this.#tool.allowUrls === true };
+  }
+
+  #imagePart(image: ImageInput, where: string): ImagePart {
+    const part = imagePartOf(image, where);
+    if (part.data.type === 'url') checkUrl(part.data.url, `${where}.data`, this.#rule);
+    return part;
   }
 
   #report(value: unknown): void {

@@ -2,7 +2,7 @@ import { type Message, memoryStore, type RunCheckpoint, type RunResult } from 'p
 import { callTool, callTools, hang, recordingCheckpointer, reply, type ScriptedRequest } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { listen, typesOf } from '../events/listening.ts';
-import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { type Execute, gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, isWrite, onlyRecord, watchedStore } from '../fixtures/watched-store.ts';
 
 const png = { mediaType: 'image/png', data: 'AQID' };
@@ -152,10 +152,11 @@ describe('a run that dies', () => {
   ] as const)(
     '%s shows an image that a tool attached to the next process’s model, once (executor 18)',
     async ([, isOpen]) => {
-      const camera = toolOf('camera', 'idempotent', (_, { attachImages }) => {
+      const snap: Execute = (_, { attachImages }) => {
         attachImages([png, { mediaType: 'image/png', data: new URL('https://example.com/b.png') }]);
         return 'snap';
-      });
+      };
+      const camera = toolOf('camera', 'idempotent', snap, { allowUrls: true });
       const sibling = gate<string>();
       const slow = toolOf('slow', 'read', () => (isOpen ? sibling.pass() : 'slow ok'));
       const calls = callTools([

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { ToolOutput } from '../../src/run/message.ts';
+import { toolContent } from '../../src/tool/content.ts';
 import type { ToolContext } from '../../src/tool/define.ts';
 import { runTool } from '../../src/tool/run.ts';
 import { callOf, environmentOf, outputOf, probe, withInput } from './environment.ts';
@@ -33,32 +34,6 @@ describe('what a tool returns', () => {
     expect(await outputOf(probe(async () => result))).toEqual(output);
   });
 
-  test('content parts stay content: bytes become base64, URLs strings', async () => {
-    const bytes = new Uint8Array([9, 1, 2, 255]).subarray(1);
-    const file = { type: 'file', mediaType: 'image/png' };
-    const content = [
-      { type: 'text', text: 'see' },
-      { ...file, data: bytes },
-      { ...file, data: { type: 'data', data: bytes } },
-      { ...file, data: 'AQL/' },
-      { ...file, data: new URL('https://example.com/x') },
-      { ...file, data: { type: 'url', url: new URL('https://example.com/x') } },
-    ];
-    const data = { type: 'data', data: 'AQL/' };
-    const url = { type: 'url', url: 'https://example.com/x' };
-    expect(await outputOf(probe(() => ({ content })))).toEqual({
-      type: 'content',
-      value: [
-        content[0],
-        { ...file, data },
-        { ...file, data },
-        { ...file, data },
-        { ...file, data: url },
-        { ...file, data: url },
-      ],
-    });
-  });
-
   test.for([
     ['a Date', { when: { at: new Date() } }, /result\.when\.at is a Date/],
     ['bytes outside of content', { list: [new Uint8Array(1)] }, /result\.list\[0\] is a Uint8Array/],
@@ -79,7 +54,11 @@ describe('what a tool returns', () => {
       Object.defineProperty({ a: 1 }, 'then', { get: throws(new Error('no then')), enumerable: true }),
       /no then/,
     ],
-    ['a Map in a content part', { content: [{ type: 'custom', x: new Map() }] }, /result\.content\[0\]\.x is a Map/],
+    [
+      'a Map in a content part',
+      toolContent([{ type: 'custom', x: new Map() } as never]),
+      /result\.content\[0\]\.x is a Map/,
+    ],
   ] as const)('%s is no JSON: an error result with the path (executor 15)', async ([, result, message]) => {
     const output = await outputOf(probe(() => result));
     expect(output.type).toBe('error-text');

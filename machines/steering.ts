@@ -1,3 +1,4 @@
+import { change } from '../src/run/change.ts';
 import type { Message } from '../src/run/message.ts';
 import { MAX_UNDELIVERED, type Progress } from '../src/run/progress.ts';
 import type { RunContext, Steer } from './context.ts';
@@ -8,9 +9,11 @@ export function queueSteering(context: RunContext, steers: readonly Steer[], enq
   const { progress } = context;
   const room = Math.max(0, MAX_UNDELIVERED - progress.undelivered.length);
   const taken = steers.slice(0, room);
-  const undelivered = [...progress.undelivered, ...taken.map(({ message }) => message)];
-  const commands = [...progress.commands, ...taken.flatMap(({ command }) => command ?? [])];
-  const boundary = announce(context, { ...progress, undelivered, commands }, enqueue);
+  const told = change(progress, ({ undelivered, commands }) => {
+    undelivered.push(...taken.map(({ message }) => message));
+    commands.push(...taken.flatMap(({ command }) => command ?? []));
+  });
+  const boundary = announce(context, told, enqueue);
   for (const { receipt } of taken) enqueue.emit({ type: 'steer.queued', receipt, boundary });
   for (const { receipt } of steers.slice(room)) enqueue.emit({ type: 'steer.refused', receipt });
 }
@@ -19,15 +22,19 @@ export function queueSteering(context: RunContext, steers: readonly Steer[], enq
 export function queueNudge(context: RunContext, message: Message, enqueue: Enqueue): void {
   const { progress } = context;
   if (progress.nudges.length >= MAX_UNDELIVERED) return;
-  announce(context, { ...progress, nudges: [...progress.nudges, message] }, enqueue);
+  const told = change(progress, ({ nudges }) => void nudges.push(message));
+  announce(context, told, enqueue);
 }
 
 /** What came while the run was resolving, now that its record is in hand. */
 export function queueHeld(context: RunContext, enqueue: Enqueue): void {
   const { held, heldNudges, heldSteps, progress } = context;
   if (held.length === 0 && heldNudges.length === 0 && heldSteps === 0) return;
-  const nudges = [...progress.nudges, ...heldNudges].slice(0, MAX_UNDELIVERED);
-  const told = { ...progress, nudges, raisedSteps: progress.raisedSteps + heldSteps };
+  const room = Math.max(0, MAX_UNDELIVERED - progress.nudges.length);
+  const told = change(progress, (draft) => {
+    draft.nudges.push(...heldNudges.slice(0, room));
+    draft.raisedSteps += heldSteps;
+  });
   queueSteering({ ...context, progress: told }, held, enqueue);
   enqueue.assign({ held: [], heldNudges: [], heldSteps: 0 });
 }

@@ -57,7 +57,7 @@ export type { Palette } from './palette/port.ts';
 export { type RunCheckpoint, type RunHead, toCheckpoint, toResumeState } from './record/checkpoint.ts';
 export type { RunDelta } from './record/delta.ts';
 export type { InterruptedRun } from './record/interrupted.ts';
-export { type Migrate, migrateRecord } from './record/migrate.ts';
+export { type Migrate, migrateRecord, type RecordDraft } from './record/migrate.ts';
 export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';
 export type { Clock } from './run/clock.ts';

@@ -87,6 +87,7 @@ const importTable: rules.ImportTable = {
 const packageTable: rules.PackageTable = {
   xstate: { from: ['src', 'machines'] },
   '@xstate/store': { from: ['src'] },
+  immer: { from: ['src/run/change'] },
   '@standard-schema/spec': { from: ['src'], typeOnly: true },
   '@ai-sdk/provider': { from: ['src'], typeOnly: true },
   '@cfworker/json-schema': { from: ['src/tool'] },

@@ -39,7 +39,7 @@ async function* findings(modules: readonly AgentModule[], store: RunStore): Asyn
 function migrateOf(modules: readonly AgentModule[]): Migrate {
   return (record) => {
     const module = modules.find(({ agent }) => agent.id === record.meta.agentId);
-    return module?.options.migrate?.(record) ?? record;
+    return module?.options.migrate?.(record);
   };
 }
 

@@ -1,4 +1,6 @@
+import { createStore } from '@xstate/store';
 import type { FileSystem } from '../files/file-system.ts';
+import { change, type Writable } from '../run/change.ts';
 import { type Checkpoint, encodeCheckpoint, inOrder } from './checkpoint.ts';
 import { readCheckpoint, writeText } from './checkpoint-file.ts';
 import { FanOutConflictError } from './errors.ts';
@@ -23,6 +25,38 @@ export interface CheckpointWriterOptions {
   readonly supersede?: boolean;
 }
 
+/** What a checkpoint file holds besides its subject. */
+interface Turns {
+  readonly newest: readonly ResponseSnapshot[];
+  readonly ranking?: Ranking;
+}
+
+/** The newest turn of each model that has had one, and what the judge said; the transitions are all the ways to change them. */
+function turnsStore() {
+  return createStore({
+    context: { newest: [] } as Turns,
+    on: {
+      put: (turns, { snapshot }: { snapshot: ResponseSnapshot }) =>
+        change(turns, ({ newest }) => {
+          const place = newest.findIndex(({ modelId }) => modelId === snapshot.modelId);
+          newest[place === -1 ? newest.length : place] = snapshot as Writable<ResponseSnapshot>;
+        }),
+      rank: (turns, { ranking }: { ranking: Ranking }) =>
+        change(turns, (draft) => {
+          draft.ranking = ranking as Writable<Ranking>;
+        }),
+      /** What an earlier process has paid for is not overwritten by the first turn of this one. */
+      takeIn: (turns, { found }: { found: Checkpoint }) =>
+        change(turns, (draft) => {
+          const known = new Set(draft.newest.map(({ modelId }) => modelId));
+          const missing = found.responses.filter(({ modelId }) => !known.has(modelId));
+          draft.newest.push(...(missing as Writable<ResponseSnapshot>[]));
+          if (found.ranking) draft.ranking ??= found.ranking as Writable<Ranking>;
+        }),
+    },
+  });
+}
+
 /**
  * Keeps a checkpoint file at the newest turn of every model. Turns that come while the file is being written share the next
  * write: with many models the file is written as often as the disk allows, and not once a turn.
@@ -30,10 +64,9 @@ export interface CheckpointWriterOptions {
 export class CheckpointWriter {
   readonly #subject: CheckpointSubject;
   readonly #options: CheckpointWriterOptions;
-  readonly #newest = new Map<string, ResponseSnapshot>();
+  readonly #turns = turnsStore();
   /** Of eight models seven are as they were at the last write. */
   readonly #texts = new WeakMap<ResponseSnapshot, string>();
-  #ranking: Ranking | undefined;
   #claiming: Promise<FileClaim> | undefined;
   #writing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
@@ -61,7 +94,7 @@ export class CheckpointWriter {
 
   /** The newest turn of a model, also from before this process. */
   newest(modelId: string): ResponseSnapshot | undefined {
-    return this.#newest.get(modelId);
+    return this.#now.newest.find((snapshot) => snapshot.modelId === modelId);
   }
 
   /** There was no file when this one was claimed. */
@@ -71,10 +104,11 @@ export class CheckpointWriter {
 
   /** One that was made before another model has answered is none. */
   get ranking(): Ranking | undefined {
-    const answered = [...this.#newest.values()].filter(({ completed }) => completed);
-    const ranked = new Set(this.#ranking?.order);
+    const { newest, ranking } = this.#now;
+    const answered = newest.filter(({ completed }) => completed);
+    const ranked = new Set(ranking?.order);
     const isOfAll = ranked.size === answered.length && answered.every(({ modelId }) => ranked.has(modelId));
-    return isOfAll ? this.#ranking : undefined;
+    return isOfAll ? ranking : undefined;
   }
 
   /**
@@ -94,12 +128,12 @@ export class CheckpointWriter {
     } catch (error) {
       return Promise.reject(error);
     }
-    this.#newest.set(modelId, snapshot);
+    this.#turns.trigger.put({ snapshot });
     return this.flush();
   }
 
   rank(ranking: Ranking): Promise<void> {
-    this.#ranking = ranking;
+    this.#turns.trigger.rank({ ranking });
     return this.flush();
   }
 
@@ -116,7 +150,7 @@ export class CheckpointWriter {
   /** The checkpoint as it is now. */
   checkpoint(): Checkpoint {
     const { prompt, adapterIds, verbose } = this.#subject;
-    const responses = inOrder([...this.#newest.values()], adapterIds);
+    const responses = inOrder(this.#now.newest, adapterIds);
     const { ranking } = this;
     const chosen = ranking === undefined ? {} : { ranking };
     return { version: 1, prompt, timestamp: this.#options.now(), adapterIds, responses, verbose, ...chosen };
@@ -127,6 +161,10 @@ export class CheckpointWriter {
     this.#isClosed = true;
     await (this.#next ?? this.#writing)?.catch(() => {});
     await (await this.#claiming?.catch(() => undefined))?.release();
+  }
+
+  get #now(): Turns {
+    return this.#turns.getSnapshot().context;
   }
 
   #start(): Promise<void> {
@@ -167,7 +205,7 @@ export class CheckpointWriter {
     }
   }
 
-  /** What an earlier process has paid for is not overwritten by the first turn of this one. */
+  /** @throws {FanOutConflictError} when the file is of another prompt, or of other models */
   #takeIn(found: Checkpoint): void {
     const { path, prompt, adapterIds } = this.#subject;
     const todo = 'name what it is of to go on with it, or remove the file to begin anew';
@@ -178,9 +216,6 @@ export class CheckpointWriter {
     if (stranger) {
       throw new FanOutConflictError(`${path} has an answer of ${stranger.modelId}, which is not asked now: ${todo}`);
     }
-    for (const response of found.responses) {
-      if (!this.#newest.has(response.modelId)) this.#newest.set(response.modelId, response);
-    }
-    this.#ranking ??= found.ranking;
+    this.#turns.trigger.takeIn({ found });
   }
 }

@@ -1,17 +1,28 @@
+import { change, type Writable } from '../run/change.ts';
 import { CheckpointCorruptError, MigrationError } from '../run/errors.ts';
 import { jsonText } from '../run/json.ts';
-import { enterMessage, enterStored } from '../run/message.ts';
+import { enterMessage } from '../run/message.ts';
 import { isThenable, letGo } from '../run/thenable.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
 import { parseCheckpoint } from './parse.ts';
 import { rewritten } from './upcast.ts';
 
+/** A record to be changed in place. Messages and values of `inputs` are replaced as a whole. */
+export type RecordDraft = Writable<RunCheckpoint>;
+
 /**
  * A host's change to stored records before their runs go on, for what a deploy has renamed or dropped: a tool, a tier, a
- * field of `inputs`. It gets a record that must not be changed, and returns another one, or the same where there is
- * nothing to do. It may see a record again that it has changed before.
+ * field of `inputs`. It gets a draft of the record: either it changes the draft and returns nothing, or it leaves the draft
+ * alone and returns another record. The stored record stays as it is until the run's next save. It may see a record again
+ * that it has changed before.
+ *
+ * @example
+ * const migrate: Migrate = (record) => {
+ *   if (record.meta.modelTier === 'smart') record.meta.modelTier = 'deep';
+ * };
  */
-export type Migrate = (record: RunCheckpoint) => RunCheckpoint;
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement must fit
+export type Migrate = (record: RecordDraft) => RunCheckpoint | RecordDraft | void;
 
 /**
  * A record as it is after the host's change. Nothing is written: with a loaded record this is a dry run.
@@ -23,16 +34,8 @@ export type Migrate = (record: RunCheckpoint) => RunCheckpoint;
 export function migrateRecord(record: RunCheckpoint, migrate: Migrate | undefined): RunCheckpoint {
   if (!migrate) return record;
   const { runId } = record.meta;
-  const given = frozen(record);
-  const changed = attempt(runId, () => {
-    const answer = migrate(given);
-    if (isThenable(answer)) {
-      letGo(answer);
-      throw new TypeError('migrate gave a promise: it must give the record itself');
-    }
-    return answer;
-  });
-  if (changed === given) return record;
+  const changed = attempt(runId, () => migrated(record, migrate));
+  if (changed === record) return record;
   const messages = attempt(runId, () => {
     jsonText(changed, 'record');
     if (parseCheckpoint(changed).meta.runId !== runId) throw new CheckpointCorruptError('it has another run id');
@@ -43,12 +46,22 @@ export function migrateRecord(record: RunCheckpoint, migrate: Migrate | undefine
   return { ...changed, messages, version, revision, attempts, [rewritten]: true } as RunCheckpoint;
 }
 
-function frozen({ messages, meta, ...rest }: RunCheckpoint): RunCheckpoint {
-  return Object.freeze({
-    ...rest,
-    messages: Object.freeze(messages.map(enterStored)),
-    meta: Object.freeze({ ...meta }),
-  });
+function migrated(record: RunCheckpoint, migrate: Migrate): RunCheckpoint {
+  let hasReturned = false;
+  try {
+    return change(record, (draft) => {
+      const answer = migrate(draft);
+      if (isThenable(answer)) {
+        letGo(answer);
+        throw new TypeError('migrate gave a promise: it must be done when it returns');
+      }
+      hasReturned = true;
+      return answer;
+    });
+  } catch (cause) {
+    if (!hasReturned) throw cause;
+    throw new TypeError('migrate must change the record that it gets, or return another one, not both', { cause });
+  }
 }
 
 function attempt<T>(runId: string, work: () => T): T {

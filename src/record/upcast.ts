@@ -1,13 +1,14 @@
+import { change, type Recipe } from '../run/change.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import { RECORD_VERSION } from './checkpoint.ts';
 
 type Stored = Record<string, unknown>;
 
 /**
- * One small function a version: `upcasts[n]` turns a record of version n into one of version n + 1. It gets a head
- * without messages as well: lists read no more than that.
+ * One small function a version: `upcasts[n]` changes the draft of a record of version n into one of version n + 1, or returns
+ * that one. It gets a head without messages as well: lists read no more than that.
  */
-export type Upcasts = Readonly<Record<number, (record: Stored) => Stored>>;
+export type Upcasts = Readonly<Record<number, Recipe<Stored>>>;
 
 /** Whoever raises RECORD_VERSION adds the step from the version before, and pins what that one wrote under `fixtures`. */
 const upcasts: Upcasts = {};
@@ -30,7 +31,7 @@ export function upcast(record: Stored, steps: Upcasts = upcasts, target: number 
   for (let version = Number(record.version); version < target; version++) {
     const step = steps[version];
     if (!step) throw new CheckpointCorruptError(`this record has version ${version}, which no Pawl has written`);
-    current = { ...step(current), version: version + 1, [rewritten]: true };
+    current = { ...change(current, step), version: version + 1, [rewritten]: true };
   }
   return current;
 }

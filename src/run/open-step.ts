@@ -1,3 +1,4 @@
+import { change } from './change.ts';
 import type { JsonValue } from './json.ts';
 import type { AssistantMessage, ToolMessage, ToolOutput } from './message.ts';
 
@@ -33,13 +34,12 @@ export const outcomeUnknown =
  * again when that is harmless. Of a `once` call nobody knows whether it took effect: it is answered, never repeated.
  */
 export function recoverOpenStep(step: OpenStep): OpenStep {
-  return { ...step, calls: step.calls.map(recoverCall) };
-}
-
-function recoverCall(call: OpenCall): OpenCall {
-  if (call.state !== 'started') return call;
-  if (call.effect !== 'once') return { ...call, state: 'planned' };
-  return { ...call, state: 'done', result: { type: 'error-text', value: outcomeUnknown } };
+  return change(step, ({ calls }) => {
+    for (const call of calls.filter(({ state }) => state === 'started')) {
+      call.state = call.effect === 'once' ? 'done' : 'planned';
+      if (call.effect === 'once') call.result = { type: 'error-text', value: outcomeUnknown };
+    }
+  });
 }
 
 /** Whether a crash left a `once` call of which nobody knows the outcome. */
@@ -76,13 +76,12 @@ export function startCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenSt
 
 /** Takes back calls that were to start and never did: their intent had not landed when the run stopped. */
 export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
-  const calls = step.calls.map(
-    (call): OpenCall =>
-      callIds.has(call.callId) && call.state === 'started'
-        ? { ...call, state: 'planned', attempt: call.attempt - 1 }
-        : call,
-  );
-  return { ...step, calls };
+  return change(step, ({ calls }) => {
+    for (const call of calls.filter(({ callId, state }) => callIds.has(callId) && state === 'started')) {
+      call.state = 'planned';
+      call.attempt -= 1;
+    }
+  });
 }
 
 /** Records a result. A result for a call that is not under way (a late one) changes nothing. */

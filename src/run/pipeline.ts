@@ -1,3 +1,4 @@
+import { change } from './change.ts';
 import type { ErrorData } from './error-data.ts';
 import type { JsonValue } from './json.ts';
 import { noCounters } from './limits.ts';
@@ -17,25 +18,21 @@ export function beginPhase(progress: Progress, facts: PhaseFacts): Progress {
   if (progress.openPhase) return progress;
   const { iteration, usage, counters, spend } = progress;
   const start = { iteration, usage, counters, ...(spend ? { spend } : {}) };
-  return {
-    ...progress,
+  const opening = { index: progress.completedPhases.length, hash: facts.hash, iteration: 0 };
+  return change(progress, (draft) => {
     // Of a run that has said nothing yet, the opening is there, and stored.
-    transcript: progress.transcript.length === 1 ? progress.transcript : Transcript.of([openingOf(progress)]),
-    counters: noCounters,
-    openPhase: {
-      index: progress.completedPhases.length,
-      hash: facts.hash,
-      iteration: 0,
-      ...(facts.recovery === 'boundary' ? { start } : {}),
-    },
-  };
+    if (progress.transcript.length !== 1) draft.transcript = Transcript.of([openingOf(progress)]);
+    draft.counters = noCounters;
+    draft.openPhase = facts.recovery === 'boundary' ? { ...opening, start } : opening;
+  });
 }
 
 /** From now on the steps of the phase are recorded: it did something that must not be done twice. */
 export function keepPhase(progress: Progress): Progress {
   if (!progress.openPhase?.start) return progress;
-  const { start: _, ...openPhase } = progress.openPhase;
-  return { ...progress, openPhase };
+  return change(progress, (draft) => {
+    delete draft.openPhase?.start;
+  });
 }
 
 /** Ends the phase in progress. Its output is its last text, or the fallback when it failed. */
@@ -44,22 +41,25 @@ export function closePhase(
   facts: PhaseFacts,
   { hasFailed, data }: { readonly hasFailed: boolean; readonly data?: JsonValue | undefined },
 ): Progress {
-  const { openPhase, openStep: _, ...rest } = progress;
-  if (!openPhase) return progress;
-  const { index, hash } = openPhase;
+  if (!progress.openPhase) return progress;
+  const { index, hash } = progress.openPhase;
   const output = hasFailed ? facts.fallback : lastTextOf(progress);
   const phase = { name: facts.name, output, index, hash, ...(data === undefined ? {} : { data }) };
-  return { ...rest, completedPhases: [...progress.completedPhases, phase] };
+  return change(progress, (draft) => {
+    draft.completedPhases.push(phase);
+    delete draft.openPhase;
+    delete draft.openStep;
+  });
 }
 
 /** An answer that does not fit the output schema: the model is told why, and has another turn. */
 export function askForRepair(progress: Progress, problem: string): Progress {
   const text = `That answer does not have the form that was asked for: ${problem}. Answer again, in that form only.`;
-  return {
-    ...progress,
-    transcript: progress.transcript.append(enterMessage({ role: 'user', content: [{ type: 'text', text }] })),
-    counters: { ...progress.counters, repairs: (progress.counters.repairs ?? 0) + 1 },
-  };
+  const transcript = progress.transcript.append(enterMessage({ role: 'user', content: [{ type: 'text', text }] }));
+  return change(progress, (draft) => {
+    draft.transcript = transcript;
+    draft.counters.repairs = (draft.counters.repairs ?? 0) + 1;
+  });
 }
 
 /** Whether the pipeline goes on although its phase ended with this error. */
@@ -112,12 +112,12 @@ export function restartPipeline(
   phases: readonly PhaseFacts[],
   policy: 'restart' | 'continue-matching',
 ): Progress {
-  const { openPhase: _, openStep: __, ...rest } = progress;
   const kept = policy === 'restart' ? 0 : matching(progress, phases);
-  return {
-    ...rest,
-    completedPhases: progress.completedPhases.slice(0, kept),
-    counters: noCounters,
-    transcript: Transcript.of([openingOf(progress)]),
-  };
+  return change(progress, (draft) => {
+    draft.completedPhases.length = kept;
+    draft.counters = noCounters;
+    draft.transcript = Transcript.of([openingOf(progress)]);
+    delete draft.openPhase;
+    delete draft.openStep;
+  });
 }

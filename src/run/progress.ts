@@ -1,3 +1,4 @@
+import { change } from './change.ts';
 import { Hidden } from './hidden.ts';
 import type { JsonObject } from './json.ts';
 import { countStep, type GuardCounters, noCounters } from './limits.ts';
@@ -200,13 +201,14 @@ export function closeStep(progress: Progress): Progress {
 
 /** Takes the messages that wait into the transcript, in order. */
 export function deliver(progress: Progress): Progress {
-  const { openPhase, undelivered, nudges } = progress;
-  const transcript = progress.transcript.append(...undelivered, ...nudges);
-  const delivered = { ...progress, transcript, undelivered: [], nudges: [] };
-  if (!openPhase?.start) return delivered;
-  // A phase that took a message in must not begin anew without it: from now on its steps are recorded.
-  const { start: _, ...kept } = openPhase;
-  return { ...delivered, openPhase: kept };
+  const transcript = progress.transcript.append(...progress.undelivered, ...progress.nudges);
+  return change(progress, (draft) => {
+    draft.transcript = transcript;
+    draft.undelivered = [];
+    draft.nudges = [];
+    // A phase that took a message in must not begin anew without it: from now on its steps are recorded.
+    delete draft.openPhase?.start;
+  });
 }
 
 /** A reply without tool calls is the answer: the last step. */

@@ -9,7 +9,11 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 export function letGo(value: unknown): void {
   if (!isThenable(value)) return;
   try {
-    value.then(undefined, () => {});
+    // The value must not be passed on: a promise reads `then` of what it passes on, which may throw.
+    value.then(
+      () => {},
+      () => {},
+    );
   } catch {
     // A `then` that throws has nothing to say either.
   }

@@ -7,7 +7,7 @@ import { recordOf } from '../fixtures/records.ts';
 import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
 
 /** A deploy has renamed the tool `note` to `write_note`. */
-const renamed: Migrate = (record) => {
+const renamed = (record: RunCheckpoint): RunCheckpoint => {
   const { openStep } = record;
   if (!openStep?.calls.some(({ name }) => name === 'note')) return record;
   const calls = openStep.calls.map((call) => (call.name === 'note' ? { ...call, name: 'write_note' } : call));
@@ -85,17 +85,19 @@ describe('migrate (recovery 8)', () => {
         throw new Error('late');
       }) as never,
     ],
-    ['gives nothing', () => undefined as never],
-    ['gives a record that lacks something', ({ iteration: _, ...record }) => record as never],
-    ['gives what JSON cannot hold', (record) => ({ ...record, inputs: { at: new Date(0) as never } })],
-    ['changes what it was given', (record) => Object.assign(record, { iteration: 9 })],
+    ['gives null', () => null as never],
     [
-      'changes the messages that it was given',
+      'changes the record and gives another one',
       (record) => {
-        (record.messages as unknown[]).length = 0;
-        return record;
+        record.iteration = 9;
+        return { ...recordOf('first'), elapsedMs: 5 };
       },
     ],
+    ['takes the run id away', (record) => void Object.assign(record.meta, { runId: 'other' })],
+    ['deletes what is needed', (record) => void delete (record as { iteration?: number }).iteration],
+    ['puts in what JSON cannot hold', (record) => void Object.assign(record, { inputs: { at: new Date(0) } })],
+    ['gives a record that lacks something', ({ iteration: _, ...record }) => record as never],
+    ['gives what JSON cannot hold', (record) => ({ ...record, inputs: { at: new Date(0) as never } })],
     ['gives the record of another run', (record) => ({ ...record, meta: { ...record.meta, runId: 'other' } })],
   ];
 
@@ -132,10 +134,70 @@ describe('migrate (recovery 8)', () => {
     expect(isRewritten(changed)).toBe(true);
   });
 
+  test('may change the draft that it gets instead of returning a record: both come to the same run', async () => {
+    const inPlace: Migrate = ({ openStep }) => {
+      const message = openStep?.message;
+      for (const call of openStep?.calls ?? []) if (call.name === 'note') call.name = 'write_note';
+      if (openStep && message) openStep.message = renamed(recordOf('open-step')).openStep?.message ?? message;
+    };
+    const record = recordOf('open-step');
+    expect(migrateRecord(record, inPlace)).toEqual(migrateRecord(record, renamed));
+    seen.length = 0;
+    const store = await holding('open-step');
+    const host = hostOf({ script: [reply('end')], tools, checkpoints: store, migrate: inPlace });
+    expect(await host.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ status: 'ok', output: 'end' });
+    expect(seen).toEqual(['write_note call-4', 'write_note call-5']);
+  });
+
+  test('changes neither the record that was loaded nor the stored one, whatever it does to its draft', async () => {
+    const store = await holding('open-step');
+    const loaded = (await store.load('run-1')) as RunCheckpoint;
+    const before = structuredClone(loaded);
+    const changed = migrateRecord(loaded, (record) => {
+      record.meta.guildId = 'moved';
+      record.messages = record.messages.slice(0, 1);
+      delete record.openStep;
+    });
+    expect(changed).toMatchObject({ meta: { guildId: 'moved' }, messages: { length: 1 } });
+    expect(changed).not.toHaveProperty('openStep');
+    expect(loaded).toEqual(before);
+    expect(await store.load('run-1')).toEqual(before);
+  });
+
+  test('enters the messages that a draft has changed, as it enters those of a returned record', async () => {
+    const store = await holding('open-step');
+    const louder: Migrate = (record) => {
+      record.messages = record.messages.map((message) => ({ ...message, providerOptions: { host: { old: true } } }));
+    };
+    const script = [callTool('look'), reply('end')];
+    const host = hostOf({ script, tools: [...tools, toolOf('note')], checkpoints: store, migrate: louder });
+    await host.run({ runId: 'run-1', prompt: 'Find it.' });
+    const [first, second] = host.model.calls[0]?.messages ?? [];
+    expect([first?.providerOptions, second?.providerOptions]).toEqual([
+      { host: { old: true } },
+      { host: { old: true } },
+    ]);
+    expect(Object.isFrozen(first)).toBe(true);
+  });
+
+  test('says what it did wrong where it changed the draft and returned another record as well', async () => {
+    const both: Migrate = (record) => {
+      record.iteration = 9;
+      return { ...recordOf('first') };
+    };
+    expect(() => migrateRecord(recordOf('first'), both)).toThrow(
+      expect.objectContaining({
+        code: 'MIGRATION',
+        cause: expect.objectContaining({ message: expect.stringContaining('not both') }),
+      }),
+    );
+  });
+
   test('without one, or with nothing to do, the very record is given back', () => {
     const record = recordOf('first');
     expect(migrateRecord(record, undefined)).toBe(record);
     expect(migrateRecord(record, (given) => given)).toBe(record);
+    expect(migrateRecord(record, () => {})).toBe(record);
   });
 
   test('a parked run stays parked', async () => {

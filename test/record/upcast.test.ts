@@ -15,6 +15,23 @@ describe('upcasting (checkpoint 6)', () => {
     expect(upcast({ version: 2, steps: 3 }, steps, 3)).toMatchObject({ version: 3, steps: 2 });
   });
 
+  test('takes a step that changes its draft as one that returns the next record, and leaves what it was given as it is', () => {
+    const inPlace: Upcasts = {
+      0: (draft) => {
+        draft.iteration = draft.turns;
+        delete draft.turns;
+      },
+      1: (draft) => void Object.assign(draft.meta as object, { guildId: '' }),
+    };
+    const record = { version: 0, turns: 3, meta: { runId: 'r' }, messages: [{ role: 'user' }] };
+    const brought = upcast(record, inPlace, 2);
+    expect(brought).toEqual(expect.objectContaining({ version: 2, iteration: 3, meta: { runId: 'r', guildId: '' } }));
+    expect(brought).not.toHaveProperty('turns');
+    expect(brought.messages).toBe(record.messages);
+    expect(record.meta).toEqual({ runId: 'r' });
+    expect(isRewritten(brought)).toBe(true);
+  });
+
   test('leaves a record of the version it aims at as it is, and marks what it has changed', () => {
     const record = { version: 3, steps: 2 };
     expect(upcast(record, steps, 3)).toBe(record);

@@ -1,3 +1,5 @@
+import { createStore } from '@xstate/store';
+import { change, type Writable } from '../../run/change.ts';
 import { type Clock, systemClock } from '../../run/clock.ts';
 import type { Output } from '../output.ts';
 import { withoutKeys } from '../own-secrets.ts';
@@ -23,17 +25,51 @@ const TAIL = 16_384;
 /** Left free above the board, where there is room: what is said while it is up should be seen. */
 const SAID_LINES = 2;
 
+/** A model as it was last heard of. */
+interface Heard {
+  readonly view: ModelView;
+  /** Monotonic, ms. */
+  readonly at: number;
+}
+
+interface Board {
+  readonly models: readonly Heard[];
+  readonly frame: number;
+  readonly focus: number;
+}
+
+/** What the board knows; the transitions are all the ways to change it. @param at monotonic, ms */
+function boardStore(ids: readonly string[], at: number) {
+  return createStore({
+    context: { models: ids.map((id) => ({ view: waiting(id), at })), frame: 0, focus: 0 } as Board,
+    on: {
+      update: (board, heard: { view: ModelView; at: number }) =>
+        change(board, ({ models }) => {
+          const place = models.findIndex(({ view }) => view.id === heard.view.id);
+          models[place === -1 ? models.length : place] = { view: heard.view as Writable<ModelView>, at: heard.at };
+        }),
+      moveFocus: (board, { by }: { by: number }) =>
+        change(board, (draft) => {
+          const count = Math.max(1, draft.models.length);
+          draft.focus = (((draft.focus + by) % count) + count) % count;
+        }),
+      draw: (board) =>
+        change(board, (draft) => {
+          draft.frame += 1;
+        }),
+    },
+  });
+}
+
 /** Redraws the board ten times a second: what changes in between, and the size of the terminal, shows with the next frame. */
 export class LiveBoard {
   readonly #output: BoardOutput;
   readonly #prompt: string;
   readonly #clock: Clock;
   readonly #startedAt: number;
-  readonly #views = new Map<string, { readonly view: ModelView; readonly at: number }>();
+  readonly #board: ReturnType<typeof boardStore>;
   readonly #cursor: Disposable;
   #timer: unknown;
-  #frame = 0;
-  #focus = 0;
   #hasEnded = false;
 
   constructor(output: BoardOutput, { prompt, models, clock = systemClock }: BoardStart) {
@@ -41,18 +77,17 @@ export class LiveBoard {
     this.#prompt = prompt;
     this.#clock = clock;
     this.#startedAt = clock.monotonic();
-    for (const id of models) this.#views.set(id, { view: waiting(id), at: this.#startedAt });
+    this.#board = boardStore(models, this.#startedAt);
     this.#cursor = output.hideCursor();
     this.#draw();
   }
 
   update(view: ModelView): void {
-    this.#views.set(view.id, { view, at: this.#clock.monotonic() });
+    this.#board.trigger.update({ view, at: this.#clock.monotonic() });
   }
 
   moveFocus(by: number): void {
-    const models = Math.max(1, this.#views.size);
-    this.#focus = (((this.#focus + by) % models) + models) % models;
+    this.#board.trigger.moveFocus({ by });
   }
 
   end(): void {
@@ -61,26 +96,27 @@ export class LiveBoard {
     this.#clock.clearTimeout(this.#timer);
     this.#output.show('');
     this.#cursor[Symbol.dispose]();
-    for (const { view } of this.#views.values()) {
+    for (const { view } of this.#board.getSnapshot().context.models) {
       const { style, text } = markOf(view, 0);
       this.#output.say(`${this.#output.paint(style, text)} ${summaryOf(view, ' · ')}`);
     }
   }
 
   #draw(): void {
-    const models = [...this.#views.values()].map((each) => this.#shownNow(each));
+    const { frame, focus, ...board } = this.#board.getSnapshot().context;
+    const models = board.models.map((each) => this.#shownNow(each));
     const elapsedMs = this.#clock.monotonic() - this.#startedAt;
-    const state = { prompt: this.#prompt, models, elapsedMs, frame: this.#frame, focus: this.#focus };
+    const state = { prompt: this.#prompt, models, elapsedMs, frame, focus };
     const { columns, rows } = this.#output.size;
     const size = { columns, rows: rows < 16 ? rows : rows - SAID_LINES };
     const lines = renderBoard(state, size, (style, text) => this.#output.paint(style, text));
     this.#output.show([...lines, '']);
-    this.#frame += 1;
+    this.#board.trigger.draw();
     this.#timer = this.#clock.setTimeout(() => this.#draw(), REDRAW_MS);
   }
 
   /** The time of a model goes on between its updates. Keys are looked for before its text is wrapped, which may break them. */
-  #shownNow({ view, at }: { readonly view: ModelView; readonly at: number }): ModelView {
+  #shownNow({ view, at }: Heard): ModelView {
     const isRunning = isAtWork(view) && view.state !== 'waiting';
     const latencyMs = view.latencyMs + (isRunning ? this.#clock.monotonic() - at : 0);
     const error = view.error === undefined ? {} : { error: withoutKeys(view.error) };

@@ -1,0 +1,39 @@
+import { Immer } from 'immer';
+import type { Hidden } from './hidden.ts';
+import type { JsonObject } from './json.ts';
+import type { Message, ToolOutput } from './message.ts';
+import type { ImagePart } from './request.ts';
+import type { Transcript } from './transcript.ts';
+
+/**
+ * An instance of its own: what a host sets on immer's shared one does not reach it. It freezes nothing: messages are frozen
+ * once, when they are entered, and the rest of a run's state is not walked at each change.
+ */
+const immer = new Immer({ autoFreeze: false });
+
+/** Values that a recipe replaces as a whole, and never changes. */
+type Whole = Message | ToolOutput | ImagePart | Transcript | Hidden<object>;
+
+/** The draft of a value: the same fields, to be assigned, pushed to and deleted. Messages and JSON are replaced as a whole. */
+export type Writable<T> = JsonObject extends T
+  ? T
+  : T extends Whole
+    ? T
+    : { -readonly [Key in keyof T]: Writable<T[Key]> };
+
+/** Changes a draft and returns nothing, or leaves it alone and returns the next state. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement must fit
+export type Recipe<Draft, Next = Draft> = (draft: Draft) => Next | void;
+
+/**
+ * A state as it is after `recipe` has changed a draft of it, or the new state that `recipe` returns. What did not change is
+ * shared with the old state; where nothing changed, the answer is the old state itself.
+ *
+ * A Transcript is no part of a draft: immer passes it through as it is. A recipe appends to the one of the old state, and hands
+ * it nothing that it read from the draft.
+ *
+ * @example change(progress, (draft) => { draft.commands.push(id); })
+ */
+export function change<T extends object>(state: T, recipe: Recipe<Writable<T>, T | Writable<T>>): T {
+  return immer.produce(state, recipe as (draft: unknown) => T | undefined);
+}

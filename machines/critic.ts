@@ -31,7 +31,8 @@ export interface CriticContext {
 /** What is asked of the escalator: the run is idle, or out of steps. */
 export type CriticQuestion = 'idle' | 'steps';
 
-type Asked = { readonly question: CriticQuestion };
+/** The input of the actor that asks the escalator. */
+export type CriticAsked = { readonly question: CriticQuestion };
 
 /** What an escalator decided, once it is known to be sane. */
 export interface CriticDecision {
@@ -111,7 +112,7 @@ const pieces = setup({
     emitted: {} as CriticEmitted,
   },
   actors: {
-    'ask-escalator': fromPromise<CriticAnswer, Asked & { readonly context: CriticContext }>(() => {
+    'ask-escalator': fromPromise<CriticAnswer, CriticAsked & { readonly context: CriticContext }>(() => {
       throw new Error('this actor is provided by createCritic');
     }),
   },
@@ -132,7 +133,7 @@ const pieces = setup({
       alarmsInStep: context.alarmsInStep + 1,
     })),
     /** Does what the escalator decided. */
-    carryOut: enqueueActions(({ context, enqueue }, { question, ...answer }: CriticAnswer & Asked) => {
+    carryOut: enqueueActions(({ context, enqueue }, { question, ...answer }: CriticAnswer & CriticAsked) => {
       const { nudge, raiseStepsBy } = answer.decision;
       enqueue.assign(afterAnswer(context, answer));
       if (raiseStepsBy !== undefined) enqueue.emit({ type: 'steps.raised', by: raiseStepsBy });

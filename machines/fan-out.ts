@@ -48,10 +48,16 @@ export type FanOutEmitted =
   | { readonly type: 'model.ended'; readonly place: number; readonly output: RunOutput; readonly cause?: ErrorData };
 
 /** The run of a model, as its parent knows it. */
-type ModelRun = ActorLogic<Snapshot<unknown> & { output: RunOutput }, RunMachineEvent, Invocation | undefined>;
+/** The run of one model, as actor logic. */
+export type FanOutModelRun = ActorLogic<
+  Snapshot<unknown> & { output: RunOutput },
+  RunMachineEvent,
+  Invocation | undefined
+>;
 
-type Place = { readonly place: number };
-type Left = Place & { readonly cause: ErrorData };
+/** One of the models, by its place in the list. */
+export type FanOutPlace = { readonly place: number };
+type Left = FanOutPlace & { readonly cause: ErrorData };
 
 function notProvided(): never {
   throw new Error('this actor is provided by fanOut');
@@ -75,15 +81,15 @@ const pieces = setup({
   },
   actors: {
     open: fromPromise<FanOutOpening | { readonly error: ErrorData }>(notProvided),
-    model: fromPromise<RunOutput, Invocation | undefined>(notProvided) as unknown as ModelRun,
+    model: fromPromise<RunOutput, Invocation | undefined>(notProvided) as unknown as FanOutModelRun,
     judge: fromPromise<void>(notProvided),
     close: fromPromise<void, FanOutContext>(notProvided),
   },
   guards: {
     isRefused: (_, found: FanOutOpening | { readonly error: ErrorData }) => 'error' in found,
-    hasAnswered: ({ context }, { place }: Place) => context.invocations[place] === null,
+    hasAnswered: ({ context }, { place }: FanOutPlace) => context.invocations[place] === null,
     isCalledOff: ({ context }) => context.cause !== undefined,
-    isMine: ({ event }, { place }: Place) => 'place' in event && event.place === place,
+    isMine: ({ event }, { place }: FanOutPlace) => 'place' in event && event.place === place,
     isLeft: (_, { status }: RunOutput) => status === 'interrupted',
     isOk: (_, { status }: RunOutput) => status === 'ok',
     /** A choice takes two, and nobody is asked about a race that is not over. */
@@ -97,7 +103,7 @@ const pieces = setup({
   actions: {
     takeUp: assign((_, found: FanOutOpening | { readonly error: ErrorData }) => found),
     callOff: assign((_, cause: ErrorData) => ({ cause })),
-    announceAsked: enqueueActions(({ context, enqueue }, { place }: Place) => {
+    announceAsked: enqueueActions(({ context, enqueue }, { place }: FanOutPlace) => {
       const invocation = context.invocations[place];
       if (invocation) enqueue.emit({ type: 'model.asked', place, invocation });
     }),
@@ -107,15 +113,17 @@ const pieces = setup({
       enqueue.sendTo(runOf(place), { type: 'run.leave', cause });
       enqueue.emit({ type: 'model.leaving', place });
     }),
-    stop: enqueueActions(({ context, enqueue }, { place }: Place) => {
+    stop: enqueueActions(({ context, enqueue }, { place }: FanOutPlace) => {
       const cause = context.causes[place];
       if (cause) enqueue.sendTo(runOf(place), { type: 'run.stop', cause });
     }),
-    keepOutput: enqueueActions(({ context, enqueue }, { place, output }: Place & { readonly output: RunOutput }) => {
-      enqueue.assign({ outputs: { ...context.outputs, [place]: output } });
-      const cause = context.causes[place];
-      enqueue.emit({ type: 'model.ended', place, output, ...(cause ? { cause } : {}) });
-    }),
+    keepOutput: enqueueActions(
+      ({ context, enqueue }, { place, output }: FanOutPlace & { readonly output: RunOutput }) => {
+        enqueue.assign({ outputs: { ...context.outputs, [place]: output } });
+        const cause = context.causes[place];
+        enqueue.emit({ type: 'model.ended', place, output, ...(cause ? { cause } : {}) });
+      },
+    ),
   },
 });
 

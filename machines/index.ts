@@ -3,9 +3,22 @@
  * A run is made with `executor.start` or `executor.logic`, never with the bare machine.
  */
 
-export type { Resolution, RunContext, RunEmitted, RunInput, RunMachineEvent } from './context.ts';
+export type { ModelReply, RefusedCall } from '../src/run/reply.ts';
+export type { ModelCallInput, SettleInput } from './actors.ts';
+export type {
+  ModelAnswer,
+  OutputCheck,
+  Resolution,
+  RunContext,
+  RunEmitted,
+  RunInput,
+  RunMachineEvent,
+  Steer,
+  ToolAnswer,
+} from './context.ts';
 export type {
   CriticAnswer,
+  CriticAsked,
   CriticContext,
   CriticDecision,
   CriticEmitted,
@@ -18,8 +31,11 @@ export {
   type FanOutContext,
   type FanOutEmitted,
   type FanOutEvent,
+  type FanOutModelRun,
   type FanOutOpening,
+  type FanOutPlace,
   fanOutMachine,
 } from './fan-out.ts';
 export { loop } from './loop.ts';
-export { type ChartedAgent, runMachine } from './run.ts';
+export { type ChartedAgent, type RunMachine, runMachine } from './run.ts';
+export type { ToolCallInput } from './tool-calls.ts';

@@ -13,6 +13,7 @@ export type {
   AuditTotals,
 } from './audit/port.ts';
 export type {
+  AuditedAt,
   AuditedRun,
   AuditedRunDetail,
   AuditedRunFilter,
@@ -22,14 +23,25 @@ export type {
   AuditTotalsFilter,
 } from './audit/queries.ts';
 export type { AuditField, Redact } from './audit/recorder.ts';
+export type { BudgetAmounts } from './budget/amounts.ts';
 export { type BudgetOptions, type BudgetStanding, createBudget, type RollingBudget } from './budget/budget.ts';
+export type { ExpectedUse } from './budget/estimate.ts';
 export type { Budget, CallEstimate, CallUse, Reservation } from './budget/port.ts';
 export type { ModelPrice, PricedCall, Prices } from './budget/prices.ts';
-export type { BudgetStore } from './budget/store.ts';
+export type {
+  BudgetCall,
+  BudgetStore,
+  BudgetTerms,
+  LeavingAmounts,
+  ReservationWish,
+  RunSpend,
+  StandingAmounts,
+} from './budget/store.ts';
 export { type EncryptOptions, encrypt } from './codec/encrypt.ts';
 export type { Codec, Place } from './codec/port.ts';
 export { type CompactorOptions, createCompactor } from './compaction/compactor.ts';
 export type { CompactionRequest, Compactor } from './compaction/port.ts';
+export type { SecretFields } from './compaction/secrets.ts';
 export { type SplitHistory, splitForCompaction } from './compaction/split.ts';
 export { type CriticOptions, createCritic } from './critic/critic.ts';
 export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
@@ -43,14 +55,15 @@ export { createExecutor, type Executor, type ListedRun } from './executor/execut
 export { finalizeCheckpoint } from './executor/finalize-checkpoint.ts';
 export type { EndedRun, Run } from './executor/handle.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/json-logger.ts';
-export type { RunLogic } from './executor/logic.ts';
+export type { RunLogic, RunSnapshot } from './executor/logic.ts';
 // Records
 export { asSnapshot, type PersistedRun } from './executor/persisted.ts';
-export type { Defaults, ExecutorOptions, Logger, Ports, RunOptions, StepInfo } from './executor/ports.ts';
+export type { Defaults, ExecutorOptions, Inspect, Logger, Ports, RunOptions, StepInfo } from './executor/ports.ts';
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/recover.ts';
 export type { RunSummary } from './executor/registry.ts';
 export type { RunActor } from './executor/run-actor.ts';
-export type { SignalOptions } from './executor/signals.ts';
+export type { SignalName, SignalOptions } from './executor/signals.ts';
+export type { OlderModel } from './model/adapt.ts';
 export type { Model, Models } from './model/port.ts';
 export { createPalette } from './palette/palette.ts';
 export type { Palette } from './palette/port.ts';
@@ -62,6 +75,7 @@ export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';
 export type { Clock } from './run/clock.ts';
 export type { Command, SentCommand } from './run/command.ts';
+export type { ErrorCode, KnownErrorCode } from './run/error-codes.ts';
 export type { ErrorData } from './run/error-data.ts';
 // Errors
 export {
@@ -103,33 +117,62 @@ export {
   UnknownToolError,
   UnsupportedError,
 } from './run/errors.ts';
-export type { RunEvent } from './run/events.ts';
+export type { RunEvent, RunEventBody } from './run/events.ts';
 export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
-export type { Limits } from './run/limits.ts';
-export type { Message } from './run/message.ts';
+export type { Hidden } from './run/hidden.ts';
+export type { JsonObject, JsonValue } from './run/json.ts';
+export type { GuardCounters, Limits } from './run/limits.ts';
+export type { AssistantMessage, Message, ToolOutput } from './run/message.ts';
 export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
-export type { OpenPhase, PhaseFacts, PhaseOutput } from './run/phase.ts';
-export type { Progress } from './run/progress.ts';
+export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
+export type { ParkedReason, Progress, RunDefinition, ToolFacts } from './run/progress.ts';
 export type { Redaction, RedactionPlace } from './run/redact.ts';
-export type { ImageInput, Invocation, RunCheckpointMeta, RunInfo } from './run/request.ts';
-export type { RunOutcome, RunOutput, RunResult } from './run/result.ts';
+export type { ImageInput, ImagePart, Invocation, RunCheckpointMeta, RunInfo } from './run/request.ts';
+export type {
+  EndedFacts,
+  FailedOutput,
+  OkOutput,
+  RunOutcome,
+  RunOutput,
+  RunResult,
+} from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
 export { estimateTokens } from './run/token-estimate.ts';
 export type { Transcript } from './run/transcript.ts';
 export type { Spend, Usage } from './run/usage.ts';
 // Stores
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
-export { type CheckpointerFactory, createCheckpointerFactory, type FactoryOptions } from './store/factory.ts';
-export { memoryStore } from './store/memory.ts';
+export {
+  type BeginOptions,
+  type CheckpointerFactory,
+  createCheckpointerFactory,
+  type FactoryOptions,
+} from './store/factory.ts';
+export { type MemoryStore, memoryStore } from './store/memory.ts';
 export type {
   AppendingStore,
   CheckpointStore,
   Claim,
   ControlStore,
+  Cursor,
+  InboxOf,
+  ListOptions,
   OutcomeStore,
   OwningStore,
   ReleaseOptions,
   WriteOptions,
 } from './store/port.ts';
+export type { LandedState } from './store/record-writer.ts';
+export type { AiSdkTool } from './tool/ai-sdk.ts';
 export { type ToolContent, type ToolContentPart, type ToolFileData, toolContent } from './tool/content.ts';
-export { defineTool, type Tool, type ToolContext } from './tool/define.ts';
+export {
+  defineTool,
+  type InputOf,
+  type RunTallies,
+  type Tool,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolInvocation,
+} from './tool/define.ts';
+export type { AiSdkSchemaOf, DataOf, ToolInput, Validation, ValueOf } from './tool/schema.ts';
+export type { ToolEntries } from './tool/toolbox.ts';

@@ -1,12 +1,12 @@
 import { sha256 } from '../run/digest.ts';
 import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import type { Definition } from '../run/progress.ts';
-import { readSchema, type ToolInput } from '../tool/schema.ts';
+import type { RunDefinition } from '../run/progress.ts';
+import { type DataOf, readSchema, type ToolInput } from '../tool/schema.ts';
 import type { ToolEntries } from '../tool/toolbox.ts';
 import { checkPhases, type Phase } from './phase.ts';
 
 /** What a run is a run of. Ids and versions are the host's; `recover` finds agents by id. */
-export interface AgentDefinition {
+export interface AgentDefinition<Schema = unknown> {
   readonly id: string;
   /** Default: the id. */
   readonly name?: string;
@@ -34,14 +34,15 @@ export interface AgentDefinition {
    * The form of the answer: a schema of the same kinds as a tool's input. The answer is read as JSON and checked; one
    * that does not fit gets one turn of repair. Of a pipeline it is the last phase's. The result has it as `data`.
    */
-  readonly output?: unknown;
+  readonly output?: Schema;
 }
 
-export interface Agent extends AgentDefinition {
+/** An agent as runs use it. `Data` is what its `output` schema gives: `undefined` without one. */
+export interface Agent<Data = unknown> extends AgentDefinition {
   readonly name: string;
   readonly version: string;
   /** `output`, read. */
-  readonly outputSchema?: ToolInput;
+  readonly outputSchema?: ToolInput<Data>;
 }
 
 const agentKeys: KnownKeys<Agent> = {
@@ -67,7 +68,7 @@ const agentKeys: KnownKeys<Agent> = {
  * @throws {TypeError} when the id, the instructions or a limit is not what it should be, and for an unknown key
  * @example const agent = defineAgent({ id: 'greeter', instructions: 'Greet warmly.', tools: [lookup] })
  */
-export function defineAgent(definition: AgentDefinition): Agent {
+export function defineAgent<const Schema = undefined>(definition: AgentDefinition<Schema>): Agent<DataOf<Schema>> {
   const { id, instructions, maxIterations, maxRuntimeMs, toolConcurrency, phases } = definition;
   if (typeof id !== 'string' || id === '') throw new TypeError('an agent needs an id: a string that is not empty');
   checkKeys(definition, agentKeys, { of: `agent ${id}` });
@@ -79,7 +80,8 @@ export function defineAgent(definition: AgentDefinition): Agent {
   checkPhases(id, phases ?? []);
   const named = { ...definition, name: definition.name ?? id, version: definition.version ?? '1' };
   if (definition.output === undefined) return Object.freeze(named);
-  return Object.freeze({ ...named, outputSchema: readSchema(definition.output, `${id} (output)`) });
+  const outputSchema = readSchema(definition.output, `${id} (output)`) as ToolInput<DataOf<Schema>>;
+  return Object.freeze({ ...named, outputSchema });
 }
 
 /** @param refusal begins the message @throws {TypeError} when it is not an agent: known by shape, for there may be two copies of the package */
@@ -89,10 +91,10 @@ export function checkAgent(agent: unknown, refusal: string): asserts agent is Ag
   throw new TypeError(`${refusal} an agent made with defineAgent`);
 }
 
-const definitions = new WeakMap<Agent, Definition>();
+const definitions = new WeakMap<Agent, RunDefinition>();
 
 /** What a record remembers of its agent's definition: to see later that it changed. */
-export function definitionOf(agent: Agent): Definition {
+export function definitionOf(agent: Agent): RunDefinition {
   const known = definitions.get(agent);
   if (known) return known;
   const text = JSON.stringify([agent.id, agent.instructions, agent.modelTier ?? '', agent.phases ?? []]);

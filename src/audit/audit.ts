@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { type Clock, systemClock } from '../run/clock.ts';
 import { StoreUnavailableError } from '../run/errors.ts';
 import { checkKeys, type KnownKeys } from '../run/known-options.ts';

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../run/json.ts';
 import type { AuditedPhase, AuditedStep, AuditedTool } from './port.ts';
-import type { AuditedRunDetail, Timed } from './queries.ts';
+import type { AuditedAt, AuditedRunDetail } from './queries.ts';
 import type { EntryRow, FoundRun } from './sqlite-reads.ts';
 
 /** What is written of a run, sorted by what it is. */
@@ -11,7 +11,7 @@ export function detailOf(
 ): AuditedRunDetail {
   const of = <T>(type: string) => {
     const those = entries.filter((entry) => entry.type === type);
-    return those.map(({ at, fields }) => ({ at, ...(parsed(fields) as object) }) as Timed & T);
+    return those.map(({ at, fields }) => ({ at, ...(parsed(fields) as object) }) as AuditedAt & T);
   };
   const steps = new Map(of<AuditedStep>('step').map((step) => [step.step, step]));
   const error = end?.error ?? null;

@@ -44,15 +44,15 @@ export interface AuditedRunDetail extends AuditedRun {
   readonly output: string;
   readonly error?: ErrorData;
   /** In order; a step that was made again after a crash stands there once, as it was made last. */
-  readonly steps: readonly (AuditedStep & Timed)[];
-  readonly tools: readonly (AuditedTool & Timed)[];
-  readonly phases: readonly (AuditedPhase & Timed)[];
-  readonly events: readonly (Timed & { readonly type: string; readonly fields: JsonObject })[];
+  readonly steps: readonly (AuditedStep & AuditedAt)[];
+  readonly tools: readonly (AuditedTool & AuditedAt)[];
+  readonly phases: readonly (AuditedPhase & AuditedAt)[];
+  readonly events: readonly (AuditedAt & { readonly type: string; readonly fields: JsonObject })[];
   /** There is more than was asked for. */
   readonly isCut: boolean;
 }
 
-export interface Timed {
+export interface AuditedAt {
   /** Wall clock, ms. */
   readonly at: number;
 }

@@ -8,35 +8,39 @@ export type Kind = (typeof kinds)[number];
  * What budgets add up: tokens, billionths of a US dollar, millionths of a second. They are whole numbers, so that what is
  * added and later taken away again leaves exactly nothing.
  */
-export type Amounts = { readonly [K in Kind]: number };
+export interface BudgetAmounts {
+  readonly tokens: number;
+  readonly usd: number;
+  readonly seconds: number;
+}
 
-const unitsPerOne: Amounts = { tokens: 1, usd: 1e9, seconds: 1e6 };
+const unitsPerOne: BudgetAmounts = { tokens: 1, usd: 1e9, seconds: 1e6 };
 
 /** No single call costs more, and sums of such stay far from where numbers lose their digits, or become infinite. */
 const MAX_UNITS = 1e14;
 
-export const nothing: Amounts = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
+export const nothing: BudgetAmounts = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
 
-export function add(a: Amounts, b: Amounts): Amounts {
+export function add(a: BudgetAmounts, b: BudgetAmounts): BudgetAmounts {
   return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd, seconds: a.seconds + b.seconds };
 }
 
-export function subtract(a: Amounts, b: Amounts): Amounts {
+export function subtract(a: BudgetAmounts, b: BudgetAmounts): BudgetAmounts {
   return { tokens: a.tokens - b.tokens, usd: a.usd - b.usd, seconds: a.seconds - b.seconds };
 }
 
 /** What `a` has and `b` lacks; never negative. */
-export function beyond(a: Amounts, b: Amounts): Amounts {
+export function beyond(a: BudgetAmounts, b: BudgetAmounts): BudgetAmounts {
   const { tokens, usd, seconds } = subtract(a, b);
   return { tokens: Math.max(0, tokens), usd: Math.max(0, usd), seconds: Math.max(0, seconds) };
 }
 
-export function isNothing({ tokens, usd, seconds }: Amounts): boolean {
+export function isNothing({ tokens, usd, seconds }: BudgetAmounts): boolean {
   return tokens === 0 && usd === 0 && seconds === 0;
 }
 
 /** @param spend finite and not negative */
-export function amountsOf(spend: Spend): Amounts {
+export function amountsOf(spend: Spend): BudgetAmounts {
   const units = (kind: Kind) => Math.min(MAX_UNITS, Math.round(spend[kind] * unitsPerOne[kind]));
   return { tokens: units('tokens'), usd: units('usd'), seconds: units('seconds') };
 }
@@ -46,7 +50,7 @@ export function limitOf(kind: Kind, limit: number): number {
   return limit === 0 ? 0 : Math.max(1, Math.round(limit * unitsPerOne[kind]));
 }
 
-export function toSpend({ tokens, usd, seconds }: Amounts): Spend {
+export function toSpend({ tokens, usd, seconds }: BudgetAmounts): Spend {
   return { tokens, usd: usd / unitsPerOne.usd, seconds: seconds / unitsPerOne.seconds };
 }
 

@@ -1,10 +1,10 @@
 import type { Ledger } from './ledger.ts';
-import type { BudgetStore, Terms } from './store.ts';
+import type { BudgetStore, BudgetTerms } from './store.ts';
 
 /** Where ledgers are kept. */
 export interface Books {
   /** Opens the ledger of a caller and does some work on it: all of it is kept, or nothing. Nobody works on it meanwhile. */
-  with<T>(callerId: string, terms: Terms, work: (ledger: Ledger) => T): Promise<T>;
+  with<T>(callerId: string, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T>;
 }
 
 /** What a budget asks of its store, done on ledgers. */

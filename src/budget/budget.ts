@@ -2,14 +2,14 @@ import { type Clock, systemClock } from '../run/clock.ts';
 import { BudgetExceededError } from '../run/errors.ts';
 import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { checkMethods } from '../run/methods.ts';
-import { type Amounts, amountsOf, toSpend } from './amounts.ts';
+import { amountsOf, type BudgetAmounts, toSpend } from './amounts.ts';
 import { checkAmount, checkedSpend, checkedUse, checkText } from './check-use.ts';
-import { Estimator, type Expected } from './estimate.ts';
+import { Estimator, type ExpectedUse } from './estimate.ts';
 import { type Limits, limitsOf, messageOf, type Refusal, refusalOf } from './limits.ts';
 import { memoryBudget } from './memory.ts';
 import type { Budget, CallEstimate, CallUse, Reservation, Spend } from './port.ts';
 import { type PriceOf, type Prices, priceOfCalls } from './prices.ts';
-import type { BudgetStore, Call, Standing, Terms } from './store.ts';
+import type { BudgetCall, BudgetStore, BudgetTerms, StandingAmounts } from './store.ts';
 
 export interface BudgetOptions {
   /** Most tokens (input and output) that a caller may use within the window. */
@@ -26,7 +26,7 @@ export interface BudgetOptions {
    * What a call is likely to take besides its input. It is held while the call is under way, so that many calls at once
    * cannot go far over a limit. Default: 1,000 output tokens and 10 seconds, but of each limit at most a twentieth.
    */
-  readonly expected?: Expected | undefined;
+  readonly expected?: ExpectedUse | undefined;
   /** What a call under way holds is free again after this time, ms, when its process died; default 15 minutes. */
   readonly reservationMs?: number | undefined;
   /** Where the books are kept; default: in this process. `sqliteBudget({ path })` is shared, and outlives it. */
@@ -59,7 +59,7 @@ const optionKeys: KnownKeys<BudgetOptions> = {
   clock: true,
 };
 
-const expectedKeys: KnownKeys<Expected> = { outputTokens: true, seconds: true };
+const expectedKeys: KnownKeys<ExpectedUse> = { outputTokens: true, seconds: true };
 
 const WEEK_MS = 7 * 86_400_000;
 const RESERVATION_MS = 15 * 60_000;
@@ -97,7 +97,7 @@ class StoreBudget {
   readonly #priceOf: PriceOf;
   readonly #estimator: Estimator;
   readonly #store: BudgetStore;
-  readonly #terms: Terms;
+  readonly #terms: BudgetTerms;
 
   constructor(options: BudgetOptions) {
     checkKeys(options, optionKeys, { of: 'createBudget' });
@@ -130,7 +130,7 @@ class StoreBudget {
     const { key, runId, modelTier, model } = wish;
     const call = { callerId: checkText('callerId', callerId), key: checkText('estimate.key', key), runId };
     const estimate = this.#estimator.estimate(wish);
-    const isAllowed = (standing: Standing) => refusalOf(this.#limits, standing, estimate) === undefined;
+    const isAllowed = (standing: StandingAmounts) => refusalOf(this.#limits, standing, estimate) === undefined;
     const standing = await this.#store.reserve(call, { estimate, isAllowed }, this.#terms);
     const refusal = standing && refusalOf(this.#limits, standing, estimate);
     if (refusal) throw await this.#refused(callerId, refusal);
@@ -140,7 +140,7 @@ class StoreBudget {
   async commit(reservation: Reservation, used: CallUse): Promise<Spend> {
     const call = callOf(reservation);
     const use = attempt(() => checkedUse(used));
-    const amountsFor = (reserved: Amounts) =>
+    const amountsFor = (reserved: BudgetAmounts) =>
       'value' in use ? this.#amountsOf(reservation, use.value, reserved) : reserved;
     const counted = await this.#store.commit(call, amountsFor, this.#terms);
     if ('error' in use) throw use.error;
@@ -163,7 +163,7 @@ class StoreBudget {
   }
 
   /** A price that is not known any more counts as what was reserved for it. */
-  #amountsOf({ model, modelTier }: Reservation, { usage, seconds }: CallUse, reserved: Amounts): Amounts {
+  #amountsOf({ model, modelTier }: Reservation, { usage, seconds }: CallUse, reserved: BudgetAmounts): BudgetAmounts {
     const price = attempt(() => this.#priceOf({ model, modelTier, usage }));
     const usd = 'value' in price ? price.value : undefined;
     const amounts = amountsOf({ tokens: usage.inputTokens + usage.outputTokens, usd: usd ?? 0, seconds });
@@ -178,7 +178,7 @@ class StoreBudget {
 }
 
 /** A reservation may come from a record, or from a process that is gone: what is needed of it stands in it. */
-function callOf({ callerId, key }: Reservation): Call {
+function callOf({ callerId, key }: Reservation): BudgetCall {
   checkText('reservation.key', key);
   const runId = key.includes(':') ? key.slice(0, key.lastIndexOf(':')) : key;
   return { callerId: checkText('reservation.callerId', callerId), key, runId };

@@ -1,13 +1,13 @@
 import { BudgetExceededError } from '../run/errors.ts';
 import { noUsage } from '../run/usage.ts';
-import { type Amounts, amountsOf, nothing, toSpend } from './amounts.ts';
+import { amountsOf, type BudgetAmounts, nothing, toSpend } from './amounts.ts';
 import { checkAmount } from './check-use.ts';
 import type { Limits } from './limits.ts';
 import type { CallEstimate, Spend } from './port.ts';
 import { type PriceOf, reasonOf } from './prices.ts';
 
 /** What a call is likely to take besides its input. */
-export interface Expected {
+export interface ExpectedUse {
   readonly outputTokens?: number | undefined;
   readonly seconds?: number | undefined;
 }
@@ -27,7 +27,7 @@ export class Estimator {
   readonly #most: Spend;
 
   /** @throws {TypeError} when an expectation is no number from 0 */
-  constructor(limits: Limits, priceOf: PriceOf, expected: Expected = {}) {
+  constructor(limits: Limits, priceOf: PriceOf, expected: ExpectedUse = {}) {
     this.#limits = limits;
     this.#priceOf = priceOf;
     this.#outputTokens = checkAmount(
@@ -45,7 +45,7 @@ export class Estimator {
   }
 
   /** @throws {BudgetExceededError} when there is a limit in USD and no price */
-  estimate(call: CallEstimate): Amounts {
+  estimate(call: CallEstimate): BudgetAmounts {
     const inputTokens = checkAmount('estimate.inputTokens', call.inputTokens);
     return amountsOf({
       tokens: inputTokens + Math.floor(Math.min(this.#outputTokens, this.#most.tokens)),

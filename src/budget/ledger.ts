@@ -1,16 +1,16 @@
-import { type Amounts, add, beyond, isNothing, nothing, subtract } from './amounts.ts';
-import type { Leaving, Standing } from './store.ts';
+import { add, type BudgetAmounts, beyond, isNothing, nothing, subtract } from './amounts.ts';
+import type { LeavingAmounts, StandingAmounts } from './store.ts';
 
 /** Amounts by key, in the order of time: what leaves the window is always at the front. */
 export interface TimedAmounts {
-  get(key: string): Amounts | undefined;
+  get(key: string): BudgetAmounts | undefined;
   /** Takes the place of what is there under this key. Nothing that is there is later than `at`. */
-  put(key: string, at: number, amounts: Amounts): void;
+  put(key: string, at: number, amounts: BudgetAmounts): void;
   remove(key: string): void;
   /** Removes what is not later than `at`. @returns the sum of it */
-  removeUntil(at: number): Amounts;
+  removeUntil(at: number): BudgetAmounts;
   /** The oldest of them, in order. */
-  oldest(): Iterable<{ readonly at: number; readonly amounts: Amounts }>;
+  oldest(): Iterable<{ readonly at: number; readonly amounts: BudgetAmounts }>;
 }
 
 /** What is kept of one caller. */
@@ -22,7 +22,7 @@ export interface Account {
   /** What each run has spent in its whole life, as far as it is known here. */
   readonly runs: TimedAmounts;
   /** The sums of `calls` and `reservations`, so that nobody has to add them up. */
-  sums: Standing;
+  sums: StandingAmounts;
 }
 
 export interface Moment {
@@ -56,7 +56,7 @@ export class Ledger {
   }
 
   /** @param key a call that is not to count */
-  standing(key?: string): Standing {
+  standing(key?: string): StandingAmounts {
     const { calls, reservations, sums } = this.#account;
     if (key === undefined) return sums;
     return {
@@ -66,14 +66,14 @@ export class Ledger {
   }
 
   /** Lets a call hold something until it is closed. */
-  open(key: string, amounts: Amounts): void {
+  open(key: string, amounts: BudgetAmounts): void {
     this.close(key);
     this.#account.reservations.put(key, this.#moment.now, amounts);
     this.#change(nothing, amounts);
   }
 
   /** @returns what the call held */
-  close(key: string): Amounts {
+  close(key: string): BudgetAmounts {
     const { reservations } = this.#account;
     const amounts = reservations.get(key);
     if (!amounts) return nothing;
@@ -83,7 +83,7 @@ export class Ledger {
   }
 
   /** Counts a call, in the place of what was counted under its key. */
-  count({ key, runId }: { readonly key: string; readonly runId: string }, amounts: Amounts): void {
+  count({ key, runId }: { readonly key: string; readonly runId: string }, amounts: BudgetAmounts): void {
     const change = subtract(amounts, this.#account.calls.get(key) ?? nothing);
     this.#account.calls.put(key, this.#moment.now, amounts);
     this.#change(change, nothing);
@@ -91,28 +91,28 @@ export class Ledger {
   }
 
   /** Counts what a run has spent beyond what is known of it. @param key one that no call has */
-  restore(runId: string, spent: Amounts, key: string): void {
+  restore(runId: string, spent: BudgetAmounts, key: string): void {
     const missing = beyond(spent, this.#account.runs.get(runId) ?? nothing);
     if (!isNothing(missing)) this.count({ key, runId }, missing);
   }
 
   /** What leaves the window, oldest first. */
-  leaving(): Leaving[] {
+  leaving(): LeavingAmounts[] {
     const { now, windowMs } = this.#moment;
     return Array.from(this.#account.calls.oldest(), ({ at, amounts }) => ({ inMs: at + windowMs - now, amounts }));
   }
 
-  #know(runId: string, change: Amounts): void {
+  #know(runId: string, change: BudgetAmounts): void {
     const { runs } = this.#account;
     runs.put(runId, this.#moment.now, add(runs.get(runId) ?? nothing, change));
   }
 
-  #change(spent: Amounts, reserved: Amounts): void {
+  #change(spent: BudgetAmounts, reserved: BudgetAmounts): void {
     const { sums } = this.#account;
     this.#account.sums = { spent: add(sums.spent, spent), reserved: add(sums.reserved, reserved) };
   }
 }
 
-function negative(amounts: Amounts): Amounts {
+function negative(amounts: BudgetAmounts): BudgetAmounts {
   return subtract(nothing, amounts);
 }

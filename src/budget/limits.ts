@@ -1,5 +1,5 @@
-import { type Amounts, described, type Kind, kinds, limitOf } from './amounts.ts';
-import type { Leaving, Standing } from './store.ts';
+import { type BudgetAmounts, described, type Kind, kinds, limitOf } from './amounts.ts';
+import type { LeavingAmounts, StandingAmounts } from './store.ts';
 
 /** Limits in the units that are added up; what is absent is not limited. */
 export type Limits = { readonly [K in Kind]?: number };
@@ -29,9 +29,9 @@ function shown(value: unknown): string {
 export interface Refusal {
   readonly kind: Kind;
   readonly limit: number;
-  readonly standing: Standing;
+  readonly standing: StandingAmounts;
   /** Of the call that was refused; undefined when the caller may make none at all. */
-  readonly estimate: Amounts | undefined;
+  readonly estimate: BudgetAmounts | undefined;
 }
 
 /**
@@ -39,7 +39,11 @@ export interface Refusal {
  * one may be expected to take more than that: estimates are rough, and who has something left can make one call.
  * @param estimate undefined asks whether there is anything left
  */
-export function refusalOf(limits: Limits, { spent, reserved }: Standing, estimate?: Amounts): Refusal | undefined {
+export function refusalOf(
+  limits: Limits,
+  { spent, reserved }: StandingAmounts,
+  estimate?: BudgetAmounts,
+): Refusal | undefined {
   for (const kind of kinds) {
     const limit = limits[kind];
     if (limit === undefined) continue;
@@ -57,7 +61,7 @@ export interface Circumstances {
   readonly windowMs: number;
   /** Wall clock, ms. */
   readonly now: number;
-  readonly leaving: readonly Leaving[];
+  readonly leaving: readonly LeavingAmounts[];
 }
 
 /** Says which limit it was, how much of it is used, and when it frees up. */

@@ -2,7 +2,7 @@ import { nothing } from './amounts.ts';
 import { type Books, storeOf } from './books.ts';
 import { type Account, expire, Ledger } from './ledger.ts';
 import { RecentAmounts } from './recent-amounts.ts';
-import type { BudgetStore, Terms } from './store.ts';
+import type { BudgetStore, BudgetTerms } from './store.ts';
 
 /** With each call, so many callers that were not heard of for the longest time are looked at. */
 const LOOKED_AT = 2;
@@ -27,7 +27,7 @@ export class MemoryBooks implements Books {
     return this.#accounts.size;
   }
 
-  async with<T>(callerId: string, terms: Terms, work: (ledger: Ledger) => T): Promise<T> {
+  async with<T>(callerId: string, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T> {
     const moment = { ...terms, now: terms.clock.monotonic(), runsMs: terms.windowMs };
     let looked = 0;
     for (const [oldest, account] of this.#accounts) {
@@ -49,7 +49,7 @@ export class MemoryBooks implements Books {
   }
 }
 
-function newAccount({ windowMs }: Terms): Account {
+function newAccount({ windowMs }: BudgetTerms): Account {
   return {
     calls: new RecentAmounts({ most: MAX_KNOWN, sliceMs: windowMs / SLICES }),
     reservations: new RecentAmounts(),

@@ -1,9 +1,9 @@
-import { type Amounts, add, nothing } from './amounts.ts';
+import { add, type BudgetAmounts, nothing } from './amounts.ts';
 import type { TimedAmounts } from './ledger.ts';
 
 interface Timed {
   readonly at: number;
-  readonly amounts: Amounts;
+  readonly amounts: BudgetAmounts;
 }
 
 export interface Bounds {
@@ -25,11 +25,11 @@ export class RecentAmounts implements TimedAmounts {
     this.#bounds = bounds;
   }
 
-  get(key: string): Amounts | undefined {
+  get(key: string): BudgetAmounts | undefined {
     return this.#byKey.get(key)?.amounts;
   }
 
-  put(key: string, at: number, amounts: Amounts): void {
+  put(key: string, at: number, amounts: BudgetAmounts): void {
     this.#byKey.delete(key);
     this.#byKey.set(key, { at, amounts });
     if (this.#bounds && this.#byKey.size > this.#bounds.most) this.#foldOldest(this.#bounds);
@@ -39,7 +39,7 @@ export class RecentAmounts implements TimedAmounts {
     this.#byKey.delete(key);
   }
 
-  removeUntil(at: number): Amounts {
+  removeUntil(at: number): BudgetAmounts {
     let sum = nothing;
     const gone = this.#slices.findIndex((slice) => slice.at > at);
     for (const { amounts } of this.#slices.splice(0, gone === -1 ? this.#slices.length : gone)) sum = add(sum, amounts);

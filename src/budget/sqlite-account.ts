@@ -1,9 +1,9 @@
-import { type Amounts, add, nothing } from './amounts.ts';
+import { add, type BudgetAmounts, nothing } from './amounts.ts';
 import type { Account, Moment, TimedAmounts } from './ledger.ts';
 import { type ListStatements, lists, ROWS_AT_ONCE, type Statements } from './sqlite-layout.ts';
-import type { Standing } from './store.ts';
+import type { StandingAmounts } from './store.ts';
 
-interface CallerRow extends Amounts {
+interface CallerRow extends BudgetAmounts {
   readonly no: number;
   readonly touched: number;
   readonly held_tokens: number;
@@ -19,9 +19,9 @@ export class SqliteAccount implements Account {
   readonly calls: SqliteList;
   readonly reservations: SqliteList;
   readonly runs: SqliteList;
-  sums: Standing;
+  sums: StandingAmounts;
   readonly #statements: Statements;
-  readonly #loaded: Standing;
+  readonly #loaded: StandingAmounts;
   #no: number | undefined;
 
   constructor(statements: Statements, callerId: string, moment: Moment) {
@@ -86,12 +86,12 @@ class SqliteList implements TimedAmounts {
     this.#mayStay = options.mayStay ?? false;
   }
 
-  get(key: string): Amounts | undefined {
+  get(key: string): BudgetAmounts | undefined {
     const no = this.#place.no();
-    return no === undefined ? undefined : (this.#list.get.get(no, key) as unknown as Amounts | undefined);
+    return no === undefined ? undefined : (this.#list.get.get(no, key) as unknown as BudgetAmounts | undefined);
   }
 
-  put(key: string, at: number, amounts: Amounts): void {
+  put(key: string, at: number, amounts: BudgetAmounts): void {
     this.#list.put.run(this.#place.made(), key, at, ...valuesOf(amounts));
   }
 
@@ -100,28 +100,28 @@ class SqliteList implements TimedAmounts {
     if (no !== undefined) this.#list.remove.run(no, key);
   }
 
-  removeUntil(at: number): Amounts {
+  removeUntil(at: number): BudgetAmounts {
     const no = this.#place.no();
     if (no === undefined || this.#mayStay || this.#list.hasUntil.get(no, at) === undefined) return nothing;
-    const removed = this.#list.removeUntil.all(no, no, at) as unknown as Amounts[];
+    const removed = this.#list.removeUntil.all(no, no, at) as unknown as BudgetAmounts[];
     this.hasMore = removed.length === ROWS_AT_ONCE;
     return removed.reduce(add, nothing);
   }
 
-  *oldest(): Iterable<{ readonly at: number; readonly amounts: Amounts }> {
+  *oldest(): Iterable<{ readonly at: number; readonly amounts: BudgetAmounts }> {
     const no = this.#place.no();
     if (no === undefined) return;
     for (const { at, ...amounts } of this.#list.oldest.all(no)) {
-      yield { at: Number(at), amounts: amounts as unknown as Amounts };
+      yield { at: Number(at), amounts: amounts as unknown as BudgetAmounts };
     }
   }
 }
 
-function valuesOf({ tokens, usd, seconds }: Amounts): [number, number, number] {
+function valuesOf({ tokens, usd, seconds }: BudgetAmounts): [number, number, number] {
   return [tokens, usd, seconds];
 }
 
-function standingOf({ tokens, usd, seconds, held_tokens, held_usd, held_seconds }: CallerRow): Standing {
+function standingOf({ tokens, usd, seconds, held_tokens, held_usd, held_seconds }: CallerRow): StandingAmounts {
   return {
     spent: { tokens, usd, seconds },
     reserved: { tokens: held_tokens, usd: held_usd, seconds: held_seconds },

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { SqliteFile } from '../sqlite/file.ts';
@@ -5,7 +6,7 @@ import { type Books, storeOf } from './books.ts';
 import { Ledger } from './ledger.ts';
 import { SqliteAccount } from './sqlite-account.ts';
 import { layout, type Statements } from './sqlite-layout.ts';
-import type { BudgetStore, Terms } from './store.ts';
+import type { BudgetStore, BudgetTerms } from './store.ts';
 
 export interface SqliteBudgetOptions {
   /** The file; made, with its folder, at the first use. It must not be the one of a `sqliteStore`. */
@@ -53,7 +54,7 @@ class SqliteBooks implements Books {
     this.#file = file;
   }
 
-  async with<T>(callerId: string, terms: Terms, work: (ledger: Ledger) => T): Promise<T> {
+  async with<T>(callerId: string, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T> {
     for (;;) {
       const done = await this.#file.transaction('write', (statements) => {
         const moment = { ...terms, now: terms.clock.now(), runsMs: RUNS_WINDOWS * terms.windowMs };

@@ -1,16 +1,16 @@
 import type { Clock } from '../run/clock.ts';
-import type { Amounts } from './amounts.ts';
+import type { BudgetAmounts } from './amounts.ts';
 
 /** What counts against the limits of a caller. */
-export interface Standing {
+export interface StandingAmounts {
   /** By calls within the window that are over. */
-  readonly spent: Amounts;
+  readonly spent: BudgetAmounts;
   /** By calls that are under way. */
-  readonly reserved: Amounts;
+  readonly reserved: BudgetAmounts;
 }
 
 /** What all that a budget asks of its store has in common. */
-export interface Terms {
+export interface BudgetTerms {
   readonly windowMs: number;
   /** A reservation that is older is of a process that died. */
   readonly reservationMs: number;
@@ -18,17 +18,17 @@ export interface Terms {
 }
 
 /** A call of a run. */
-export interface Call {
+export interface BudgetCall {
   readonly callerId: string;
   readonly key: string;
   readonly runId: string;
 }
 
 /** Spending that leaves the window. */
-export interface Leaving {
+export interface LeavingAmounts {
   /** From now, ms. */
   readonly inMs: number;
-  readonly amounts: Amounts;
+  readonly amounts: BudgetAmounts;
 }
 
 /**
@@ -36,34 +36,38 @@ export interface Leaving {
  * all, for all who share it. Amounts are finite and not negative.
  */
 export interface BudgetStore {
-  standing(callerId: string, terms: Terms): Promise<Standing>;
+  standing(callerId: string, terms: BudgetTerms): Promise<StandingAmounts>;
   /** The next spending of a caller to leave the window, oldest first; of very much, the beginning will do. */
-  leaving(callerId: string, terms: Terms): Promise<readonly Leaving[]>;
+  leaving(callerId: string, terms: BudgetTerms): Promise<readonly LeavingAmounts[]>;
   /**
    * Opens a reservation, when `isAllowed` says so. The standing it is shown is without this very key.
    * @returns the standing that it was refused for; undefined = it is open
    */
-  reserve(call: Call, wish: Wish, terms: Terms): Promise<Standing | undefined>;
+  reserve(call: BudgetCall, wish: ReservationWish, terms: BudgetTerms): Promise<StandingAmounts | undefined>;
   /**
    * Closes the reservation of a call and counts the call, once: its earlier count, if it has one, no longer counts.
    * @param amountsFor gives what is to be counted, from what was reserved
    * @returns what was counted
    */
-  commit(call: Call, amountsFor: (reserved: Amounts) => Amounts, terms: Terms): Promise<Amounts>;
+  commit(
+    call: BudgetCall,
+    amountsFor: (reserved: BudgetAmounts) => BudgetAmounts,
+    terms: BudgetTerms,
+  ): Promise<BudgetAmounts>;
   /** Closes the reservation of a call; an earlier count of it stands. */
-  refund(call: Call, terms: Terms): Promise<void>;
+  refund(call: BudgetCall, terms: BudgetTerms): Promise<void>;
   /** Counts what a run has spent by its record, as far as it is not counted yet. */
-  restore(run: RunSpend, terms: Terms): Promise<void>;
+  restore(run: RunSpend, terms: BudgetTerms): Promise<void>;
 }
 
-export interface Wish {
-  readonly estimate: Amounts;
-  readonly isAllowed: (standing: Standing) => boolean;
+export interface ReservationWish {
+  readonly estimate: BudgetAmounts;
+  readonly isAllowed: (standing: StandingAmounts) => boolean;
 }
 
 export interface RunSpend {
   readonly callerId: string;
   readonly runId: string;
   /** Over the whole life of the run. */
-  readonly spent: Amounts;
+  readonly spent: BudgetAmounts;
 }

@@ -7,7 +7,7 @@ import { CancelledError, RunPanicError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
 import { outcomeOf } from '../run/outcome.ts';
 import { withdrawCalls } from '../run/progress.ts';
-import type { RunOutput } from '../run/result.ts';
+import { type RunOutput, withoutId } from '../run/result.ts';
 import { noUsage } from '../run/usage.ts';
 import { leave } from './actors/settle.ts';
 import { followSignal } from './deadline.ts';
@@ -145,14 +145,12 @@ async function conclude(scope: RunScope): Promise<void> {
     }
   }
   await releaseClaim(scope);
-  const { outcomeId: _, ...left } = outcomeOf(progress, {
-    status: 'interrupted',
-    error: toErrorData(cause),
-    durable: scope.isDurable,
-    saveErrors: scope.saveErrors,
-    outcomeId: '',
-  });
-  scope.finish(left);
+  const left = outcomeOf(
+    progress,
+    { status: 'interrupted', error: toErrorData(cause) },
+    { durable: scope.isDurable, saveErrors: scope.saveErrors, outcomeId: '' },
+  );
+  scope.finish(withoutId(left));
 }
 
 /** The machine itself threw, which is a defect of ours: the record is not touched, the caller gets a result. */

@@ -4,7 +4,7 @@ import { toErrorData } from '../run/error-data.ts';
 import { CancelledError } from '../run/errors.ts';
 import { outcomeOf } from '../run/outcome.ts';
 import { beginProgress } from '../run/progress.ts';
-import type { RunOutcome } from '../run/result.ts';
+import { type RunOutcome, withoutId } from '../run/result.ts';
 import { resumeProgress } from '../run/resume.ts';
 import { type Claim, isKeepingOutcomes } from '../store/port.ts';
 import { Auditing } from './auditing.ts';
@@ -52,13 +52,9 @@ function endStored(kernel: Kernel, runId: string, reason: string): Promise<void>
 function cancelled(record: RunCheckpoint, claim: Claim | undefined, reason: string): RunOutcome {
   const { meta, definition = { version: '', hash: '' } } = record;
   const progress = resumeProgress(beginProgress(meta, definition), toResumeState(record));
-  return outcomeOf(progress, {
-    status: 'cancelled',
-    error: toErrorData(new CancelledError(reason)),
-    durable: true,
-    saveErrors: 0,
-    outcomeId: `${meta.runId}:${claim?.epoch ?? 1}`,
-  });
+  const outcomeId = `${meta.runId}:${claim?.epoch ?? 1}`;
+  const error = toErrorData(new CancelledError(reason));
+  return outcomeOf(progress, { status: 'cancelled', error }, { durable: true, saveErrors: 0, outcomeId });
 }
 
 async function closeAudit({ config }: Kernel, { record }: StoredRun, outcome: RunOutcome): Promise<void> {
@@ -69,6 +65,5 @@ async function closeAudit({ config }: Kernel, { record }: StoredRun, outcome: Ru
     maxIterations: defaults.maxIterations,
   });
   const auditing = Auditing.start(audit, info, { facts: () => ({}), clock, warn, ms: defaults.finalizeMs / 2 });
-  const { outcomeId: _, ...output } = outcome;
-  await auditing?.close(output, record.elapsedMs ?? 0);
+  await auditing?.close(withoutId(outcome), record.elapsedMs ?? 0);
 }

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { ReadonlyAtom } from '@xstate/store';
 import type { Agent } from '../agent/agent.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
@@ -28,11 +29,11 @@ export type ListedRun = (RunSummary & { readonly status: 'live' }) | Interrupted
 /** Runs agents. One per process is enough; stores are shared by as many as there are. */
 export interface Executor {
   /** Starts a run. Rejects with a TypeError for a wrong call and never for the run's sake: that is in its `result`. */
-  start(agent: Agent, invocation: Invocation, options?: RunOptions): Promise<Run>;
+  start<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<Run<Data>>;
   /** `start`, and the result. */
-  run(agent: Agent, invocation: Invocation, options?: RunOptions): Promise<RunResult>;
+  run<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<RunResult<Data>>;
   /** The runs of an agent as actor logic, for a host's own machine. Give such runs a `runId`. */
-  logic(agent: Agent): RunLogic;
+  logic<Data>(agent: Agent<Data>): RunLogic<Data>;
   /** The handle of a live run, or of one of the last 1,000 that ended. */
   get(runId: string): Run | EndedRun | undefined;
   /** Live, interrupted and parked runs, and records that cannot be read. */
@@ -101,11 +102,13 @@ export function createExecutor(options: ExecutorOptions): Executor {
     await shutdown(kernel, drainMs);
     signals.off();
   };
+  // The data of a run is what the output schema of its agent gave.
+  const start = <Data>(agent: Agent<Data>, invocation: Invocation, runOptions: RunOptions = {}): Promise<Run<Data>> =>
+    startRun(kernel, agent, { invocation, options: runOptions }) as Promise<Run<Data>>;
   return {
-    start: (agent, invocation, runOptions = {}) => startRun(kernel, agent, { invocation, options: runOptions }),
-    run: async (agent, invocation, runOptions = {}) =>
-      (await startRun(kernel, agent, { invocation, options: runOptions })).result,
-    logic: (agent) => runLogic(kernel, agent),
+    start,
+    run: async (agent, invocation, runOptions) => (await start(agent, invocation, runOptions)).result,
+    logic: <Data>(agent: Agent<Data>) => runLogic(kernel, agent) as RunLogic<Data>,
     get: (runId) => handleFor(registry, runId),
     list: () => list(kernel),
     runs: registry.runs,

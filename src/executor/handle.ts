@@ -5,13 +5,13 @@ import type { RunActor } from './run-actor.ts';
 import type { RunScope } from './scope.ts';
 
 /** A run in the hands of its host. */
-export interface Run {
+export interface Run<Data = unknown> {
   readonly runId: string;
   readonly agentId: string;
   /** The XState actor of the run; its snapshot says where the run is. */
   readonly actor: RunActor;
   /** How the run ended. Never rejects. */
-  readonly result: Promise<RunResult>;
+  readonly result: Promise<RunResult<Data>>;
   /**
    * What happens in the run, in order, from the oldest event that is still kept (the last 1,000) to its end. A consumer that
    * falls behind loses pieces of text first, and is told how many.
@@ -30,7 +30,7 @@ export interface Run {
    * `interrupted` all the same, and one whose store is away keeps its record: `executor.control(runId).cancel()` follows it.
    * @returns the result
    */
-  cancel(reason?: string): Promise<RunResult>;
+  cancel(reason?: string): Promise<RunResult<Data>>;
 }
 
 /** A run that ended a while ago: its result, without messages. */

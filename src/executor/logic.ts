@@ -29,8 +29,8 @@ export type RunSnapshot = SnapshotFrom<RunMachine>;
  * A run of an agent as actor logic, to start, invoke or spawn. Input: an Invocation. Output: a RunResult without its
  * messages. Persisted snapshot: a PersistedRun, for which a restored host goes on with the stored run.
  */
-export type RunLogic = ActorLogic<
-  RunSnapshot,
+export type RunLogic<Data = unknown> = ActorLogic<
+  RunSnapshot & { readonly output?: RunOutput<Data> | undefined },
   RunMachineEvent,
   Invocation | undefined,
   AnyActorRef['system'],

@@ -8,7 +8,7 @@ import { CheckpointMissingError, RunIdConflictError, RunOwnedElsewhereError, Run
 import { enterStored } from '../run/message.ts';
 import { hasUnknownOutcome } from '../run/open-step.ts';
 import { isSamePipeline } from '../run/pipeline.ts';
-import type { Parked } from '../run/progress.ts';
+import type { ParkedReason } from '../run/progress.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { type CheckpointStore, isKeepingOutcomes, isOwning, type ReleaseOptions } from '../store/port.ts';
 import type { Config } from './config.ts';
@@ -151,7 +151,7 @@ export function parkingOf(
   record: RunCheckpoint,
   maxAttempts: number,
   { onUnknownOutcome }: Pick<Config, 'onUnknownOutcome'>,
-): Parked | undefined {
+): ParkedReason | undefined {
   if (record.attempts > maxAttempts) {
     return {
       code: 'TOO_MANY_ATTEMPTS',
@@ -170,7 +170,7 @@ export function isPipelineSame({ agent }: Pick<RunScope, 'agent'>, record: RunCh
   return isSamePipeline(record, phaseFactsOf(agent.phases, 1), hasBegun);
 }
 
-function changeOf(scope: RunScope, record: RunCheckpoint): Parked | undefined {
+function changeOf(scope: RunScope, record: RunCheckpoint): ParkedReason | undefined {
   const isRefused = scope.kernel.config.onDefinitionChange === 'refuse' && !record.outcome;
   if (!isRefused || isPipelineSame(scope, record)) return undefined;
   const reason = `the phases of agent ${scope.agent.id} are not those that it was begun with (onDefinitionChange)`;

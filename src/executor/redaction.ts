@@ -49,12 +49,9 @@ export class RunRedaction {
 
   /** How the audit hears of the end. */
   output(output: RunOutput): RunOutput {
-    const { error } = output;
-    return {
-      ...output,
-      output: this.#events.text(output.output),
-      ...(error ? { error: this.#events.error(error) } : {}),
-    };
+    const text = this.#events.text(output.output);
+    if (output.status === 'ok') return { ...output, output: text };
+    return { ...output, output: text, error: this.#events.error(output.error) };
   }
 
   #said(delta: Delta): readonly RunEventBody[] {

@@ -47,6 +47,13 @@ export interface Kernel {
   ): Promise<{ readonly actor: RunActor; readonly result: Promise<RunResult> }>;
 }
 
+/** A promise with its two ends: what `Promise.withResolvers` gives, in types that ES2022 has. */
+interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T | PromiseLike<T>) => void;
+  readonly reject: (reason?: unknown) => void;
+}
+
 /**
  * What belongs to one run and cannot be serialised: model, tools, checkpointer, claim, signal, timers. Only the
  * executor's actors see it; nothing of it ever enters the machine's context, an event or an actor's input.
@@ -57,8 +64,8 @@ export class RunScope implements LiveRun, Leaseholder {
   readonly seed: RunSeed;
   readonly options: RunOptions;
   readonly actor: RunActor;
-  readonly accepted: PromiseWithResolvers<void> = Promise.withResolvers();
-  readonly ended: PromiseWithResolvers<RunResult> = Promise.withResolvers();
+  readonly accepted: Deferred<void> = Promise.withResolvers();
+  readonly ended: Deferred<RunResult> = Promise.withResolvers();
   /** When this process began to work on the run, monotonic ms. */
   readonly startedAt: number;
   info: RunInfo | undefined;
@@ -89,7 +96,7 @@ export class RunScope implements LiveRun, Leaseholder {
   /** Its newest state is on its way into the record, past all boundaries: nothing older may follow. */
   isClosing = false;
   /** Resolves when this process has recorded something new of the run, or the run is over. */
-  readonly progressed: PromiseWithResolvers<void> = Promise.withResolvers();
+  readonly progressed: Deferred<void> = Promise.withResolvers();
   /** How `resolving` ended. */
   resolution: Resolution['kind'] | undefined;
   /** Failed saves, counted for the result. */

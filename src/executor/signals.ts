@@ -1,13 +1,17 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { withDeadline } from '../run/deadline.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import { letGo } from '../run/thenable.ts';
 import type { Config } from './config.ts';
 
+/** A signal, for example SIGTERM. The type needs no types of Node. */
+export type SignalName = `SIG${string}`;
+
 /** What `executor.shutdownOnSignals` takes. */
 export interface SignalOptions {
   /** Which signals; default SIGTERM and SIGINT. */
-  readonly signals?: readonly NodeJS.Signals[];
+  readonly signals?: readonly SignalName[];
   /**
    * Longest time from the signal to the exit, ms; default 8,000, which is less than the 10 s that `docker stop` waits. Where
    * whoever stops the process waits longer (Kubernetes: 30 s), it may be longer, by a second or two less than that.
@@ -17,7 +21,7 @@ export interface SignalOptions {
    * Called with the signal, at once: stop taking in work. `left` resolves when the runs have been left: close what they needed.
    * The exit waits for what this returns, within `drainMs`. What it throws is logged.
    */
-  readonly onSignal?: (signal: NodeJS.Signals, left: Promise<void>) => unknown;
+  onSignal?(signal: SignalName, left: Promise<void>): unknown;
   /** How the process is ended; default `process.exit`. `false`: the host ends it by itself, unless a second signal comes. */
   readonly exit?: ((code: number) => void) | false;
 }
@@ -85,11 +89,11 @@ class SignalListener {
   constructor(executor: Leaving, options: SignalOptions) {
     checkKeys(options, optionKeys, { of: 'shutdownOnSignals' });
     const { signals = ['SIGTERM', 'SIGINT'], drainMs = DRAIN_MS } = options;
-    for (const signal of signals) checkSignal(signal);
+    const known = [...new Set(signals)].map(checkedSignal);
     if (!(drainMs > 0)) throw new TypeError(`shutdownOnSignals: drainMs must be a number above 0, not ${drainMs}`);
     this.#executor = executor;
     this.#options = options;
-    this.#signals = [...new Set(signals)];
+    this.#signals = known;
     this.#drainMs = drainMs;
   }
 
@@ -158,9 +162,10 @@ class SignalListener {
   }
 }
 
-function checkSignal(signal: NodeJS.Signals): void {
+function checkedSignal(signal: SignalName): NodeJS.Signals {
   const isKnown = Object.hasOwn(signalNumbers(), signal) && signal !== 'SIGKILL' && signal !== 'SIGSTOP';
-  if (!isKnown) throw new TypeError(`shutdownOnSignals: ${signal} is no signal that a process can listen to`);
+  if (isKnown) return signal as NodeJS.Signals;
+  throw new TypeError(`shutdownOnSignals: ${signal} is no signal that a process can listen to`);
 }
 
 function interrupted(signal: NodeJS.Signals): number {

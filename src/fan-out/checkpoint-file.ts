@@ -28,6 +28,7 @@ export function loadCheckpoint(path: string): Promise<Checkpoint | null> {
   return readCheckpoint(diskFiles, path);
 }
 
+/** @internal */
 export async function readCheckpoint(files: FileSystem, path: string): Promise<Checkpoint | null> {
   try {
     const bytes = await orAbsent(files.readWhole(path));
@@ -37,7 +38,7 @@ export async function readCheckpoint(files: FileSystem, path: string): Promise<C
   }
 }
 
-/** Each write has a name of its own while it is under way: nobody has to hold a lock for it. */
+/** @internal Each write has a name of its own while it is under way: nobody has to hold a lock for it. */
 export async function writeText(files: FileSystem, path: string, text: string): Promise<void> {
   const durable = { files, isSynced: true, folders: new FolderSyncs(files), temporaryFor };
   try {

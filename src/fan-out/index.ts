@@ -11,8 +11,8 @@ export {
   WriteOutsideRootError,
 } from './errors.ts';
 export { fanOut } from './fan-out.ts';
-export type { Judge, JudgeFunction, JudgeRequest } from './judge.ts';
-export type { FanOutOptions, FanOutResult } from './options.ts';
+export type { Judge, JudgeFunction, JudgeRequest, JudgeVerdict } from './judge.ts';
+export type { FanOutOptions, FanOutResult, ModelsById } from './options.ts';
 export type { JudgeUsage, Ranking } from './ranking.ts';
 export { IncrementalSaver } from './saver.ts';
 export {

@@ -16,8 +16,9 @@ export interface JudgeRequest {
 
 /** Ranks answers: a model that is shown them without their names, or a function that gives the ids, the best first. */
 export type Judge = Model | JudgeFunction;
-export type JudgeFunction = (asked: JudgeRequest) => Verdict | Promise<Verdict>;
-type Verdict = Ranking | readonly string[];
+export type JudgeFunction = (asked: JudgeRequest) => JudgeVerdict | Promise<JudgeVerdict>;
+/** What a judge answers: a ranking, or only the ids, best first. */
+export type JudgeVerdict = Ranking | readonly string[];
 
 /** Of each answer so many characters are shown to a judging model, and of each proposed file. */
 const MAX_SHOWN = 24_000;

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { resolve } from 'node:path';
 import { diskFiles } from '../files/file-system.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';

@@ -4,7 +4,7 @@ import type { Message } from '../run/message.ts';
 import type { OpenStep } from '../run/open-step.ts';
 import type { OpenPhase, PhaseOutput } from '../run/phase.ts';
 import { recordable } from '../run/pipeline.ts';
-import type { Definition, Parked, Progress } from '../run/progress.ts';
+import type { ParkedReason, Progress, RunDefinition } from '../run/progress.ts';
 import type { ImagePart, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { ResumeState } from '../run/resume.ts';
@@ -36,14 +36,14 @@ export interface RunHead {
   readonly elapsedMs?: number;
   /** Above this number the events of the next process begin. */
   readonly seq?: number;
-  readonly definition?: Definition;
+  readonly definition?: RunDefinition;
   readonly undelivered?: readonly Message[];
   /** What the critic wants to say to the model. */
   readonly nudges?: readonly Message[];
   /** Ids of the commands that the run has taken in, and that may wait in the store still, or be sent again. */
   readonly commands?: readonly string[];
   readonly outcome?: RunOutcome;
-  readonly parked?: Parked;
+  readonly parked?: ParkedReason;
 }
 
 /** One stored run: plain JSON, the whole of what a new process needs to go on. */

@@ -123,7 +123,8 @@ function isOutcome(value: unknown): boolean {
     hasLists &&
     isUsage(value.usage) &&
     isCount(value.iterations);
-  return isFine && typeof value.durable === 'boolean' && (value.error === undefined || isErrorData(value.error));
+  const isExplained = value.status === 'ok' ? value.error === undefined : isErrorData(value.error);
+  return isFine && typeof value.durable === 'boolean' && isExplained;
 }
 
 /** `every` passes over the holes of a sparse array; `includes` does not. */

@@ -4,7 +4,7 @@ import type { OpenCall, OpenStep } from '../run/open-step.ts';
 import type { PhaseOutput } from '../run/phase.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Redactor } from '../run/redact.ts';
-import type { RunOutput } from '../run/result.ts';
+import type { RunOutcome, RunOutput } from '../run/result.ts';
 import { Transcript } from '../run/transcript.ts';
 
 const inputLost =
@@ -56,7 +56,7 @@ export class ProgressRedaction {
     return this.#redacted;
   }
 
-  outcome<T extends RunOutput>(outcome: T): T {
+  outcome<T extends RunOutput | RunOutcome>(outcome: T): T {
     return this.#once(outcome, () => {
       const { output, error, data, phases, undelivered } = outcome;
       return {

@@ -1,8 +1,10 @@
+import type { ErrorCode } from './error-codes.ts';
+
 /** An error as plain data: what results, records and events carry. */
 export interface ErrorData {
   readonly name: string;
   /** Stable, to branch on; see docs. `RUN_PANIC` where an error brought none. */
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly message: string;
   readonly cause?: ErrorData;
 }

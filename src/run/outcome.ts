@@ -1,7 +1,7 @@
 import type { JsonValue } from './json.ts';
 import { textOf } from './message.ts';
 import type { Progress } from './progress.ts';
-import type { RunOutcome } from './result.ts';
+import type { EndedFacts, FailedOutput, RunOutcome } from './result.ts';
 
 /** The last text the model wrote in this conversation: the answer, or what there is of one. */
 export function lastTextOf(progress: Progress): string {
@@ -30,24 +30,28 @@ function dataOf(progress: Progress, data: JsonValue | undefined): { data?: JsonV
   return found === undefined ? {} : { data: found };
 }
 
+/** With which status a run ends; any but `ok` says why. */
+export type RunEnd = { readonly status: 'ok'; readonly data?: JsonValue } | Pick<FailedOutput, 'status' | 'error'>;
+
 /** How the run ends, from what it has done. */
 export function outcomeOf(
   progress: Progress,
-  end: Pick<RunOutcome, 'status' | 'error' | 'durable' | 'saveErrors' | 'outcomeId' | 'data'>,
+  end: RunEnd,
+  told: Pick<RunOutcome, 'durable' | 'saveErrors' | 'outcomeId'>,
 ): RunOutcome {
+  const facts = { ...factsOf(progress), ...told };
+  if (end.status === 'ok') return { ...facts, status: end.status, ...dataOf(progress, end.data) };
+  return { ...facts, status: end.status, error: end.error };
+}
+
+function factsOf(progress: Progress): Omit<EndedFacts, 'durable' | 'saveErrors'> {
   return {
     runId: progress.meta.runId,
-    status: end.status,
     output: outputOf(progress),
-    ...(end.error && end.status !== 'ok' ? { error: end.error } : {}),
     usage: progress.usage,
     ...(progress.spend ? { spend: progress.spend } : {}),
     iterations: progress.iteration,
     phases: progress.completedPhases,
     undelivered: progress.undelivered,
-    durable: end.durable,
-    saveErrors: end.saveErrors,
-    outcomeId: end.outcomeId,
-    ...(end.status === 'ok' ? dataOf(progress, end.data) : {}),
   };
 }

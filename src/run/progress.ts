@@ -21,13 +21,13 @@ import { Transcript } from './transcript.ts';
 import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from './usage.ts';
 
 /** Which definition of its agent a run was begun with. */
-export interface Definition {
+export interface RunDefinition {
   readonly version: string;
   readonly hash: string;
 }
 
 /** Why a record was set aside. */
-export interface Parked {
+export interface ParkedReason {
   readonly code: string;
   readonly reason: string;
 }
@@ -58,14 +58,14 @@ export interface Progress {
   readonly attempts: number;
   /** Working time before this process, ms. */
   readonly elapsedMs: number;
-  readonly definition: Definition;
+  readonly definition: RunDefinition;
   readonly undelivered: readonly Message[];
   /** What the critic wants to say; it comes after what the host has said. */
   readonly nudges: readonly Message[];
   /** Ids of the commands from other processes that are in this state, as long as they may wait in the store, or be sent again. */
   readonly commands: readonly string[];
   readonly outcome?: RunOutcome;
-  readonly parked?: Parked;
+  readonly parked?: ParkedReason;
 }
 
 /** So many steered messages may wait for the next turn. */
@@ -74,7 +74,7 @@ export const MAX_UNDELIVERED = 1_000;
 /** The progress of a run that has done nothing: its opening turn is the prompt and the images. */
 export function beginProgress(
   meta: RunCheckpointMeta,
-  definition: Definition,
+  definition: RunDefinition,
   extra: { inputs?: JsonObject; images?: readonly ImagePart[] } = {},
 ): Progress {
   const images = new Hidden(extra.images ?? []);

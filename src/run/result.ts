@@ -5,15 +5,11 @@ import type { Message } from './message.ts';
 import type { PhaseOutput } from './phase.ts';
 import type { Spend, Usage } from './usage.ts';
 
-/** How a run ended, without its transcript: what is stored, kept, and handed to a host machine as `output`. */
-export interface RunOutput {
+/** What every result has, with any status. */
+export interface EndedFacts {
   readonly runId: string;
-  readonly status: RunStatus;
   /** The answer; of a run that did not succeed, the last text it had. */
   readonly output: string;
-  /** The answer as the agent's `output` schema gave it; absent without one. */
-  readonly data?: JsonValue;
-  readonly error?: ErrorData;
   readonly usage: Usage;
   /** What a budget counted; absent without one. */
   readonly spend?: Spend;
@@ -27,10 +23,32 @@ export interface RunOutput {
   readonly saveErrors: number;
 }
 
-/** How a run ended. `run.result` gives one, and never rejects. */
-export interface RunResult extends RunOutput {
-  readonly messages: readonly Message[];
+/** A run that succeeded. */
+export interface OkOutput<Data = unknown> extends EndedFacts {
+  readonly status: 'ok';
+  /** The answer as the agent's `output` schema gave it; `undefined` without a schema. */
+  readonly data: Data;
+  readonly error?: undefined;
 }
+
+/** A run that ended otherwise; its error says why. */
+export interface FailedOutput extends EndedFacts {
+  readonly status: Exclude<RunStatus, 'ok'>;
+  readonly error: ErrorData;
+  readonly data?: undefined;
+}
+
+/** How a run ended, without its transcript: what is stored, kept, and handed to a host machine as `output`. */
+export type RunOutput<Data = unknown> = OkOutput<Data> | FailedOutput;
+
+/**
+ * How a run ended. `run.result` gives one, and never rejects.
+ * @example
+ * const result = await executor.run(agent, { prompt });
+ * if (result.status === 'ok') show(result.data);
+ * else if (result.error.code === 'BUDGET_EXCEEDED') retryLater();
+ */
+export type RunResult<Data = unknown> = RunOutput<Data> & { readonly messages: readonly Message[] };
 
 /** A result as a host machine gets it: messages would land in its context and in every frame. */
 export function withoutMessages({ messages: _, ...output }: RunResult): RunOutput {
@@ -38,6 +56,12 @@ export function withoutMessages({ messages: _, ...output }: RunResult): RunOutpu
 }
 
 /** The terminal outcome as it is stored and delivered. `outcomeId` is the same at each delivery. */
-export interface RunOutcome extends RunOutput {
-  readonly outcomeId: string;
+export type RunOutcome = { readonly outcomeId: string } & (
+  | (Omit<OkOutput, 'data'> & { /** Absent without an `output` schema. */ readonly data?: JsonValue })
+  | FailedOutput
+);
+
+/** A result, from the outcome that was stored of it. */
+export function withoutId({ outcomeId: _, ...output }: RunOutcome): RunOutput {
+  return output as RunOutput;
 }

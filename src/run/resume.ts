@@ -5,7 +5,7 @@ import { type GuardCounters, noCounters } from './limits.ts';
 import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from './message.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 import type { OpenPhase, PhaseOutput } from './phase.ts';
-import type { Definition, Parked, Progress, ToolFacts } from './progress.ts';
+import type { ParkedReason, Progress, RunDefinition, ToolFacts } from './progress.ts';
 import type { ImagePart } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
@@ -30,14 +30,14 @@ export interface ResumeState {
   readonly elapsedMs?: number;
   /** The events of this process have higher numbers. */
   readonly seq?: number;
-  readonly definition?: Definition;
+  readonly definition?: RunDefinition;
   readonly inputs?: JsonObject;
   readonly images?: readonly ImagePart[];
   readonly undelivered?: readonly Message[];
   readonly nudges?: readonly Message[];
   readonly commands?: readonly string[];
   readonly outcome?: RunOutcome;
-  readonly parked?: Parked;
+  readonly parked?: ParkedReason;
 }
 
 /**

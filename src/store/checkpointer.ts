@@ -5,7 +5,7 @@ import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import { storeFailure } from './checked-store.ts';
 import { type CheckpointStore, type Claim, checkStore } from './port.ts';
-import { type Landed, RecordWriter } from './record-writer.ts';
+import { type LandedState, RecordWriter } from './record-writer.ts';
 
 /** Records one run. A host's own needs only `save`, `complete` and `fail`. */
 export interface Checkpointer {
@@ -28,7 +28,7 @@ export interface CheckpointerOptions {
   /** Deadline of one store call, ms. */
   readonly timeoutMs?: number;
   /** What the store already holds of this run. */
-  readonly landed?: Landed | undefined;
+  readonly landed?: LandedState | undefined;
   /**
    * Told when the late write of a throttled state failed. It is tried again when the next window ends, unless the store says
    * that somebody else has the run.

@@ -3,11 +3,11 @@ import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { RunCheckpointMeta, RunInfo } from '../run/request.ts';
 import { type Checkpointer, createCheckpointer, noCheckpointer } from './checkpointer.ts';
 import { type CheckpointStore, type Claim, checkStore } from './port.ts';
-import type { Landed } from './record-writer.ts';
+import type { LandedState } from './record-writer.ts';
 
 export interface BeginOptions {
   readonly claim?: Claim | undefined;
-  readonly landed?: Landed | undefined;
+  readonly landed?: LandedState | undefined;
   readonly onFlushError?: ((error: unknown) => void) | undefined;
 }
 

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { resolve } from 'node:path';
 import type { Codec } from '../codec/port.ts';
 import { FolderSyncs } from '../files/atomic-write.ts';
@@ -72,7 +73,7 @@ export function fileStore(options: FileStoreOptions): FileStore {
   return fileStoreOn(diskFiles, options);
 }
 
-/** @param files where the folder is; tests give one that fails */
+/** @internal @param files where the folder is; tests give one that fails */
 export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileStore {
   checkKeys(options, optionKeys, { of: 'fileStore' });
   checkWord('fileStore: durability', options.durability, ['power', 'process']);

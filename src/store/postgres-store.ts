@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../codec/port.ts';
 import type { RunHead } from '../record/checkpoint.ts';
 import { type Clock, systemClock } from '../run/clock.ts';

@@ -14,7 +14,7 @@ import { checkedStore } from './checked-store.ts';
 import { type CheckpointStore, type Claim, isAppending, type WriteOptions } from './port.ts';
 
 /** What the store is known to hold of a run. */
-export interface Landed {
+export interface LandedState {
   readonly revision: number;
   readonly messages: number;
   /** Those messages, as the run that goes on has them; absent = what is written first begins with them, if it is as long. */
@@ -30,7 +30,7 @@ export interface WriterOptions {
   /** Deadline of one store call, ms. */
   readonly timeoutMs: number;
   /** What the store holds already: a resumed run goes on with deltas instead of writing its whole record again. */
-  readonly landed?: Landed | undefined;
+  readonly landed?: LandedState | undefined;
 }
 
 /** Apart from an open step or an outcome no head comes near this many bytes. */
@@ -46,7 +46,7 @@ export class RecordWriter {
   readonly #store: CheckpointStore;
   readonly #meta: RunCheckpointMeta;
   readonly #options: WriterOptions;
-  #landed: Landed | undefined;
+  #landed: LandedState | undefined;
   /** Whether the store surely has the state of `#landed`: only then does a delta say all. */
   #canAppend: boolean;
   /** What was stored last is a view of this transcript. */

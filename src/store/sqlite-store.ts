@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { resolve } from 'node:path';
 import type { Codec } from '../codec/port.ts';
 import { type Clock, systemClock } from '../run/clock.ts';

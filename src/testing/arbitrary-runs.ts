@@ -185,7 +185,7 @@ function endOf(progress: Progress, end: 'ok' | 'error' | 'parked' | undefined): 
   // A run does not end well in the middle of a step.
   if (end === undefined || (end === 'ok' && progress.openStep)) return {};
   if (end === 'parked') return { parked: { code: 'RUN_PARKED', reason: '3 starts without progress' } };
-  const error = end === 'error' ? { error: { name: 'ModelError', code: 'MODEL', message: 'the model is down' } } : {};
-  const rest = { durable: true, saveErrors: 0, outcomeId: `${progress.meta.runId}:1` };
-  return { outcome: outcomeOf(progress, { status: end, ...error, ...rest }) };
+  const error = { name: 'ModelError', code: 'MODEL', message: 'the model is down' };
+  const told = { durable: true, saveErrors: 0, outcomeId: `${progress.meta.runId}:1` };
+  return { outcome: outcomeOf(progress, end === 'error' ? { status: end, error } : { status: end }, told) };
 }

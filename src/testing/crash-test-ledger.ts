@@ -6,10 +6,10 @@ import type { RunOutcome } from '../run/result.ts';
 import { answerOf, type CallAnswer, resultsIn } from './crash-test-answers.ts';
 
 /** The letter of a promise; docs/testing.md says what each means. */
-export type PromiseName = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g';
+export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g';
 
 export interface Complaint {
-  readonly promise: PromiseName;
+  readonly promise: CrashTestPromise;
   readonly detail: string;
 }
 
@@ -74,7 +74,7 @@ export class Ledger {
     this.runId = runId;
   }
 
-  complain(promise: PromiseName, detail: string): void {
+  complain(promise: CrashTestPromise, detail: string): void {
     this.complaints.push({ promise, detail });
   }
 

@@ -7,7 +7,7 @@ import { memoryStore } from '../store/memory.ts';
 import { type CheckpointStore, isAppending } from '../store/port.ts';
 import { type History, play, type Scene } from './crash-test-history.ts';
 import { type Allowed, judge } from './crash-test-judge.ts';
-import type { PromiseName } from './crash-test-ledger.ts';
+import type { CrashTestPromise } from './crash-test-ledger.ts';
 import { type CrashPoint, nameOf, type StopAt } from './crash-test-life.ts';
 import { ModelMemory } from './crash-test-model.ts';
 import { type CrashTestOptions, checkOptions, wrong } from './crash-test-options.ts';
@@ -17,7 +17,7 @@ import { OpenedStores } from './crash-test-stores.ts';
 /** A promise that was not kept. Plain JSON. */
 export interface CrashTestViolation {
   /** Which one; docs/testing.md says what each letter means. */
-  readonly promise: PromiseName;
+  readonly promise: CrashTestPromise;
   /** Where the process died, for example `after store.append 3`; `no crash` = also without one. */
   readonly crashAt: string;
   /** What happened. */

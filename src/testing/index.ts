@@ -1,5 +1,6 @@
 export { type Arbitraries, arbitraries } from './arbitraries.ts';
 export { type CrashTestReport, type CrashTestViolation, crashTest } from './crash-test.ts';
+export type { CrashTestPromise } from './crash-test-ledger.ts';
 export type { CrashTestOptions } from './crash-test-options.ts';
 export type { CrashTestExecutorOptions } from './crash-test-process.ts';
 export type { Arbitrary, FastCheck } from './fast-check.ts';

@@ -14,7 +14,7 @@ export const outcomeCases: readonly Draft[] = [
       message: 'down \ud800',
       cause: { name: 'E', code: 'C', message: 'm' },
     };
-    const outcome = sampleOutcome('run', { status: 'error', error, undelivered: [userMessage('late')] });
+    const outcome = sampleOutcome('run', { undelivered: [userMessage('late')] }, { status: 'error', error });
     await store.save(sampleRecord('run'));
     await store.keepOutcome('run', outcome, LATER);
     await store.delete('run');

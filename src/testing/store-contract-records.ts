@@ -1,8 +1,9 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { headOf, type RunDelta } from '../record/delta.ts';
 import type { Message } from '../run/message.ts';
+import type { RunEnd } from '../run/outcome.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
-import type { RunOutcome } from '../run/result.ts';
+import type { EndedFacts, RunOutcome } from '../run/result.ts';
 import { noUsage } from '../run/usage.ts';
 
 export function sampleMeta(runId: string): RunCheckpointMeta {
@@ -58,10 +59,13 @@ export function nextStep(
   return { delta, record: grown };
 }
 
-export function sampleOutcome(runId: string, fields: Partial<RunOutcome> = {}): RunOutcome {
+export function sampleOutcome(
+  runId: string,
+  fields: Partial<EndedFacts> = {},
+  end: RunEnd = { status: 'ok' },
+): RunOutcome {
   return {
     runId,
-    status: 'ok',
     output: 'a line',
     usage: { ...noUsage, inputTokens: 12, outputTokens: 3 },
     iterations: 2,
@@ -71,6 +75,7 @@ export function sampleOutcome(runId: string, fields: Partial<RunOutcome> = {}): 
     saveErrors: 0,
     outcomeId: `${runId}:1`,
     ...fields,
+    ...end,
   };
 }
 
@@ -116,7 +121,7 @@ export function fullRecord(runId: string): RunCheckpoint {
     elapsedMs: 1_234.5,
     definition: { version: '2', hash: 'a1b2' },
     undelivered: [userMessage('and one more thing')],
-    outcome: sampleOutcome(runId, { status: 'error', error: { name: 'Error', code: 'MODEL', message: 'down' } }),
+    outcome: sampleOutcome(runId, {}, { status: 'error', error: { name: 'Error', code: 'MODEL', message: 'down' } }),
     parked: { code: 'RUN_PARKED', reason: 'three starts without progress' },
     inputs: { ticket: 7, nested: { list: [1, null, 'x'] } },
     images: [{ type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'aGVsbG8=' } }],

@@ -1,4 +1,3 @@
-import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { UnsupportedError } from '../run/errors.ts';
 import type { JsonObject, JsonValue } from '../run/json.ts';
 import { checkKeys, type KnownKeys } from '../run/known-options.ts';
@@ -6,7 +5,7 @@ import type { ToolEffect } from '../run/open-step.ts';
 import type { ImageInput } from '../run/request.ts';
 import { INVALID_TOOL_NAME, isToolName } from '../run/tool-name.ts';
 import type { Usage } from '../run/usage.ts';
-import { readSchema, type ToolInput } from './schema.ts';
+import { readSchema, type ToolInput, type ValueOf } from './schema.ts';
 
 /** For whom and for what the run is that calls the tool. */
 export interface ToolInvocation {
@@ -66,21 +65,8 @@ export interface Tool<Input = unknown, Output = unknown> {
   execute(input: Input, context: ToolContext): Output;
 }
 
-/** A schema of the AI SDK (`jsonSchema()`, `zodSchema()`), known by its type parameter. */
-interface AiSdkSchemaOf<Value> {
-  readonly _type: Value;
-  readonly jsonSchema: unknown;
-}
-
 /** What a tool's `execute` gets, from the schema of its input. A plain JSON Schema tells no types: any JSON object. */
-export type InputOf<Schema> =
-  Schema extends StandardSchemaV1<unknown, infer Value>
-    ? Value
-    : Schema extends AiSdkSchemaOf<infer Value>
-      ? Value
-      : Schema extends () => AiSdkSchemaOf<infer Value>
-        ? Value
-        : JsonObject;
+export type InputOf<Schema> = ValueOf<Schema, JsonObject>;
 
 /** What `defineTool` takes. */
 export interface ToolDefinition<Schema, Output> {

@@ -1,20 +1,43 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
 import { readProperty, toErrorData } from '../run/error-data.ts';
-import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
+import { frozenJson, isObject, type JsonObject, type JsonValue } from '../run/json.ts';
 import { letGo } from '../run/thenable.ts';
 import { jsonSchemaValidator, type SchemaIssue } from './json-schema.ts';
 
 /** Whether an input fits; `value` is what the tool gets (a schema may fill in defaults or convert). */
-export type Validation =
-  | { readonly ok: true; readonly value: unknown }
+export type Validation<Value = unknown> =
+  | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly message: string };
 
 /** What a tool takes: the JSON Schema that the model is shown, and the check of what the model sends. */
-export interface ToolInput {
+export interface ToolInput<Value = unknown> {
   readonly jsonSchema: JsonObject;
   /** Synchronous where the schema is. `message` names the paths and what is wrong there. */
-  validate(value: unknown): Validation | Promise<Validation>;
+  validate(value: unknown): Validation<Value> | Promise<Validation<Value>>;
 }
+
+/** A schema of the AI SDK (`jsonSchema()`, `zodSchema()`), known by its type parameter. */
+export interface AiSdkSchemaOf<Value> {
+  readonly _type: Value;
+  readonly jsonSchema: unknown;
+}
+
+/** What a schema gives: of a Standard Schema its output, of an AI SDK schema its type, of a plain JSON Schema `Plain`. */
+export type ValueOf<Schema, Plain> =
+  Schema extends StandardSchemaV1<unknown, infer Value>
+    ? Value
+    : Schema extends AiSdkSchemaOf<infer Value>
+      ? Value
+      : Schema extends () => AiSdkSchemaOf<infer Value>
+        ? Value
+        : Plain;
+
+/** What an agent's `output` schema gives as `data`: `undefined` without a schema, `unknown` when its type is unknown. */
+export type DataOf<Schema> = unknown extends Schema
+  ? unknown
+  : Schema extends undefined
+    ? undefined
+    : ValueOf<Schema, JsonValue>;
 
 type Standard = StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props>;
 

@@ -1,9 +1,11 @@
-// What a user gets: packs the package, lints the tarball, installs it in an empty folder and imports every door.
+// What a user gets: packs the package, lints the tarball, installs it in an empty folder, imports every door, and compiles
+// against every door with older and newer compilers.
 import { spawnSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { checkTypes, compilerPackages } from './type-check.ts';
 
 const MAX_PACKAGES = 8;
 const MAX_BYTES = 8_000_000;
@@ -20,6 +22,9 @@ try {
   const consumer = install(tarball);
   importEveryDoor(consumer);
   weigh(consumer);
+  // Only now: the compilers are no part of what a user gets.
+  npmInstall(consumer, compilerPackages);
+  checkTypes(consumer, doors());
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -40,8 +45,19 @@ function lint(tarball: string): void {
 function install(tarball: string): string {
   const consumer = mkdtempSync(join(folder, 'consumer-'));
   writeFileSync(join(consumer, 'package.json'), '{ "private": true, "type": "module" }\n');
-  run(consumer, 'npm', ['install', tarball, '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']);
+  npmInstall(consumer, [tarball]);
   return consumer;
+}
+
+function npmInstall(consumer: string, packages: readonly string[]): void {
+  const quietly = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+  run(consumer, 'npm', ['install', ...packages, ...quietly]);
+}
+
+function doors(): string[] {
+  return Object.keys(manifest.exports)
+    .filter((subpath) => !subpath.endsWith('.json'))
+    .map((subpath) => manifest.name + subpath.slice(1));
 }
 
 function importEveryDoor(consumer: string): void {

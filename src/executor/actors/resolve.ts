@@ -7,7 +7,7 @@ import { DefinitionChangedError, ShutdownError } from '../../run/errors.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import type { Progress } from '../../run/progress.ts';
-import { type RunOutput, withoutMessages } from '../../run/result.ts';
+import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
 import { type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { joined, toolboxOf } from '../../tool/toolbox.ts';
 import { addresseeOf } from '../addressee.ts';
@@ -64,8 +64,7 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   });
   if (found.outcome) {
     await releaseClaim(scope, uncounted(scope));
-    const { outcomeId: _, ...output } = found.outcome;
-    return { kind: 'answered', output };
+    return { kind: 'answered', output: withoutId(found.outcome) };
   }
   const limits = limitsOf(scope);
   const begun = found.record ? { ...fresh, meta: metaOf(fresh, found.record) } : fresh;

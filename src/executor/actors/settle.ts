@@ -3,10 +3,11 @@ import { task } from '../../../machines/task.ts';
 import { stateOf } from '../../record/state.ts';
 import { withDeadline } from '../../run/deadline.ts';
 import { hasCode, toErrorData } from '../../run/error-data.ts';
+import { RunPanicError } from '../../run/errors.ts';
 import { statusOf } from '../../run/finalize.ts';
-import { outcomeOf } from '../../run/outcome.ts';
+import { outcomeOf, type RunEnd } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
-import type { RunOutcome, RunOutput } from '../../run/result.ts';
+import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
 import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
 import { finalizeCheckpoint } from '../finalize-checkpoint.ts';
 import { forgetClaim, releaseClaim, uncounted } from '../ownership.ts';
@@ -75,26 +76,30 @@ async function takeBack(scope: RunScope, claim: Claim | undefined): Promise<void
 }
 
 /** A record that already has its outcome is only delivered: the same outcome, with the same id. */
-function outcomeFor(scope: RunScope, { outcome, progress, error, cause, data }: SettleInput): RunOutcome {
-  if (progress.outcome) return progress.outcome;
-  return outcomeOf(progress, {
-    status: statusOf(outcome, error, cause),
-    ...(error ? { error } : {}),
+function outcomeFor(scope: RunScope, input: SettleInput): RunOutcome {
+  if (input.progress.outcome) return input.progress.outcome;
+  return outcomeOf(input.progress, endOf(input), {
     durable: scope.isDurable,
     saveErrors: scope.saveErrors,
     outcomeId: `${scope.runId}:${scope.claim?.epoch ?? 1}`,
-    ...(data === undefined ? {} : { data }),
   });
+}
+
+function endOf({ outcome, error, cause, data }: SettleInput): RunEnd {
+  const status = statusOf(outcome, error, cause);
+  if (status === 'ok') return { status, ...(data === undefined ? {} : { data }) };
+  return { status, error: error ?? cause ?? toErrorData(new RunPanicError('the run failed without an error')) };
 }
 
 /** Somebody else took the run over before its end was recorded here: that end is theirs to announce. */
 function lost(scope: RunScope, outcome: RunOutcome, error: unknown): RunOutput {
   scope.loseLease(error);
-  return { ...outputOf(scope, outcome), status: 'interrupted', error: toErrorData(error) };
+  const { data: _, ...output } = outputOf(scope, outcome);
+  return { ...output, status: 'interrupted', error: toErrorData(error) };
 }
 
-function outputOf(scope: RunScope, { outcomeId: _, ...output }: RunOutcome): RunOutput {
-  return { ...output, saveErrors: scope.saveErrors };
+function outputOf(scope: RunScope, outcome: RunOutcome): RunOutput {
+  return { ...withoutId(outcome), saveErrors: scope.saveErrors };
 }
 
 /** First the outcome is durable, then it is delivered and kept, then the record goes: a crash in between loses nothing. */

@@ -36,6 +36,7 @@ export function applyWrites(
 
 const nothing: AppliedWrites = { files: [], rewind: async () => ({ files: [] }) };
 
+/** @internal */
 export async function applyWith(
   { proposedWrites = [] }: Pick<ModelResponse | ResponseSnapshot, 'proposedWrites'>,
   place: { readonly root: string; readonly worker: Worker },

@@ -6,7 +6,7 @@ import { LockedError, Locks } from '../../files/lock.ts';
 import { isDeadOwner } from '../../store/owner.ts';
 import { WriteFailedError } from '../errors.ts';
 
-/** A file system, and who works on it. Tests put others in their place. */
+/** @internal A file system, and who works on it. Tests put others in their place. */
 export interface Worker {
   readonly files: FileSystem;
   /** A new one each time: two calls of one process exclude each other, too. */
@@ -24,6 +24,7 @@ const LOCK = 'apply';
 const OWNER = '.owner';
 
 /**
+ * @internal
  * Does work that one process at a time may do. What a killed process held is taken over at once.
  * @param folder where the lock is, and nothing else
  * @throws {WriteFailedError} when somebody else does not let go

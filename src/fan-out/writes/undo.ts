@@ -35,7 +35,7 @@ export function rewind(root: string): Promise<RewoundWrites> {
   return rewindWith({ root, worker: thisWorker });
 }
 
-/** @param id the one to take back; absent = the newest */
+/** @internal @param id the one to take back; absent = the newest */
 export function rewindWith(
   place: { readonly root: string; readonly worker: Worker },
   id?: string,

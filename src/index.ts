@@ -73,6 +73,7 @@ export type { InterruptedRun } from './record/interrupted.ts';
 export { type Migrate, migrateRecord, type RecordDraft } from './record/migrate.ts';
 export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';
+export type { WholeValue, Writable } from './run/change.ts';
 export type { Clock } from './run/clock.ts';
 export type { Command, SentCommand } from './run/command.ts';
 export type { ErrorCode, KnownErrorCode } from './run/error-codes.ts';
@@ -164,7 +165,13 @@ export type {
 } from './store/port.ts';
 export type { LandedState } from './store/record-writer.ts';
 export type { AiSdkTool } from './tool/ai-sdk.ts';
-export { type ToolContent, type ToolContentPart, type ToolFileData, toolContent } from './tool/content.ts';
+export {
+  type ContentOptions,
+  type ToolContent,
+  type ToolContentPart,
+  type ToolFileData,
+  toolContent,
+} from './tool/content.ts';
 export {
   defineTool,
   type InputOf,

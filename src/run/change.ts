@@ -12,12 +12,12 @@ import type { Transcript } from './transcript.ts';
 const immer = new Immer({ autoFreeze: false });
 
 /** Values that a recipe replaces as a whole, and never changes. */
-type Whole = Message | ToolOutput | ImagePart | Transcript | Hidden<object>;
+export type WholeValue = string | Message | ToolOutput | ImagePart | Transcript | Hidden<object>;
 
 /** The draft of a value: the same fields, to be assigned, pushed to and deleted. Messages and JSON are replaced as a whole. */
 export type Writable<T> = JsonObject extends T
   ? T
-  : T extends Whole
+  : T extends WholeValue
     ? T
     : { -readonly [Key in keyof T]: Writable<T[Key]> };
 

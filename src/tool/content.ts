@@ -4,7 +4,7 @@ import { isObject } from '../run/json.ts';
 const brand: unique symbol = Symbol.for('pawl.tool-content') as never;
 
 /** What a provider reads of a part besides its content, by provider. */
-type ProviderOptions = { readonly [provider: string]: { readonly [key: string]: unknown } };
+export type ContentOptions = { readonly [provider: string]: { readonly [key: string]: unknown } };
 
 /** The content of a file: bytes or their base64, a text, a URL, or the ids that providers gave an uploaded file. */
 export type ToolFileData =
@@ -18,16 +18,16 @@ export type ToolFileData =
 
 /** One part of what a model reads of a tool's result. */
 export type ToolContentPart =
-  | { readonly type: 'text'; readonly text: string; readonly providerOptions?: ProviderOptions }
+  | { readonly type: 'text'; readonly text: string; readonly providerOptions?: ContentOptions }
   | {
       readonly type: 'file';
       readonly mediaType: string;
       /** A bare string is base64. A URL is for tools with `allowUrls: true`. */
       readonly data: ToolFileData;
       readonly filename?: string;
-      readonly providerOptions?: ProviderOptions;
+      readonly providerOptions?: ContentOptions;
     }
-  | { readonly type: 'custom'; readonly providerOptions?: ProviderOptions };
+  | { readonly type: 'custom'; readonly providerOptions?: ContentOptions };
 
 /** A result that is content for the model. Made by `toolContent`. */
 export interface ToolContent {

@@ -1,3 +1,4 @@
+import { type OpenCall, positionOf } from '../src/run/open-step.ts';
 import type { Progress } from '../src/run/progress.ts';
 import type { RunContext, RunMachineEvent } from './context.ts';
 
@@ -12,13 +13,30 @@ export function modelCallId({ isInspected, progress }: RunContext): string {
   return isInspected ? `model.${progress.iteration + 1}` : 'model';
 }
 
-/** @param position of the call in its message */
 export function toolCallId(
-  { isInspected }: Pick<RunContext, 'isInspected'>,
-  { iteration }: Pick<Progress, 'iteration'>,
-  position: number,
+  { isInspected, places }: Pick<RunContext, 'isInspected' | 'places'>,
+  { iteration, openStep }: Pick<Progress, 'iteration' | 'openStep'>,
+  callId: string,
 ): string {
-  return isInspected ? `tool.${iteration + 1}.${position}` : `tool.${position}`;
+  if (!isInspected || !openStep) return `tool.${places.indexOf(callId)}`;
+  return `tool.${iteration + 1}.${positionOf(openStep, callId)}`;
+}
+
+/** The places with these calls at work. Each gets the first that is free: a message may have many more calls than run at once. */
+export function withPlaces(places: RunContext['places'], calls: readonly OpenCall[]): RunContext['places'] {
+  const taken = [...places];
+  let from = 0;
+  for (const { callId } of calls) {
+    while (taken[from] !== undefined) from += 1;
+    taken[from] = callId;
+  }
+  return taken;
+}
+
+/** The places without a call that has answered. */
+export function withoutPlace(places: RunContext['places'], callId: string): RunContext['places'] {
+  const place = places.indexOf(callId);
+  return place === -1 ? places : places.with(place, undefined);
 }
 
 /** What was named after its step would be kept for ever: it is let go when what it said is acted upon. */

@@ -1,7 +1,7 @@
 import type { DoneActorEvent } from 'xstate';
 import type { ErrorData } from '../src/run/error-data.ts';
 import type { JsonValue } from '../src/run/json.ts';
-import type { Limits } from '../src/run/limits.ts';
+import { type Limits, unresolvedLimits } from '../src/run/limits.ts';
 import type { Message, ToolOutput } from '../src/run/message.ts';
 import type { OpenCall } from '../src/run/open-step.ts';
 import type { PhaseFacts } from '../src/run/phase.ts';
@@ -29,6 +29,8 @@ export interface RunContext {
   readonly landed: number;
   /** Calls with effects whose intent is on its way to the store, by the boundary that carries it. */
   readonly intents: readonly { readonly boundary: number; readonly calls: readonly OpenCall[] }[];
+  /** Which call works at each place; calls that run side by side have a place each, and later ones take it again. */
+  readonly places: readonly (string | undefined)[];
   /** What was said to the run while it was resolving. */
   readonly held: readonly Steer[];
   /** What the critic did meanwhile. */
@@ -43,6 +45,24 @@ export interface RunContext {
   readonly cause?: ErrorData;
   readonly output?: RunOutput;
 }
+
+/** A run that has resolved nothing yet, besides where it is. */
+export const unresolved: Omit<RunContext, 'progress'> = {
+  limits: unresolvedLimits,
+  tools: {},
+  phases: [],
+  hasOutputSchema: false,
+  isWatched: false,
+  isInspected: false,
+  isDurable: false,
+  announced: 0,
+  landed: 0,
+  intents: [],
+  places: [],
+  held: [],
+  heldNudges: [],
+  heldSteps: 0,
+};
 
 export type RunInput = Pick<RunContext, 'progress'>;
 

@@ -1,7 +1,7 @@
 import { classifyCheckpointOutcome } from '../src/run/finalize.ts';
 import { toolLoopOf } from '../src/run/limits.ts';
 import { toolCallsOf } from '../src/run/message.ts';
-import { isAllAnswered } from '../src/run/open-step.ts';
+import { isAllAnswered, isLastUnanswered } from '../src/run/open-step.ts';
 import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
 import type { Progress } from '../src/run/progress.ts';
 import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
@@ -19,9 +19,7 @@ export const guards = {
     progress.openStep !== undefined && isAllAnswered(progress.openStep),
   /** Whether this is the result of the only call of the open step that has not answered. */
   isLastResult: ({ context: { progress } }: Context, { callId, isUnbegun }: ToolAnswer) =>
-    !isUnbegun &&
-    (progress.openStep?.calls.every(({ state, callId: id }) => state === (id === callId ? 'started' : 'done')) ??
-      false),
+    !isUnbegun && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId),
   hasCause: ({ context }: Context) => context.cause !== undefined,
   hasEffectUnderWay: ({ context }: Context) => hasEffectUnderWay(context),
   isFreeToLeave: ({ context }: Context) => context.cause !== undefined && !hasEffectUnderWay(context),

@@ -1,7 +1,7 @@
 import { type ErrorData, toErrorData } from '../src/run/error-data.ts';
 import { CancelledError } from '../src/run/errors.ts';
 import type { CheckpointOutcome } from '../src/run/finalize.ts';
-import { unresolvedLimits } from '../src/run/limits.ts';
+import { unresolved } from './context.ts';
 import { loop } from './loop.ts';
 import { pieces } from './setup.ts';
 
@@ -100,22 +100,7 @@ function settling(outcome: CheckpointOutcome, description: string) {
 export function runMachine(agent: ChartedAgent) {
   return pieces.createMachine({
     id: 'run',
-    context: ({ input }) => ({
-      ...input,
-      limits: unresolvedLimits,
-      tools: {},
-      phases: [],
-      hasOutputSchema: false,
-      isWatched: false,
-      isInspected: false,
-      isDurable: false,
-      announced: 0,
-      landed: 0,
-      intents: [],
-      held: [],
-      heldNudges: [],
-      heldSteps: 0,
-    }),
+    context: ({ input }) => ({ ...unresolved, ...input }),
     output: ({ context }) => context.output as NonNullable<typeof context.output>,
     on: { 'boundary.landed': { actions: { type: 'markLanded', params: ({ event }) => event.boundary } } },
     initial: 'resolving',

@@ -1,5 +1,6 @@
+import { callOf } from '../src/run/open-step.ts';
 import { closeStep, deliver, recordAnswer, recordResult, withdrawCalls } from '../src/run/progress.ts';
-import { forgetNamed } from './call-ids.ts';
+import { forgetNamed, withoutPlace } from './call-ids.ts';
 import type { RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 import { landedWith } from './guards.ts';
 import { type Enqueue, startTools } from './tool-calls.ts';
@@ -30,13 +31,15 @@ export function takeAnswer({ context, event, enqueue }: Moment): void {
 /** A result of a call with effects is recorded as it arrives (its siblings do not wait for it), and others may start. */
 export function takeResult({ context, event, enqueue }: Moment, { callId, result, isUnbegun }: ToolAnswer): void {
   forgetNamed(context, event, enqueue);
-  const call = context.progress.openStep?.calls.find((candidate) => candidate.callId === callId);
+  const { openStep } = context.progress;
+  const call = openStep && callOf(openStep, callId);
   const progress =
     isUnbegun && call ? withdrawCalls(context.progress, [call]) : recordResult(context.progress, callId, result);
   const isAnnounced = context.isDurable && call && call.effect !== 'read';
   const announced = isAnnounced ? context.announced + 1 : context.announced;
   if (isAnnounced) enqueue.emit({ type: 'boundary', boundary: announced, kind: 'result', force: true, progress });
-  startTools({ ...context, announced }, progress, { enqueue, also: { announced } });
+  const places = withoutPlace(context.places, callId);
+  startTools({ ...context, announced, places }, progress, { enqueue, also: { announced, places } });
 }
 
 /** Moves the answered step into the transcript and announces it, with the last result where one has just come. */
@@ -49,7 +52,7 @@ export function endStep({ context, event, enqueue }: Moment, last: ToolAnswer | 
   // Of a phase that begins anew after a crash there is nothing to record yet.
   const isRecorded = context.isDurable && !progress.openPhase?.start;
   const boundary = context.announced + 1;
-  enqueue.assign({ progress, intents: [], announced: isRecorded ? boundary : context.announced });
+  enqueue.assign({ progress, intents: [], places: [], announced: isRecorded ? boundary : context.announced });
   enqueue.emit({ type: 'step.done', progress, tools });
   if (isRecorded) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
 }

@@ -1,7 +1,7 @@
 import { callsToStart, type OpenCall } from '../src/run/open-step.ts';
 import { keepPhase } from '../src/run/pipeline.ts';
 import { type Progress, startCalls, withdrawCalls } from '../src/run/progress.ts';
-import { toolCallId } from './call-ids.ts';
+import { toolCallId, withPlaces } from './call-ids.ts';
 import type { RunContext, RunEmitted } from './context.ts';
 
 /** What XState's `enqueue` does for the functions that the pieces of `setup.ts` are made of. */
@@ -28,6 +28,8 @@ export function startTools(
   const calls = step ? callsToStart(step, { all: limits.toolConcurrency, ofTool }) : [];
   if (calls.length === 0 && also) enqueue.assign(() => ({ ...also, progress }));
   if (calls.length === 0) return;
+  const places = withPlaces(context.places, calls);
+  const seated = { isInspected: context.isInspected, places };
   const now = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
   const isIntent = (call: OpenCall) => context.isDurable && call.effect !== 'read';
   const intended = now.filter(isIntent);
@@ -35,10 +37,10 @@ export function startTools(
   const started = now.some((call) => call.effect !== 'read') ? keepPhase(begun) : begun;
   const boundary = context.announced + 1;
   enqueue.assign(({ spawn }) => {
-    for (const call of now) if (!isIntent(call)) spawn('call-tool', callToolOf(call, started, context));
-    if (intended.length === 0) return { ...also, progress: started };
+    for (const call of now) if (!isIntent(call)) spawn('call-tool', callToolOf(call, started, seated));
+    if (intended.length === 0) return { ...also, progress: started, places };
     const intents = [...context.intents, { boundary, calls: intended }];
-    return { ...also, progress: started, announced: boundary, intents };
+    return { ...also, progress: started, places, announced: boundary, intents };
   });
   if (intended.length > 0) enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
 }
@@ -61,11 +63,10 @@ export function withdrawIntents({ progress, intents, announced }: RunContext, en
 }
 
 /** An actor that runs a call, and what it is told. */
-export function callToolOf(call: OpenCall, progress: Progress, context: Pick<RunContext, 'isInspected'>) {
-  const position = progress.openStep?.calls.findIndex((candidate) => candidate.callId === call.callId) ?? 0;
+export function callToolOf(call: OpenCall, progress: Progress, context: Pick<RunContext, 'isInspected' | 'places'>) {
   const { iteration, transcript, meta, inputs, openPhase } = progress;
   const input: ToolCallInput = { call, iteration, transcript, meta, inputs, ...phaseOf(openPhase) };
-  return { id: toolCallId(context, progress, position), input };
+  return { id: toolCallId(context, progress, call.callId), input };
 }
 
 /** A call of a tool, and what it may know of its run. */

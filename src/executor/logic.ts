@@ -1,9 +1,8 @@
 import type { ActorLogic, AnyActorRef, Snapshot, SnapshotFrom } from 'xstate';
-import type { RunContext, RunEmitted, RunMachineEvent } from '../../machines/context.ts';
+import { type RunContext, type RunEmitted, type RunMachineEvent, unresolved } from '../../machines/context.ts';
 import { type RunMachine, runMachine } from '../../machines/run.ts';
 import { type Agent, definitionOf } from '../agent/agent.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
-import { unresolvedLimits } from '../run/limits.ts';
 import { beginProgress, type Progress } from '../run/progress.ts';
 import type { Invocation, RunRequest } from '../run/request.ts';
 import type { RunOutput } from '../run/result.ts';
@@ -145,17 +144,6 @@ function settled(
   { machine, request, output }: { machine: RunMachine; request: RunRequest; output: RunOutput },
 ): RunSnapshot {
   const progress = freshProgress(kernel, agent, request);
-  const nothing = {
-    phases: [],
-    intents: [],
-    held: [],
-    heldNudges: [],
-    heldSteps: 0,
-    hasOutputSchema: false,
-    isWatched: false,
-    isInspected: false,
-  };
-  const idle = { limits: unresolvedLimits, tools: {}, announced: 0, landed: 0, ...nothing };
-  const context: RunContext = { ...idle, progress, output, isDurable: output.durable };
+  const context: RunContext = { ...unresolved, progress, output, isDurable: output.durable };
   return machine.resolveState({ value: 'settled', context, status: 'done', output });
 }

@@ -1,24 +1,8 @@
 import { change } from './change.ts';
-import type { JsonValue } from './json.ts';
+import { type CallLimits, Ledger, ledgerOf, type OpenCall } from './ledger.ts';
 import type { AssistantMessage, ToolMessage, ToolOutput } from './message.ts';
 
-/**
- * What repeating a call would do. `read`: nothing; `idempotent`: the receiver recognises the idempotency key; `once`: the
- * effect would happen twice, so an unrecorded call is never repeated.
- */
-export type ToolEffect = 'read' | 'idempotent' | 'once';
-
-/** One line of the ledger: a call of the open step. */
-export interface OpenCall {
-  readonly callId: string;
-  readonly name: string;
-  readonly input: JsonValue;
-  readonly effect: ToolEffect;
-  readonly state: 'planned' | 'started' | 'done';
-  /** How often the call was started, over all processes. */
-  readonly attempt: number;
-  readonly result?: ToolOutput;
-}
+export type { OpenCall, ToolEffect } from './ledger.ts';
 
 /** The one step whose tool calls have not all answered: the model's message and the ledger of its calls. */
 export interface OpenStep {
@@ -33,13 +17,14 @@ export const outcomeUnknown =
  * What becomes of the ledger after a crash: results stay, planned calls are still to run, calls that were under way run
  * again when that is harmless. Of a `once` call nobody knows whether it took effect: it is answered, never repeated.
  */
-export function recoverOpenStep(step: OpenStep): OpenStep {
-  return change(step, ({ calls }) => {
-    for (const call of calls.filter(({ state }) => state === 'started')) {
+export function recoverOpenStep({ message, calls }: OpenStep): OpenStep {
+  const recovered = change(calls, (draft) => {
+    for (const call of draft.filter(({ state }) => state === 'started')) {
       call.state = call.effect === 'once' ? 'done' : 'planned';
       if (call.effect === 'once') call.result = { type: 'error-text', value: outcomeUnknown };
     }
   });
+  return stepOf(message, recovered);
 }
 
 /** Whether a crash left a `once` call of which nobody knows the outcome. */
@@ -47,14 +32,22 @@ export function hasUnknownOutcome(step: OpenStep): boolean {
   return step.calls.some((call) => call.state === 'started' && call.effect === 'once');
 }
 
-/**
- * The planned calls that may start now.
- * @param limits how many calls may run side by side, in all and of one tool
- */
-export function callsToStart(
-  step: OpenStep,
-  limits: { readonly all: number; readonly ofTool: (name: string) => number },
-): readonly OpenCall[] {
+/** Up to so many calls it costs less to go through them than to keep a ledger. */
+const FEW = 16;
+
+/** A step that opens with these calls. */
+export function stepOf(message: AssistantMessage, calls: readonly OpenCall[]): OpenStep {
+  return calls.length <= FEW ? { message, calls } : new Ledger(calls).showIn(message);
+}
+
+function ledgerFor(step: OpenStep): Ledger | undefined {
+  return ledgerOf(step) ?? (step.calls.length <= FEW ? undefined : new Ledger(step.calls));
+}
+
+/** The planned calls that may start now. */
+export function callsToStart(step: OpenStep, limits: CallLimits): readonly OpenCall[] {
+  const ledger = ledgerFor(step);
+  if (ledger) return ledger.startable(limits);
   const running = step.calls.filter((call) => call.state === 'started');
   const starting: OpenCall[] = [];
   for (const call of step.calls) {
@@ -68,33 +61,55 @@ export function callsToStart(
 }
 
 export function startCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
-  const calls = step.calls.map(
-    (call): OpenCall => (callIds.has(call.callId) ? { ...call, state: 'started', attempt: call.attempt + 1 } : call),
-  );
-  return { ...step, calls };
+  return changed(step, callIds, (call) => ({ ...call, state: 'started', attempt: call.attempt + 1 }));
+}
+
+export function callOf(step: OpenStep, callId: string): OpenCall | undefined {
+  const ledger = ledgerFor(step);
+  return ledger ? ledger.call(callId) : step.calls.find((call) => call.callId === callId);
+}
+
+/** The place of a call in its message; -1 for one that is not of this step. */
+export function positionOf(step: OpenStep, callId: string): number {
+  return ledgerFor(step)?.positionOf(callId) ?? step.calls.findIndex((call) => call.callId === callId);
+}
+
+function changed(step: OpenStep, callIds: ReadonlySet<string>, change: (call: OpenCall) => OpenCall): OpenStep {
+  const ledger = ledgerFor(step);
+  if (!ledger) return { ...step, calls: step.calls.map((call) => (callIds.has(call.callId) ? change(call) : call)) };
+  for (const callId of callIds) {
+    const call = ledger.call(callId);
+    const next = call && change(call);
+    if (next && next !== call) ledger.change(next);
+  }
+  return ledger.showIn(step.message);
 }
 
 /** Takes back calls that were to start and never did: their intent had not landed when the run stopped. */
 export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
-  return change(step, ({ calls }) => {
-    for (const call of calls.filter(({ callId, state }) => callIds.has(callId) && state === 'started')) {
+  const withdrawn = change(step.calls, (draft) => {
+    for (const call of draft.filter(({ callId, state }) => callIds.has(callId) && state === 'started')) {
       call.state = 'planned';
       call.attempt -= 1;
     }
   });
+  return stepOf(step.message, withdrawn);
 }
 
 /** Records a result. A result for a call that is not under way (a late one) changes nothing. */
 export function recordResult(step: OpenStep, callId: string, result: ToolOutput): OpenStep {
-  const calls = step.calls.map(
-    (call): OpenCall =>
-      call.callId === callId && call.state === 'started' ? { ...call, state: 'done', result } : call,
-  );
-  return { ...step, calls };
+  const callIds = new Set([callId]);
+  return changed(step, callIds, (call) => (call.state === 'started' ? { ...call, state: 'done', result } : call));
 }
 
 export function isAllAnswered(step: OpenStep): boolean {
-  return step.calls.every((call) => call.state === 'done');
+  return ledgerFor(step)?.isAllDone ?? step.calls.every((call) => call.state === 'done');
+}
+
+/** Whether this call is the only one that has not answered. */
+export function isLastUnanswered(step: OpenStep, callId: string): boolean {
+  const isIt = (call: OpenCall) => call.state === (call.callId === callId ? 'started' : 'done');
+  return ledgerFor(step)?.isLast(callId) ?? step.calls.every(isIt);
 }
 
 /** The tool message of a step whose calls have all answered: results in call order. */

@@ -10,6 +10,7 @@ import {
   recordResult as recordInStep,
   resultsMessage,
   startCalls as startInStep,
+  stepOf,
   type ToolEffect,
   withdrawCalls as withdrawInStep,
 } from './open-step.ts';
@@ -118,7 +119,7 @@ export function openStep(progress: Progress, reply: ModelReply, tools: ToolFacts
   const message = enterMessage(withUniqueCallIds(progress, reply.message)) as OpenStep['message'];
   const refused = new Map(reply.refused?.map(({ position, why }) => [position, why]));
   const calls = toolCallsOf(message).map((call, i) => refusedCall(plannedCall(call, tools), refused.get(i)));
-  return { ...progress, ...spent(progress, reply), openStep: { message, calls } };
+  return { ...progress, ...spent(progress, reply), openStep: stepOf(message, calls) };
 }
 
 /** A turn that came to nothing was paid for all the same. */

@@ -1,8 +1,10 @@
 import type { ToolAnswer } from '../../../machines/context.ts';
 import { task } from '../../../machines/task.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
+import { systemClock } from '../../run/clock.ts';
 import { toErrorData } from '../../run/error-data.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run.ts';
+import { letOthersIn } from '../let-others-in.ts';
 import type { Kernel, RunScope } from '../scope.ts';
 import { scopeOf } from '../scope-of.ts';
 
@@ -13,10 +15,14 @@ export function callToolActor(kernel: Kernel) {
     try {
       const scope = scopeOf(kernel, self);
       const toolbox = scope.stages[input.phase ?? 0]?.toolbox;
+      // Calls that wait for nothing come one after another, thousands of them where a message has as many.
+      const turn = kernel.config.clock === systemClock ? letOthersIn() : undefined;
+      if (turn) await turn;
+      // A run that is to leave begins nothing any more, also when it was told so while the call waited here.
+      const isOver = () => scope.signal.aborted || scope.actor.getSnapshot().context.cause !== undefined;
+      if (turn && isOver()) return notBegun(callId);
       // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
       while (input.call.effect !== 'read' && !kernel.leases.isFresh(scope)) {
-        // A run that is to leave begins nothing any more, also when it was told so while it waited here.
-        const isOver = () => scope.signal.aborted || scope.actor.getSnapshot().context.cause !== undefined;
         if (!(await kernel.leases.confirm(scope, isOver))) return notBegun(callId);
       }
       scope.publish({ type: 'tool.started', step: input.iteration + 1, callId, name, input: args, attempt });

@@ -1,0 +1,214 @@
+import { hiddenField } from './hidden-field.ts';
+import type { JsonValue } from './json.ts';
+import type { AssistantMessage, ToolOutput } from './message.ts';
+
+/**
+ * What repeating a call would do. `read`: nothing; `idempotent`: the receiver recognises the idempotency key; `once`: the
+ * effect would happen twice, so an unrecorded call is never repeated.
+ */
+export type ToolEffect = 'read' | 'idempotent' | 'once';
+
+/** One line of the ledger: a call of the open step. */
+export interface OpenCall {
+  readonly callId: string;
+  readonly name: string;
+  readonly input: JsonValue;
+  readonly effect: ToolEffect;
+  readonly state: 'planned' | 'started' | 'done';
+  /** How often the call was started, over all processes. */
+  readonly attempt: number;
+  readonly result?: ToolOutput;
+}
+
+type Calls = readonly OpenCall[];
+
+/** How many calls may run side by side, in all and of one tool. */
+export interface CallLimits {
+  readonly all: number;
+  readonly ofTool: (name: string) => number;
+}
+
+/** What a list of calls belongs to, and has been at this moment of it. */
+interface Moment {
+  readonly ledger: Ledger;
+  readonly version: number;
+}
+
+const moments = hiddenField<Moment>();
+
+/**
+ * The ledger behind a step. One that has changed since is not given: what came later is not part of the step. Then, and for a
+ * step that has none, another can be made of its calls.
+ */
+export function ledgerOf(step: object): Ledger | undefined {
+  const moment = moments.get(step);
+  return moment && moment.version === moment.ledger.version ? moment.ledger : undefined;
+}
+
+/**
+ * The calls of a step, for all versions of the step together. A message may have thousands of calls: to copy their list for
+ * each one that starts and each that answers would cost more than the calls. So there is one list, which changes, and
+ * what it was before can be worked out from the changes.
+ */
+export class Ledger {
+  readonly #lines: OpenCall[];
+  readonly #changes: { readonly position: number; readonly before: OpenCall }[] = [];
+  readonly #positions: Map<string, number> = new Map();
+  /** How many calls of each tool are at work. */
+  readonly #atWork: Map<string, number> = new Map();
+  #started = 0;
+  #done = 0;
+  #queues: Queue[] | undefined;
+  /** The list that was last given, and of which version it is. */
+  #given: { readonly version: number; readonly calls: Calls } | undefined;
+
+  constructor(calls: Calls) {
+    this.#lines = [...calls];
+    for (const [position, call] of calls.entries()) {
+      this.#positions.set(call.callId, position);
+      this.#count(call, 1);
+    }
+  }
+
+  get version(): number {
+    return this.#changes.length;
+  }
+
+  /** The step with the calls as they are now; they stay so in it, whatever becomes of them. */
+  showIn(message: AssistantMessage): { readonly message: AssistantMessage; readonly calls: Calls } {
+    const moment = { ledger: this, version: this.version };
+    const step = {
+      message,
+      get calls(): Calls {
+        return moment.ledger.at(moment.version);
+      },
+    };
+    moments.put(step, moment);
+    return step;
+  }
+
+  at(version: number): Calls {
+    if (this.#given?.version === version) return this.#given.calls;
+    const calls = [...this.#lines];
+    for (let i = this.#changes.length - 1; i >= version; i--) {
+      const change = this.#changes[i];
+      if (change) calls[change.position] = change.before;
+    }
+    this.#given = { version, calls };
+    return calls;
+  }
+
+  get isAllDone(): boolean {
+    return this.#done === this.#lines.length;
+  }
+
+  /** Whether all calls but this one are done, and it is at work. */
+  isLast(callId: string): boolean {
+    return this.#done === this.#lines.length - 1 && this.call(callId)?.state === 'started';
+  }
+
+  /** The place of a call in its message; -1 for one that is not there. */
+  positionOf(callId: string): number {
+    return this.#positions.get(callId) ?? -1;
+  }
+
+  call(callId: string): OpenCall | undefined {
+    return this.#lines[this.positionOf(callId)];
+  }
+
+  change(call: OpenCall): void {
+    const position = this.positionOf(call.callId);
+    const before = this.#lines[position];
+    if (!before) return;
+    this.#changes.push({ position, before });
+    this.#lines[position] = call;
+    this.#count(before, -1);
+    this.#count(call, 1);
+    // It waits again, in front of others.
+    if (call.state === 'planned') this.#queues = undefined;
+  }
+
+  /** The calls that may start now, in call order. */
+  startable(limits: CallLimits): OpenCall[] {
+    const starting: OpenCall[] = [];
+    if (this.#started >= limits.all || this.#started + this.#done === this.#lines.length) return starting;
+    this.#queues ??= queuesOf(this.#lines, limits);
+    const looks = this.#queues.map((queue) => new Look(queue, this.#lines, this.#atWork));
+    for (let room = limits.all - this.#started; room > 0; room -= 1) {
+      const first = Math.min(...looks.map(({ position }) => position));
+      const call = looks.find(({ position }) => position === first)?.take();
+      if (!call) break;
+      starting.push(call);
+    }
+    return starting;
+  }
+
+  #count({ state, name }: OpenCall, more: 1 | -1): void {
+    if (state === 'done') this.#done += more;
+    if (state !== 'started') return;
+    this.#started += more;
+    this.#atWork.set(name, (this.#atWork.get(name) ?? 0) + more);
+  }
+}
+
+/** Positions of planned calls that wait for the same place, in call order; those before `next` have started. */
+interface Queue {
+  readonly positions: number[];
+  readonly limit: number;
+  next: number;
+}
+
+/** One queue for each tool with a limit of its own, and one for the calls of all others. */
+function queuesOf(calls: Calls, { all, ofTool }: CallLimits): Queue[] {
+  const queues = new Map<string, Queue>();
+  for (const [position, { name, state }] of calls.entries()) {
+    if (state !== 'planned') continue;
+    const limit = ofTool(name);
+    const key = limit < all ? name : '';
+    const queue = queues.get(key) ?? { positions: [], limit, next: 0 };
+    queues.set(key, queue);
+    queue.positions.push(position);
+  }
+  return [...queues.values()];
+}
+
+/** One look at a queue: which of its calls would start next, and would there be room for it? */
+class Look {
+  readonly #queue: Queue;
+  readonly #calls: Calls;
+  readonly #atWork: ReadonlyMap<string, number>;
+  readonly #taken: Map<string, number> = new Map();
+  #at: number;
+
+  constructor(queue: Queue, calls: Calls, atWork: ReadonlyMap<string, number>) {
+    this.#queue = queue;
+    this.#calls = calls;
+    this.#atWork = atWork;
+    queue.next = this.#plannedFrom(queue.next);
+    this.#at = queue.next;
+  }
+
+  /** Where the next call stands in its message; infinite when none may start. */
+  get position(): number {
+    const position = this.#queue.positions[this.#at];
+    const name = position === undefined ? undefined : this.#calls[position]?.name;
+    if (position === undefined || name === undefined) return Number.POSITIVE_INFINITY;
+    const count = (this.#atWork.get(name) ?? 0) + (this.#taken.get(name) ?? 0);
+    return count < this.#queue.limit ? position : Number.POSITIVE_INFINITY;
+  }
+
+  take(): OpenCall | undefined {
+    const call = this.#calls[this.position];
+    if (!call) return undefined;
+    this.#taken.set(call.name, (this.#taken.get(call.name) ?? 0) + 1);
+    this.#at = this.#plannedFrom(this.#at + 1);
+    return call;
+  }
+
+  #plannedFrom(start: number): number {
+    const { positions } = this.#queue;
+    let at = start;
+    while (at < positions.length && this.#calls[positions[at] ?? -1]?.state !== 'planned') at += 1;
+    return at;
+  }
+}

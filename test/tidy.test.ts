@@ -14,7 +14,7 @@ const importTable: rules.ImportTable = {
   'src/store': ['src/run', 'src/record', 'src/files', 'src/codec/port'],
   'src/store/sqlite': ['src/store/sqlite-store', 'src/budget/sqlite'],
   'src/store/sqlite-connection': ['src/store', 'src/sqlite/connection'],
-  'src/sqlite': ['src/run', 'src/store/sqlite-errors'],
+  'src/sqlite': ['src/run', 'src/files/file-system', 'src/store/sqlite-errors'],
   'src/model': ['src/run'],
   'src/tool': ['src/run'],
   'src/agent': ['src/run', 'src/tool'],

@@ -37,7 +37,9 @@ export class AuditFile implements EntryFile {
   }
 
   async removeOld(before: number): Promise<boolean> {
-    return this.#file.transaction('write', (statements) => removeEnded(statements, before));
+    const hasMore = await this.#file.transaction('write', (statements) => removeEnded(statements, before));
+    this.#file.scrubSoon();
+    return hasMore;
   }
 
   async runs(filter: AuditedRunFilter, limit: number): Promise<AuditedRun[]> {

@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { FolderSyncs, writeAtomically } from '../files/atomic-write.ts';
 import { orAbsent } from '../files/errors.ts';
@@ -14,7 +13,7 @@ import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoin
 export async function saveCheckpoint(path: string, checkpoint: Checkpoint): Promise<void> {
   // A host that changes its working folder meanwhile moves nothing.
   const file = resolve(path);
-  await mkdir(dirname(file), { recursive: true }).catch((error: unknown) => {
+  await diskFiles.makeFolder(dirname(file)).catch((error: unknown) => {
     throw storeError(error, path);
   });
   await writeText(diskFiles, file, encodeCheckpoint(checkpoint));

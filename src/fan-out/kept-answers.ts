@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { diskFiles } from '../files/file-system.ts';
 import type { Clock, Executor, RunCheckpoint } from '../index.ts';
@@ -57,7 +57,7 @@ export class KeptAnswers {
   }
 
   async #makePawlFolder(project: string): Promise<void> {
-    await mkdir(project, { recursive: true }).catch((error: unknown) => {
+    await diskFiles.makeFolder(project).catch((error: unknown) => {
       throw storeError(error, this.#subject.path);
     });
     await pawlFolder(project);

@@ -1,7 +1,7 @@
-import { mkdir, readdir, rm, rmdir } from 'node:fs/promises';
+import { readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { orAbsent, systemCode } from '../files/errors.ts';
-import { diskFiles, type FileSystem } from '../files/file-system.ts';
+import { diskFiles } from '../files/file-system.ts';
 import { CheckpointCorruptError, type Executor, type InterruptedRun, type RunCheckpoint } from '../index.ts';
 import { type FileStore, fileStoreOn } from '../store/file-store.ts';
 import { FanOutConflictError } from './errors.ts';
@@ -15,7 +15,7 @@ export class Records {
 
   constructor(path: string) {
     this.#dir = `${path}.runs`;
-    this.store = fileStoreOn(privateFiles, { dir: this.#dir });
+    this.store = fileStoreOn(diskFiles, { dir: this.#dir });
   }
 
   /**
@@ -84,12 +84,6 @@ export class Records {
     await this.clear();
   }
 }
-
-/** There are whole transcripts in what it makes: they are for nobody else's eyes. */
-const privateFiles: FileSystem = {
-  ...diskFiles,
-  makeFolder: async (path) => void (await mkdir(path, { recursive: true, mode: 0o700 })),
-};
 
 /** What a file store makes, the mark of its layout last: a process may have been killed before that. */
 const parts: readonly string[] = ['runs', 'outcomes', 'mail', 'due', 'locks', 'owners', 'layout'];

@@ -26,8 +26,11 @@ export interface OpenFile {
   close(): Promise<void>;
 }
 
-/** `create` fails when something has that name already. */
-type OpenMode = 'read' | 'update' | 'create';
+/**
+ * `create` makes a file that only this user may read, `create-shared` one with the permissions that the umask leaves. Both
+ * fail when something has that name already.
+ */
+type OpenMode = 'read' | 'update' | 'create' | 'create-shared';
 
 /**
  * What a store needs of a file system, as a port: tests put one in its place that fails. All calls give promises and
@@ -42,7 +45,8 @@ export interface FileSystem {
   names(folder: string): Promise<string[]>;
   /** The folders in a folder, in no order; links are none. */
   folders(folder: string): Promise<string[]>;
-  makeFolder(path: string): Promise<void>;
+  /** With those above it; only this user may look into what is made, unless it is shared. */
+  makeFolder(path: string, isShared?: boolean): Promise<void>;
   /** A second name for a file; fails when the name is taken. */
   link(path: string, name: string): Promise<void>;
   rename(path: string, name: string): Promise<void>;
@@ -62,7 +66,12 @@ const flags: Readonly<Record<OpenMode, number>> = {
   read: O_RDONLY | noFollow | noWait,
   update: O_RDWR | noFollow,
   create: O_RDWR | O_CREAT | O_EXCL | noFollow,
+  'create-shared': O_RDWR | O_CREAT | O_EXCL | noFollow,
 };
+
+/** What Pawl makes is for this user alone, whatever the umask says. Files and folders that are there keep what they have. */
+export const PRIVATE_FILE = 0o600;
+export const PRIVATE_FOLDER = 0o700;
 
 /** So many bytes are written at once, and a file of so many removed. */
 const SMALL = 2 ** 16;
@@ -72,7 +81,8 @@ const SMALL = 2 ** 16;
  * memory) is done at once: handing it to another thread costs several times what it costs itself.
  */
 export const diskFiles: FileSystem = {
-  open: async (path, mode) => new DiskFile(fs.openSync(path, flags[mode])),
+  open: async (path, mode) =>
+    new DiskFile(fs.openSync(path, flags[mode], mode === 'create-shared' ? 0o666 : PRIVATE_FILE)),
   readWhole,
   stamp: async (path) => toStamp(fs.lstatSync(path)),
   names: (folder) => readdir(folder),
@@ -80,7 +90,8 @@ export const diskFiles: FileSystem = {
     const found = await readdir(folder, { withFileTypes: true });
     return found.filter((each) => each.isDirectory()).map((each) => each.name);
   },
-  makeFolder: async (path) => void fs.mkdirSync(path, { recursive: true }),
+  makeFolder: async (path, isShared = false) =>
+    void fs.mkdirSync(path, { recursive: true, mode: isShared ? 0o777 : PRIVATE_FOLDER }),
   link: async (path, name) => fs.linkSync(path, name),
   rename: async (path, name) => fs.renameSync(path, name),
   remove: async (path, isSmall = false) => {

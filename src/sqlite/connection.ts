@@ -1,6 +1,7 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../files/file-system.ts';
 import { StoreUnavailableError } from '../run/errors.ts';
 
 export interface DatabaseOptions<T> {
@@ -21,6 +22,9 @@ const BLOCKING_MS = 5;
 
 /** How long a file that was there is taken to be there still, ms. */
 const LOOK_EVERY_MS = 100;
+
+/** How long after something was removed the WAL is emptied, which still has it, ms. */
+const SCRUB_AFTER_MS = 2_000;
 
 /** A WAL that one large transaction blew up shrinks back to this many bytes. */
 const WAL_LIMIT = 2 ** 24;
@@ -73,6 +77,11 @@ export class Connection<T> {
     return isThere;
   }
 
+  /** Empties the WAL. @returns false while another connection is in the way */
+  emptyWal(): boolean {
+    return Number(this.#db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy) === 0;
+  }
+
   close(): void {
     this.#db.close();
   }
@@ -82,6 +91,7 @@ export class Connection<T> {
 export class Database<T> {
   readonly #options: DatabaseOptions<T>;
   #connection: Connection<T> | undefined;
+  #scrubbing: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   constructor(options: DatabaseOptions<T>) {
@@ -98,6 +108,28 @@ export class Database<T> {
     throw new StoreUnavailableError(`${name} was deleted or replaced while it was open; restore the file`);
   }
 
+  /**
+   * Something was removed: its pages are overwritten, but the WAL has copies of what they were. It is emptied soon; under
+   * a load that never leaves a gap for it, what is written next overwrites it.
+   */
+  scrubSoon(): void {
+    if (this.#isClosed || this.#scrubbing) return;
+    this.#scrubbing = setTimeout(() => {
+      this.#scrubbing = undefined;
+      if (!this.#scrub()) this.scrubSoon();
+    }, SCRUB_AFTER_MS).unref();
+  }
+
+  /** @returns false when it is to be tried again */
+  #scrub(): boolean {
+    try {
+      return this.#connection?.emptyWal() ?? true;
+    } catch {
+      // A disk that fails is reported by the next write; the next removal tries again.
+      return true;
+    }
+  }
+
   /** Gives the connection up; the next call opens another one. */
   drop(): void {
     const connection = this.#connection;
@@ -111,12 +143,15 @@ export class Database<T> {
 
   close(): void {
     this.#isClosed = true;
+    // The last connection empties the WAL by itself. Others may be open.
+    if (this.#scrubbing) this.#scrub();
+    clearTimeout(this.#scrubbing);
     this.drop();
   }
 }
 
 function open<T>({ path, isSynced, makeTables, prepare }: DatabaseOptions<T>): Connection<T> {
-  if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true });
+  if (path !== ':memory:') makePrivate(path);
   // Loaded at the first use: whoever imports the package need not want a database.
   const { DatabaseSync: Opened } = process.getBuiltinModule('node:sqlite');
   const db = new Opened(path, { timeout: BLOCKING_MS });
@@ -125,10 +160,25 @@ function open<T>({ path, isSynced, makeTables, prepare }: DatabaseOptions<T>): C
     db.exec('PRAGMA journal_mode = WAL');
     db.exec(`PRAGMA synchronous = ${isSynced ? 'FULL' : 'NORMAL'}`);
     db.exec(`PRAGMA journal_size_limit = ${WAL_LIMIT}`);
+    // What is deleted is overwritten. FAST would leave whole pages that are free now as they were.
+    db.exec('PRAGMA secure_delete = ON');
     return new Connection(db, path, prepare(db));
   } catch (error) {
     db.close();
     throw error;
+  }
+}
+
+/**
+ * Makes an empty file that only this user may read, where there is none: SQLite would make one that the umask opens to others.
+ * Its -wal and -shm files get the permissions of the database.
+ */
+function makePrivate(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: PRIVATE_FOLDER });
+  try {
+    closeSync(openSync(path, 'wx', PRIVATE_FILE));
+  } catch {
+    // It is there already, or cannot be made: SQLite says why it cannot be opened then.
   }
 }
 

@@ -64,6 +64,11 @@ export class SqliteFile<T> {
     }
   }
 
+  /** Something was removed: see `Database.scrubSoon`. */
+  scrubSoon(): void {
+    this.#database.scrubSoon();
+  }
+
   close(): void {
     this.#database.close();
   }

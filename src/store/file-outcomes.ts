@@ -7,6 +7,7 @@ import { CheckpointCorruptError } from '../run/errors.ts';
 import { parseStored } from './encode.ts';
 import type { Folders } from './file-folders.ts';
 import { toNumber } from './file-lines.ts';
+import { MINUTE_MS } from './minutely.ts';
 
 export interface KeptOutcome {
   readonly runId: string;
@@ -16,9 +17,6 @@ export interface KeptOutcome {
   /** The run's epoch goes on from here. */
   readonly epoch: number;
 }
-
-/** Ends are noted by the hour, and looked for once an hour. */
-export const SPAN_MS = 3_600_000;
 
 /** The files of kept outcomes. Whoever writes one holds the lock of its run. */
 export class OutcomeFiles {
@@ -90,9 +88,9 @@ export class OutcomeFiles {
     }
   }
 
-  /** Before the outcome is there: a note without an outcome does no harm. */
+  /** By the minute. Before the outcome is there: a note without an outcome does no harm. */
   async #noteDue(name: string, untilMs: number): Promise<void> {
-    const end = Math.ceil(untilMs / SPAN_MS) * SPAN_MS;
+    const end = Math.ceil(untilMs / MINUTE_MS) * MINUTE_MS;
     if (!Number.isSafeInteger(end)) return;
     const { files } = this.#durable;
     const folder = join(this.#folders.due, String(end));

@@ -101,7 +101,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   const queues = new WriteQueues(access, shared);
   const reader = new Reader(access, queues, shared);
   const lister = new Lister(access, queues, shared);
-  const sweep = new OutcomeSweep(outcomes, queues, () => clock.now());
+  const sweep = new OutcomeSweep(outcomes, queues, clock);
   const close = async () => {
     await sweep.end();
     await queues.end();
@@ -112,7 +112,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   return {
     forgetOutcomes: async ({ dryRun = false } = {}) => sweep.all(dryRun),
     ...recordWrites(queues, sweep, { splitter: new Splitter(), sealing }),
-    ...ownership(queues, reader),
+    ...ownership(queues, reader, sweep),
     ...control(queues, reader, sealing),
     load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
     listInterrupted: async (list = {}) => lister.list(list),
@@ -177,12 +177,18 @@ function control(
   };
 }
 
-function ownership(queues: WriteQueues, reader: Reader): Pick<FileStore, 'claim' | 'renew' | 'release'> {
+function ownership(
+  queues: WriteQueues,
+  reader: Reader,
+  sweep: OutcomeSweep,
+): Pick<FileStore, 'claim' | 'renew' | 'release'> {
   return {
     claim: async (runId, owner, ttlMs) => {
       const run = nameRun(checkRunId(runId));
       if (await reader.isHeldByOther(runId, owner)) return null;
-      return queues.add(run, (session) => writes.claimRun(session, { owner, ttlMs }));
+      const claim = await queues.add(run, (session) => writes.claimRun(session, { owner, ttlMs }));
+      sweep.begin();
+      return claim;
     },
     renew: async (claim, ttlMs) =>
       queues.add(nameRun(claim.runId), (session) => writes.renewClaim(session, claim, ttlMs)),

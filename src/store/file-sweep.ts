@@ -1,25 +1,33 @@
-import { type OutcomeFiles, SPAN_MS } from './file-outcomes.ts';
+import type { Clock } from '../run/clock.ts';
+import type { OutcomeFiles } from './file-outcomes.ts';
 import { nameRun, type WriteQueues } from './file-queue.ts';
+import { MINUTE_MS, Minutely } from './minutely.ts';
 
-/** Removes outcomes whose time is over: with the first one that is kept, and from then on once an hour. */
+/** Removes outcomes whose time is over: with the first write of this process, and from then on once a minute. */
 export class OutcomeSweep {
   readonly #outcomes: OutcomeFiles;
   readonly #queues: WriteQueues;
-  readonly #now: () => number;
+  readonly #clock: Clock;
+  readonly #minutely: Minutely;
   #nextAt = Number.NEGATIVE_INFINITY;
   #underWay: Promise<void> = Promise.resolve();
 
-  constructor(outcomes: OutcomeFiles, queues: WriteQueues, now: () => number) {
+  constructor(outcomes: OutcomeFiles, queues: WriteQueues, clock: Clock) {
     this.#outcomes = outcomes;
     this.#queues = queues;
-    this.#now = now;
+    this.#clock = clock;
+    this.#minutely = new Minutely(clock, () => this.#start());
   }
 
-  /** Nobody waits for it, and what goes wrong goes better the next time. */
+  /** Returns at once. What could not be removed is tried again the next time. */
   begin(): void {
-    const now = this.#now();
-    if (now < this.#nextAt) return;
-    this.#nextAt = now + SPAN_MS;
+    if (this.#clock.now() < this.#nextAt) return;
+    this.#minutely.begin();
+    this.#start();
+  }
+
+  #start(): void {
+    this.#nextAt = this.#clock.now() + MINUTE_MS;
     this.#next().catch(() => {});
   }
 
@@ -35,6 +43,7 @@ export class OutcomeSweep {
   }
 
   async end(): Promise<void> {
+    this.#minutely.end();
     await this.#underWay;
   }
 

@@ -14,6 +14,7 @@ import { runDatabase } from './sqlite-connection.ts';
 import { leaseClock } from './sqlite-lease-clock.ts';
 import { WriteQueue } from './sqlite-queue.ts';
 import { Reader } from './sqlite-reader.ts';
+import { Removals } from './sqlite-removals.ts';
 import * as writes from './sqlite-writes.ts';
 
 export interface SqliteStoreOptions {
@@ -66,17 +67,19 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   const sealing = new Sealing(options.codec);
   const database = runDatabase({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now(), sealing });
   const queue = new WriteQueue(database, { path, busyTimeoutMs });
+  const removals = new Removals(database, queue, clock);
   const close = async () => {
+    removals.end();
     await queue.idle();
     database.close();
   };
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {
     forgetOutcomes: async ({ dryRun = false } = {}) =>
-      queue.add(({ outcomes }) => (dryRun ? outcomes.countExpired() : outcomes.forgetExpired())),
-    ...recordWrites(queue, sealing),
-    ...ownership(queue),
-    ...control(queue, sealing),
+      dryRun ? queue.add(({ outcomes }) => outcomes.countExpired()) : removals.forgetOutcomes(),
+    ...recordWrites(queue, sealing, removals),
+    ...ownership(queue, removals),
+    ...control(queue, sealing, removals),
     ...reading(new Reader(database, queue, { path, busyTimeoutMs })),
     close,
     [Symbol.asyncDispose]: close,
@@ -86,6 +89,7 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
 function recordWrites(
   queue: WriteQueue,
   sealing: Sealing,
+  removals: Removals,
 ): Pick<SqliteStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
   return {
     save: async (record, { claim, signal } = {}) => {
@@ -105,27 +109,31 @@ function recordWrites(
       signal?.throwIfAborted();
       checkRunId(runId);
       await queue.add((tables) => writes.deleteRun(tables, runId, claim), signal);
+      removals.happened();
     },
     keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
       signal?.throwIfAborted();
       const kept = { runId: checkRunId(runId), text: sealing.seal(encodeOutcome(outcome), runId, 'outcome'), untilMs };
       await queue.add((tables) => writes.keepOutcome(tables, kept, claim), signal);
+      removals.begin();
     },
   };
 }
 
-function ownership(queue: WriteQueue): Pick<SqliteStore, 'claim' | 'renew' | 'release'> {
+function ownership(queue: WriteQueue, removals: Removals): Pick<SqliteStore, 'claim' | 'renew' | 'release'> {
   return {
     claim: async (runId, owner, ttlMs) => {
       const wish = { runId: checkRunId(runId), owner, ttlMs };
-      return queue.add((tables) => writes.claimRun(tables, wish));
+      const claim = await queue.add((tables) => writes.claimRun(tables, wish));
+      removals.begin();
+      return claim;
     },
     renew: async (claim, ttlMs) => queue.add((tables) => writes.renewClaim(tables, claim, ttlMs)),
     release: async (claim, options) => queue.add((tables) => writes.releaseClaim(tables, claim, options)),
   };
 }
 
-function control(queue: WriteQueue, sealing: Sealing): Pick<SqliteStore, 'send' | 'acknowledge'> {
+function control(queue: WriteQueue, sealing: Sealing, removals: Removals): Pick<SqliteStore, 'send' | 'acknowledge'> {
   return {
     send: async (runId, command) => {
       const wish = {
@@ -135,7 +143,10 @@ function control(queue: WriteQueue, sealing: Sealing): Pick<SqliteStore, 'send' 
       };
       await queue.add((tables) => writes.sendCommand(tables, wish));
     },
-    acknowledge: async (claim, ids) => queue.add((tables) => writes.acknowledge(tables, claim, ids)),
+    acknowledge: async (claim, ids) => {
+      await queue.add((tables) => writes.acknowledge(tables, claim, ids));
+      removals.happened();
+    },
   };
 }
 

@@ -7,13 +7,13 @@ import { fileStore } from '../../src/store/file.ts';
 import { sampleOutcome } from '../../src/testing/store-contract-records.ts';
 import { freshDir } from './file-folder.ts';
 
-const HOUR = 3_600_000;
+const MINUTE = 60_000;
 
 test('the notes of when kept outcomes are over are names of one file, anew where that one is gone, and each is found when its time comes', async () => {
   const [dir, clock] = [freshDir(), testClock(1_000)];
-  await using store = fileStore({ dir, clock });
-  const keep = (runId: string, hours = 1) => store.keepOutcome(runId, sampleOutcome(runId), hours * HOUR);
-  const note = (runId: string, hours = 1) => join(dir, 'due', `${hours * HOUR}`, safeName(runId));
+  const store = fileStore({ dir, clock });
+  const keep = (runId: string, minutes = 1) => store.keepOutcome(runId, sampleOutcome(runId), minutes * MINUTE);
+  const note = (runId: string, minutes = 1) => join(dir, 'due', `${minutes * MINUTE}`, safeName(runId));
   const fileOf = (path: string) => lstatSync(path).ino;
   for (const runId of ['a', 'b', 'b', 'c']) await keep(runId);
   expect([fileOf(note('b')), fileOf(note('c'))]).toEqual([fileOf(note('a')), fileOf(note('a'))]);
@@ -23,9 +23,11 @@ test('the notes of when kept outcomes are over are names of one file, anew where
   expect(fileOf(note('e'))).toBe(fileOf(note('d')));
   await keep('f', 3);
   expect(fileOf(note('f', 3))).not.toBe(fileOf(note('e')));
-  await clock.advance(2 * HOUR);
+  await store.close();
+  await clock.advance(2 * MINUTE);
+  await using later = fileStore({ dir, clock });
   // The note of the first was removed: it is as good as gone, and goes from the disk when it is written over.
-  expect(await store.forgetOutcomes?.({ dryRun: true })).toBe(4);
-  expect(await store.forgetOutcomes?.()).toBe(4);
-  expect(await store.outcome('f')).toEqual(sampleOutcome('f'));
+  expect(await later.forgetOutcomes?.({ dryRun: true })).toBe(4);
+  expect(await later.forgetOutcomes?.()).toBe(4);
+  expect(await later.outcome('f')).toEqual(sampleOutcome('f'));
 });

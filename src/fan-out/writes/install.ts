@@ -37,7 +37,7 @@ export async function install(
 ): Promise<void> {
   const { files } = log.durable;
   const { manifest } = undo;
-  for (const folder of manifest.folders) await files.makeFolder(join(root.at, folder));
+  for (const folder of manifest.folders) await files.makeFolder(join(root.at, folder), true);
   for (const [i, { path, after, before, mode, bytes }] of plan.entries()) {
     if (after === null) continue;
     const { at } = await root.file(path);
@@ -106,13 +106,16 @@ async function lookAgain(root: Root, path: string, version: string | null): Prom
   throw new WriteConflictError(`${quoted(path)} was changed while the writes were applied; they were taken back`);
 }
 
-/** With its permissions from the beginning: others must not read what they may not read later. */
+/**
+ * With its permissions from the beginning: others must not read what they may not read later. A new file has those that any
+ * new file of this user has: it is a source of the project.
+ */
 async function writeBeside(
   { files }: Durable,
   path: string,
   { bytes, mode }: { readonly bytes: Uint8Array; readonly mode: number | undefined },
 ): Promise<void> {
-  await withFile(files.open(path, 'create'), async (file) => {
+  await withFile(files.open(path, mode === undefined ? 'create-shared' : 'create'), async (file) => {
     if (mode !== undefined) await chmod(path, mode);
     await file.write(bytes, 0);
     await file.sync();

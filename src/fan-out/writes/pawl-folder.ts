@@ -1,6 +1,7 @@
 import { lstat, mkdir, readdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { orAbsent, systemCode } from '../../files/errors.ts';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../files/file-system.ts';
 import { WriteFailedError, WriteOutsideRootError } from '../errors.ts';
 import { Root } from './root.ts';
 
@@ -20,7 +21,7 @@ export async function pawlFolder(root: string): Promise<string> {
 export async function pawlFolderIn(root: Root): Promise<string> {
   const folder = await ownFolder(root.at, PAWL_FOLDER);
   try {
-    await writeFile(join(folder, IGNORE_FILE), '*\n', { flag: 'wx' });
+    await writeFile(join(folder, IGNORE_FILE), '*\n', { flag: 'wx', mode: PRIVATE_FILE });
   } catch (cause) {
     if (systemCode(cause) !== 'EEXIST') throw new WriteFailedError(`${folder} cannot be written`, { cause });
   }
@@ -32,7 +33,7 @@ export async function ownFolder(parent: string, name: string): Promise<string> {
   const folder = join(parent, name);
   try {
     // Answers and old files are for nobody else's eyes. A folder that is there already stays as it is.
-    await mkdir(folder, { mode: 0o700 }).catch((error: unknown) => {
+    await mkdir(folder, { mode: PRIVATE_FOLDER }).catch((error: unknown) => {
       if (systemCode(error) !== 'EEXIST') throw error;
     });
     const stats = await lstat(folder);

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Durable, FolderSyncs, withFile, writeAtomically } from '../../files/atomic-write.ts';
 import { orAbsent } from '../../files/errors.ts';
@@ -55,8 +54,6 @@ export class UndoLog {
     const undo: Undo = { ordinal, folder: join(this.#folder, String(ordinal)), manifest: undefined };
     try {
       await this.durable.files.makeFolder(undo.folder);
-      // What others may not read in the tree they may not read here.
-      await chmod(undo.folder, 0o700);
       for (const [i, change] of plan.entries()) await this.#keep(undo, i, change);
       const files = plan.map(({ path, before, after }) => ({ path, before, after }));
       const id = randomBytes(8).toString('hex');

@@ -1,0 +1,150 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Clock, createAudit, createBudget, createExecutor, defineAgent, type Message } from 'pawl';
+import { fileStore } from 'pawl/stores/file';
+import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
+import { callTool, reply, scriptedModel, testClock } from 'pawl/testing';
+import { describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/run/clock.ts';
+import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { toolOf } from '../fixtures/host.ts';
+import { filesBelow, freshDir } from './file-folder.ts';
+
+const SECRET = 'hunter2-of-ada';
+
+/** How often a text stands in the raw bytes of all files below a folder. */
+function countIn(dir: string, text = SECRET): number {
+  const bytes = filesBelow(dir).map((file) => readFileSync(join(dir, file)).toString('latin1'));
+  return bytes.reduce((sum, each) => sum + each.split(text).length - 1, 0);
+}
+
+const stores = [
+  {
+    name: 'SQLite',
+    open: (dir: string, clock: Clock = testClock(1_000)) => sqliteStore({ path: join(dir, 'runs.db'), clock }),
+  },
+  { name: 'files', open: (dir: string, clock: Clock = testClock(1_000)) => fileStore({ dir, clock }) },
+] as const;
+
+const said = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }] });
+
+/** From a few bytes, which share a page with others, to many pages of their own. */
+const sizes = [10, 700, 3_000, 90_000];
+
+describe.for(stores)('what is deleted is gone from the bytes of the store: $name', ({ open }) => {
+  test('records of all sizes, with their inputs, steps and commands', async () => {
+    const dir = freshDir();
+    await using store = open(dir);
+    const texts = sizes.map((size) => `${SECRET} ${'x'.repeat(size)}`);
+    for (const [i, text] of texts.entries()) {
+      const runId = `run-${i}`;
+      const record = sampleRecord(runId, { messages: [...texts.map(said), said(text)], inputs: { text } } as never);
+      await store.save(record);
+      await store.save(sampleRecord(`${runId}-kept`));
+      for (let revision = 2; revision < 10; revision++) {
+        const head = { ...sampleRecord(runId), revision, nudges: [said(`${revision} ${text}`)] } as never;
+        await store.append({ runId, revision, from: texts.length + 1, messages: [], head });
+      }
+      const claim = await store.claim(runId, 'us', 60_000);
+      await store.send(runId, { id: 'a', kind: 'steer', text });
+      await store.send(runId, { id: 'b', kind: 'steer', text });
+      if (claim) await store.acknowledge(claim, ['a']);
+      if (claim) await store.release(claim);
+    }
+    expect(countIn(dir)).toBeGreaterThan(40);
+    for (const i of texts.keys()) await store.delete(`run-${i}`);
+    expect(await store.listInterrupted()).toHaveLength(texts.length);
+    await store.close();
+    expect(countIn(dir)).toBe(0);
+  });
+
+  test('outcomes whose time is over, within two minutes, while nothing else happens', async () => {
+    const dir = freshDir();
+    const clock = testClock(1_000);
+    await using store = open(dir, clock);
+    for (const [i, size] of sizes.entries()) {
+      const outcome = { ...sampleOutcome(`run-${i}`), output: `${SECRET} ${'x'.repeat(size)}` };
+      await store.keepOutcome(`run-${i}`, outcome, clock.now() + 30_000);
+    }
+    await store.keepOutcome('later', { ...sampleOutcome('later'), output: 'LATER' }, clock.now() + 3_600_000);
+    expect(countIn(dir)).toBeGreaterThan(0);
+    await clock.advance(60_000);
+    await clock.advance(60_000);
+    await vi.waitFor(() => expect(countIn(dir)).toBe(0), { timeout: 20_000, interval: 100 });
+    expect(await store.outcome('later')).toMatchObject({ output: 'LATER' });
+  });
+
+  test('outcomes that an earlier process kept, once a later one has claimed a run', async () => {
+    const dir = freshDir();
+    const earlier = open(dir);
+    await earlier.keepOutcome('run', { ...sampleOutcome('run'), output: SECRET }, 2_000);
+    await earlier.close();
+    expect(countIn(dir)).toBeGreaterThan(0);
+    const clock = testClock(200_000);
+    await using later = open(dir, clock);
+    await later.claim('other', 'us', 60_000);
+    await clock.advance(60_000);
+    await vi.waitFor(() => expect(countIn(dir)).toBe(0), { timeout: 20_000, interval: 100 });
+  });
+
+  test('the minute of the sweep keeps no process alive', async () => {
+    const before = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    await using store = open(freshDir(), systemClock);
+    await store.keepOutcome('run', sampleOutcome('run'), Date.now() + 60_000);
+    await store.delete('run');
+    const after = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    expect(after).toBeLessThanOrEqual(before);
+  });
+});
+
+test('a deleted record of SQLite leaves the write-ahead log soon, while the store stays open and another process has it open, too', async () => {
+  const dir = freshDir();
+  const path = join(dir, 'runs.db');
+  await using store = sqliteStore({ path });
+  await using other = sqliteStore({ path });
+  await store.save(sampleRecord('run', { messages: [said(`${SECRET} ${'x'.repeat(5_000)}`)] } as never));
+  expect(await other.load('run')).not.toBeNull();
+  await store.delete('run');
+  expect(countIn(dir)).toBeGreaterThan(0);
+  await vi.waitFor(() => expect(countIn(dir)).toBe(0), { timeout: 20_000, interval: 100 });
+  expect(existsSync(`${path}-wal`) && statSync(`${path}-wal`).size).toBe(0);
+});
+
+test('an audit has nothing left of the runs that its retention has removed', async () => {
+  const dir = freshDir();
+  const clock = testClock(1_000);
+  const open = () => createAudit({ path: join(dir, 'audit.db'), retentionDays: 1, clock });
+  const agent = defineAgent({ id: 'worker', instructions: 'Work.' });
+  const run = async (prompt: string) => {
+    const audit = open();
+    const models = { fast: scriptedModel([callTool('look', { text: prompt }), reply(prompt)]) };
+    const executor = createExecutor({ models, ports: { audit }, clock, tools: [toolOf('look')] });
+    const { status } = await executor.run(agent, { prompt, inputs: { prompt } });
+    expect(status).toBe('ok');
+    await executor.shutdown();
+    await audit.close();
+  };
+  await run(`${SECRET} ${'x'.repeat(3_000)}`);
+  expect(countIn(dir)).toBeGreaterThan(0);
+  await clock.advance(3 * 86_400_000);
+  await run('something else');
+  expect(countIn(dir)).toBe(0);
+  expect(countIn(dir, 'something else')).toBeGreaterThan(0);
+});
+
+test('a budget has nothing left of a caller whose window is over', async () => {
+  const dir = freshDir();
+  const clock = testClock(1_000);
+  const use = async (callerId: string) => {
+    const store = sqliteBudget({ path: join(dir, 'budget.db') });
+    const budget = createBudget({ tokens: 1_000_000, windowMs: 60_000, store, clock });
+    const executor = createExecutor({ models: { fast: scriptedModel([reply('done')]) }, ports: { budget }, clock });
+    await executor.run(defineAgent({ id: 'worker', instructions: 'Work.' }), { prompt: 'Go.', callerId });
+    await store.close();
+  };
+  await use(SECRET);
+  expect(countIn(dir)).toBeGreaterThan(0);
+  await clock.advance(3_600_000);
+  await use('bob');
+  expect(countIn(dir)).toBe(0);
+});

@@ -50,11 +50,19 @@ export { createEscalator, type EscalatorOptions } from './critic/ready-escalator
 export type { RunControl } from './executor/control.ts';
 // Running
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/doctor.ts';
-export { createExecutor, type Executor, type ListedRun } from './executor/executor.ts';
+export { createExecutor, type Executor } from './executor/executor.ts';
 // How a run ends
 export { finalizeCheckpoint } from './executor/finalize-checkpoint.ts';
 export type { EndedRun, Run } from './executor/handle.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/json-logger.ts';
+export type {
+  ListCursor,
+  ListedRun,
+  ListRunsOptions,
+  LiveRunLine,
+  QuarantinedRunLine,
+  StoredRunLine,
+} from './executor/list-runs.ts';
 export type { RunLogic, RunSnapshot } from './executor/logic.ts';
 // Records
 export { asSnapshot, type PersistedRun } from './executor/persisted.ts';
@@ -123,6 +131,7 @@ export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } fro
 export type { Hidden } from './run/hidden.ts';
 export type { JsonObject, JsonValue } from './run/json.ts';
 export type { GuardCounters, Limits } from './run/limits.ts';
+export type { ListedStatus } from './run/listed-status.ts';
 export type { AssistantMessage, Message, ToolOutput } from './run/message.ts';
 export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';

@@ -7,6 +7,7 @@ import { shortened } from './figures.ts';
 import { noStore, openPostgres } from './open-postgres.ts';
 import { identityOf, lookAt, placeOf, type StorePlace } from './store-place.ts';
 
+export { listedStatus as statusOf } from '../run/listed-status.ts';
 export { quoted } from './store-place.ts';
 
 /** A store, as the user knows it. */
@@ -88,11 +89,4 @@ export function pidOf(entry: InterruptedRun | undefined): number | undefined {
 
 export function pidOfOwner(owner: string): number | undefined {
   return Number(owner.split('|')[3]) || undefined;
-}
-
-export type WaitingStatus = 'live' | 'interrupted' | 'parked' | 'quarantined';
-
-export function statusOf(entry: InterruptedRun): WaitingStatus {
-  if (entry.status !== 'quarantined' && entry.owner !== undefined) return 'live';
-  return entry.status ?? 'interrupted';
 }

@@ -1,7 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { ReadonlyAtom } from '@xstate/store';
 import type { Agent } from '../agent/agent.ts';
-import type { InterruptedRun } from '../record/interrupted.ts';
 import { checkKeys } from '../run/known-options.ts';
 import type { Invocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
@@ -11,7 +10,7 @@ import { type Config, configOf } from './config.ts';
 import { controlOf, type RunControl } from './control.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './handle.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
-import { listed, listing } from './listing.ts';
+import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
 import { type RunLogic, runLogic } from './logic.ts';
 import { Mailbox } from './mailbox.ts';
 import { park, unpark } from './parking.ts';
@@ -23,9 +22,6 @@ import { shutdown } from './shutdown.ts';
 import { type SignalOptions, SignalSwitch } from './signals.ts';
 import { startRun } from './start.ts';
 
-/** A line of `executor.list()`: a run that is live here, or one that the store holds. */
-export type ListedRun = (RunSummary & { readonly status: 'live' }) | InterruptedRun;
-
 /** Runs agents. One per process is enough; stores are shared by as many as there are. */
 export interface Executor {
   /** Starts a run. Rejects with a TypeError for a wrong call and never for the run's sake: that is in its `result`. */
@@ -36,8 +32,16 @@ export interface Executor {
   logic<Data>(agent: Agent<Data>): RunLogic<Data>;
   /** The handle of a live run, or of one of the last 1,000 that ended. */
   get(runId: string): Run | EndedRun | undefined;
-  /** Live, interrupted and parked runs, and records that cannot be read. */
-  list(): Promise<readonly ListedRun[]>;
+  /**
+   * A page of runs: those that are live in this process, by id, then those of the store, by the time of their last record: live
+   * in another process, interrupted, parked, and records that cannot be read. The list is no snapshot: a run that moves between
+   * two pages may be in both, or in none.
+   * @throws {TypeError} for options that cannot be; the store's own error when its list cannot be read
+   * @example
+   * let page = await executor.list({ limit: 100, status: 'parked' });
+   * while (page.length === 100) page = await executor.list({ limit: 100, status: 'parked', after: page[99] });
+   */
+  list(options?: ListRunsOptions): Promise<readonly ListedRun[]>;
   /** Summaries of the live runs; changes at most once per event-loop turn. */
   readonly runs: ReadonlyAtom<readonly RunSummary[]>;
   /** The summary of one live run. */
@@ -110,7 +114,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     run: async (agent, invocation, runOptions) => (await start(agent, invocation, runOptions)).result,
     logic: <Data>(agent: Agent<Data>) => runLogic(kernel, agent) as RunLogic<Data>,
     get: (runId) => handleFor(registry, runId),
-    list: () => list(kernel),
+    list: (listOptions = {}) => listRuns(kernel, listOptions),
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),
     recover: (recoverOptions = {}) => recover(kernel, recoverOptions),
@@ -132,12 +136,4 @@ function handleFor(registry: Registry<RunScope>, runId: string): Run | EndedRun 
   if (live) return handleOf(live);
   const output = registry.ended(runId);
   return output && endedHandle(output);
-}
-
-async function list(kernel: Kernel): Promise<readonly ListedRun[]> {
-  const { registry, config } = kernel;
-  const runs: ListedRun[] = registry.all().map(({ summary }) => ({ ...summary, status: 'live' }));
-  if (!config.store) return runs;
-  for await (const entry of listed(config.store, listing(kernel))) if (!registry.live(entry.runId)) runs.push(entry);
-  return runs;
 }

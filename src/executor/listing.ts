@@ -34,6 +34,8 @@ function shuffled<T>(items: readonly T[], random: () => number): T[] {
 interface Reading extends Listing {
   readonly signal?: AbortSignal | undefined;
   readonly random?: () => number;
+  /** Where to begin; absent = at the beginning. */
+  readonly after?: Cursor | undefined;
 }
 
 /** All listed runs. */
@@ -44,9 +46,9 @@ export async function* listed(store: CheckpointStore, reading: Reading): AsyncGe
 /** The same by pages. Recovered runs leave the list as they end, so that each page begins after the last one seen. */
 export async function* pages(
   store: CheckpointStore,
-  { signal, random, ...limit }: Reading,
+  { signal, random, after: from, ...limit }: Reading,
 ): AsyncGenerator<readonly InterruptedRun[]> {
-  let after: Cursor | undefined;
+  let after = from;
   // A run that is written while the list is read moves to its end, and would come again.
   const seen = new Set<string>();
   for (;;) {

@@ -93,7 +93,7 @@ export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): Ope
       call.attempt -= 1;
     }
   });
-  return stepOf(step.message, withdrawn);
+  return withdrawn === step.calls ? step : stepOf(step.message, withdrawn);
 }
 
 /** Records a result. A result for a call that is not under way (a late one) changes nothing. */

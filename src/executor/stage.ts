@@ -7,6 +7,7 @@ import { fillTemplate } from '../run/template.ts';
 import { restrict, type Toolbox } from '../tool/toolbox.ts';
 import { CompactedView } from './compacted-view.ts';
 import type { Config } from './config.ts';
+import type { RequestEstimate } from './estimated-use.ts';
 
 /** What one loop of a run works with: a single loop has one stage, a pipeline one for each phase. */
 export interface Stage {
@@ -18,6 +19,8 @@ export interface Stage {
   /** What the provider counted for the last request, and the size of the transcript at that time, bytes. */
   lastInputTokens?: number;
   lastSize?: number;
+  /** Sizes its requests where the provider does not; made when it is first needed. */
+  estimate?: RequestEstimate;
   /** The system prompt. @param completed what the phases before it left */
   system(completed: readonly PhaseOutput[]): string;
 }

@@ -1,4 +1,4 @@
-/** Tokens spent by a run, over all processes that worked on it. Counts are what providers reported; absent counts as 0. */
+/** Tokens spent by a run, over all processes that worked on it. Counts are what providers reported; absent counts as 0, also where a budget counts an estimate (`spend`). */
 export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -25,7 +25,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** What a run has cost, as its budget counts it. */
+/** What a run has cost, as its budget counts it. Tokens that a provider did not report are estimated. */
 export interface Spend {
   readonly tokens: number;
   /** US dollars, by the prices that the budget was given. */

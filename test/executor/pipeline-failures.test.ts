@@ -191,3 +191,39 @@ describe('a phase', () => {
     expect(model.calls).toHaveLength(2);
   });
 });
+
+describe('a tool loop in a phase is a failure of the phase, and not the end of its steps (decision 24)', () => {
+  /** So many turns say something and make the same call; the next one answers. */
+  const runWith = async (first: Partial<Phase>, circles = 3) => {
+    const model = speakingModel((turn) =>
+      turn > circles ? { text: 'told' } : { text: `half ${turn}`, calls: [{ name: 'look' }] },
+    );
+    const phases = [{ ...look, ...first }, tell];
+    return hostOf({ agent: { phases }, tools: [toolOf('look')], models: { fast: model } }).run();
+  };
+
+  test('it ends the run where the phase is not optional, also in the very turn in which its steps run out', async () => {
+    for (const maxIterations of [3, 10]) {
+      const result = await runWith({ maxIterations });
+      expect(result).toMatchObject({ status: 'error', error: { code: 'TOOL_LOOP' }, output: 'half 3', iterations: 3 });
+      expect(result.phases).toEqual([]);
+    }
+  });
+
+  test('its last text is not handed on where the phase is optional: the fallback is', async () => {
+    const result = await runWith({ optional: true, fallback: 'nothing' });
+    expect(result).toMatchObject({ status: 'ok', output: 'told', iterations: 4 });
+    expect(outputsOf(result)).toEqual(['a: nothing', 'b: told']);
+  });
+
+  test('steps that run out before it hand the last text on', async () => {
+    const result = await runWith({ maxIterations: 2 }, 2);
+    expect(outputsOf(result)).toEqual(['a: half 2', 'b: told']);
+  });
+
+  test('what one phase repeated does not count against the next', async () => {
+    const script = [...repeated.slice(1), reply('seen'), ...repeated.slice(1), reply('told')];
+    const result = await hostOf({ agent: { phases: two }, tools: [toolOf('look')], script }).run();
+    expect(outputsOf(result)).toEqual(['a: seen', 'b: told']);
+  });
+});

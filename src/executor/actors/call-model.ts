@@ -4,12 +4,14 @@ import { task } from '../../../machines/task.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { type Retry, withRetries } from '../../model/retry.ts';
 import { systemClock } from '../../run/clock.ts';
-import { toErrorData } from '../../run/error-data.ts';
+import { type ErrorData, toErrorData } from '../../run/error-data.ts';
 import { ModelError } from '../../run/errors.ts';
 import type { Message } from '../../run/message.ts';
 import type { ModelReply } from '../../run/reply.ts';
-import { addUsage, type Spend, type Usage } from '../../run/usage.ts';
+import { estimateTokens } from '../../run/token-estimate.ts';
+import { addUsage, noUsage, type Spend, type Usage } from '../../run/usage.ts';
 import type { CompactedView } from '../compacted-view.ts';
+import { countedUse, RequestEstimate, warnOfEstimate } from '../estimated-use.ts';
 import { letOthersIn } from '../let-others-in.ts';
 import type { Kernel, RunScope } from '../scope.ts';
 import { scopeOf } from '../scope-of.ts';
@@ -42,6 +44,8 @@ class Turn {
   readonly #input: ModelCallInput;
   /** What failed attempts have cost. */
   #lost: Usage | undefined;
+  /** What the model is sent of a history that outgrows its window. */
+  #shorter: readonly Message[] | undefined;
 
   constructor(scope: RunScope, stage: Stage, input: ModelCallInput) {
     this.#scope = scope;
@@ -57,26 +61,57 @@ class Turn {
     this.#scope.publish({ type: 'step.started', step });
     try {
       const { view } = this.#stage;
-      const reply = await this.#ask(step, view ? await this.#shortened(view) : this.#input.transcript.slice());
+      this.#shorter = view && (await this.#shortened(view));
+      const reply = await this.#ask(step, this.#shorter ?? this.#input.transcript.slice());
       this.#stage.lastInputTokens = reply.usage.inputTokens;
       this.#stage.lastSize = this.#input.transcript.size;
       const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
-      const spend = spending && (await spending.commit(usage));
+      const spend = spending && (await spending.commit(this.#counted(reply)));
       return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
     } catch (error) {
-      return { error: toErrorData(error, 'MODEL'), ...(await this.#costOf(spending)) };
+      const data = toErrorData(error, 'MODEL');
+      return { error: data, ...(await this.#costOf(spending, data)) };
     }
   }
 
-  /** A turn that came to nothing is paid for as far as it was used. */
-  async #costOf(spending: Spending | undefined): Promise<{ usage?: Usage; spend?: Spend }> {
+  /** A turn that came to nothing is paid for as far as it was used. Of a reply that was cut off, all that was read is paid for. */
+  async #costOf(spending: Spending | undefined, error: ErrorData): Promise<{ usage?: Usage; spend?: Spend }> {
     const usage = this.#lost;
-    if (!usage) {
+    const isCut = error.code === 'REPLY_TOO_LARGE';
+    if (!usage && !isCut) {
       await spending?.refund();
       return {};
     }
-    const spend = await spending?.commit(usage);
-    return { usage, ...(spend ? { spend } : {}) };
+    const spend = await spending?.commit(isCut ? this.#countedCut() : (usage ?? noUsage));
+    return { ...(usage ? { usage } : {}), ...(spend ? { spend } : {}) };
+  }
+
+  /** The use of this turn as a budget counts it: the failed attempts, and the reply with an estimate of what was not reported. */
+  #counted({ usage, message }: ModelReply): Usage {
+    const use = countedUse(usage, { input: () => this.#inputTokens(), output: () => estimateTokens([message]) });
+    if (use !== usage) this.#warnOfEstimate();
+    return this.#lost ? addUsage(use, this.#lost) : use;
+  }
+
+  #countedCut(): Usage {
+    const { maxReplyChars } = this.#scope.kernel.config.defaults;
+    this.#warnOfEstimate();
+    const use = { ...noUsage, inputTokens: this.#inputTokens(), outputTokens: Math.ceil(maxReplyChars / 4) };
+    return this.#lost ? addUsage(use, this.#lost) : use;
+  }
+
+  #inputTokens(): number {
+    const { toolbox, system } = this.#stage;
+    const { transcript, completedPhases } = this.#input;
+    this.#stage.estimate ??= new RequestEstimate();
+    const request = { system: system(completedPhases), tools: toolbox.definitions, transcript };
+    return this.#stage.estimate.of({ ...request, shortened: this.#shorter });
+  }
+
+  #warnOfEstimate(): void {
+    const { kernel, runId } = this.#scope;
+    const { provider, modelId } = this.#stage.model;
+    warnOfEstimate(kernel.config, { runId, model: `${provider}/${modelId}` });
   }
 
   #estimate(): BudgetedCall {

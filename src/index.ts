@@ -77,10 +77,11 @@ export { createPalette } from './palette/palette.ts';
 export type { Palette } from './palette/port.ts';
 export { type RunCheckpoint, type RunHead, toCheckpoint, toResumeState } from './record/checkpoint.ts';
 export type { RunDelta } from './record/delta.ts';
-export type { InterruptedRun } from './record/interrupted.ts';
+export { type InterruptedRun, interruptedRun, quarantinedRun } from './record/interrupted.ts';
 export { type Migrate, migrateRecord, type RecordDraft } from './record/migrate.ts';
 export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';
+export { decodeCheckpoint, encodeCheckpoint } from './record/text.ts';
 export type { WholeValue, Writable } from './run/change.ts';
 export type { Clock } from './run/clock.ts';
 export type { Command, SentCommand } from './run/command.ts';
@@ -147,6 +148,7 @@ export type {
   RunResult,
 } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
+export { checkRunId } from './run/run-id.ts';
 export { estimateTokens } from './run/token-estimate.ts';
 export type { Transcript } from './run/transcript.ts';
 export type { Spend, Usage } from './run/usage.ts';

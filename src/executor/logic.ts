@@ -66,9 +66,11 @@ export function runLogic(kernel: Kernel, agent: Agent, run: { seed?: RunSeed; op
     const restored = restoredFrom.get(context.progress);
     if (restored && (!context.output || context.output.status === 'interrupted')) return restored;
     const { progress, output } = redactedRun(context, kernel.config.redact);
-    const isUnstored = hasStore && value === 'resolving';
+    // What a lazy checkpointer has not written yet is no reference; but it may be written, and end, after this snapshot.
+    const isLazy = context.isDurable && kernel.registry.live(progress.meta.runId)?.isDurable === false;
+    const isUnstored = hasStore && (value === 'resolving' || isLazy);
     return persistedRun(progress, kernel.config.clock.now(), {
-      isStored: hasStore && context.isDurable,
+      isStored: hasStore && context.isDurable && !isLazy,
       isUnstored,
       output,
     });

@@ -86,6 +86,9 @@ export async function firstSave(scope: RunScope, progress: Progress, record: Run
   try {
     const save = checkpointer.save(stateOf(progress, scope.nowOf(progress)), { force: true });
     await askStore(scope, 'checkpointer.save', save);
+    if (kernel.config.requireDurable && !scope.isDurable) {
+      throw new NotDurableError(`run ${scope.runId} is not stored from its start on, and requireDurable is set`);
+    }
   } catch (error) {
     scope.checkpointer = null;
     // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.

@@ -13,6 +13,8 @@ export interface RunSummary {
   readonly state: string;
   readonly iteration: number;
   readonly usage: Usage;
+  /** Whether something of it is stored, so that a crash does not lose it. */
+  readonly durable: boolean;
 }
 
 /** A run as the registry knows it. */

@@ -7,10 +7,11 @@ import type { RunSummary } from './registry.ts';
 export type RunActor = ActorRefFrom<ReturnType<typeof runMachine>>;
 
 /** What is shown of a live run. */
-export function summaryOf(actor: RunActor, agent: Agent): RunSummary {
+export function summaryOf(actor: RunActor, agent: Agent, durable: boolean): RunSummary {
   const { value, context } = actor.getSnapshot();
   const { meta, iteration, usage } = context.progress;
-  return { runId: meta.runId, agentId: agent.id, agentName: agent.name, state: pathOf(value), iteration, usage };
+  const { id: agentId, name: agentName } = agent;
+  return { runId: meta.runId, agentId, agentName, state: pathOf(value), iteration, usage, durable };
 }
 
 /** `running.calling-tools` of `{ running: 'calling-tools' }`. */

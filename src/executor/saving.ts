@@ -74,9 +74,11 @@ export class Saving {
     this.#landed = Math.max(this.#landed, boundary);
     this.#unsavedSteps = 0;
     this.#retryMs = FIRST_RETRY_MS;
-    this.#steering.landed(boundary);
     if (progress.attempts === 0) this.#scope.progressed.resolve();
-    this.#scope.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
+    if (this.#scope.isDurable) {
+      this.#steering.landed(boundary);
+      this.#scope.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
+    } else this.#steering.failed();
     this.#scope.send({ type: 'boundary.landed', boundary });
   }
 

@@ -139,6 +139,7 @@ export class RunScope implements LiveRun, Leaseholder {
     return this.#controller.signal;
   }
 
+  /** Whether something of it is stored. A host's own checkpointer may be lazy, and say so only once it has written. */
   get isDurable(): boolean {
     return this.checkpointer !== null && readProperty(this.checkpointer, 'durable') !== false;
   }
@@ -166,7 +167,7 @@ export class RunScope implements LiveRun, Leaseholder {
   }
 
   get summary(): RunSummary {
-    return summaryOf(this.actor, this.agent);
+    return summaryOf(this.actor, this.agent, this.isDurable);
   }
 
   abort(reason: unknown): void {

@@ -9,7 +9,7 @@ import { type LandedState, RecordWriter } from './record-writer.ts';
 
 /** Records one run. A host's own needs only `save`, `complete` and `fail`. */
 export interface Checkpointer {
-  /** Whether what it saves survives; absent = true. */
+  /** Whether what it saves survives; absent = true. A lazy one says false, from a getter, until it has written something. */
   readonly durable?: boolean;
   /** Resolves when the state is durable; at once when the throttle put it off. Rejects with the store's error. */
   save(state: RunCheckpointState, options?: { readonly force?: boolean }): Promise<void>;

@@ -13,6 +13,7 @@ import { leave } from './actors/settle.ts';
 import { followSignal } from './deadline.ts';
 import { guarded, guardedObserver, type Warn } from './guard.ts';
 import { releaseClaim } from './ownership.ts';
+import { atMoment, type PersistedRun } from './persisted.ts';
 import type { RunOptions, StepInfo } from './ports.ts';
 import type { RunActor } from './run-actor.ts';
 import { Saving } from './saving.ts';
@@ -49,6 +50,7 @@ export function attach(
     complete: () => void conclude(scope),
   });
   guardSubscriptions(actor, kernel.config.warn);
+  persistWhole(scope);
   if (options.signal) queueMicrotask(() => followSignal(scope, options.signal, asCause));
   return scope;
 }
@@ -171,6 +173,23 @@ function crashed(scope: RunScope, thrown: unknown): RunOutput {
     undelivered: [],
     durable: scope.isDurable,
     saveErrors: scope.saveErrors,
+  };
+}
+
+/**
+ * A run without a store is whole in its host's snapshot: also what is not in its context, but in the scope. Replaced on the
+ * actor's instance, which is what a host's machine asks: the logic itself serves many runs.
+ */
+function persistWhole(scope: RunScope): void {
+  const { actor, redaction } = scope;
+  const persist = actor.getPersistedSnapshot.bind(actor);
+  actor.getPersistedSnapshot = () => {
+    const persisted = persist() as PersistedRun;
+    const { progress } = scope;
+    // Until a run is accepted, its snapshot says what it was restored from.
+    if (scope.resolution !== 'accepted' || !progress) return persisted;
+    const { critic, ...now } = scope.nowOf(progress);
+    return atMoment(persisted, { ...now, critic: critic && (redaction?.records.json(critic) ?? critic) });
   };
 }
 

@@ -2,6 +2,7 @@ import type { Snapshot } from 'xstate';
 import { type RunCheckpoint, toCheckpoint } from '../record/checkpoint.ts';
 import { headOf } from '../record/delta.ts';
 import { parseCheckpoint } from '../record/parse.ts';
+import type { SaveMoment } from '../record/state.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import { isObject } from '../run/json.ts';
 import type { Progress } from '../run/progress.ts';
@@ -33,6 +34,12 @@ export function persistedRun(
     : ({ status: 'active', output: undefined, error: undefined } as const);
   if (!run.isStored && !output) return { ...record, ...status, ...(run.isUnstored ? { unstored: true } : {}) };
   return { ...headOf(record), messages: [], ...status, stored: true };
+}
+
+/** A whole run that is not over, with its working time, the number its events go on above, and what its critic remembers. */
+export function atMoment(run: PersistedRun, { elapsedMs, seq, critic }: SaveMoment): PersistedRun {
+  if (run.stored || run.status !== 'active') return run;
+  return { ...run, elapsedMs: Math.round(elapsedMs), seq, ...(critic ? { critic } : {}) };
 }
 
 /**

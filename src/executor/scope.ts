@@ -68,6 +68,8 @@ export class RunScope implements LiveRun, Leaseholder {
   readonly ended: Deferred<RunResult> = Promise.withResolvers();
   /** When this process began to work on the run, monotonic ms. */
   readonly startedAt: number;
+  /** When it was over for this process, monotonic ms: from then on no working time is counted. */
+  #finishedAt: number | undefined;
   info: RunInfo | undefined;
   /** What each of its loops works with; one of a single loop. */
   stages: readonly Stage[] = [];
@@ -146,7 +148,8 @@ export class RunScope implements LiveRun, Leaseholder {
 
   /** What a save must know besides the run's progress: its working time over all processes, and its last event. */
   nowOf(progress: Progress): SaveMoment {
-    const elapsedMs = progress.elapsedMs + this.kernel.config.clock.monotonic() - this.startedAt;
+    const until = this.#finishedAt ?? this.kernel.config.clock.monotonic();
+    const elapsedMs = progress.elapsedMs + until - this.startedAt;
     const critic = this.supervision?.state ?? this.savedCritic;
     return { elapsedMs, seq: this.events.reserved, critic, redaction: this.redaction?.records };
   }
@@ -243,6 +246,7 @@ export class RunScope implements LiveRun, Leaseholder {
   finish(output: RunOutput): void {
     if (this.isFinished) return;
     this.isFinished = true;
+    this.#finishedAt = this.kernel.config.clock.monotonic();
     const messages = this.resolution === 'answered' ? [] : (this.progress?.transcript.slice() ?? []);
     this.abort(new Error('the run is over'));
     this.#cleanups.run();

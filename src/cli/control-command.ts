@@ -102,7 +102,7 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
   };
   try {
     const answer = await say({ store, runId, control: executor.control(runId), until, whoHasIt });
-    if (args.json) output.print(JSON.stringify({ runId, status: answer.status }));
+    if (args.json) output.printJson({ runId, status: answer.status });
     else output.say(`run ${oneLine(runId)} ${answer.text}`);
     return answer.status === 'waiting' ? exitCodes.failed : exitCodes.ok;
   } catch (error) {

@@ -61,7 +61,7 @@ export function describeRecord(
 }
 
 export function field(name: string, value: string): string {
-  return `${name.padEnd(10)}${value}`;
+  return `${name.padEnd(10)}${oneLine(value)}`;
 }
 
 /** More than these are counted only. */
@@ -78,7 +78,7 @@ function told(commands: readonly Command[]): string[] {
 
 function openCall({ name, input, state, attempt, effect }: OpenCall): string {
   const times = attempt > 1 ? `, ${count(attempt, 'start')}` : '';
-  return `  ${name} ${shortened(oneLine(JSON.stringify(input)), WIDTH)}: ${state} (${effect}${times})`;
+  return `  ${oneLine(name)} ${shortened(oneLine(JSON.stringify(input)), WIDTH)}: ${state} (${effect}${times})`;
 }
 
 /** The transcript as steps: each reply of the model with its calls and what they gave. */
@@ -89,7 +89,7 @@ function steps(messages: readonly Message[]): string[] {
     `step ${i + 1}`,
     ...toolCallsOf(reply).map(({ toolName, input, toolCallId }) => {
       const given = shortened(oneLine(JSON.stringify(input)), WIDTH / 2);
-      return `  ${toolName} ${given} → ${shortened(oneLine(resultText(results.get(toolCallId))), WIDTH / 2)}`;
+      return `  ${oneLine(toolName)} ${given} → ${shortened(oneLine(resultText(results.get(toolCallId))), WIDTH / 2)}`;
     }),
   ]);
 }

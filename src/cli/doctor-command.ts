@@ -17,7 +17,8 @@ export const doctorCommand: Command = async (context) => {
   for await (const found of findings(modules, store)) {
     counts.set(found.verdict, (counts.get(found.verdict) ?? 0) + 1);
     if (found.needsSomebody) needing += 1;
-    context.output.print(context.args.json ? JSON.stringify({ type: 'run', ...found }) : lineFor(found));
+    if (context.args.json) context.output.printJson({ type: 'run', ...found });
+    else context.output.print(lineFor(found));
   }
   summarise(context, { store, counts, needing });
   await store.close();
@@ -106,9 +107,7 @@ function summarise({ args, output }: CommandContext, { store, counts, needing }:
   const all = [...counts.values()].reduce((sum, each) => sum + each, 0);
   if (args.json) {
     const verdicts = Object.fromEntries(counts);
-    output.print(
-      JSON.stringify({ type: 'summary', store: store.path, records: all, verdicts, needingSomebody: needing }),
-    );
+    output.printJson({ type: 'summary', store: store.path, records: all, verdicts, needingSomebody: needing });
     return;
   }
   const verdicts = [...counts].map(([verdict, each]) => `${each} ${verdict}`).join(', ');

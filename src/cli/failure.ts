@@ -1,4 +1,7 @@
 import { hasCode, readProperty, toErrorData } from '../run/error-data.ts';
+import { oneLine } from './foreign-text.ts';
+
+export { oneLine } from './foreign-text.ts';
 
 export const exitCodes = { ok: 0, failed: 1, badInput: 2, interrupted: 130 } as const;
 
@@ -82,12 +85,4 @@ export function lineOf(error: unknown): string {
 /** The stack, for those who asked for it with PAWL_DEBUG. */
 export function stackOf(error: unknown): string {
   return String(readProperty(error, 'stack') ?? error);
-}
-
-/** Without line breaks and other control characters: what others wrote must not move the cursor of a terminal. */
-export function oneLine(text: string): string {
-  return text
-    .replace(/\s+/g, ' ')
-    .replace(/[\p{Cc}\p{Cf}]/gu, '')
-    .trim();
 }

@@ -1,4 +1,5 @@
 import type { Usage } from '../index.ts';
+import { oneLine } from './foreign-text.ts';
 
 const grouped = new Intl.NumberFormat('en-US');
 
@@ -27,7 +28,10 @@ export function ago(at: number, now: number): string {
 /** Names with how often each occurs. @example tally(['a', 'b', 'a']) // 'a ×2, b' */
 export function tally(names: readonly string[]): string {
   const counts = new Map<string, number>();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  for (const each of names) {
+    const name = oneLine(each);
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
   return [...counts].map(([name, n]) => (n === 1 ? name : `${name} ×${n}`)).join(', ');
 }
 

@@ -28,7 +28,8 @@ Options:
                    new one is named with a / at its end); or postgres://user@host/database, with ?schema=… if it is not
                    \`pawl\` (the package pg must be installed; PGPASSWORD or PAWL_STORE keep the password off the command line)
   --audit <file>   where ended runs are remembered; else $PAWL_AUDIT, else audit.db beside the store when it is there
-  --json           for machines: JSON on stdout (\`pawl <command> --help\` says of which shape)
+  --json           for machines: JSON on stdout (\`pawl <command> --help\` says of which shape). Texts in it are exact; elsewhere
+                   what would steer a terminal or a CI log is taken out of them
   -h, --help       help; also \`pawl help <command>\`
   -v, --version    the version
 

@@ -20,7 +20,7 @@ export const listCommand: Command = async (context) => {
   const waiting = (await store?.listInterrupted()) ?? [];
   const known = new Set(waiting.map(({ runId }) => runId));
   const others = (audited?.runs ?? []).filter(({ runId }) => !known.has(runId));
-  if (args.json) output.print(JSON.stringify(document({ store, waiting, audited, others }), null, 2));
+  if (args.json) output.printJson(document({ store, waiting, audited, others }), 2);
   else print(context, { store, waiting, audited, others });
   await audited?.audit.close();
   await store?.close();
@@ -64,7 +64,7 @@ function print({ output }: CommandContext, { store, waiting, audited, others }: 
   const now = Date.now();
   const rows = [...waiting.map((entry) => cells(entry, now)), ...others.map((run) => auditedCells(run, now))];
   const nowhere = audited ? ` or are known in ${audited.audit.path}` : '';
-  if (rows.length > 0) output.print(table([heads, ...rows]));
+  if (rows.length > 0) for (const line of table([heads, ...rows])) output.print(line);
   else output.say(`no runs are waiting in ${store?.path ?? 'any store'}${nowhere}`);
 }
 

@@ -50,7 +50,7 @@ async function dispatch(output: Output, args: Arguments): Promise<number> {
   if (args.help) return tell(output, helpFor(args.command));
   if (args.version) return tell(output, version);
   if (!args.command) {
-    output.say(helpFor(undefined));
+    output.sayText(helpFor(undefined));
     return exitCodes.badInput;
   }
   lendOwnPackage();
@@ -59,13 +59,13 @@ async function dispatch(output: Output, args: Arguments): Promise<number> {
 }
 
 function tell(output: Output, text: string): number {
-  output.print(text);
+  output.printText(text);
   return exitCodes.ok;
 }
 
 function complain(output: Output, error: unknown): void {
   output.say(`pawl: ${lineOf(error)}`);
-  if (process.env.PAWL_DEBUG === '1') output.say(stackOf(error));
+  if (process.env.PAWL_DEBUG === '1') output.sayText(stackOf(error));
 }
 
 /** Something outside of any run threw, in a timer of an agent module for example. What is recorded stays recorded. */

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { stripVTControlCharacters, styleText } from 'node:util';
+import { escaped, harmless } from './foreign-text.ts';
 import { hideCursor } from './hidden-cursor.ts';
 import { withoutKeys } from './own-secrets.ts';
-import { cutToWidth, displayWidth, harmless } from './terminal-text.ts';
+import { cutToWidth, displayWidth } from './terminal-text.ts';
 
 export type Style = Parameters<typeof styleText>[0];
 
@@ -18,6 +20,8 @@ const ERASE_BELOW = '\u001b[J';
 export class Output {
   /** As they were drawn; the cursor stands behind the last of them. */
   #foot: readonly string[] = [];
+  /** Stands for ESC in our own sequences until the text around them is filtered. */
+  readonly #ours = `\ufdd0${randomUUID()}\ufdd1`;
 
   constructor() {
     for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreClosed);
@@ -33,18 +37,40 @@ export class Output {
     return { columns: process.stderr.columns || 80, rows: process.stderr.rows || 24 };
   }
 
-  /** Writes a result. */
-  print(text: string): void {
-    const shown = withoutKeys(text);
+  /** Writes a line of a result. */
+  print(line: string): void {
+    this.#print(asLine(line));
+  }
+
+  /** Writes the text of a model or a tool, with its line breaks. What is exact is `--json`. */
+  printText(text: string): void {
+    this.#print(harmless(withoutKeys(text)));
+  }
+
+  /** Writes a result for machines. @param indent spaces */
+  printJson(value: unknown, indent?: number): void {
+    this.#print(escaped(withoutKeys(JSON.stringify(value, null, indent))));
+  }
+
+  /** Tells the user something, in one line. */
+  say(line: string): void {
+    this.#say(asLine(line));
+  }
+
+  /** The same with line breaks that are ours. */
+  sayText(text: string): void {
+    this.#say(harmless(withoutKeys(text)));
+  }
+
+  #print(shown: string): void {
     const hasFoot = this.#foot.length > 0;
     if (hasFoot) process.stderr.write(this.#erased());
-    process.stdout.write(`${process.stdout.isTTY ? harmless(shown) : shown}\n`);
+    process.stdout.write(`${this.#painted(shown)}\n`);
     if (hasFoot) process.stderr.write(this.#drawn());
   }
 
-  /** Tells the user something. */
-  say(text: string): void {
-    const line = `${withoutKeys(text)}\n`;
+  #say(shown: string): void {
+    const line = `${this.#painted(shown)}\n`;
     process.stderr.write(this.#foot.length === 0 ? line : `${BEGIN}${this.#erased()}${line}${this.#drawn()}${END}`);
   }
 
@@ -55,7 +81,9 @@ export class Output {
   show(lines: string | readonly string[]): void {
     if (!this.isLive) return;
     const { columns } = this.size;
-    const next = (typeof lines === 'string' ? [lines] : lines).map((line) => cutTo(withoutKeys(line), columns));
+    const next = (typeof lines === 'string' ? [lines] : lines).map((line) =>
+      cutTo(this.#painted(asFootLine(line)), columns),
+    );
     const top = this.#top();
     const hadFoot = this.#foot.length > 0;
     this.#foot = next.some((line) => line !== '') ? next : [];
@@ -68,9 +96,31 @@ export class Output {
     return hideCursor(process.stderr);
   }
 
-  /** Coloured where stderr is a terminal and NO_COLOR is not set. */
+  /** Coloured where stderr is a terminal and NO_COLOR is not set. Only what is printed by this object gets its colours. */
   paint(style: Style, text: string): string {
-    return styleText(style, text, { stream: process.stderr });
+    return this.#marked(style, text, process.stderr);
+  }
+
+  /** The same for what goes to stdout. */
+  paintResult(style: Style, text: string): string {
+    return this.#marked(style, text, process.stdout);
+  }
+
+  /**
+   * The filter takes every sequence out of a text. Those that are ours stand in it as marks that no other text can have, and are put
+   * back behind the filter.
+   */
+  #marked(style: Style, text: string, stream: NodeJS.WriteStream): string {
+    const [open = '', close = ''] = styleText(style, '\u0000', { stream }).split('\u0000');
+    return this.#mark(open) + text + this.#mark(close);
+  }
+
+  #mark(sequence: string): string {
+    return sequence.replaceAll('\u001b', this.#ours);
+  }
+
+  #painted(text: string): string {
+    return text.replaceAll(this.#ours, '\u001b');
   }
 
   /** Resolves when everything was handed to the system. */
@@ -97,6 +147,14 @@ export class Output {
     const above = this.#foot.slice(0, -1).map((line) => `${ERASE_LINE}${line}\n`);
     return `${NO_WRAP}${from}${above.join('')}${ERASE_LINE}${ERASE_BELOW}${this.#foot.at(-1) ?? ''}${WRAP}`;
   }
+}
+
+function asLine(text: string): string {
+  return harmless(withoutKeys(text)).replaceAll('\n', ' ').trimEnd();
+}
+
+function asFootLine(text: string): string {
+  return harmless(withoutKeys(text)).replaceAll('\n', ' ');
 }
 
 /** Whoever read us has gone (`pawl list | head`): the work goes on, only nobody is told. */

@@ -49,7 +49,7 @@ async function change(
   const store = await openExistingStore(args.store);
   try {
     const { status, text } = await work(store, runId);
-    if (args.json) output.print(JSON.stringify({ runId, status }));
+    if (args.json) output.printJson({ runId, status });
     else output.say(text);
     return exitCodes.ok;
   } catch (error) {

@@ -49,7 +49,7 @@ function summary(run: Pick<RunResult, 'runId' | 'status' | 'iterations' | 'usage
 }
 
 function jsonProgress(output: Output, store: string): Progress {
-  const print = (line: object) => output.print(JSON.stringify(line));
+  const print = (line: object) => output.printJson(line);
   return {
     begun: ({ runId, agentId, isResumed }) => print({ type: 'run.started', runId, agentId, store, resumed: isResumed }),
     step: ({ runId, iteration, tools, usage }) => print({ type: 'step.done', runId, iteration, tools, usage }),

@@ -116,7 +116,7 @@ interface Pruned {
 function report({ args, output }: CommandContext, store: RunStore, { outcomes, deleted, kept }: Pruned): void {
   const { dryRun } = args;
   if (args.json) {
-    output.print(JSON.stringify({ store: store.path, dryRun, outcomes, deleted, kept }, null, 2));
+    output.printJson({ store: store.path, dryRun, outcomes, deleted, kept }, 2);
     return;
   }
   for (const { runId, reason } of kept) output.say(`kept ${oneLine(runId)}: ${reason}`);

@@ -155,7 +155,7 @@ export class Session {
     const isRefused = isParked || (status === 'error' && exitCode === exitCodes.badInput);
     if (args.json || !isRefused) this.progress.ended(result);
     if (status === 'ok') {
-      if (!args.json) output.print(result.output);
+      if (!args.json) output.printText(result.output);
       return exitCodes.ok;
     }
     if (status === 'interrupted' && this.isInterrupted) {

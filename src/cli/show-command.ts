@@ -20,7 +20,8 @@ export const showCommand: Command = async (context) => {
   const store = audited && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
   const found = { runId, ...(store ? await storedRun(context, store, runId) : nothingStored), audited };
   if (store && !found.waiting && !found.outcome && !audited) throw unknownRun(runId, store);
-  output.print(args.json ? JSON.stringify(document(found), null, 2) : describe(found, store).join('\n'));
+  if (args.json) output.printJson(document(found), 2);
+  else print(context, found, store);
   await audit?.close();
   await store?.close();
   return exitCodes.ok;
@@ -101,12 +102,18 @@ function document({ runId, waiting, outcome, audited }: Found) {
   return { runId, status: isOver ? 'ended' : 'lost', outcome, ...audit };
 }
 
+/** What is known of it, a line each; below it the answer, as the model wrote it. */
+function print({ output }: CommandContext, found: Found, store: RunStore | undefined): void {
+  for (const line of describe(found, store)) output.print(line);
+  const text = found.waiting ? '' : (found.outcome?.output ?? found.audited?.run.output ?? '');
+  if (text !== '') output.printText(`\n${text}`);
+}
+
 function describe({ waiting, outcome, audited }: Found, store: RunStore | undefined): string[] {
   const children = audited ? describeChildren(audited) : [];
   if (waiting && store) return [...describeRecord(waiting, store), ...children];
   const known = audited ? describeAudited(audited.run) : [];
   const ended = known.length > 0 || !outcome ? known : describeOutcome(outcome);
-  const text = outcome?.output ?? audited?.run.output ?? '';
   const steps = audited ? describeSteps(audited.run) : [];
-  return [...ended, ...steps, ...children, ...(text === '' ? [] : ['', text])];
+  return [...ended, ...steps, ...children];
 }

@@ -14,10 +14,15 @@ export const statsCommand: Command = async (context) => {
   const audit = auditToAsk(context);
   if (!audit) throw noAudit(pathBeside(args.store));
   const totals = await audit.totals({ by, since });
-  if (args.json) output.print(JSON.stringify({ audit: audit.path, by, totals }, null, 2));
+  if (args.json) output.printJson({ audit: audit.path, by, totals }, 2);
   else if (totals.length === 0)
     output.say(`no runs are known in ${audit.path}${since === undefined ? '' : ' since then'}`);
-  else output.print(table([[by.toUpperCase(), ...heads], ...totals.map((total) => [nameOf(total), ...cells(total)])]));
+  else
+    for (const line of table([
+      [by.toUpperCase(), ...heads],
+      ...totals.map((total) => [nameOf(total), ...cells(total)]),
+    ]))
+      output.print(line);
   await audit.close();
   return exitCodes.ok;
 };

@@ -1,9 +1,12 @@
+import { oneLine } from './foreign-text.ts';
+
 /** Rows as lines, their columns one below the other. */
-export function table(rows: readonly (readonly string[])[]): string {
+export function table(texts: readonly (readonly string[])[]): string[] {
+  const rows = texts.map((row) => row.map(oneLine));
   const columns = Math.max(0, ...rows.map((row) => row.length));
   const widths = Array.from({ length: columns }, (_, column) => longest(rows, column));
   const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ');
-  return rows.map((row) => line(row).trimEnd()).join('\n');
+  return rows.map((row) => line(row).trimEnd());
 }
 
 function longest(rows: readonly (readonly string[])[], column: number): number {

@@ -1,4 +1,4 @@
-import { stripVTControlCharacters } from 'node:util';
+import { harmless } from './foreign-text.ts';
 
 const printableAscii = /^[\x20-\x7e]*$/;
 const zeroWidth = /[\p{Mn}\p{Me}\p{Cf}\p{Default_Ignorable_Code_Point}\u1160-\u11ff\ud7b0-\ud7fb]/u;
@@ -6,18 +6,13 @@ const zeroWidth = /[\p{Mn}\p{Me}\p{Cf}\p{Default_Ignorable_Code_Point}\u1160-\u1
 const doubleWidth =
   /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\u3247\u3250-\ua4c6\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6b\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18dff}\u{1aff0}-\u{1b2fb}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}]|(?!\p{RI})\p{Emoji_Presentation}/u;
 
-/** What a model or a tool wrote must not steer the terminal. */
-export function harmless(text: string): string {
-  return stripVTControlCharacters(text).replace(/[^\P{Cc}\n\t]/gu, '');
-}
-
 /**
  * Text as it is drawn where the place counts: `harmless`, of known width, lines ended by `\n`. Terminals do not agree on how
  * wide a sequence of emoji is, so each is drawn as its first one, and a flag as its two letters.
  * @example drawable('\u001b[31m👩‍🚀\tand 🇫🇷') // '👩  and FR'
  */
 export function drawable(text: string): string {
-  const plain = harmless(text.toWellFormed().replace(/\r\n?|[\u0085\u2028\u2029]/g, '\n')).replaceAll('\t', '  ');
+  const plain = harmless(text).replaceAll('\t', '  ');
   if (/^[\n\x20-\x7e]*$/.test(plain)) return plain;
   return Array.from(graphemes().segment(plain), ({ segment }) => drawableGrapheme(segment)).join('');
 }

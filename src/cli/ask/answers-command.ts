@@ -42,11 +42,11 @@ async function show(context: CommandContext, { root, answers, model }: Chosen): 
   const { args, output } = context;
   const chosen = model === undefined ? answers.responses : [named(answers.responses, model)];
   if (args.json) {
-    for (const response of chosen) output.print(JSON.stringify(response));
+    for (const response of chosen) output.printJson(response);
     return exitCodes.ok;
   }
   output.say(`asked: ${shortened(oneLine(answers.prompt), 100)}`);
-  output.print(reportOf(chosen));
+  output.printText(reportOf(chosen));
   if (answers.ranking && model === undefined) sayRanking(context, answers.ranking);
   sayWhoIsMissing(context, { root, answers, model });
   return exitCodes.ok;
@@ -92,7 +92,7 @@ async function takeBack(context: CommandContext, root: string): Promise<number> 
 }
 
 function told({ args, output }: CommandContext, result: object, tell: () => void): number {
-  if (args.json) output.print(JSON.stringify(result));
+  if (args.json) output.printJson(result);
   else tell();
   return exitCodes.ok;
 }

@@ -17,7 +17,7 @@ export interface Ended {
 /** The answers on stdout; on stderr what can be done now. @returns the exit code */
 export function reportEnd({ args, output }: CommandContext, { question, result, isInterrupted }: Ended): number {
   const { responses, interrupted, ranking, judgeUsage, saveError } = result;
-  if (!args.json && !isInterrupted) output.print(reportOf(responses));
+  if (!args.json && !isInterrupted) output.printText(reportOf(responses));
   if (ranking && !args.json) sayRanking({ args, output }, ranking);
   if (judgeUsage && !args.json) {
     const cost = judgeUsage.costUsd > 0 ? `, ${dollars(judgeUsage.costUsd)}` : '';

@@ -11,7 +11,7 @@ export interface PrintedAnswer {
 
 /**
  * The answers for stdout: for each model a heading, and below it what it wrote, as it wrote it.
- * @example output.print(reportOf(responses)) // '## sonnet\n\nAsk for all at once.\n\n## gpt\n\n…'
+ * @example output.printText(reportOf(responses)) // '## sonnet\n\nAsk for all at once.\n\n## gpt\n\n…'
  */
 export function reportOf(answers: readonly PrintedAnswer[]): string {
   return answers.map((answer) => [headingOf(answer), ...partsOf(answer)].join('\n\n')).join('\n\n');

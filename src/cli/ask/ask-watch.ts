@@ -60,7 +60,7 @@ function shownWatch({ output }: CommandContext, { prompt, ids, before }: Asking)
 
 /** JSON lines on stdout. */
 function jsonWatch({ output }: CommandContext, { prompt, ids, path }: Asking): AskWatch {
-  const print = (line: object) => output.print(JSON.stringify(line));
+  const print = (line: object) => output.printJson(line);
   print({ type: 'ask.started', prompt, models: ids, path });
   return {
     heed: () => {},

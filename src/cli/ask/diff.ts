@@ -5,6 +5,8 @@ import { dirname, join } from 'node:path';
 import { type ModelResponse, previewWrites } from '../../fan-out/index.ts';
 import type { CommandContext } from '../command.ts';
 import { Failure, oneLine } from '../failure.ts';
+import { visible } from '../foreign-text.ts';
+import type { Style } from '../output.ts';
 
 /** Whose changes are shown, against which folder. */
 interface Shown {
@@ -14,16 +16,32 @@ interface Shown {
   readonly isOnly: boolean;
 }
 
-/** Prints what an answer would change in the folder as it is now, as a unified diff. */
+/** Prints what an answer would change in the folder as it is now, as a unified diff. What is not seen in it is written out. */
 export async function printDiff({ args, output }: CommandContext, { root, answer, isOnly }: Shown): Promise<void> {
-  const text = await diffOf(root, answer, process.stdout.isTTY === true && !process.env.NO_COLOR && !args.json);
-  if (args.json) return output.print(JSON.stringify({ model: answer.modelId, diff: text }));
+  const text = await diffOf(root, answer);
+  if (args.json) return output.printJson({ model: answer.modelId, diff: text });
   if (!isOnly) output.print(`## ${oneLine(answer.modelId)}`);
-  if (text !== '') output.print(text.trimEnd());
+  if (text === '') return;
+  const paint = (style: Style, line: string) => output.paintResult(style, line);
+  output.printText(coloured(visible(text.trimEnd()), paint));
+}
+
+const styles: Readonly<Record<string, Style>> = { '+': 'green', '-': 'red', '@': 'cyan' };
+
+/** As Git colours it: the heads of the files bold, what comes green, what goes red. */
+export function coloured(diff: string, paint: (style: Style, line: string) => string): string {
+  let isHead = true;
+  const lines = diff.split('\n').map((line) => {
+    if (line.startsWith('diff ')) isHead = true;
+    else if (line.startsWith('@@')) isHead = false;
+    const style = isHead ? 'bold' : styles[line.charAt(0)];
+    return style === undefined ? line : paint(style, line);
+  });
+  return lines.join('\n');
 }
 
 /** Both states of the files go into a folder of their own, and a program that can compare folders compares them. */
-async function diffOf(root: string, answer: ModelResponse, isColoured: boolean): Promise<string> {
+async function diffOf(root: string, answer: ModelResponse): Promise<string> {
   const files = await previewWrites(answer, { root });
   const folder = mkdtempSync(join(tmpdir(), 'pawl-diff-'));
   const put = (side: 'a' | 'b', path: string, content: string | Uint8Array) => {
@@ -37,23 +55,15 @@ async function diffOf(root: string, answer: ModelResponse, isColoured: boolean):
       if (before) put('a', path, before);
       if (after !== null) put('b', path, after);
     }
-    return compared(folder, isColoured);
+    return compared(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 /** Git where it is there, else diff. */
-function compared(folder: string, isColoured: boolean): string {
-  const git = [
-    '--no-pager',
-    'diff',
-    '--no-index',
-    '--no-prefix',
-    '--no-ext-diff',
-    '--no-textconv',
-    `--color=${isColoured ? 'always' : 'never'}`,
-  ];
+function compared(folder: string): string {
+  const git = ['--no-pager', 'diff', '--no-index', '--no-prefix', '--no-ext-diff', '--no-textconv', '--color=never'];
   for (const [program, args] of [
     ['git', git],
     ['diff', ['-ruN']],

@@ -37,7 +37,7 @@ export function firstLines(text: string, columns: number, most: number): string[
 function wrapped(paragraph: string, columns: number): string[] {
   const lines: string[] = [];
   let line = '';
-  for (const word of paragraph.match(/\s*\S+/g) ?? []) {
+  for (const word of wordsOf(paragraph)) {
     if (displayWidth(line) + displayWidth(word) <= columns) {
       line += word;
       continue;
@@ -48,6 +48,12 @@ function wrapped(paragraph: string, columns: number): string[] {
     lines.push(...pieces);
   }
   return [...lines, line];
+}
+
+/** Each with the spaces before it. */
+function wordsOf(paragraph: string): string[] {
+  const parts = paragraph.split(/(\s+)/);
+  return parts.flatMap((word, i) => (i % 2 === 0 && word !== '' ? [(parts[i - 1] ?? '') + word] : []));
 }
 
 /** A word in pieces that fit. A character that is wider than a whole line is left out. */

@@ -41,7 +41,7 @@ export const demoCommand: Command = async ({ args, output }) => {
   const histories = historiesOf(readLines(stage.journal), recordedCalls(record));
   const repeated = repeatedCalls(histories);
   const facts: DemoFacts = { stage, pids: [first.pid, second.pid], cutOff, record, histories, repeated, ...second.end };
-  if (args.json) output.print(JSON.stringify(documentOf(facts), null, 2));
+  if (args.json) output.printJson(documentOf(facts), 2);
   else narrator.concludes(facts);
   return second.end.status === 'ok' && repeated.length === 0 ? exitCodes.ok : exitCodes.failed;
 };

@@ -62,7 +62,7 @@ let moment = 0;
 
 function end(): void {
   progress.end();
-  output.print(
+  output.printText(
     reportOf(
       [...views.values()].map(({ id, state, ...rest }) => ({
         ...rest,

@@ -47,6 +47,7 @@ export interface Arguments {
   readonly deadline: string | undefined;
   readonly steps: string | undefined;
   readonly continue: boolean;
+  readonly verbose: boolean;
   readonly json: boolean;
   readonly help: boolean;
   readonly version: boolean;
@@ -76,6 +77,7 @@ const options = {
   deadline: { type: 'string' },
   steps: { type: 'string' },
   continue: { type: 'boolean', short: 'c' },
+  verbose: { type: 'boolean' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
@@ -96,7 +98,7 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   prune: { options: ['store', 'older-than', 'quarantined', 'parked', 'dry-run', 'yes'], words: 0 },
   stats: { options: ['store', 'audit', 'by', 'since'], words: 0 },
   ask: { options: ['models', 'module', 'root', 'no-files', 'judge', 'deadline', 'steps', 'continue'], words: 2 },
-  demo: { options: [], words: 0 },
+  demo: { options: ['verbose'], words: 0 },
 };
 
 /** @throws {Failure} for what no command can make sense of */
@@ -133,6 +135,7 @@ export function readArguments(argv: readonly string[]): Arguments {
     deadline: values.deadline,
     steps: values.steps,
     continue: values.continue ?? false,
+    verbose: values.verbose ?? false,
     json: values.json ?? false,
     help: isHelp || (values.help ?? false),
     version: values.version ?? false,

@@ -21,7 +21,7 @@ Commands:
   prune                         remove what nobody needs any more
   stats                         what the runs of an audit came to, by day, agent or caller
   ask <prompt>                  ask several models at once; then ask show, diff, apply <model>, rewind
-  demo                          kill a run with SIGKILL, resume it, and show what ran where
+  demo                          kill a run with SIGKILL twice, resume it, and show what ran again
 
 Options:
   --store <store>  where runs are recorded; else $PAWL_STORE, else .pawl/runs.db. A SQLite file; a folder of plain files (a
@@ -169,12 +169,14 @@ Examples:
 
 const demo = `Usage: pawl demo [options]
 
-Surveys the documents of this package with the example agent (its planner is a small program, not a language model),
-kills the process with SIGKILL while a tool is at work, resumes the run in a new process, and shows what ran where. It
-works in a temporary folder. Exit code 1 means that a recorded call ran again.
+Surveys the documents of this package with the example agent (its model is a small program, not a language model). Kills it
+with SIGKILL twice: while idempotent calls are at work, which run again with the same keys, and while a once call is at work,
+which is not repeated. A third process ends the run. All of it happens in a temporary folder. Exit code 1 means that a recorded
+call, or a once call, ran again.
 
 Options:
-  --json           { folder, store, report, runId, status, killed, processes, recorded, repeated }
+  --verbose        each step, and for each call in which process it ran
+  --json           { folder, store, report, runId, status, answer, kills, processes, recorded, once, repeated }
 
 Examples:
   pawl demo

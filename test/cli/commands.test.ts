@@ -147,7 +147,7 @@ describe.concurrent('pawl list', () => {
     const { code, stdout, stderr } = await pawl(['list', '--store', 'runs.db'], { cwd });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
-      /^RUN +STATUS +AGENT +STEPS +RECORDED +PROMPT\nr1 +interrupted +Counter +1 +\S+ s ago +count the \[31mstars\n$/,
+      /^RUN +STATUS +AGENT +STEPS +RECORDED +PROMPT\nr1 +interrupted +Counter +1 +\S+ s ago +count the stars\n$/,
     );
   });
 
@@ -177,7 +177,7 @@ describe.concurrent('pawl list', () => {
     const cwd = emptyFolder();
     await storeRuns(
       join(cwd, 'runs.db'),
-      ...Array.from({ length: 2_000 }, (_, i) => interruptedRun({ runId: `r${i}` })),
+      ...Array.from({ length: 2_000 }, (_, i) => interruptedRun({ runId: `r${i}`, module: '' })),
     );
     const list = new Pawl(['list', '--json', '--store', 'runs.db'], { cwd });
     list.child.stdout?.once('data', () => list.child.stdout?.destroy());
@@ -223,7 +223,7 @@ describe.concurrent('pawl show', () => {
     const store = ['--store', 'runs.db'];
     await pawl(['steer', 'r1', 'Leave the archive\n\u001b[31malone.', ...store], { cwd });
     const { stdout } = await pawl(['show', 'r1', ...store], { cwd });
-    expect(stdout).toContain('\nnot heard yet:\n  steer: Leave the archive [31malone.\n');
+    expect(stdout).toContain('\nnot heard yet:\n  steer: Leave the archive alone.\n');
     const shown = JSON.parse((await pawl(['show', 'r1', '--json', ...store], { cwd })).stdout);
     expect(shown.commands).toEqual([
       { id: expect.any(String), kind: 'steer', text: 'Leave the archive\n\u001b[31malone.' },

@@ -1,42 +1,52 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { historiesOf, repeatedCalls } from '../../src/cli/demo/call-lines.ts';
 import { isAlive } from '../fixtures/processes.ts';
 import { emptyFolder, Pawl, pawl } from './pawl.ts';
+import { hasTerminal, TerminalSession } from './terminal.ts';
 
 interface DemoDocument {
   readonly folder: string;
   readonly report: string;
   readonly status: string;
-  readonly killed: { readonly pid: number; readonly steps: number; readonly underWay: readonly { callId: string }[] };
+  readonly kills: readonly {
+    readonly pid: number;
+    readonly steps: number;
+    readonly underWay: readonly { readonly tool: string; readonly callId: string }[];
+  }[];
   readonly processes: readonly {
     readonly pid: number;
-    readonly calls: readonly { callId: string; finished: boolean }[];
+    readonly calls: readonly { readonly tool: string; readonly callId: string; readonly finished: boolean }[];
   }[];
   readonly recorded: number;
+  readonly once: readonly string[];
   readonly repeated: number;
 }
 
+const bin = fileURLToPath(new URL('../../src/cli/bin.ts', import.meta.url));
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 
-test.concurrent('the demo kills a run at work, resumes it, and repeats nothing that was recorded', async () => {
+test.concurrent('the demo kills a run twice at work, resumes it, and repeats nothing that was recorded or is of effect once', async () => {
   const cwd = emptyFolder();
   const { code, stdout, stderr } = await pawl(['demo', '--json'], { cwd });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const demo: DemoDocument = JSON.parse(stdout);
   expect(demo).toMatchObject({ status: 'ok', repeated: 0 });
-  expect(demo.killed.steps).toBeGreaterThan(2);
-  expect(demo.killed.underWay.length).toBeGreaterThan(0);
-  expect(demo.recorded).toBeGreaterThan(4);
+  const [halfway, publishing] = demo.kills;
+  expect(halfway?.steps).toBeGreaterThan(2);
+  expect(halfway?.underWay.map(({ tool }) => tool)).toContain('add_note');
+  expect(publishing?.underWay.map(({ tool }) => tool)).toEqual(['publish_report']);
+  expect(demo.once).toEqual(publishing?.underWay.map(({ callId }) => callId));
 
-  const [first, second] = demo.processes;
-  expect(first?.pid).toBe(demo.killed.pid);
-  expect(second?.pid).not.toBe(first?.pid);
+  const [first, second, third] = demo.processes;
+  expect(new Set(demo.processes.map(({ pid }) => pid)).size).toBe(3);
   const cutOff = first?.calls.filter(({ finished }) => !finished).map(({ callId }) => callId) ?? [];
-  expect(cutOff).toEqual(demo.killed.underWay.map(({ callId }) => callId));
+  expect(cutOff).toEqual(halfway?.underWay.map(({ callId }) => callId));
   expect(second?.calls.map(({ callId }) => callId)).toEqual(expect.arrayContaining(cutOff));
-  expect(second?.calls.every(({ finished }) => finished)).toBe(true);
+  expect(second?.calls.filter(({ finished }) => !finished)).toMatchObject([{ tool: 'publish_report' }]);
+  expect(third?.calls).toEqual([]);
 
   const files = readdirSync(docs, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   const report = readFileSync(demo.report, 'utf8');
@@ -45,24 +55,56 @@ test.concurrent('the demo kills a run at work, resumes it, and repeats nothing t
   rmSync(demo.folder, { recursive: true });
 });
 
-test.concurrent('the demo tells a reader what ran where', async () => {
-  const { code, stdout, stderr } = await pawl(['demo'], { cwd: emptyFolder() });
+test.skipIf(!hasTerminal)(
+  'the demo is about ten lines of 80 columns on a terminal, a once call that is not repeated among them',
+  async () => {
+    const session = new TerminalSession([process.execPath, bin, 'demo'], { columns: 80, rows: 24, cwd: emptyFolder() });
+    expect(await session.ended).toEqual({ code: 0, signal: null });
+    const lines = await session.screen();
+    expect(lines.length).toBeLessThanOrEqual(12);
+    expect(
+      lines.map((line) => line.replace(/pid \d+/g, 'pid').replace(/\b\d+ (files|calls|recorded)/g, 'n $1')),
+    ).toEqual([
+      'An agent surveys n files. Its model is a small program; the kills are real.',
+      'Process 1 (pid) starts the run',
+      expect.stringMatching(/^ {2}SIGKILL during .*add_note.* \(.*idempotent.*\); n recorded$/),
+      'Process 2 (pid) resumes it',
+      '  SIGKILL during publish_report (once); n recorded',
+      'Process 3 (pid) resumes it again',
+      '  publish_report (once) is not repeated: its model is told "outcome unknown"',
+      expect.stringMatching(/^The run ended ok: n calls; \d+ were cut off and ran again, as they may\.$/),
+      'Recorded calls that ran again: 0. Once calls that ran twice: 0.',
+      expect.stringMatching(/^Report: .*report\.md$/),
+      'Each step and each call: --verbose',
+    ]);
+    const report = /Report: (.*)/.exec(lines.join('\n'))?.[1] ?? '';
+    expect(existsSync(report)).toBe(true);
+    rmSync(dirname(dirname(report)), { recursive: true });
+  },
+);
+
+test.concurrent('the demo tells with --verbose what ran where', async () => {
+  const { code, stdout, stderr } = await pawl(['demo', '--verbose'], { cwd: emptyFolder() });
   expect(code).toBe(0);
-  expect(stderr).toContain('not a language model');
-  expect(stderr).toMatch(/SIGKILL to process 1 \(pid \d+\) in the middle of: .*add_note/);
-  expect(stderr).toMatch(/\n {2}add_note \S+ +cut off +done\n/);
-  expect(stderr).toMatch(/\n {2}list_files +done +-\n/);
-  expect(stdout).toContain('Recorded calls that ran again: 0.\n');
-  const folder = /Everything it writes is in (\S+)/.exec(stderr)?.[1] ?? '';
-  expect(existsSync(/Report: (.*)/.exec(stdout)?.[1] ?? '')).toBe(true);
-  rmSync(folder, { recursive: true });
+  expect(stderr).toMatch(/\n {2}process 1 {2}step 1: list_files\n/);
+  expect(stderr).toMatch(/\n {2}add_note \S+ +cut off +done +-\n/);
+  expect(stderr).toMatch(/\n {2}list_files +done +- +-\n/);
+  expect(stderr).toMatch(/\n {2}publish_report +- +cut off +-\n/);
+  const report = /Report: (.*)/.exec(stdout)?.[1] ?? '';
+  expect(existsSync(report)).toBe(true);
+  rmSync(dirname(dirname(report)), { recursive: true });
 });
 
-test('a recorded call that ran again would be found', () => {
+test('a call that ran again although it was recorded, or is of effect once, would be found', () => {
   const line = (event: 'begun' | 'finished', pid: number) => ({ event, pid, tool: 't', callId: 'a', file: '' });
   const lines = [line('begun', 1), line('finished', 1), line('begun', 2)];
-  expect(repeatedCalls(historiesOf(lines, new Set(['a'])))).toMatchObject([{ callId: 'a', begun: 2 }]);
-  expect(repeatedCalls(historiesOf(lines, new Set()))).toEqual([]);
+  const found = (recordings: readonly ReadonlySet<string>[], once?: ReadonlySet<string>) =>
+    repeatedCalls(historiesOf(lines, recordings), [1, 2, 3], once);
+  expect(found([new Set(['a']), new Set(['a'])])).toMatchObject([{ callId: 'a', begun: 2 }]);
+  // Cut off by the first kill, repeated by the second process and recorded then: that is how it should be.
+  expect(found([new Set(), new Set(['a'])])).toEqual([]);
+  expect(found([new Set(), new Set()])).toEqual([]);
+  expect(found([new Set(), new Set()], new Set(['a']))).toMatchObject([{ callId: 'a' }]);
 });
 
 test.concurrent('the demo leaves no process behind when it is told to end', async () => {

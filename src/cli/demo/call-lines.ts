@@ -20,8 +20,8 @@ export interface CallHistory {
   readonly processes: ReadonlyMap<number, boolean>;
   /** How often it was begun. */
   readonly begun: number;
-  /** Its result was stored when the first process was killed. */
-  readonly isRecorded: boolean;
+  /** After which kill its result was found in the store, counted from 0; undefined if after none. */
+  readonly recordedAt: number | undefined;
 }
 
 /** The journal so far; none yet = no lines. */
@@ -50,8 +50,8 @@ export function recordedCalls({ messages, openStep }: RunCheckpoint): Set<string
   ]);
 }
 
-/** @param recorded what was stored when the first process was killed */
-export function historiesOf(lines: readonly CallLine[], recorded: ReadonlySet<string>): CallHistory[] {
+/** @param recordings what was stored after each kill */
+export function historiesOf(lines: readonly CallLine[], recordings: readonly ReadonlySet<string>[]): CallHistory[] {
   const ids = [...new Set(lines.map(({ callId }) => callId))];
   return ids.map((callId) => {
     const own = lines.filter((line) => line.callId === callId);
@@ -59,11 +59,19 @@ export function historiesOf(lines: readonly CallLine[], recorded: ReadonlySet<st
     const hasFinished = (pid: number) => own.some((line) => line.event === 'finished' && line.pid === pid);
     const { tool = '', file = '' } = own[0] ?? {};
     const processes = new Map(begun.map(({ pid }) => [pid, hasFinished(pid)]));
-    return { callId, tool, file, processes, begun: begun.length, isRecorded: recorded.has(callId) };
+    const kill = recordings.findIndex((recorded) => recorded.has(callId));
+    return { callId, tool, file, processes, begun: begun.length, recordedAt: kill < 0 ? undefined : kill };
   });
 }
 
-/** Recorded calls that ran again: there must be none. */
-export function repeatedCalls(histories: readonly CallHistory[]): CallHistory[] {
-  return histories.filter(({ isRecorded, begun }) => isRecorded && begun > 1);
+/** Calls that ran although they were recorded, or were of effect `once`: there must be none. @param pids of the processes, in order */
+export function repeatedCalls(
+  histories: readonly CallHistory[],
+  pids: readonly number[],
+  once: ReadonlySet<string> = new Set(),
+): CallHistory[] {
+  return histories.filter(({ callId, processes, begun, recordedAt }) => {
+    const ranLater = [...processes.keys()].some((pid) => recordedAt !== undefined && pids.indexOf(pid) > recordedAt);
+    return ranLater || begun > processes.size || (once.has(callId) && begun > 1);
+  });
 }

@@ -11,40 +11,43 @@ import { Interruption } from '../interruption.ts';
 import { codeFile, packagePath } from '../own-package.ts';
 import { type CallLine, historiesOf, readLines, recordedCalls, repeatedCalls, underWay } from './call-lines.ts';
 import { PawlProcess, type ProgressLine } from './child-process.ts';
-import { type DemoFacts, documentOf, Narrator } from './narrator.ts';
+import { documentOf } from './demo-document.ts';
+import { type DemoFacts, type Kill, Narrator } from './narrator.ts';
 
 const RUN_ID = 'demo';
 /** Long enough to be watched, and to be struck in the middle of a call. */
 const PAUSE_MS = 250;
 const POLL_MS = 5;
 
-/** `pawl demo`: a run is killed and goes on, before your eyes. */
+/** `pawl demo`: a run is killed twice and ends all the same, before your eyes. */
 export const demoCommand: Command = async ({ args, output }) => {
   new Interruption(output);
   const stage = setUp();
-  const narrator = new Narrator(output, args.json);
+  const narrator = new Narrator(output, { isSilent: args.json, isVerbose: args.verbose });
   narrator.opens(stage);
 
-  const first = new PawlProcess(
-    ['run', stage.agent, stage.docs, '--run-id', RUN_ID, ...stage.options],
-    stage.env,
-    (line) => narrator.hears(1, line),
-  );
-  narrator.begins(1, first.pid);
-  await moment(first, stage);
-  await first.kill();
-  const cutOff = underWay(readLines(stage.journal));
-  const record = await loadRecord(stage.store);
-  narrator.killed({ pid: first.pid, cutOff, record });
-
-  const second = await resumed(stage, narrator);
-  const histories = historiesOf(readLines(stage.journal), recordedCalls(record));
-  const repeated = repeatedCalls(histories);
-  const facts: DemoFacts = { stage, pids: [first.pid, second.pid], cutOff, record, histories, repeated, ...second.end };
+  const run = ['run', stage.agent, stage.docs, '--run-id', RUN_ID];
+  const kills = [
+    await struck({ stage, narrator, number: 1, args: run, isMoment: isHalfway(stage) }),
+    await struck({ stage, narrator, number: 2, args: ['resume', RUN_ID], isMoment: isPublished(stage) }),
+  ];
+  const last = await finished(stage, narrator);
+  const pids = [...kills.map(({ pid }) => pid), last.pid];
+  const recordings = kills.map(({ record }) => recordedCalls(record));
+  const histories = historiesOf(readLines(stage.journal), recordings);
+  const once = new Set(kills.flatMap(({ record }) => onceCalls(record)));
+  const repeated = repeatedCalls(histories, pids, once);
+  const facts: DemoFacts = { stage, pids, kills, histories, repeated, once, ...last.end };
   if (args.json) output.printJson(documentOf(facts), 2);
   else narrator.concludes(facts);
-  return second.end.status === 'ok' && repeated.length === 0 ? exitCodes.ok : exitCodes.failed;
+  return last.end.status === 'ok' && repeated.length === 0 ? exitCodes.ok : exitCodes.failed;
 };
+
+/** The calls of an open step that must not run twice. */
+function onceCalls({ openStep }: RunCheckpoint): string[] {
+  const calls = openStep?.calls.filter(({ effect, state }) => effect === 'once' && state === 'started') ?? [];
+  return calls.map(({ callId }) => callId);
+}
 
 /** Where the demo plays. */
 export interface Stage {
@@ -81,24 +84,56 @@ function setUp(): Stage {
   };
 }
 
-/** Waits until about half of the files have their notes, and the next note is being written; holds the process there. */
-async function moment(child: PawlProcess, { journal, files }: Stage): Promise<void> {
+/** Whether it is time to kill, by what the journal says so far. */
+type Moment = (lines: readonly CallLine[]) => boolean;
+
+/** About half of the files have their notes, and the next note is being written. */
+function isHalfway({ files }: Stage): Moment {
   const isNote = ({ tool }: CallLine) => tool === 'add_note';
-  for (;;) {
-    const lines = readLines(journal);
+  return (lines) => {
     const notes = lines.filter(isNote).filter(({ event }) => event === 'finished').length;
-    if (notes >= files * 0.4 && underWay(lines).some(isNote)) {
-      // On a busy machine the note might be finished before the kill comes.
+    return notes >= files * 0.4 && underWay(lines).some(isNote);
+  };
+}
+
+/** The report is in its place, and the call that put it there has not returned: its result is not recorded. */
+function isPublished({ report }: Stage): Moment {
+  return (lines) => underWay(lines).some(({ tool }) => tool === 'publish_report') && existsSync(report);
+}
+
+interface Strike {
+  readonly stage: Stage;
+  readonly narrator: Narrator;
+  readonly number: number;
+  readonly args: readonly string[];
+  readonly isMoment: Moment;
+}
+
+/** A process that works on the run until it is killed in the middle of a call. */
+async function struck({ stage, narrator, number, args, isMoment }: Strike): Promise<Kill> {
+  const child = new PawlProcess([...args, ...stage.options], stage.env, (line) => narrator.hears(number, line));
+  narrator.begins(number, child.pid);
+  await reached(child, stage, isMoment);
+  await child.kill();
+  const cutOff = underWay(readLines(stage.journal)).filter(({ pid }) => pid === child.pid);
+  const kill = { pid: child.pid, cutOff, record: await loadRecord(stage.store) };
+  narrator.killed(number, kill);
+  return kill;
+}
+
+/** Holds the process at its moment. */
+async function reached(child: PawlProcess, { journal }: Stage, isMoment: Moment): Promise<void> {
+  for (;;) {
+    if (isMoment(readLines(journal))) {
+      // On a busy machine the call might return before the kill comes.
       child.freeze();
       await sleep(POLL_MS);
-      if (underWay(readLines(journal)).some(isNote)) return;
+      if (isMoment(readLines(journal))) return;
       child.thaw();
     }
     if (child.isOver) {
       const complaint = await child.ended;
-      throw new Failure(`the first process ended before it could be killed: ${complaint}`, {
-        exitCode: exitCodes.failed,
-      });
+      throw new Failure(`a process ended before it could be killed: ${complaint}`, { exitCode: exitCodes.failed });
     }
     await sleep(POLL_MS);
   }
@@ -112,21 +147,22 @@ async function loadRecord(path: string): Promise<RunCheckpoint> {
   return record;
 }
 
-interface Second {
+interface Last {
   readonly pid: number;
   readonly end: { readonly status: string; readonly answer: string };
 }
 
-async function resumed(stage: Stage, narrator: Narrator): Promise<Second> {
+/** The process that carries the run to its end. */
+async function finished(stage: Stage, narrator: Narrator): Promise<Last> {
   let last: ProgressLine | undefined;
-  const second = new PawlProcess(['resume', RUN_ID, ...stage.options], stage.env, (line) => {
-    narrator.hears(2, line);
+  const child = new PawlProcess(['resume', RUN_ID, ...stage.options], stage.env, (line) => {
+    narrator.hears(3, line);
     last = line;
   });
-  narrator.begins(2, second.pid);
-  const complaints = await second.ended;
+  narrator.begins(3, child.pid);
+  const complaints = await child.ended;
   if (last?.type !== 'run.ended') {
-    throw new Failure(`the second process did not finish the run: ${complaints}`, { exitCode: exitCodes.failed });
+    throw new Failure(`the last process did not finish the run: ${complaints}`, { exitCode: exitCodes.failed });
   }
-  return { pid: second.pid, end: { status: last.status ?? '', answer: last.output ?? '' } };
+  return { pid: child.pid, end: { status: last.status ?? '', answer: last.output ?? '' } };
 }

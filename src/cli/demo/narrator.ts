@@ -4,65 +4,96 @@ import type { Output } from '../output.ts';
 import { type CallHistory, type CallLine, recordedCalls } from './call-lines.ts';
 import type { ProgressLine } from './child-process.ts';
 
+/** A process that was killed at work. */
+export interface Kill {
+  readonly pid: number;
+  /** Its calls that the kill cut off. */
+  readonly cutOff: readonly CallLine[];
+  /** What was stored when it was dead. */
+  readonly record: RunCheckpoint;
+}
+
 /** What a demo has shown. */
 export interface DemoFacts {
   readonly stage: { readonly folder: string; readonly store: string; readonly report: string };
-  readonly pids: readonly [number, number];
-  /** Calls that the kill cut off. */
-  readonly cutOff: readonly CallLine[];
-  /** What was stored when the first process was dead. */
-  readonly record: RunCheckpoint;
+  /** Of the processes, in order. */
+  readonly pids: readonly number[];
+  readonly kills: readonly Kill[];
   readonly histories: readonly CallHistory[];
   readonly repeated: readonly CallHistory[];
+  /** Ids of the `once` calls that a kill cut off. */
+  readonly once: ReadonlySet<string>;
   readonly status: string;
   readonly answer: string;
 }
 
-/** Tells what happens, while it happens; in silence when the result is for a machine. */
+const NAMES = ['starts the run', 'resumes it', 'resumes it again'];
+
+/** Tells what happens, while it happens: about ten lines, or with --verbose each step and each call. */
 export class Narrator {
   readonly #output: Output;
   readonly #isSilent: boolean;
+  readonly #isVerbose: boolean;
 
-  constructor(output: Output, isSilent: boolean) {
+  constructor(output: Output, { isSilent, isVerbose }: { readonly isSilent: boolean; readonly isVerbose: boolean }) {
     this.#output = output;
     this.#isSilent = isSilent;
+    this.#isVerbose = isVerbose;
   }
 
   opens({ docs, files, folder }: { docs: string; files: number; folder: string }): void {
-    this.#say(`The example agent surveys ${count(files, 'file')} in ${docs}.`);
-    this.#say('Its planner is a small program, not a language model; the tools, the record and the kill are real.');
-    this.#say(`Everything it writes is in ${folder}`);
+    this.#say(`An agent surveys ${count(files, 'file')}. Its model is a small program; the kills are real.`);
+    this.#detail(`It surveys ${docs}, and everything it writes is in ${folder}`);
   }
 
-  begins(process: 1 | 2, pid: number): void {
-    const what = process === 1 ? 'begins the run' : 'resumes it';
-    this.#say(`\n${this.#bold(`Process ${process}`)} (pid ${pid}) ${what}`);
+  begins(process: number, pid: number): void {
+    this.#say(`${this.#output.paint('bold', `Process ${process}`)} (pid ${pid}) ${NAMES[process - 1]}`);
   }
 
-  hears(process: 1 | 2, line: ProgressLine): void {
-    if (line.type === 'step.done')
-      this.#say(`  process ${process}  step ${line.iteration}: ${tally(line.tools ?? [])}`);
-    if (line.type === 'run.ended') this.#say(`  process ${process}  ended: ${line.status}`);
+  hears(process: number, line: ProgressLine): void {
+    if (line.type === 'step.done') {
+      const step = `step ${line.iteration}: ${tally(line.tools ?? []) || 'the answer'}`;
+      this.#detail(`  process ${process}  ${step}`);
+      if (!this.#isSilent) this.#output.show(`  ${step}`);
+    }
+    if (line.type === 'run.ended') this.#detail(`  process ${process}  ended: ${line.status}`);
   }
 
-  killed({ pid, cutOff, record }: { pid: number; cutOff: readonly CallLine[]; record: RunCheckpoint }): void {
-    const calls = cutOff.map(({ tool, file }) => `${tool} ${file}`).join(', ');
-    this.#say(this.#output.paint('red', `  SIGKILL to process 1 (pid ${pid}) in the middle of: ${calls}`));
+  killed(process: number, { cutOff, record }: Kill): void {
+    if (!this.#isSilent) this.#output.show('');
+    const calls = record.openStep?.calls ?? [];
+    const effects = [...new Set(calls.filter(({ state }) => state === 'started').map(({ effect }) => effect))];
+    const cut = tally(cutOff.map(({ tool }) => tool));
     const recorded = recordedCalls(record).size;
-    this.#say(`  In the store: ${count(record.iteration, 'step')} with ${count(recorded, 'recorded call')},`);
-    const ledger = record.openStep?.calls.map(({ name, state }) => `${name} ${state}`) ?? [];
-    this.#say(`  and the open step: ${tally(ledger)}`);
+    this.#say(this.#output.paint('red', `  SIGKILL during ${cut} (${effects.join(', ')}); ${recorded} recorded`));
+    this.#detail(`  process ${process}  cut off: ${cutOff.map(nameOf).join(', ')}`);
+    this.#detail(`  In the store: ${count(record.iteration, 'step')}, and the open step: ${tally(calls.map(stateOf))}`);
   }
 
   concludes(facts: DemoFacts): void {
-    const { histories, pids, repeated, answer, stage } = facts;
-    this.#say(`\n${this.#bold('What ran where')}`);
-    const width = Math.max(...histories.map(({ tool, file }) => `${tool} ${file}`.length));
+    const { histories, pids, repeated, answer, stage, once, status } = facts;
+    if (!this.#isSilent) this.#output.show('');
+    for (const { tool, begun } of histories.filter(({ callId }) => once.has(callId)))
+      this.#say(
+        `  ${tool} (once) ${begun === 1 ? 'is not repeated: its model is told "outcome unknown"' : 'RAN AGAIN'}`,
+      );
+    if (this.#isVerbose) this.#tellTable(histories, pids);
+    this.#detail(answer);
+    const again = histories.filter(({ begun, callId }) => begun > 1 && !once.has(callId)).length - repeated.length;
+    const whole = count(histories.length, 'call');
+    this.#output.print(`The run ended ${status}: ${whole}; ${again} were cut off and ran again, as they may.`);
+    this.#output.print(
+      `Recorded calls that ran again: ${repeated.length}. Once calls that ran twice: ${twice(facts)}.`,
+    );
+    this.#output.print(`Report: ${stage.report}`);
+    if (repeated.length > 0) this.#say(this.#output.paint('red', `Ran again: ${repeated.map(nameOf).join(', ')}`));
+    if (!this.#isVerbose) this.#say('Each step and each call: --verbose');
+  }
+
+  #tellTable(histories: readonly CallHistory[], pids: readonly number[]): void {
+    const width = Math.max(...histories.map((each) => nameOf(each).length));
     this.#say(`  ${'call'.padEnd(width)}  ${pids.map((pid) => `pid ${pid}`.padEnd(12)).join('')}`);
     for (const each of histories) this.#say(`  ${this.#row(each, pids, width)}`);
-    this.#say(`\n${answer}\n`);
-    this.#output.print([...verdict(facts), `Report: ${stage.report}`].join('\n'));
-    if (repeated.length > 0) this.#say(this.#output.paint('red', `Ran again: ${repeated.map(nameOf).join(', ')}`));
   }
 
   #row(each: CallHistory, pids: readonly number[], width: number): string {
@@ -76,8 +107,8 @@ export class Narrator {
     return `${nameOf(each).padEnd(width)}  ${cells.join('')}`.trimEnd();
   }
 
-  #bold(text: string): string {
-    return this.#output.paint('bold', text);
+  #detail(text: string): void {
+    if (this.#isVerbose) this.#say(text);
   }
 
   #say(text: string): void {
@@ -85,42 +116,14 @@ export class Narrator {
   }
 }
 
-function nameOf({ tool, file }: CallHistory): string {
+function twice({ histories, once }: DemoFacts): number {
+  return histories.filter(({ callId, begun }) => once.has(callId) && begun > 1).length;
+}
+
+function stateOf({ name, state }: { readonly name: string; readonly state: string }): string {
+  return `${name} ${state}`;
+}
+
+function nameOf({ tool, file }: { readonly tool: string; readonly file: string }): string {
   return `${tool} ${file}`.trimEnd();
-}
-
-function verdict({ histories, repeated }: DemoFacts): string[] {
-  const recorded = histories.filter(({ isRecorded }) => isRecorded).length;
-  const again = histories.filter(({ begun }) => begun > 1).length;
-  return [
-    `${count(histories.length, 'call')}, ${recorded} of them recorded before the kill.`,
-    `Recorded calls that ran again: ${repeated.length}.`,
-    `Calls that the kill cut off, and that ran again because repeating them is harmless: ${again - repeated.length}.`,
-  ];
-}
-
-/** For `--json`. */
-export function documentOf({ stage, pids, cutOff, record, histories, repeated, status, answer }: DemoFacts) {
-  const calls = (pid: number) =>
-    histories.flatMap(({ tool, file, callId, processes }) => {
-      const finished = processes.get(pid);
-      return finished === undefined ? [] : [{ tool, file, callId, finished }];
-    });
-  return {
-    folder: stage.folder,
-    store: stage.store,
-    report: stage.report,
-    runId: record.meta.runId,
-    status,
-    answer,
-    killed: {
-      pid: pids[0],
-      signal: 'SIGKILL',
-      steps: record.iteration,
-      underWay: cutOff.map(({ tool, file, callId }) => ({ tool, file, callId })),
-    },
-    processes: pids.map((pid) => ({ pid, calls: calls(pid) })),
-    recorded: histories.filter(({ isRecorded }) => isRecorded).length,
-    repeated: repeated.length,
-  };
 }

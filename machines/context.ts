@@ -24,6 +24,8 @@ export interface RunContext {
   /** Whether somebody may look on: then model and tool calls are named after their steps, which costs some time. */
   readonly isInspected: boolean;
   readonly isDurable: boolean;
+  /** How large the record may become; infinite without one. */
+  readonly maxRecordBytes: number;
   /** Boundaries are numbered; nothing past one is acted upon before it has landed in the store. */
   readonly announced: number;
   readonly landed: number;
@@ -55,6 +57,7 @@ export const unresolved: Omit<RunContext, 'progress'> = {
   isWatched: false,
   isInspected: false,
   isDurable: false,
+  maxRecordBytes: Number.POSITIVE_INFINITY,
   announced: 0,
   landed: 0,
   intents: [],
@@ -70,7 +73,15 @@ export type RunInput = Pick<RunContext, 'progress'>;
 export type Resolution =
   | ({ readonly kind: 'accepted' } & Pick<
       RunContext,
-      'progress' | 'limits' | 'tools' | 'phases' | 'hasOutputSchema' | 'isWatched' | 'isInspected' | 'isDurable'
+      | 'progress'
+      | 'limits'
+      | 'tools'
+      | 'phases'
+      | 'hasOutputSchema'
+      | 'isWatched'
+      | 'isInspected'
+      | 'isDurable'
+      | 'maxRecordBytes'
     >)
   /** Somebody already has the answer: it is given again, nothing else happens. */
   | { readonly kind: 'answered'; readonly output: RunOutput }
@@ -131,8 +142,10 @@ export type RunEmitted =
   | { readonly type: 'run.stopping'; readonly cause: ErrorData }
   /** A message waits for the next turn; it is stored when `boundary` has landed. */
   | { readonly type: 'steer.queued'; readonly receipt: string; readonly boundary: number }
-  /** Too many messages wait already. */
-  | { readonly type: 'steer.refused'; readonly receipt: string }
+  /** Too many messages wait already; or this one is larger than what the run has room for, in bytes. */
+  | { readonly type: 'steer.refused'; readonly receipt: string; readonly bytes?: number; readonly left?: number }
+  /** What the critic wanted to say found no room. */
+  | { readonly type: 'nudge.dropped'; readonly bytes: number; readonly left: number }
   | { readonly type: 'steer.applied'; readonly count: number }
   /** A call of the step that has just opened is answered without being run. */
   | { readonly type: 'call.refused'; readonly step: number; readonly call: OpenCall }

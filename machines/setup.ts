@@ -21,7 +21,7 @@ import type {
 } from './context.ts';
 import { guards, landedWith } from './guards.ts';
 import { enterPhase, leavePhase, repairAnswer } from './phases.ts';
-import { countProgress, queueHeld, queueNudge, queueSteering } from './steering.ts';
+import { countProgress, holdNudge, holdSteering, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { applySteering, endStep, takeAnswer, takeResult } from './steps.ts';
 import { announceRefused, callToolOf, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
 
@@ -87,8 +87,8 @@ export const pieces = setup({
     closePhase: enqueueActions(({ context, enqueue }) => leavePhase(context, enqueue)),
     closeStep: enqueueActions((moment, last: ToolAnswer | undefined) => endStep(moment, last)),
     /** What is said to a run that is still resolving waits until its record is in hand. */
-    holdSteering: assign(({ context }, steer: Steer) => ({ held: [...context.held, steer] })),
-    holdNudge: assign(({ context }, message: Message) => ({ heldNudges: [...context.heldNudges, message] })),
+    holdSteering: enqueueActions(({ context, enqueue }, steer: Steer) => holdSteering(context, steer, enqueue)),
+    holdNudge: enqueueActions(({ context, enqueue }, message: Message) => holdNudge(context, message, enqueue)),
     holdRaise: assign(({ context }, by: number) => ({ heldSteps: context.heldSteps + by })),
     queueHeld: enqueueActions(({ context, enqueue }) => queueHeld(context, enqueue)),
     /** A steered message is stored at once, apart from the transcript, until the next turn takes it in. */

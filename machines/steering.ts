@@ -1,42 +1,103 @@
 import { change } from '../src/run/change.ts';
 import type { Message } from '../src/run/message.ts';
 import { MAX_UNDELIVERED, type Progress } from '../src/run/progress.ts';
-import type { RunContext, Steer } from './context.ts';
+import { bytesOf, MAX_WAITING_BYTES, roomToSay } from '../src/run/said.ts';
+import type { RunContext, RunEmitted, Steer } from './context.ts';
 import type { Enqueue } from './tool-calls.ts';
 
-/** Puts messages into the queue for the next turn, and announces it, so that they are stored. */
+/** Puts messages into the queue for the next turn, and announces it, so that they are stored. What finds no room is refused. */
 export function queueSteering(context: RunContext, steers: readonly Steer[], enqueue: Enqueue): void {
-  const { progress } = context;
-  const room = Math.max(0, MAX_UNDELIVERED - progress.undelivered.length);
-  const taken = steers.slice(0, room);
-  const told = change(progress, ({ undelivered, commands }) => {
-    undelivered.push(...taken.map(({ message }) => message));
-    commands.push(...taken.flatMap(({ command }) => command ?? []));
-  });
-  const boundary = announce(context, told, enqueue);
-  for (const { receipt } of taken) enqueue.emit({ type: 'steer.queued', receipt, boundary });
-  for (const { receipt } of steers.slice(room)) enqueue.emit({ type: 'steer.refused', receipt });
+  queue(context, steers, { enqueue, isChanged: false });
 }
 
-/** What the critic says waits as well; of too much the rest is dropped. */
+/** @param how.isChanged whether there is something to announce besides the messages */
+function queue(
+  context: RunContext,
+  steers: readonly Steer[],
+  { enqueue, isChanged }: { readonly enqueue: Enqueue; readonly isChanged: boolean },
+): void {
+  const { progress, maxRecordBytes } = context;
+  const most = MAX_UNDELIVERED - progress.undelivered.length;
+  const { taken, refused } = admitted(steers, { most, room: roomToSay(progress, maxRecordBytes) });
+  if (taken.length > 0 || isChanged) {
+    const told = change(progress, ({ undelivered, commands }) => {
+      undelivered.push(...taken.map(({ message }) => message));
+      commands.push(...taken.flatMap(({ command }) => command ?? []));
+    });
+    const boundary = announce(context, told, enqueue);
+    for (const { receipt } of taken) enqueue.emit({ type: 'steer.queued', receipt, boundary });
+  }
+  for (const refusal of refused) enqueue.emit(refusal);
+}
+
+/** Keeps what is said to a run that is still resolving, as far as it may wait at all. */
+export function holdSteering({ held }: RunContext, steer: Steer, enqueue: Enqueue): void {
+  const room = held.reduce((left, { message }) => left - bytesOf(message), MAX_WAITING_BYTES);
+  const { taken, refused } = admitted([steer], { most: MAX_UNDELIVERED - held.length, room });
+  if (taken.length > 0) enqueue.assign({ held: [...held, ...taken] });
+  for (const refusal of refused) enqueue.emit(refusal);
+}
+
+type Refusal = Extract<RunEmitted, { type: 'steer.refused' }>;
+
+function admitted(steers: readonly Steer[], { most, room }: { readonly most: number; readonly room: number }) {
+  const taken: Steer[] = [];
+  const refused: Refusal[] = [];
+  let left = room;
+  for (const steer of steers) {
+    const { receipt, message } = steer;
+    const bytes = bytesOf(message);
+    if (taken.length >= most) refused.push({ type: 'steer.refused', receipt });
+    else if (bytes > left) refused.push({ type: 'steer.refused', receipt, bytes, left });
+    else {
+      taken.push(steer);
+      left -= bytes;
+    }
+  }
+  return { taken, refused };
+}
+
+/** What the critic says waits as well; what finds no room is dropped. */
 export function queueNudge(context: RunContext, message: Message, enqueue: Enqueue): void {
-  const { progress } = context;
+  const { progress, maxRecordBytes } = context;
   if (progress.nudges.length >= MAX_UNDELIVERED) return;
-  const told = change(progress, ({ nudges }) => void nudges.push(message));
-  announce(context, told, enqueue);
+  const [bytes, left] = [bytesOf(message), roomToSay(progress, maxRecordBytes)];
+  if (bytes > left) enqueue.emit({ type: 'nudge.dropped', bytes, left });
+  else
+    announce(
+      context,
+      change(progress, ({ nudges }) => void nudges.push(message)),
+      enqueue,
+    );
 }
 
-/** What came while the run was resolving, now that its record is in hand. */
+/** As `queueNudge`, for a run that is still resolving. */
+export function holdNudge({ heldNudges }: RunContext, message: Message, enqueue: Enqueue): void {
+  const left = heldNudges.reduce((room, each) => room - bytesOf(each), MAX_WAITING_BYTES);
+  const bytes = bytesOf(message);
+  if (bytes > left) enqueue.emit({ type: 'nudge.dropped', bytes, left });
+  else if (heldNudges.length < MAX_UNDELIVERED) enqueue.assign({ heldNudges: [...heldNudges, message] });
+}
+
+/** What came while the run was resolving, now that its record is in hand. The host comes before the critic. */
 export function queueHeld(context: RunContext, enqueue: Enqueue): void {
-  const { held, heldNudges, heldSteps, progress } = context;
+  const { held, heldNudges, heldSteps, progress, maxRecordBytes } = context;
   if (held.length === 0 && heldNudges.length === 0 && heldSteps === 0) return;
-  const room = Math.max(0, MAX_UNDELIVERED - progress.nudges.length);
-  const told = change(progress, (draft) => {
-    draft.nudges.push(...heldNudges.slice(0, room));
-    draft.raisedSteps += heldSteps;
-  });
-  queueSteering({ ...context, progress: told }, held, enqueue);
   enqueue.assign({ held: [], heldNudges: [], heldSteps: 0 });
+  const hostBytes = held.reduce((sum, { message }) => sum + bytesOf(message), 0);
+  let left = roomToSay(progress, maxRecordBytes) - hostBytes;
+  const told = change(progress, (draft) => {
+    draft.raisedSteps += heldSteps;
+    for (const message of heldNudges) {
+      const bytes = bytesOf(message);
+      if (bytes > left) enqueue.emit({ type: 'nudge.dropped', bytes, left: Math.max(0, left) });
+      else if (draft.nudges.length < MAX_UNDELIVERED) {
+        draft.nudges.push(message);
+        left -= bytes;
+      }
+    }
+  });
+  queue({ ...context, progress: told }, held, { enqueue, isChanged: true });
 }
 
 /** A run whose children get on is not stuck, however often its process dies meanwhile. */

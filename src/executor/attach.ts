@@ -70,7 +70,8 @@ function heed(event: RunEmitted, { scope, saving, steering, onStep }: Listeners)
   else if (event.type === 'run.stopping') scope.abort(errorFrom(event.cause));
   else if (event.type === 'call.refused') callRefused(event, scope);
   else if (event.type === 'steer.queued') steering.queued(event.receipt, event.boundary);
-  else if (event.type === 'steer.refused') steering.refused(event.receipt);
+  else if (event.type === 'steer.refused') steering.refused(event);
+  else if (event.type === 'nudge.dropped') nudgeDropped(event, scope);
   else scope.publish(event);
 }
 
@@ -78,6 +79,14 @@ function callRefused({ step, call }: Extract<RunEmitted, { type: 'call.refused' 
   const { callId, name, input, attempt, result } = call;
   scope.publish({ type: 'tool.started', step, callId, name, input, attempt });
   if (result) scope.publish({ type: 'tool.done', callId, name, output: result });
+}
+
+function nudgeDropped({ bytes, left }: Extract<RunEmitted, { type: 'nudge.dropped' }>, scope: RunScope): void {
+  scope.kernel.config.warn('run: a nudge of the critic is too large; it was dropped', {
+    runId: scope.runId,
+    bytes,
+    left,
+  });
 }
 
 function stepDone(

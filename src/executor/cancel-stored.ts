@@ -2,6 +2,7 @@ import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { toResumeState } from '../record/checkpoint.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { CancelledError } from '../run/errors.ts';
+import { keptOutcome } from '../run/kept-outcome.ts';
 import { outcomeOf } from '../run/outcome.ts';
 import { beginProgress } from '../run/progress.ts';
 import { type RunOutcome, withoutId } from '../run/result.ts';
@@ -36,14 +37,14 @@ function endStored(kernel: Kernel, runId: string, reason: string): Promise<void>
     const { onOutcome, keepOutcomesMs, clock } = kernel.config;
     if (!run.record.outcome) {
       const { parked: _, ...record } = run.record;
-      await bounded('store.append', rewriteHead(store, { ...record, outcome }, claim));
+      await bounded('store.append', rewriteHead(store, { ...record, outcome: keptOutcome(outcome) }, claim));
     }
     await bounded('onOutcome', Promise.resolve(onOutcome?.(outcome)));
     await closeAudit(kernel, run, outcome);
     const options = claim ? { claim } : {};
     if (isKeepingOutcomes(store) && keepOutcomesMs > 0) {
       const until = clock.now() + keepOutcomesMs;
-      await bounded('store.keepOutcome', store.keepOutcome(runId, outcome, until, options));
+      await bounded('store.keepOutcome', store.keepOutcome(runId, keptOutcome(outcome), until, options));
     }
     await bounded('store.delete', store.delete(runId, options));
   });

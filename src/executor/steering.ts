@@ -1,3 +1,5 @@
+import type { RunEmitted } from '../../machines/context.ts';
+import { tooLongToSay } from '../run/command.ts';
 import { UndeliveredError } from '../run/errors.ts';
 import { enterMessage } from '../run/message.ts';
 import { MAX_UNDELIVERED } from '../run/progress.ts';
@@ -5,6 +7,8 @@ import type { RunScope } from './scope.ts';
 
 /** What became of a steered message: stored, or (without a store, or while it fails) kept in memory. */
 export type Steered = 'durable' | 'queued';
+
+type Refusal = Extract<RunEmitted, { type: 'steer.refused' }>;
 
 interface Waiting {
   /** It came through the store, and leaves it only when the record has it. */
@@ -30,6 +34,8 @@ export class Steering {
     if (typeof text !== 'string' || text.trim() === '') {
       return Promise.reject(new TypeError('steer needs a message: a string that is not empty'));
     }
+    const tooLong = tooLongToSay(text);
+    if (tooLong) return Promise.reject(tooLong);
     if (this.#scope.isFinished || !this.#scope.isActive) return Promise.reject(this.#tooLate());
     this.#count += 1;
     const receipt = String(this.#count);
@@ -52,11 +58,15 @@ export class Steering {
     if (!this.#scope.isDurable) this.#settle(receipt, waiting, 'queued');
   }
 
-  /** So many messages wait already that this one was not taken. */
-  refused(receipt: string): void {
+  /** The run has no room for the message. @param refusal without `left` too many messages wait already */
+  refused({ receipt, bytes, left }: Refusal): void {
     const waiting = this.#waiting?.get(receipt);
     this.#waiting?.delete(receipt);
-    const why = `run ${this.#scope.runId} has ${MAX_UNDELIVERED} messages waiting: this one was not taken`;
+    const { runId } = this.#scope;
+    const why =
+      left === undefined
+        ? `run ${runId} has ${MAX_UNDELIVERED} messages waiting: this one was not taken`
+        : `run ${runId} has room for ${left} more bytes of messages, and this one has ${bytes}: it was not taken`;
     waiting?.settle.reject(new UndeliveredError(why));
   }
 

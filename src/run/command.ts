@@ -1,4 +1,4 @@
-import { CheckpointCorruptError, RecordTooLargeError } from './errors.ts';
+import { CheckpointCorruptError, UndeliveredError } from './errors.ts';
 import { isObject } from './json.ts';
 
 /** What a run is told from outside its process. Sent twice with the same `id`, it counts once. */
@@ -15,22 +15,36 @@ export interface SentCommand {
 /** So many commands may wait for one run. */
 export const MAX_COMMANDS = 1_000;
 
+/** So many characters of commands may wait for one run, as they are stored. */
+export const MAX_INBOX_CHARS: number = 16 * 2 ** 20;
+
+/** Shorter commands are taken also when that many wait: a cancel must get through. */
+const SMALL_CHARS = 4_096;
+
+/** Whether an inbox with so many characters has no room for this text. */
+export function isInboxFull(chars: number, text: string): boolean {
+  return text.length > SMALL_CHARS && chars + text.length > MAX_INBOX_CHARS;
+}
+
 /** Longest `id`, in characters. */
 const MAX_ID_CHARS = 128;
 
 /** Longest text of a command, in characters. */
 const MAX_TEXT_CHARS = 2 ** 20;
 
-/** @throws {TypeError} for what is no command @throws {RecordTooLargeError} for one whose text is too long */
+/** @throws {TypeError} for what is no command @throws {UndeliveredError} for one whose text is too long */
 export function checkCommand(command: Command): Command {
   if (!isCommand(command)) {
     throw new TypeError("a command is { id, kind: 'cancel', reason? } or { id, kind: 'steer', text, children? }");
   }
-  const { length } = command.kind === 'steer' ? command.text : (command.reason ?? '');
-  if (length > MAX_TEXT_CHARS) {
-    throw new RecordTooLargeError(`the text of a command has up to ${MAX_TEXT_CHARS} characters, not ${length}`);
-  }
+  const tooLong = tooLongToSay(command.kind === 'steer' ? command.text : (command.reason ?? ''));
+  if (tooLong) throw tooLong;
   return command;
+}
+
+export function tooLongToSay({ length }: string): UndeliveredError | undefined {
+  if (length <= MAX_TEXT_CHARS) return undefined;
+  return new UndeliveredError(`a message to a run may have ${MAX_TEXT_CHARS} characters, and this one has ${length}`);
 }
 
 /** @throws {CheckpointCorruptError} */

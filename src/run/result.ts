@@ -17,6 +17,8 @@ export interface EndedFacts {
   readonly phases: readonly PhaseOutput[];
   /** Steered messages that could not be delivered before the end. */
   readonly undelivered: readonly Message[];
+  /** Of an answer that is given again from the store: it was too long to be kept whole, and texts are shortened. */
+  readonly isCut?: true;
   /** Whether the run was recorded: without a store none of the promises hold. */
   readonly durable: boolean;
   /** Saves that the store refused; what they would have written was caught up by a later one, or is lost with the end. */

@@ -103,6 +103,12 @@ export function isBounded(checkpointer: Checkpointer): boolean {
   return checkpointer instanceof StoreCheckpointer && checkpointer.isBounded;
 }
 
+/** How large the record of a run may become: of a host's own checkpointer, as large as of ours by default. */
+export function maxRecordBytesOf(checkpointer: Checkpointer | null): number {
+  if (checkpointer === null || checkpointer.durable === false) return Number.POSITIVE_INFINITY;
+  return checkpointer instanceof StoreCheckpointer ? checkpointer.maxRecordBytes : DEFAULT_MAX_RECORD_BYTES;
+}
+
 /** The run is over here, whatever became of it: what is put off is dropped, and nothing is put off any more. */
 export function abandon(checkpointer: Checkpointer | null): void {
   if (checkpointer instanceof StoreCheckpointer) checkpointer.abandon();
@@ -122,6 +128,7 @@ interface Waiting {
 class StoreCheckpointer implements Checkpointer {
   readonly durable = true;
   readonly isBounded: boolean;
+  readonly maxRecordBytes: number;
   readonly #writer: RecordWriter;
   readonly #clock: Clock;
   readonly #throttleMs: number;
@@ -146,6 +153,7 @@ class StoreCheckpointer implements Checkpointer {
     } = options;
     this.#clock = clock;
     this.isBounded = Number.isFinite(timeoutMs);
+    this.maxRecordBytes = maxRecordBytes;
     this.#throttleMs = options.throttleMs ?? 0;
     this.#onFlushError = options.onFlushError;
     this.#writer = new RecordWriter(store, meta, { clock, claim, landed, timeoutMs, maxRecordBytes });

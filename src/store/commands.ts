@@ -1,4 +1,4 @@
-import { type Command, checkCommand, MAX_COMMANDS, parseCommand } from '../run/command.ts';
+import { type Command, checkCommand, MAX_COMMANDS, MAX_INBOX_CHARS, parseCommand } from '../run/command.ts';
 import { CheckpointMissingError, UndeliveredError } from '../run/errors.ts';
 import { jsonText } from '../run/json.ts';
 import { parseStored } from './encode.ts';
@@ -10,7 +10,7 @@ export interface CommandToSend {
   readonly text: string;
 }
 
-/** The text of a command to keep. @throws {TypeError} @throws {RecordTooLargeError} @throws {NotJsonError} */
+/** The text of a command to keep. @throws {TypeError} @throws {UndeliveredError} @throws {NotJsonError} */
 export function encodeCommand(command: Command): string {
   return jsonText(checkCommand(command), 'command');
 }
@@ -22,6 +22,14 @@ export function decodeCommand(text: string): Command {
 
 export function refuseMissing(runId: string): CheckpointMissingError {
   return new CheckpointMissingError(`the store has no record of run ${runId}: there is nobody to tell`);
+}
+
+/** @param chars of the commands that wait already */
+export function refuseLarge(runId: string, chars: number): UndeliveredError {
+  const left = Math.max(0, MAX_INBOX_CHARS - chars);
+  return new UndeliveredError(
+    `the inbox of run ${runId} has room for ${left} more characters: this command was not taken`,
+  );
 }
 
 export function refuseFull(runId: string): UndeliveredError {

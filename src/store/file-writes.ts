@@ -1,6 +1,6 @@
-import { MAX_COMMANDS } from '../run/command.ts';
+import { isInboxFull, MAX_COMMANDS } from '../run/command.ts';
 import type { CommandToSend } from './commands.ts';
-import { refuseFull, refuseMissing } from './commands.ts';
+import { refuseFull, refuseLarge, refuseMissing } from './commands.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import type { RunSession } from './file-session.ts';
@@ -103,6 +103,8 @@ export async function sendCommand(session: RunSession, command: CommandToSend): 
   const mail = await session.mail();
   if (mail.has(command.id)) return;
   if (mail.size >= MAX_COMMANDS) throw refuseFull(session.runId);
+  const chars = [...mail.values()].reduce((sum, { text }) => sum + text.length, 0);
+  if (isInboxFull(chars, command.text)) throw refuseLarge(session.runId, chars);
   session.putMail(new Map([...mail, [command.id, command]]));
 }
 

@@ -1,5 +1,5 @@
-import { type Command, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
-import { decodeCommand, encodeCommand, refuseFull, refuseMissing } from './commands.ts';
+import { type Command, isInboxFull, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { decodeCommand, encodeCommand, refuseFull, refuseLarge, refuseMissing } from './commands.ts';
 
 /** The commands of a memory store, by run: texts, as the records. */
 export class MemoryInboxes {
@@ -11,6 +11,8 @@ export class MemoryInboxes {
     const waiting = this.#texts.get(runId) ?? new Map<string, string>();
     if (waiting.has(command.id)) return;
     if (waiting.size >= MAX_COMMANDS) throw refuseFull(runId);
+    const chars = charsOf(waiting.values());
+    if (isInboxFull(chars, text)) throw refuseLarge(runId, chars);
     this.#texts.set(runId, waiting.set(command.id, text));
   }
 
@@ -34,4 +36,10 @@ export class MemoryInboxes {
   remove(runId: string): void {
     this.#texts.delete(runId);
   }
+}
+
+function charsOf(texts: Iterable<string>): number {
+  let chars = 0;
+  for (const { length } of texts) chars += length;
+  return chars;
 }

@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
-import { MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { isInboxFull, MAX_COMMANDS, MAX_INBOX_CHARS, type SentCommand } from '../run/command.ts';
 import { PawlError } from '../run/errors.ts';
 import { isIntact } from './checksum.ts';
-import { type CommandToSend, decodeCommand, refuseFull, refuseMissing } from './commands.ts';
+import { type CommandToSend, decodeCommand, refuseFull, refuseLarge, refuseMissing } from './commands.ts';
 import { checkClaim } from './lease.ts';
 import type { Claim, InboxOf } from './port.ts';
 import type { Row, Session } from './postgres-pool.ts';
@@ -32,20 +32,30 @@ export async function send(session: Session, tables: Tables, { command, isAgain 
   const [row] = await session.query(
     `WITH run AS (UPDATE ${runs} SET token = $3::bigint
          WHERE run_id = decode($1, 'hex') AND body IS NOT NULL RETURNING run_id),
-       waiting AS (SELECT count(*) AS count, count(*) FILTER (WHERE command_id = $2) AS same
+       waiting AS (SELECT count(*) AS count, coalesce(sum(char_length(command)), 0) AS chars, count(*) FILTER (WHERE command_id = $2) AS same
          FROM ${commands} WHERE run_id = decode($1, 'hex')),
        put AS (INSERT INTO ${commands} (run_id, command_id, checksum, command)
-         SELECT run.run_id, $2, $4::bigint, $5 FROM run, waiting WHERE waiting.count < ${MAX_COMMANDS} ON CONFLICT DO NOTHING)
-     SELECT (SELECT count(*) FROM run) AS runs, count, same,
+         SELECT run.run_id, $2, $4::bigint, $5 FROM run, waiting WHERE waiting.count < ${MAX_COMMANDS}
+           AND (NOT $6 OR waiting.chars + char_length($5) <= ${MAX_INBOX_CHARS}) ON CONFLICT DO NOTHING)
+     SELECT (SELECT count(*) FROM run) AS runs, count, chars, same,
        (SELECT count(*) FROM ${outcomes} WHERE run_id = decode($1, 'hex')) AS ended FROM waiting`,
-    [hexOf(runId), idText(id), Math.floor(Math.random() * 2 ** 53), crc32(text), text],
+    [
+      hexOf(runId),
+      idText(id),
+      Math.floor(Math.random() * 2 ** 53),
+      crc32(text),
+      text,
+      isInboxFull(MAX_INBOX_CHARS, text),
+    ],
   );
   if (Number(row?.runs) === 0) {
     // What was sent first may be the very reason: a cancel that was obeyed.
     if (isAgain && Number(row?.ended) > 0) return;
     throw refuseMissing(runId);
   }
-  if (Number(row?.same) === 0 && Number(row?.count) >= MAX_COMMANDS) throw refuseFull(runId);
+  if (Number(row?.same) > 0) return;
+  if (Number(row?.count) >= MAX_COMMANDS) throw refuseFull(runId);
+  if (isInboxFull(Number(row?.chars), text)) throw refuseLarge(runId, Number(row?.chars));
 }
 
 /** A damaged command is as good as never sent: it must not keep the others from their runs. */

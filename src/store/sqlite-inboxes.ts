@@ -1,9 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { isInboxFull, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
 import { PawlError } from '../run/errors.ts';
 import { isIntact } from './checksum.ts';
-import { type CommandToSend, decodeCommand, refuseFull } from './commands.ts';
+import { type CommandToSend, decodeCommand, refuseFull, refuseLarge } from './commands.ts';
 import type { InboxOf } from './port.ts';
 import type { Sealing } from './sealing.ts';
 
@@ -27,7 +27,9 @@ export class InboxTable {
   constructor(db: DatabaseSync, sealing: Sealing) {
     this.#sealing = sealing;
     this.#find = db.prepare('SELECT 1 FROM commands WHERE run_id = ? AND command_id = ?');
-    this.#count = db.prepare('SELECT count(*) AS count FROM commands WHERE run_id = ?');
+    this.#count = db.prepare(
+      'SELECT count(*) AS count, total(length(command)) AS chars FROM commands WHERE run_id = ?',
+    );
     this.#insert = db.prepare('INSERT INTO commands (run_id, command_id, checksum, command) VALUES (?, ?, ?, ?)');
     const columns = 'SELECT c.run_id, c.checksum, c.command FROM commands c';
     this.#ofRun = db.prepare(`${columns} WHERE c.run_id = ? ORDER BY c.no LIMIT ${MAX_COMMANDS}`);
@@ -41,7 +43,9 @@ export class InboxTable {
   /** @throws {UndeliveredError} */
   put({ runId, id, text }: CommandToSend): void {
     if (this.#find.get(runId, id)) return;
-    if (Number(this.#count.get(runId)?.count) >= MAX_COMMANDS) throw refuseFull(runId);
+    const { count, chars } = this.#count.get(runId) ?? {};
+    if (Number(count) >= MAX_COMMANDS) throw refuseFull(runId);
+    if (isInboxFull(Number(chars), text)) throw refuseLarge(runId, Number(chars));
     this.#insert.run(runId, id, crc32(text), text);
   }
 

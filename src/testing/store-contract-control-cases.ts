@@ -92,7 +92,7 @@ export const controlCases: readonly Draft[] = [
     await store.save(sampleRecord('run'));
     await assert.rejects(store.send('run', { id: '', kind: 'cancel' }), TypeError);
     await assert.rejects(store.send('run', { id: 'a', kind: 'dance' } as never), TypeError);
-    await refuses(store.send('run', steer('a', 'x'.repeat(2 ** 20 + 1))), 'RECORD_TOO_LARGE');
+    await refuses(store.send('run', steer('a', 'x'.repeat(2 ** 20 + 1))), 'UNDELIVERED');
     assert.deepEqual(await store.inbox({ runId: 'run' }), []);
   }),
 
@@ -103,6 +103,24 @@ export const controlCases: readonly Draft[] = [
     await store.send('run', steer('7'));
     assert.equal((await store.inbox({ runId: 'run' })).length, MAX_COMMANDS);
   }),
+
+  controlStore(
+    'large commands are refused before an inbox grows without end, and a cancel gets through',
+    async ({ store }) => {
+      await store.save(sampleRecord('run'));
+      const large = 'x'.repeat(2 ** 20 - 100);
+      let taken = 0;
+      const sending = (async () => {
+        for (; taken < 40; taken++) await store.send('run', steer(String(taken), large));
+      })();
+      await assert.rejects(sending, { code: 'UNDELIVERED', message: /room for \d+ more/ });
+      // What a codec makes of a text is longer than the text.
+      assert.ok(taken >= 8 && taken <= 16, `${taken} commands of a mebibyte were taken`);
+      await store.send('run', steer('0', large));
+      await store.send('run', { id: 'c', kind: 'cancel', reason: 'enough' });
+      assert.equal((await store.inbox({ runId: 'run' })).length, taken + 1);
+    },
+  ),
 
   controlStore(
     'commands are there for another process (recovery 3)',

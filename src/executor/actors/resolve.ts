@@ -9,6 +9,7 @@ import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
 import { type ResumeState, resumeProgress } from '../../run/resume.ts';
+import { maxRecordBytesOf } from '../../store/checkpointer.ts';
 import { joined, toolboxOf } from '../../tool/toolbox.ts';
 import { addresseeOf } from '../addressee.ts';
 import { asError } from '../guard.ts';
@@ -107,6 +108,7 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
     hasOutputSchema: scope.agent.outputSchema !== undefined,
     isWatched: scope.supervision?.canRaiseSteps ?? false,
     isInspected: isInspected(scope),
+    maxRecordBytes: maxRecordBytesOf(scope.checkpointer),
     isDurable: scope.checkpointer !== null,
   };
 }

@@ -5,6 +5,7 @@ import { withDeadline } from '../../run/deadline.ts';
 import { hasCode, toErrorData } from '../../run/error-data.ts';
 import { RunPanicError } from '../../run/errors.ts';
 import { statusOf } from '../../run/finalize.ts';
+import { keptOutcome } from '../../run/kept-outcome.ts';
 import { outcomeOf, type RunEnd } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
@@ -123,7 +124,7 @@ async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Pr
   }
   if (checkpointer) await closeAudit(scope, outcome);
   if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
-    const kept = scope.redaction?.records.outcome(outcome) ?? outcome;
+    const kept = keptOutcome(scope.redaction?.records.outcome(outcome) ?? outcome);
     await store.keepOutcome(scope.runId, kept, clock.now() + keepOutcomesMs, { claim });
   }
   await finalizeCheckpoint(checkpointer, error, cause);
@@ -160,7 +161,7 @@ async function closeAudit(scope: RunScope, outcome: RunOutcome): Promise<void> {
 async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
   const { clock, warn, defaults } = scope.kernel.config;
   const latest = clock.monotonic() + defaults.finalizeMs;
-  const state = stateOf({ ...progress, outcome }, scope.nowOf(progress));
+  const state = stateOf({ ...progress, outcome: keptOutcome(outcome) }, scope.nowOf(progress));
   for (let tries = 0; ; tries++) {
     scope.checkOurs();
     try {

@@ -1,5 +1,14 @@
 import type { OutputUnit, Schema, SchemaDraft, Validator } from '@cfworker/json-schema';
+import { toErrorData } from '../run/error-data.ts';
 import type { JsonObject } from '../run/json.ts';
+import {
+  boundedFormats,
+  boundedSchema,
+  boundPassed,
+  FORMAT_PREFIX,
+  type LongArrays,
+  measure,
+} from './bounded-schema.ts';
 
 /** One thing that is wrong with a value, and where. */
 export interface SchemaIssue {
@@ -30,23 +39,55 @@ async function load(): Promise<Library> {
   return library;
 }
 
+/** A larger value is checked up to its first fault: each fault of each item would be an object. */
+const MAX_WITH_ALL_ISSUES = 20_000;
+/** Faults that are compared with each other, to leave out those that only repeat another. */
+const MAX_COMPARED_ISSUES = 200;
+
 /**
- * A check against a JSON Schema; gives what is wrong, nothing = it fits. The validator is made with the first check, which
- * is a promise as long as the library is not there.
+ * A check against a JSON Schema; gives what is wrong, nothing = it fits. Takes linear time (see `boundedSchema`), except
+ * for what `pattern` does to a text of up to 10,000 characters. A value that is too large for it does not fit. The
+ * validator is made with the first check, which is a promise as long as the library is not there.
  */
 export function jsonSchemaValidator(
   schema: JsonObject,
 ): (value: unknown) => readonly SchemaIssue[] | Promise<readonly SchemaIssue[]> {
-  let validator: Validator | undefined;
-  const check = ({ Validator }: Library, value: unknown) => {
-    // The validator writes its marks into the schema that it gets.
-    validator ??= new Validator(structuredClone(schema) as Schema, draftOf(schema), false);
-    const { valid, errors } = validator.validate(value);
-    return valid ? [] : issuesOf(errors);
+  const validators = new Map<string, Validator>();
+  const check = (found: Library, value: unknown): SchemaIssue[] => {
+    const { fault, characters, long } = measure(value);
+    if (fault !== undefined) return [{ path: [], message: fault }];
+    const isLarge = characters > MAX_WITH_ALL_ISSUES;
+    const key = `${long} ${isLarge}`;
+    const validator = validators.get(key) ?? validatorOf(found, schema, { long, isLarge });
+    validators.set(key, validator);
+    return issuesFor(validator, value);
   };
   // A library that cannot be had is the trouble of whoever checks something.
   load().catch(() => {});
   return (value) => (library ? check(library, value) : load().then((loaded) => check(loaded, value)));
+}
+
+function validatorOf(
+  { Validator, format }: Library,
+  schema: JsonObject,
+  { long, isLarge }: { readonly long: LongArrays; readonly isLarge: boolean },
+): Validator {
+  // The library has one table of formats. These names are nobody else's.
+  Object.assign(format, boundedFormats);
+  // The validator writes its marks into the schema that it gets.
+  const own = structuredClone(boundedSchema(schema, long));
+  return new Validator(own as Schema, draftOf(schema), isLarge);
+}
+
+function issuesFor(validator: Validator, value: unknown): SchemaIssue[] {
+  try {
+    const { valid, errors } = validator.validate(value);
+    return valid ? [] : issuesOf(errors);
+  } catch (error) {
+    const message = boundPassed(toErrorData(error).message);
+    if (message === undefined) throw error;
+    return [{ path: [], message }];
+  }
 }
 
 function draftOf({ $schema }: JsonObject): SchemaDraft {
@@ -56,11 +97,17 @@ function draftOf({ $schema }: JsonObject): SchemaDraft {
   return $schema.includes('2019-09') ? '2019-09' : '2020-12';
 }
 
-function issuesOf(errors: readonly OutputUnit[]): SchemaIssue[] {
-  const telling = errors.filter(
-    (error) => !wrappers.has(error.keyword) || !errors.some((other) => other !== error && isBelow(other, error)),
+function issuesOf(all: readonly OutputUnit[]): SchemaIssue[] {
+  // What stands below an `if` says what is wrong.
+  const errors = all.filter(({ keyword }) => keyword !== 'if');
+  const compared = errors.slice(0, MAX_COMPARED_ISSUES);
+  const telling = compared.filter(
+    (error) => !wrappers.has(error.keyword) || !compared.some((other) => other !== error && isBelow(other, error)),
   );
-  return telling.map(({ instanceLocation, error }) => ({ path: pathOf(instanceLocation), message: error }));
+  return [...telling, ...errors.slice(MAX_COMPARED_ISSUES)].map(({ instanceLocation, error }) => ({
+    path: pathOf(instanceLocation),
+    message: error.replace(`format "${FORMAT_PREFIX}`, 'format "'),
+  }));
 }
 
 function isBelow(inner: OutputUnit, outer: OutputUnit): boolean {

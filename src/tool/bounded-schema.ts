@@ -1,0 +1,151 @@
+import { canonicalJson, isObject, type JsonObject, type JsonValue } from '../run/json.ts';
+
+/*
+ * What models say is checked in one go, which blocks the process: the check must take linear time. Three keywords of the
+ * validator do not, and are rewritten in its copy of a schema. `pattern` runs an expression of the schema's author, who may
+ * be an MCP server: it sees texts up to a length only. `uniqueItems` compares each item with each. Three formats are
+ * expressions that take exponential time, or that nothing proves linear.
+ */
+
+/** Characters of the keys and texts of a value, and one for each of its parts. */
+export const MAX_CHARACTERS = 2_000_000;
+export const MAX_DEPTH = 256;
+/** Characters of a key, and of a text that has to match a `pattern`. */
+export const MAX_PATTERN_CHARACTERS = 10_000;
+/** Longer arrays are searched for duplicates here, in linear time. */
+const MAX_COMPARED_ITEMS = 256;
+
+/** Values of these keywords are no schemas. */
+const DATA = new Set(['const', 'enum', 'default', 'examples', 'required', 'type', 'dependentRequired']);
+/** Values of these keywords have schemas as values; their keys are names. */
+const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas', 'dependencies']);
+
+/** The formats that are checked here. The prefix is never shown. */
+export const FORMAT_PREFIX = 'pawl:';
+export const boundedFormats: { readonly [name: string]: (text: string) => boolean } = {
+  [`${FORMAT_PREFIX}url`]: isUrl,
+  [`${FORMAT_PREFIX}uri`]: isUri,
+  [`${FORMAT_PREFIX}uri-reference`]: (text) => hasUriCharacters(text) && URL.canParse(text, 'http://host/'),
+};
+
+/** In the words of any language, unlike a URI. */
+function isUrl(text: string): boolean {
+  const isPlain = !/[\s"<>\\^`{|}]/.test(text) && URL.canParse(text);
+  return isPlain && ['http:', 'https:', 'ftp:'].includes(new URL(text).protocol);
+}
+
+function isUri(text: string): boolean {
+  return hasUriCharacters(text) && URL.canParse(text);
+}
+
+/** URL parsers trim and repair what a URI must not hold. */
+function hasUriCharacters(text: string): boolean {
+  return !/[^!#-;=?-Z[\]_a-z~]/.test(text);
+}
+
+/** A reference to nothing: the validator throws when it comes to it, which no `not` or `if` around it can hide. */
+const TOO_LONG = 'pawl:too-long';
+const MIXED = 'pawl:mixed';
+
+/** What is known of the long arrays of a value: that no, every or only some of them hold an item twice. */
+export type LongArrays = 'unique' | 'duplicated' | 'mixed';
+
+const forLong: { readonly [each in LongArrays]: JsonValue } = {
+  unique: true,
+  duplicated: false,
+  mixed: { $ref: MIXED },
+};
+
+/** A copy of a schema that the validator checks in linear time. */
+export function boundedSchema(schema: JsonValue, long: LongArrays): JsonValue {
+  if (Array.isArray(schema)) return schema.map((each) => boundedSchema(each, long));
+  if (!isObject(schema)) return schema;
+  const bounded = Object.fromEntries(
+    Object.entries(schema as JsonObject).map(([key, value]) => [key, boundedKeyword(key, value, long)]),
+  );
+  const added = boundsOf(bounded, long);
+  if (added.length === 0) return bounded;
+  const { pattern: _, uniqueItems: __, ...rest } = bounded;
+  return { ...rest, allOf: [...(Array.isArray(bounded.allOf) ? bounded.allOf : []), ...added] };
+}
+
+function boundedKeyword(key: string, value: JsonValue, long: LongArrays): JsonValue {
+  if (DATA.has(key)) return value;
+  if (key === 'format' && typeof value === 'string') {
+    const own = `${FORMAT_PREFIX}${value}`;
+    return Object.hasOwn(boundedFormats, own) ? own : value;
+  }
+  if (!NAMED.has(key) || !isObject(value)) return boundedSchema(value, long);
+  return Object.fromEntries(
+    Object.entries(value as JsonObject).map(([name, each]) => [name, boundedSchema(each, long)]),
+  );
+}
+
+function boundsOf({ pattern, uniqueItems }: JsonObject, long: LongArrays): JsonValue[] {
+  const bounds: JsonValue[] = [];
+  // Beyond the bound the validator throws before it comes to the pattern.
+  if (typeof pattern === 'string') {
+    bounds.push({ if: { maxLength: MAX_PATTERN_CHARACTERS }, else: { $ref: TOO_LONG }, pattern });
+  }
+  if (uniqueItems === true) {
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+    bounds.push({ if: { maxItems: MAX_COMPARED_ITEMS }, then: { uniqueItems }, else: forLong[long] });
+  }
+  return bounds;
+}
+
+/** What the validator's error says when it came to one of the references to nothing. */
+export function boundPassed(message: string): string | undefined {
+  if (message.includes(`"${TOO_LONG}"`)) {
+    return `a text of more than ${MAX_PATTERN_CHARACTERS} characters cannot be checked against a pattern`;
+  }
+  if (!message.includes(`"${MIXED}"`)) return undefined;
+  return `where arrays of more than ${MAX_COMPARED_ITEMS} items hold duplicates, others cannot be checked for unique items`;
+}
+
+/** What a walk over a value finds. */
+export interface Measures {
+  /** Why the value is not checked at all. */
+  readonly fault?: string;
+  readonly characters: number;
+  readonly long: LongArrays;
+}
+
+/** Measures a value before anything recursive looks at it. */
+export function measure(value: unknown): Measures {
+  const open: { readonly value: unknown; readonly depth: number }[] = [{ value, depth: 0 }];
+  const long: (readonly unknown[])[] = [];
+  let characters = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { value: each, depth } = next;
+    characters += typeof each === 'string' ? each.length + 1 : 1;
+    if (characters > MAX_CHARACTERS) return refused(`has more than ${MAX_CHARACTERS} characters`);
+    if (typeof each !== 'object' || each === null) continue;
+    if (depth >= MAX_DEPTH) return refused(`is nested deeper than ${MAX_DEPTH} levels`);
+    if (Array.isArray(each)) {
+      if (each.length > MAX_COMPARED_ITEMS) long.push(each);
+      for (const item of each) open.push({ value: item, depth: depth + 1 });
+      continue;
+    }
+    for (const [key, item] of Object.entries(each)) {
+      if (key.length > MAX_PATTERN_CHARACTERS)
+        return refused(`has a key of more than ${MAX_PATTERN_CHARACTERS} characters`);
+      characters += key.length;
+      open.push({ value: item, depth: depth + 1 });
+    }
+  }
+  return { characters, long: duplicatesIn(long) };
+}
+
+function refused(what: string): Measures {
+  return { fault: `the value ${what} and is not checked; send less`, characters: 0, long: 'unique' };
+}
+
+/** Linear: long arrays stand within long arrays at very few levels. */
+function duplicatesIn(arrays: readonly (readonly unknown[])[]): LongArrays {
+  const duplicated = arrays.filter(
+    (items) => new Set(items.map((item) => canonicalJson(item as JsonValue))).size < items.length,
+  );
+  if (duplicated.length === 0) return 'unique';
+  return duplicated.length === arrays.length ? 'duplicated' : 'mixed';
+}

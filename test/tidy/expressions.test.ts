@@ -1,0 +1,70 @@
+import { globSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { dangerOf, expressionsOf } from './expressions.ts';
+import { parse } from './source.ts';
+
+// The checker runs in this process, in JavaScript; without this it starts a thread, Java or a binary.
+beforeAll(() => vi.stubEnv('RECHECK_SYNC_BACKEND', 'pure'));
+afterAll(() => vi.unstubAllEnvs());
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const inSources = globSync('{src,machines}/**/*.ts', { cwd: root })
+  .sort()
+  .flatMap((path) => expressionsOf(parse({ path, text: readFileSync(`${root}/${path}`, 'utf8') })));
+const found = (text: string) => expressionsOf(parse({ path: 'src/run/a.ts', text }));
+
+test('every regular expression of src and machines takes linear time at most', () => {
+  expect(inSources.length).toBeGreaterThan(20);
+  const dangers = inSources.flatMap((expression) => {
+    const danger = dangerOf(expression);
+    return danger === undefined ? [] : [`${expression.path}:${expression.line} ${expression.text} ${danger}`];
+  });
+  expect(dangers).toEqual([]);
+});
+
+describe('the check of regular expressions', () => {
+  test('finds literals wherever they stand, and what RegExp is called with', () => {
+    const text = [
+      'const a = /a/;',
+      "b.replace(/b/g, '').split(/c/u);",
+      "const f = (d = { e: [/e/] }) => new RegExp('f+', 'i');",
+      "RegExp('g');",
+      'new RegExp(h);',
+      'class I { static j = /j/; }',
+      "const k = '/k/'; // /k/",
+    ].join('\n');
+    expect(found(text).map(({ line, pattern, flags }) => `${line}: ${pattern} ${flags}`)).toEqual([
+      '1: a ',
+      '2: b g',
+      '2: c u',
+      '3: e ',
+      '3: f+ i',
+      '4: g ',
+      '5: undefined ',
+      '6: j ',
+    ]);
+  });
+
+  test.for([
+    ['/^(a+)+$/', 'takes exponential time'],
+    ['/\\s+$/', 'takes 2nd degree polynomial time'],
+    ['/\\s*\\S+/g', 'takes 2nd degree polynomial time'],
+    ['/^```(?:json)?\\s*\\n([\\s\\S]*?)\\n?```$/', 'takes 2nd degree polynomial time'],
+    ['/^```(?:json)?\\s*([\\s\\S]*?)\\s*```$/', 'takes 3rd degree polynomial time'],
+    ["new RegExp('^(a|a)*$')", 'takes exponential time'],
+    ['/(a*)\\1/', 'is not proved linear (unsupported)'],
+    ['new RegExp(pattern)', 'is built at run time, so that nothing proves it linear'],
+  ])('refuses %s: it %s', ([text, danger]) => {
+    expect(found(text as string).map(dangerOf)).toEqual([danger]);
+  });
+
+  test.for([
+    '/^[a-z]+$/',
+    '/^\\s*\\n/',
+    '/\\{\\{([^{}]*)\\}\\}/g',
+    '/^\\d{4}-\\d{2}/',
+    '/[^\\x20-\\x7e]/g',
+    '/\\p{Cc}/u',
+  ])('accepts %s', (text) => expect(found(text).map(dangerOf)).toEqual([undefined]));
+});

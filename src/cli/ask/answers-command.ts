@@ -6,7 +6,7 @@ import { shortened } from '../figures.ts';
 import { quoted } from '../store-place.ts';
 import { sayRanking } from './ask-ending.ts';
 import { reportOf } from './ask-report.ts';
-import { printDiff } from './diff.ts';
+import { printDiff, sayWarnings } from './diff.ts';
 import { isAnswered, type LastAnswers, lastAnswersIn } from './last-answers.ts';
 import { rootOption } from './question.ts';
 
@@ -65,6 +65,7 @@ async function apply(context: CommandContext, { root, answers, model }: Chosen):
   sayIfHalfDone(context, answer);
   return told(context, { model: answer.modelId, files }, () => {
     for (const { path, change } of files) output.print(`${change} ${oneLine(path)}`);
+    sayWarnings(output, files);
     output.say(`take them back with: pawl ask rewind${rootOption(root)}`);
   });
 }

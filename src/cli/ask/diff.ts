@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type ModelResponse, previewWrites } from '../../fan-out/index.ts';
+import { type ModelResponse, type PreviewedFile, previewWrites } from '../../fan-out/index.ts';
 import type { CommandContext } from '../command.ts';
 import { Failure, oneLine } from '../failure.ts';
 import { visible } from '../foreign-text.ts';
@@ -18,12 +18,26 @@ interface Shown {
 
 /** Prints what an answer would change in the folder as it is now, as a unified diff. What is not seen in it is written out. */
 export async function printDiff({ args, output }: CommandContext, { root, answer, isOnly }: Shown): Promise<void> {
-  const text = await diffOf(root, answer);
-  if (args.json) return output.printJson({ model: answer.modelId, diff: text });
+  const files = await previewWrites(answer, { root });
+  const text = diffOf(files);
+  if (args.json) {
+    const warnings = files.flatMap(({ path, warning }) => (warning === undefined ? [] : [{ path, warning }]));
+    return output.printJson({ model: answer.modelId, diff: text, warnings });
+  }
   if (!isOnly) output.print(`## ${oneLine(answer.modelId)}`);
-  if (text === '') return;
   const paint = (style: Style, line: string) => output.paintResult(style, line);
-  output.printText(coloured(visible(text.trimEnd()), paint));
+  if (text !== '') output.printText(coloured(visible(text.trimEnd()), paint));
+  sayWarnings(output, files);
+}
+
+/** One line for each file that would be executed or obeyed without being asked for. */
+export function sayWarnings(
+  output: CommandContext['output'],
+  files: readonly { readonly path: string; readonly warning?: string }[],
+): void {
+  for (const { path, warning } of files) {
+    if (warning !== undefined) output.say(`pawl: warning: read ${oneLine(path)} first: ${warning}`);
+  }
 }
 
 const styles: Readonly<Record<string, Style>> = { '+': 'green', '-': 'red', '@': 'cyan' };
@@ -41,8 +55,7 @@ export function coloured(diff: string, paint: (style: Style, line: string) => st
 }
 
 /** Both states of the files go into a folder of their own, and a program that can compare folders compares them. */
-async function diffOf(root: string, answer: ModelResponse): Promise<string> {
-  const files = await previewWrites(answer, { root });
+function diffOf(files: readonly PreviewedFile[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-diff-'));
   const put = (side: 'a' | 'b', path: string, content: string | Uint8Array) => {
     const at = join(folder, side, path);

@@ -23,7 +23,7 @@ function listFiles(overlay: Overlay): Tool {
   return defineTool({
     name: 'list_files',
     description:
-      'Lists the files and folders in a folder and below it. Folders end in a slash. node_modules, links and .git are left out.',
+      'Lists the files and folders in a folder and below it. Folders end in a slash. node_modules, links, .git, what Git ignores and what may hold secrets are left out.',
     effect: 'read',
     input: {
       type: 'object',

@@ -1,9 +1,8 @@
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCode } from '../../files/errors.ts';
-import type { IsOwn } from './own-files.ts';
 import { isKept } from './paths.ts';
-import type { Place } from './root.ts';
+import type { Place, Root } from './root.ts';
 
 /** What is in a folder and below it, by paths relative to the root. */
 export interface Listing {
@@ -18,11 +17,15 @@ export const MAX_ENTRIES = 1_000;
 const MAX_NAMES = 20_000;
 
 /**
- * Lists level by level, so that of a large tree the upper part is shown. Links, `node_modules` and what is kept from models
- * are left out. Undefined when there is no such folder.
+ * Lists level by level, so that of a large tree the upper part is shown. Links, `node_modules`, what is off limits and what is
+ * kept from models are left out. Undefined when there is no such folder.
  */
-export async function listFolder({ path, at, stats }: Place, isOwn: IsOwn): Promise<Listing | undefined> {
+export async function listFolder(
+  { path, at, stats }: Place,
+  { isOwn, offLimits }: Pick<Root, 'isOwn' | 'offLimits'>,
+): Promise<Listing | undefined> {
   if (!stats) return undefined;
+  const isOffLimits = offLimits.listing();
   const entries: string[] = [];
   let level = [path];
   let budget = MAX_NAMES;
@@ -33,9 +36,14 @@ export async function listFolder({ path, at, stats }: Place, isOwn: IsOwn): Prom
       budget -= found.seen;
       for (const name of found.names) {
         const entry = folder === '' ? name : `${folder}/${name}`;
-        if (isOwn(entry)) continue;
+        const isFolder = entry.endsWith('/');
+        const plain = isFolder ? entry.slice(0, -1) : entry;
+        const isHidden = isOwn(entry) || (await isOffLimits({ path: plain, isFolder }));
+        // The patterns take too long: what was not asked about is not shown.
+        if (isHidden === undefined) return { entries: entries.sort(), isCut: true };
+        if (isHidden) continue;
         entries.push(entry);
-        if (entry.endsWith('/')) next.push(entry.slice(0, -1));
+        if (isFolder) next.push(plain);
       }
       if (budget <= 0) break;
     }

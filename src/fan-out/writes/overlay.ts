@@ -20,8 +20,8 @@ export interface FileText {
  * The files of a root as one model sees them: those of the disk, with its own queued changes over them. Nothing on the disk
  * changes, and nothing of it is stored: after a crash `replay` rebuilds it from the record of the run.
  *
- * All methods reject with `WriteOutsideRootError` for a path that leads out of the root, through a link, or into `.git` or
- * `.pawl`, and with `FileRefusedError` for what cannot be done otherwise; both are for the model to read.
+ * All methods reject with `WriteOutsideRootError` for a path that leads out of the root, through a link, into `.git` or
+ * `.pawl`, or to what is off limits (ignored by Git, or likely to hold secrets), and with `FileRefusedError` for what cannot be done otherwise; both are for the model to read.
  * @example
  * const overlay = new Overlay('/home/ada/project');
  * await overlay.write('notes.txt', 'Begin.\n');
@@ -63,7 +63,8 @@ export class Overlay {
   list(folder = ''): Promise<Listing> {
     return this.#inTurn(async (root) => {
       const place = await root.folder(folder);
-      const onDisk = await listFolder(place, root.isOwn);
+      await root.checkAllowed(place.path, true);
+      const onDisk = await listFolder(place, root);
       const prefix = place.path === '' ? '' : `${place.path}/`;
       const queued = [...this.#queue.files()].filter((path) => path.startsWith(prefix));
       if (!onDisk && queued.length === 0) throw new FileRefusedError(`there is no folder ${quoted(place.path)}`);
@@ -92,6 +93,7 @@ export class Overlay {
     if (queued === null) throw new FileRefusedError(`there is no file ${quoted(path)}: its deletion is queued`);
     if (queued !== undefined) return { path, content: queued, version: this.#queue.baseOf(path) ?? null };
     const { stats } = await root.file(path);
+    await root.checkAllowed(path);
     if (stats && stats.size > MAX_FILE_BYTES) throw tooLarge(path);
     const bytes = await root.read(path);
     if (!bytes) throw new FileRefusedError(`there is no file ${quoted(path)}`);
@@ -102,6 +104,7 @@ export class Overlay {
 
   async #put(root: Root, path: string, content: QueuedContent): Promise<QueuedWrite> {
     const bytes = await root.read(path);
+    await root.checkAllowed(path);
     const base = bytes ? versionOf(bytes) : null;
     if (content === null) this.#checkIsThere(path, base);
     else this.#checkIsNoFolder(path);

@@ -1,4 +1,5 @@
-import type { ModelResponse, ResponseSnapshot } from '../snapshot.ts';
+import type { ModelResponse, ResponseSnapshot, WriteSnapshot } from '../snapshot.ts';
+import { warningFor } from './executed.ts';
 import { Root } from './root.ts';
 
 /** A file as it is, and as an answer would have it. */
@@ -9,6 +10,8 @@ export interface PreviewedFile {
   readonly before: Uint8Array | null;
   /** Its new text; null = it is to go. */
   readonly after: string | null;
+  /** Why a person should read it: other programs execute or obey that file by themselves. Absent for any other file. */
+  readonly warning?: string;
 }
 
 /**
@@ -23,9 +26,16 @@ export async function previewWrites(
   const opened = await Root.open(root);
   const files: PreviewedFile[] = [];
   for (const write of proposedWrites) {
-    const { path } = await opened.file(write.path);
-    const before = (await opened.read(path)) ?? null;
-    files.push({ path, before, after: write.delete ? null : write.content });
+    files.push(await previewOf(opened, write));
   }
   return files;
+}
+
+export async function previewOf(root: Root, write: WriteSnapshot): Promise<PreviewedFile> {
+  const { path, stats } = await root.file(write.path);
+  await root.checkAllowed(path);
+  const before = (await root.read(path)) ?? null;
+  const after = write.delete ? null : write.content;
+  const warning = warningFor({ path, before, after, mode: stats?.mode });
+  return { path, before, after, ...(warning === undefined ? {} : { warning }) };
 }

@@ -2,7 +2,8 @@ import { constants, type Stats } from 'node:fs';
 import { lstat, open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isAbsent, orAbsent, systemCode } from '../../files/errors.ts';
-import { WriteFailedError } from '../errors.ts';
+import { WriteFailedError, WriteOutsideRootError } from '../errors.ts';
+import { OffLimits } from './off-limits.ts';
 import { type IsOwn, ownFilesIn } from './own-files.ts';
 import { fileInsideRoot, insideRoot, quoted, refused } from './paths.ts';
 
@@ -26,9 +27,13 @@ export class Root {
   /** What is the fan-out's own, and neither read nor written by models. */
   readonly isOwn: IsOwn;
 
-  private constructor(at: string, isOwn: IsOwn) {
+  /** What Git ignores, and what is likely to hold secrets. */
+  readonly offLimits: OffLimits;
+
+  private constructor(at: string, isOwn: IsOwn, offLimits: OffLimits) {
     this.at = at;
     this.isOwn = isOwn;
+    this.offLimits = offLimits;
   }
 
   /**
@@ -40,7 +45,7 @@ export class Root {
     try {
       const at = await realpath(root);
       const isOwn = checkpoint === undefined ? () => false : await ownFilesIn(at, checkpoint);
-      if ((await lstat(at)).isDirectory()) return new Root(at, isOwn);
+      if ((await lstat(at)).isDirectory()) return new Root(at, isOwn, await OffLimits.of(at));
     } catch (cause) {
       throw new WriteFailedError(`the root ${quoted(root)} cannot be used; give a folder that exists`, { cause });
     }
@@ -62,6 +67,17 @@ export class Root {
     const place = await this.#find(insideRoot(path));
     if (place.stats && !place.stats.isDirectory()) throw refused(place.path, 'it is a file, not a folder');
     return place;
+  }
+
+  /**
+   * Refuses what models may neither read nor change.
+   * @param path as a file, or a folder, of this root gave it
+   * @throws {WriteOutsideRootError}
+   */
+  async checkAllowed(path: string, isFolder = false): Promise<void> {
+    const reason = await this.offLimits.reason(path, isFolder);
+    if (reason === undefined) return;
+    throw new WriteOutsideRootError(`${quoted(path)} is off limits: ${reason}. Models neither read nor write it`);
   }
 
   /**

@@ -11,6 +11,8 @@ export interface FileChange {
   /** Relative to the root, with forward slashes. */
   readonly path: string;
   readonly change: 'created' | 'changed' | 'deleted';
+  /** Of an applied change: why a person should read it, because other programs execute or obey that file by themselves. */
+  readonly warning?: string;
 }
 
 /** What a rewind has done. */

@@ -1,0 +1,172 @@
+import { lstat, readFile } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { orAbsent, systemCode } from '../../files/errors.ts';
+import { type Budget, IgnoreRules, TooManyStepsError } from './ignore-rules.ts';
+import { isSecretPath } from './secret-names.ts';
+
+/** A larger `.gitignore` is not read: all below its folder is off limits then. */
+const MAX_RULES_BYTES = 2 ** 18;
+/** The repository that a root is in is looked for in so many folders above it. */
+const MAX_ABOVE = 64;
+
+/** Steps for the question about one path, and for a whole listing: a hostile clone must not freeze the process. */
+const PATH_STEPS = 2_000_000;
+const LISTING_STEPS = 50_000_000;
+/** After so many the event loop gets a turn. */
+const TURN_STEPS = 500_000;
+
+/** The rules of a folder, and the folder relative to the uppermost one. */
+interface FolderRules {
+  readonly folder: string;
+  readonly rules: IgnoreRules;
+}
+
+/**
+ * What models may neither see nor change: what is likely to hold secrets, by its name, and what Git ignores. Rules come from the
+ * `.gitignore` of each folder, from those above the root up to the top of its repository, and from `.git/info/exclude`.
+ */
+export class OffLimits {
+  /** The uppermost folder whose rules count. */
+  readonly #top: string;
+  /** From there to the root, with a slash at its end; '' when they are the same. */
+  readonly #prefix: string;
+  readonly #isFolding: boolean;
+
+  private constructor(top: string, prefix: string, isFolding: boolean) {
+    this.#top = top;
+    this.#prefix = prefix;
+    this.#isFolding = isFolding;
+  }
+
+  /** @param root without links @param isFolding whether the file system takes names of another case for the same */
+  static async of(root: string, isFolding = ['darwin', 'win32'].includes(process.platform)): Promise<OffLimits> {
+    const own = new OffLimits(root, '', isFolding);
+    const top = await topOf(root);
+    if (top === undefined || top === root) return own;
+    const path = relative(top, root).split(sep).join('/');
+    const above = new OffLimits(top, '', isFolding);
+    // Whoever names an ignored folder as the root wants the files in it to be seen.
+    const isIgnored = await above.#isIgnored(path, { isFolder: true, budget: { steps: PATH_STEPS } });
+    return isIgnored ? own : new OffLimits(top, `${path}/`, isFolding);
+  }
+
+  /**
+   * Why a path is off limits, as the end of a sentence; undefined when it is not.
+   * @param path relative to the root; '' is the root
+   */
+  async reason(path: string, isFolder = false): Promise<string | undefined> {
+    if (path === '') return undefined;
+    if (isSecretPath(path)) return 'a file or folder of that name is likely to hold secrets';
+    try {
+      const at = { isFolder, budget: { steps: PATH_STEPS } };
+      return (await this.#isIgnored(this.#prefix + path, at)) ? 'Git ignores it (.gitignore)' : undefined;
+    } catch (error) {
+      if (error instanceof TooManyStepsError) return 'the patterns of its .gitignore take too long to compare';
+      throw error;
+    }
+  }
+
+  /**
+   * For a listing: a question about one entry after the other, each of a folder that is not off limits itself.
+   * @returns undefined once the patterns have taken too long
+   */
+  listing(): (entry: { readonly path: string; readonly isFolder: boolean }) => Promise<boolean | undefined> {
+    let left = LISTING_STEPS;
+    let sinceTurn = 0;
+    const known = new Map<string, readonly FolderRules[]>();
+    return async ({ path, isFolder }) => {
+      if (isSecretPath(path)) return true;
+      const whole = this.#prefix + path;
+      const folder = folderOf(whole);
+      const rules = known.get(folder) ?? (await this.#rulesFor(folder));
+      // Entries come folder by folder.
+      if (!known.has(folder)) known.clear();
+      known.set(folder, rules);
+      const budget = { steps: PATH_STEPS };
+      const isIgnored = unlessTooLong(() => isIgnoredBy(rules, whole, { isFolder, budget }));
+      const spent = PATH_STEPS - budget.steps;
+      left -= spent;
+      sinceTurn += spent;
+      if (left < 0) return undefined;
+      if (sinceTurn > TURN_STEPS) {
+        sinceTurn = 0;
+        await nextTurn();
+      }
+      return isIgnored ?? true;
+    };
+  }
+
+  /** Whether a path, or a folder above it, is ignored: below an ignored folder nothing can be included again. */
+  async #isIgnored(path: string, { isFolder, budget }: { isFolder: boolean; budget: Budget }): Promise<boolean> {
+    const names = path.split('/');
+    let rules: readonly FolderRules[] = [];
+    for (let i = 0; i < names.length; i++) {
+      rules = await this.#withRulesOf(names.slice(0, i).join('/'), rules);
+      const at = { isFolder: isFolder || i + 1 < names.length, budget };
+      if (isIgnoredBy(rules, names.slice(0, i + 1).join('/'), at)) return true;
+    }
+    return false;
+  }
+
+  async #rulesFor(folder: string): Promise<readonly FolderRules[]> {
+    const names = folder === '' ? [] : folder.split('/');
+    let rules: readonly FolderRules[] = await this.#withRulesOf('', []);
+    for (let i = 1; i <= names.length; i++) rules = await this.#withRulesOf(names.slice(0, i).join('/'), rules);
+    return rules;
+  }
+
+  /** The rules of a folder before those of the folders above it. Those of the repository itself are the last. */
+  async #withRulesOf(folder: string, above: readonly FolderRules[]): Promise<readonly FolderRules[]> {
+    const places = [join(this.#top, folder, '.gitignore')];
+    if (folder === '') places.push(join(this.#top, '.git', 'info', 'exclude'));
+    const texts = await Promise.all(places.map(rulesIn));
+    const own = texts.filter((text) => text !== undefined);
+    return [...own.map((text) => ({ folder, rules: new IgnoreRules(text, this.#isFolding) })), ...above];
+  }
+}
+
+function isIgnoredBy(
+  all: readonly FolderRules[],
+  path: string,
+  { isFolder, budget }: { readonly isFolder: boolean; readonly budget: Budget },
+): boolean {
+  for (const { folder, rules } of all) {
+    const verdict = rules.match(folder === '' ? path : path.slice(folder.length + 1), isFolder, budget);
+    if (verdict) return verdict === 'ignored';
+  }
+  return false;
+}
+
+/** Undefined when the patterns take too long. */
+function unlessTooLong(ask: () => boolean): boolean | undefined {
+  try {
+    return ask();
+  } catch (error) {
+    if (error instanceof TooManyStepsError) return undefined;
+    throw error;
+  }
+}
+
+const folderOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf('/')));
+
+/** Git follows no link to such a file. One that is too large to be read keeps everything below its folder away. */
+async function rulesIn(path: string): Promise<string | undefined> {
+  try {
+    const stats = await lstat(path);
+    if (!stats.isFile()) return undefined;
+    return stats.size > MAX_RULES_BYTES ? '*' : await readFile(path, 'utf8');
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined;
+    throw error;
+  }
+}
+
+/** The top of the repository that a folder is in. */
+async function topOf(root: string): Promise<string | undefined> {
+  for (let folder = root, i = 0; i < MAX_ABOVE; folder = dirname(folder), i++) {
+    if (await orAbsent(lstat(join(folder, '.git')))) return folder;
+    if (folder === dirname(folder)) return undefined;
+  }
+  return undefined;
+}

@@ -50,7 +50,11 @@ async function boot(): Promise<Server> {
 }
 
 const post = (url: string, body: unknown) =>
-  fetch(`${url}/runs`, { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) });
+  fetch(`${url}/runs`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
 
 /** The events of a run, until the server or the run ends; `onEvent` is told of each. */
 async function follow(url: string, runId: string, onEvent: (event: RunEvent) => void = () => {}): Promise<RunEvent[]> {

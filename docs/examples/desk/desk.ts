@@ -1,7 +1,18 @@
 // A host machine that spawns several runs, and is itself persisted and restored: a help desk with one clerk a ticket.
-import type { Executor } from 'pawl';
-import { defineAgent, type RunOutput } from 'pawl';
-import { type ActorRefFrom, assign, type DoneActorEvent, setup } from 'xstate';
+//
+// In a project that has installed pawl and xstate (Node runs no TypeScript below node_modules, so copy the folder first):
+//
+//   cp -r node_modules/pawl/docs/examples/desk .
+//   node desk/desk.ts "My printer is broken." "My mouse is gone."
+//   node desk/desk.ts
+//
+// Killed in the middle, the second command goes on with the tickets that are open. The desk is in desk.json, its runs in desk.db.
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createExecutor, defineAgent, type Executor, type RunOutput } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { reply, scriptedModel } from 'pawl/testing';
+import { type ActorRefFrom, assign, createActor, type DoneActorEvent, setup, waitFor } from 'xstate';
 
 export const clerk = defineAgent({ id: 'clerk', instructions: 'Answer the ticket in one sentence.' });
 
@@ -18,17 +29,20 @@ type DeskEvent =
 /** The desk. Its snapshot holds only references to its runs: their truth is the store. */
 export function deskMachine(executor: Executor) {
   return setup({
-    types: { context: {} as { readonly answers: Readonly<Record<string, string>> }, events: {} as DeskEvent },
+    types: {
+      context: {} as { readonly opened: number; readonly answers: Readonly<Record<string, string>> },
+      events: {} as DeskEvent,
+    },
     actors: { clerk: executor.logic(clerk) },
   }).createMachine({
     id: 'desk',
-    context: { answers: {} },
+    context: { opened: 0, answers: {} },
     on: {
       'ticket.opened': {
-        actions: assign(({ spawn, event: { ticket } }) => {
+        actions: assign(({ spawn, context, event: { ticket } }) => {
           // The run's id makes the ticket's run the same one in every process.
           spawn('clerk', { id: `ticket.${ticket.id}`, input: { runId: `ticket.${ticket.id}`, prompt: ticket.text } });
-          return {};
+          return { opened: context.opened + 1 };
         }),
       },
       'ticket.withdrawn': {
@@ -49,4 +63,37 @@ export function deskMachine(executor: Executor) {
       },
     },
   });
+}
+
+/** Answers after a while; put a model of the AI SDK in its place. */
+const model = scriptedModel(
+  Array.from({ length: 1_000 }, () => async () => {
+    await sleep(Number(process.env.ANSWER_MS ?? 500));
+    return reply('It will be seen to.');
+  }),
+);
+
+if (import.meta.main) {
+  const executor = createExecutor({
+    models: { fast: model },
+    agents: [clerk],
+    checkpoints: sqliteStore({ path: 'desk.db' }),
+  });
+  const machine = deskMachine(executor);
+  const saved = existsSync('desk.json') ? { snapshot: JSON.parse(readFileSync('desk.json', 'utf8')) } : {};
+  const desk = createActor(machine, saved).start();
+  const keep = () => {
+    // A crash in the middle of a write leaves the old file.
+    writeFileSync('desk.json.new', JSON.stringify(desk.getPersistedSnapshot()));
+    renameSync('desk.json.new', 'desk.json');
+  };
+  desk.subscribe(keep);
+  for (const text of process.argv.slice(2)) {
+    const id = String(desk.getSnapshot().context.opened + 1);
+    desk.send({ type: 'ticket.opened', ticket: { id, text } });
+    console.log(`ticket.${id}: ${text}`);
+  }
+  const { context } = await waitFor(desk, ({ context: { opened, answers } }) => Object.keys(answers).length === opened);
+  for (const [ticket, answer] of Object.entries(context.answers)) console.log(`${ticket}: ${answer}`);
+  await executor.shutdown();
 }

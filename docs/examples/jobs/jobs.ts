@@ -1,7 +1,12 @@
-// A host with a table of durable jobs of its own, on SQLite:
+// A host with a table of durable jobs of its own, on SQLite.
 //
-//   node docs/examples/jobs/jobs.ts "Count to 3." "Count to 40."     (JOBS=jobs.db, COUNT_MS=50)
-//   node docs/examples/jobs/jobs.ts                                  after a crash: works on what is left
+// In a project that has installed pawl (Node runs no TypeScript below node_modules, so copy the folder first):
+//
+//   cp -r node_modules/pawl/docs/examples/jobs .
+//   node jobs/jobs.ts "Count to 3." "Count to 40."
+//   node jobs/jobs.ts
+//
+// Killed in the middle, the second command works on what is left. JOBS=jobs.db, COUNT_MS=50
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, createExecutor, defineAgent, defineTool, type Logger, type Model, type StepInfo } from 'pawl';
 import { callTool, reply, type ScriptedRequest, scriptedModel } from 'pawl/testing';

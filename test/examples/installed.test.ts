@@ -1,0 +1,127 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../fixtures/host.ts';
+
+/*
+ * The examples as somebody has them who has installed the package: what npm would pack is unpacked below node_modules, and the
+ * commands are those in the comment at the top of each example.
+ */
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
+let folder: string;
+const children: ChildProcess[] = [];
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pawl-installed-'));
+  execFileSync('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], {
+    cwd: root,
+    env: { ...process.env, PATH: path },
+  });
+  const [tarball = ''] = globSync('*.tgz', { cwd: folder });
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object };
+  mkdirSync(join(folder, 'node_modules', 'pawl'), { recursive: true });
+  execFileSync('tar', [
+    '-xzf',
+    join(folder, tarball),
+    '--strip-components=1',
+    '-C',
+    join(folder, 'node_modules', 'pawl'),
+  ]);
+  for (const name of Object.keys(dependencies)) {
+    mkdirSync(dirname(join(folder, 'node_modules', name)), { recursive: true });
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name), 'dir');
+  }
+  writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n');
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    const isRunning = child.exitCode === null && child.signalCode === null;
+    if (isRunning && child.kill('SIGKILL')) await once(child, 'exit');
+  }
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The commands in the comment at the top of an example. */
+function commandsOf(example: string): string[] {
+  const text = readFileSync(join(folder, 'node_modules', 'pawl', 'docs', 'examples', example), 'utf8');
+  const [comment = ''] = text.split('\nimport ');
+  return [...comment.matchAll(/^\/\/ {3}(\S.*)$/gm)].map(([, command = '']) => command);
+}
+
+function sh(command: string, env: NodeJS.ProcessEnv = {}): string[] {
+  const options = { cwd: folder, env: { ...process.env, PATH: path, ...env }, encoding: 'utf8' as const };
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', command], options);
+  expect([command, status, stderr]).toEqual([command, 0, '']);
+  return stdout.trimEnd().split('\n');
+}
+
+/** A command that goes on until it is killed. */
+function begun(command: string, env: NodeJS.ProcessEnv = {}) {
+  const options = { cwd: folder, env: { ...process.env, PATH: path, ...env } };
+  const child = spawn('sh', ['-c', `exec ${command}`], { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
+  children.push(child);
+  const lines: string[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));
+  return { child, lines, ended: once(child, 'exit') };
+}
+
+/** The request that a `curl` command makes, at another address. */
+function curl(command: string, url: string): Promise<Response> {
+  const given = [...command.matchAll(/(?:(-\w) )?'([^']*)'|(http:\S+)/g)];
+  const body = given.find(([, flag]) => flag === '-d')?.[2];
+  const headers = given
+    .filter(([, flag]) => flag === '-H')
+    .map(([, , text = '']) => text.split(': ') as [string, string]);
+  const { pathname } = new URL(given.find(([, , , address]) => address)?.[3] ?? '');
+  return fetch(`${url}${pathname}`, body === undefined ? {} : { method: 'POST', body, headers });
+}
+
+describe('an example of the installed package runs by the commands in its comment:', () => {
+  test('the server starts a run, streams its events, and goes on with it at the next boot', async () => {
+    const [copy = '', start = '', post = '', events = ''] = commandsOf('server/server.ts');
+    sh(copy);
+    const boot = async () => {
+      const server = begun(start, { PORT: '0', COUNT_MS: '150' });
+      await until(() => server.lines.some((line) => line.includes('http://')), 'the server', 1_000_000);
+      return { ...server, url: /http:\/\/\S+/.exec(server.lines.join('\n'))?.[0] ?? '' };
+    };
+    const first = await boot();
+    const started = await curl(post, first.url);
+    expect(started.status).toBe(202);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const second = await boot();
+    await curl(post, second.url);
+    const stream = await (await curl(events, second.url)).text();
+    expect(stream).toContain('event: run.resumed');
+    expect(stream).toContain('Counted to 5.');
+    second.child.kill('SIGTERM');
+    expect(await second.ended).toEqual([0, null]);
+  });
+
+  test('the desk is killed with open tickets, and its second command answers each of them once', async () => {
+    const [copy = '', start = '', again = ''] = commandsOf('desk/desk.ts');
+    sh(copy);
+    const first = begun(start, { ANSWER_MS: '60000' });
+    await until(() => first.lines.length === 2, 'two tickets', 1_000_000);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    expect(sh(again, { ANSWER_MS: '10' })).toEqual(['ticket.1: It will be seen to.', 'ticket.2: It will be seen to.']);
+  });
+
+  test('the jobs are done, and their second command finds nothing left', () => {
+    const [copy = '', start = '', again = ''] = commandsOf('jobs/jobs.ts');
+    sh(copy);
+    const lines = sh(start, { COUNT_MS: '1' });
+    expect(lines).toContain('job-1: Counted to 3. durable: false');
+    expect(lines).toContain('job-2: Counted to 40. durable: true');
+    expect(sh(again)).toEqual(['']);
+  });
+});

@@ -16,6 +16,8 @@ function notProvided(): never {
 export interface ModelCallInput {
   readonly transcript: Transcript;
   readonly iteration: number;
+  /** Which turn of its loop it is, from 1. */
+  readonly turn: number;
   /** Of a pipeline: which phase asks, and what the ones before it left. */
   readonly phase?: number;
   readonly completedPhases: readonly PhaseOutput[];

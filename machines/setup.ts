@@ -123,6 +123,7 @@ export const pieces = setup({
       input: ({ context: { progress } }) => ({
         transcript: progress.transcript,
         iteration: progress.iteration,
+        turn: (progress.openPhase?.iteration ?? progress.iteration) + 1,
         completedPhases: progress.completedPhases,
         ...phaseOf(progress.openPhase),
       }),

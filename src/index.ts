@@ -134,6 +134,7 @@ export type { JsonObject, JsonValue } from './run/json.ts';
 export type { GuardCounters, Limits } from './run/limits.ts';
 export type { ListedStatus } from './run/listed-status.ts';
 export type { AssistantMessage, Message, ToolOutput } from './run/message.ts';
+export type { ModelSettings } from './run/model-settings.ts';
 export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
 export type { ParkedReason, Progress, RunDefinition, ToolFacts } from './run/progress.ts';
@@ -175,7 +176,7 @@ export type {
   WriteOptions,
 } from './store/port.ts';
 export type { LandedState } from './store/record-writer.ts';
-export type { AiSdkTool } from './tool/ai-sdk.ts';
+export type { AiSdkTool, AiSdkToolEntry } from './tool/ai-sdk.ts';
 export {
   type ContentOptions,
   type ToolContent,

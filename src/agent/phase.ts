@@ -1,14 +1,18 @@
 import { sha256 } from '../run/digest.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { type KnownKeys, readOptions } from '../run/known-options.ts';
+import { checkSettings, type ModelSettings } from '../run/model-settings.ts';
 import type { PhaseFacts } from '../run/phase.ts';
 
 /** One stage of a multi-phase agent: a loop of its own, with a conversation of its own. */
 export interface Phase {
-  /** Names its output for later instructions, and itself in events and results. Two phases may share a name. */
+  /**
+   * Names its output for later instructions, and itself in events and results: letters A-Z a-z, digits, `_`, and no digit
+   * at the beginning. `Query` is taken. Two phases may share a name.
+   */
   readonly name: string;
   /**
    * The system prompt, a template: `{{.Query}}` is the run's prompt, `{{.name}}` the output of the phase of that name
-   * (the latest of several). Unknown names are empty; there is no code and no path in it.
+   * (the latest of several). Other names are refused; there is no code and no path in it.
    */
   readonly instructions: string;
   /** Default: the agent's. A tier that no model serves is replaced by the agent's, with a warning. */
@@ -27,6 +31,8 @@ export interface Phase {
    * the phase, whose steps are then not even stored, as long as it has started nothing but `read` tools.
    */
   readonly recovery?: 'step' | 'boundary';
+  /** Goes before the agent's `settings`, key by key. */
+  readonly settings?: ModelSettings;
 }
 
 const phaseKeys: KnownKeys<Phase> = {
@@ -39,16 +45,32 @@ const phaseKeys: KnownKeys<Phase> = {
   fallback: true,
   bare: true,
   recovery: true,
+  settings: true,
 };
 
-/** @throws {TypeError} naming the agent, the phase and what is wrong with it */
-export function checkPhases(agentId: string, phases: readonly Phase[]): void {
-  if (!Array.isArray(phases)) throw new TypeError(`agent ${agentId}: phases must be a list`);
-  for (const [i, phase] of phases.entries()) {
-    checkKeys(phase, phaseKeys, { of: `agent ${agentId}`, at: `phases[${i}]` });
-    const problem = problemOf(phase);
-    if (problem !== undefined) throw new TypeError(`agent ${agentId}: phases[${i}]${problem}`);
-  }
+/** What a template can name. */
+const templateName = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/**
+ * An agent's phases, each read once.
+ * @param of names the agent in errors @throws {TypeError} naming the agent, the phase and what is wrong with it
+ */
+export function readPhases(of: string, phases: readonly Phase[]): readonly Phase[] {
+  if (!Array.isArray(phases)) throw new TypeError(`${of}: phases must be a list`);
+  return Object.freeze(phases.map((phase, i) => readPhase(phase, { of, at: `phases[${i}]` })));
+}
+
+function readPhase(given: Phase, place: { readonly of: string; readonly at: string }): Phase {
+  const phase = readOptions(given, phaseKeys, place);
+  const problem = problemOf(phase);
+  if (problem !== undefined) throw new TypeError(`${place.of}: ${place.at}${problem}`);
+  const { tools, settings } = phase;
+  if (!tools && !settings) return phase;
+  return Object.freeze({
+    ...phase,
+    ...(tools && { tools: Object.freeze([...tools]) }),
+    ...(settings && { settings: checkSettings(settings, { ...place, at: `${place.at}.settings` }) }),
+  });
 }
 
 /** Checked here and not when a run begins: by then a stored run may depend on it. */
@@ -56,6 +78,10 @@ function problemOf(phase: Partial<Phase>): string | undefined {
   const { name, instructions, maxIterations, recovery = 'step', tools = [] } = phase;
   if (typeof name !== 'string' || name === '') return ' needs a name: a string that is not empty';
   if (name === 'Query') return " must not be named Query: that is the run's prompt in templates";
+  if (!templateName.test(name)) {
+    const not = JSON.stringify(name.slice(0, 64));
+    return `: its name must be of the characters A-Z a-z 0-9 _ and not begin with a digit, because templates name it: not ${not}`;
+  }
   if (typeof instructions !== 'string') return ` (${name}) needs instructions: a string`;
   if (maxIterations !== undefined && !(maxIterations > 0))
     return ` (${name}): maxIterations must be a number above 0, not ${maxIterations}`;

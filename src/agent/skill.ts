@@ -1,5 +1,6 @@
 import type { JsonObject } from '../run/json.ts';
 import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { checkSettings, type ModelSettings } from '../run/model-settings.ts';
 import type { InputOf } from '../tool/define.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
 
@@ -21,6 +22,8 @@ export interface SkillDefinition<Schema> {
   readonly tools?: readonly string[];
   /** Model turns of a skill that is not bare; default: the executor's `defaults.maxIterations`. */
   readonly maxIterations?: number;
+  /** How its model is called; those of the agent that uses it do not count. */
+  readonly settings?: ModelSettings;
 }
 
 /** A prompt with inputs, which an agent can use like a tool. */
@@ -33,6 +36,7 @@ export interface Skill<Input = unknown> {
   readonly bare: boolean;
   readonly tools: readonly string[];
   readonly maxIterations?: number;
+  readonly settings?: ModelSettings;
   /** For the types only. */
   readonly _input?: Input;
 }
@@ -46,6 +50,7 @@ const skillKeys: KnownKeys<SkillDefinition<unknown>> = {
   bare: true,
   tools: true,
   maxIterations: true,
+  settings: true,
 };
 
 /**
@@ -70,7 +75,18 @@ export function defineSkill<const Schema>(definition: SkillDefinition<Schema>): 
   if (maxIterations !== undefined && !(maxIterations > 0))
     throw new TypeError(`skill "${name}": maxIterations must be a number above 0, not ${String(maxIterations)}`);
   if (bare && tools.length > 0) throw new TypeError(`skill "${name}" is bare: it has no tools; set bare: false`);
-  return Object.freeze({ ...rest, name, description, instructions, bare, tools, input: readSchema(input, name) });
+  const { settings, ...others } = rest;
+  const of = `skill "${name}"`;
+  return Object.freeze({
+    ...others,
+    name,
+    description,
+    instructions,
+    bare,
+    tools,
+    input: readSchema(input, name),
+    ...(settings && { settings: checkSettings(settings, { of, at: 'settings' }) }),
+  });
 }
 
 /** The values of a skill's input, as its template takes them. */

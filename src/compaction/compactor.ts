@@ -89,7 +89,7 @@ export function createCompactor(options: CompactorOptions = {}): Compactor {
       clock,
       firstChunkMs: SILENCE_MS,
       chunkGapMs: SILENCE_MS,
-      maxOutputTokens: maxSummaryTokens,
+      settings: { maxOutputTokens: maxSummaryTokens },
     });
     return [...first, summaryMessage(textOf(message), middle.length), ...last];
   };

@@ -45,7 +45,7 @@ export async function opinionOf(
       clock,
       firstChunkMs: timeoutMs,
       chunkGapMs: timeoutMs,
-      maxOutputTokens: MAX_OUTPUT_TOKENS,
+      settings: { maxOutputTokens: MAX_OUTPUT_TOKENS },
     });
     return decisionIn(textOf(message), limits);
   } catch {

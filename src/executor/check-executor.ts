@@ -1,4 +1,3 @@
-import { checkAgent } from '../agent/agent.ts';
 import { readProperty } from '../run/error-data.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../run/known-options.ts';
 import { checkMethods } from '../run/methods.ts';
@@ -134,5 +133,4 @@ function checkRegistries({ tools = [], agents = [] }: ExecutorOptions): void {
   for (const [i, tool] of tools.entries()) {
     if (!isTool(tool)) throw new TypeError(`${of}: tools[${i}] is not a tool made with defineTool`);
   }
-  for (const [i, agent] of agents.entries()) checkAgent(agent, `${of}: agents[${i}] is not`);
 }

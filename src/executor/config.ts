@@ -1,8 +1,8 @@
 import type { InspectionEvent } from 'xstate';
-import type { Agent } from '../agent/agent.ts';
+import { type Agent, agentFrom } from '../agent/agent.ts';
 import { replyLimits } from '../model/reply-limits.ts';
 import type { Clock } from '../run/clock.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { readProperty, toErrorData } from '../run/error-data.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { letGo } from '../run/thenable.ts';
 import { checkedStore } from '../store/checked-store.ts';
@@ -10,7 +10,7 @@ import { type CheckpointerFactory, createCheckpointerFactory } from '../store/fa
 import type { CheckpointStore } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';
 import { checkExecutor } from './check-executor.ts';
-import { guarded, guardedWarn, type Warn } from './guard.ts';
+import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
 import type { Defaults, ExecutorOptions, Ports } from './ports.ts';
 import { redactedInspect, redactedWarn } from './redaction.ts';
@@ -81,7 +81,7 @@ export function configOf(options: ExecutorOptions): Config {
     models: options.models,
     onOutcome: options.onOutcome,
     tools: options.tools ?? [],
-    agents: new Map((options.agents ?? []).map((agent) => [agent.id, agent])),
+    agents: agentsById(options.agents ?? []),
     factory,
     store: store && checkedStore(store),
     defaults: limits,
@@ -104,6 +104,23 @@ export function configOf(options: ExecutorOptions): Config {
     inspect: redactedInspect(guarded('inspect', options.inspect, warn), options.redact),
     onStep: guarded('onStep', options.onStep, warn),
   };
+}
+
+/** @throws {TypeError} for one that is no agent, or whose id cannot be read */
+function agentsById(given: readonly Agent[]): ReadonlyMap<string, Agent> {
+  return new Map(given.map((agent, i) => agentById(agent, `createExecutor: agents[${i}]`)));
+}
+
+/** One that throws when it is read stays as it is: `recover` reports its runs, and takes up those of the other agents. */
+function agentById(given: Agent, what: string): readonly [string, Agent] {
+  try {
+    const agent = readable(what, () => agentFrom(given, `${what} is not`));
+    return [agent.id, agent];
+  } catch (error) {
+    const id = readProperty(given, 'id');
+    if (typeof id !== 'string' || !('cause' in (error as TypeError))) throw error;
+    return [id, given];
+  }
 }
 
 function portsOf({ ports = {} }: ExecutorOptions): Pick<Config, 'budget' | 'audit' | 'critic' | 'palette'> {

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { ReadonlyAtom } from '@xstate/store';
-import type { Agent } from '../agent/agent.ts';
+import { type Agent, agentFrom } from '../agent/agent.ts';
 import { checkKeys } from '../run/known-options.ts';
 import type { Invocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
@@ -8,6 +8,7 @@ import { checkRunId } from '../run/run-id.ts';
 import { newOwner } from '../store/owner.ts';
 import { type Config, configOf } from './config.ts';
 import { controlOf, type RunControl } from './control.ts';
+import { readable } from './guard.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './handle.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
@@ -112,7 +113,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
   return {
     start,
     run: async (agent, invocation, runOptions) => (await start(agent, invocation, runOptions)).result,
-    logic: <Data>(agent: Agent<Data>) => runLogic(kernel, agent) as RunLogic<Data>,
+    logic: <Data>(agent: Agent<Data>) =>
+      runLogic(
+        kernel,
+        readable('the agent of logic', () => agentFrom(agent, 'logic needs')),
+      ) as RunLogic<Data>,
     get: (runId) => handleFor(registry, runId),
     list: (listOptions = {}) => listRuns(kernel, listOptions),
     runs: registry.runs,

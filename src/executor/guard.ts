@@ -73,3 +73,22 @@ export function isError(value: unknown): value is Error {
     return false;
   }
 }
+
+/** A proxy may throw even when asked what it is an instance of. */
+export function isTypeError(thrown: unknown): thrown is TypeError {
+  try {
+    return thrown instanceof TypeError;
+  } catch {
+    return false;
+  }
+}
+
+/** @throws {TypeError} also where reading throws something else: there is no run yet whose result could carry it */
+export function readable<T>(what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (thrown) {
+    if (isTypeError(thrown)) throw thrown;
+    throw new TypeError(`${what} cannot be read: ${toErrorData(thrown).message}`, { cause: thrown });
+  }
+}

@@ -2,6 +2,7 @@ import type { Agent } from '../agent/agent.ts';
 import type { Phase } from '../agent/phase.ts';
 import { type Model, modelFor } from '../model/port.ts';
 import { toErrorData } from '../run/error-data.ts';
+import { type ModelSettings, mergeSettings } from '../run/model-settings.ts';
 import type { PhaseOutput } from '../run/phase.ts';
 import { fillTemplate } from '../run/template.ts';
 import { restrict, type Toolbox } from '../tool/toolbox.ts';
@@ -14,6 +15,7 @@ export interface Stage {
   readonly tier: string;
   readonly model: Model;
   readonly toolbox: Toolbox;
+  readonly settings: ModelSettings;
   /** What the model sees of a conversation that outgrows its window; absent without a compactor. */
   readonly view?: CompactedView;
   /** What the provider counted for the last request, and the size of the transcript at that time, bytes. */
@@ -45,7 +47,16 @@ export function stagesFor(run: StagedRun, toolbox: Toolbox): readonly Stage[] {
   const model = modelFor(models, tier);
   const headed = (text: string) => (systemHeader === '' ? text : `${systemHeader}\n\n${text}`);
   if (!agent.phases?.length)
-    return [{ tier, model, toolbox, ...viewOf(config), system: () => headed(agent.instructions) }];
+    return [
+      {
+        tier,
+        model,
+        toolbox,
+        settings: mergeSettings(agent.settings),
+        ...viewOf(config),
+        system: () => headed(agent.instructions),
+      },
+    ];
   return agent.phases.map((phase): Stage => {
     const served = servedBy(run, phase, { tier, model });
     const isWhole = !phase.bare && phase.tools === undefined;
@@ -53,6 +64,7 @@ export function stagesFor(run: StagedRun, toolbox: Toolbox): readonly Stage[] {
     return {
       ...served,
       ...viewOf(config),
+      settings: mergeSettings(agent.settings, phase.settings),
       toolbox: isWhole ? toolbox : restrict(toolbox, phase.bare ? [] : (phase.tools ?? [])),
       system: (completed) => {
         system ??= headed(instructionsOf(run, phase, completed));

@@ -1,11 +1,11 @@
 import { createActor, type InspectionEvent } from 'xstate';
-import { type Agent, checkAgent } from '../agent/agent.ts';
-import { readProperty } from '../run/error-data.ts';
-import { RunIdConflictError, ShutdownError } from '../run/errors.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { type Agent, agentFrom, defineAgent } from '../agent/agent.ts';
+import { readProperty, toErrorData } from '../run/error-data.ts';
+import { RunIdConflictError, RunPanicError, ShutdownError } from '../run/errors.ts';
+import { type KnownKeys, readOptions } from '../run/known-options.ts';
 import { checkMethods } from '../run/methods.ts';
 import type { Invocation, RunRequest } from '../run/request.ts';
-import { asError, guarded, isError } from './guard.ts';
+import { asError, guarded, isTypeError, readable } from './guard.ts';
 import { handleOf, type Run } from './handle.ts';
 import { runLogic } from './logic.ts';
 import type { RunOptions } from './ports.ts';
@@ -20,13 +20,18 @@ import type { RunSeed } from './seed.ts';
  */
 export async function startRun(
   kernel: Kernel,
-  agent: Agent,
+  given: Agent,
   call: { invocation: Invocation; options: RunOptions; depth?: number; maxAttempts?: number | undefined },
 ): Promise<Run> {
-  checkAgent(agent, 'start needs');
-  checkRunOptions(call.options);
-  const { invocation, options, depth = 0, maxAttempts } = call;
-  const seed = { ...seedFor(kernel, invocation), depth, ...(maxAttempts === undefined ? {} : { maxAttempts }) };
+  const { agent, unreadable } = readAgent(given);
+  const options = readRunOptions(call.options);
+  const { invocation, depth = 0, maxAttempts } = call;
+  const seed = {
+    ...seedFor(kernel, invocation),
+    ...unreadable,
+    depth,
+    ...(maxAttempts === undefined ? {} : { maxAttempts }),
+  };
   const { runId } = seed.request;
   // A run whose actor was stopped is about to let go of its id. Nothing else is waited for here: of two starts in one
   // turn of the event loop the second must meet the first.
@@ -77,7 +82,7 @@ function seedFor(kernel: Kernel, invocation: Invocation): RunSeed {
     return { request: requestOf(invocation, newId), isNewId: invocation.runId === undefined };
   } catch (thrown) {
     // A wrong call is the caller's to hear of; whatever else stood in the way is the result of this run.
-    if (isError(thrown) && thrown instanceof TypeError) throw thrown;
+    if (isTypeError(thrown)) throw thrown;
     return { request: requestOf({ prompt: '(unreadable)' }, newId), isNewId: true, refusal: asError(thrown) };
   }
 }
@@ -94,10 +99,26 @@ const optionKeys: KnownKeys<RunOptions> = {
   onStep: true,
 };
 
-function checkRunOptions(options: RunOptions): void {
-  checkKeys(options, optionKeys, { of: 'run options' });
+/** Read once, like an agent. @throws {TypeError} */
+function readRunOptions(given: RunOptions): RunOptions {
+  const options = readable('run options', () => readOptions(given, optionKeys, { of: 'run options' }));
   const { signal, checkpointer } = options;
   checkMethods('run options: checkpointer', checkpointer, { methods: ['save', 'complete', 'fail'] });
   if (signal !== undefined && typeof readProperty(signal, 'addEventListener') !== 'function')
     throw new TypeError('run options: signal must be an AbortSignal, as an AbortController has one');
+  return options;
+}
+
+/** The agent of a run that only tells that its agent cannot be read. */
+const unreadableAgent = defineAgent({ id: '(unreadable)', instructions: '' });
+
+/** @throws {TypeError} when it is not an agent; what a getter of it throws is the error of its run */
+function readAgent(given: Agent): { readonly agent: Agent; readonly unreadable?: { readonly refusal: Error } } {
+  try {
+    return { agent: agentFrom(given, 'start needs') };
+  } catch (cause) {
+    if (isTypeError(cause)) throw cause;
+    const refusal = new RunPanicError(`the agent cannot be read: ${toErrorData(cause).message}`, { cause });
+    return { agent: unreadableAgent, unreadable: { refusal } };
+  }
 }

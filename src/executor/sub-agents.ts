@@ -1,4 +1,5 @@
 import { type Agent, defineAgent } from '../agent/agent.ts';
+import { childToolName } from '../agent/names.ts';
 import { type Skill, textsOf } from '../agent/skill.ts';
 import type { Palette } from '../palette/port.ts';
 import { withDeadline } from '../run/deadline.ts';
@@ -73,7 +74,7 @@ function asData<Entry extends object>(found: Entry | null | undefined): Entry | 
 
 function agentTool(scope: RunScope, agent: Agent): Tool {
   return defineTool({
-    name: toolName('agent', agent.id),
+    name: childToolName('agent', agent.id),
     description: agent.description ?? `Puts the agent ${agent.name} to work and gives its answer.`,
     input: promptSchema,
     effect: 'idempotent',
@@ -84,7 +85,7 @@ function agentTool(scope: RunScope, agent: Agent): Tool {
 
 function skillTool(scope: RunScope, skill: Skill): Tool {
   return Object.freeze({
-    name: toolName('skill', skill.name),
+    name: childToolName('skill', skill.name),
     description: skill.description,
     input: { ...skill.input, validate: (input: unknown) => checked(scope, skill, input) },
     effect: 'idempotent' as const,
@@ -105,11 +106,6 @@ function checked({ kernel: { config } }: RunScope, { name, input: { validate } }
   return isThenable(validation) ? withDeadline(validation, limit) : validation;
 }
 
-/** Models take names of up to 64 letters, digits, `_` and `-`. */
-function toolName(kind: 'agent' | 'skill', name: string): string {
-  return `${kind}__${name.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, 64);
-}
-
 const agents = new WeakMap<Skill, Map<string | undefined, Agent>>();
 
 /** The agent that a skill is run by: made once for each tier, because what runs share is found by it. */
@@ -123,6 +119,7 @@ function agentOf(skill: Skill, modelTier: string | undefined): Agent {
       instructions: '',
       tools: skill.tools,
       ...(modelTier === undefined ? {} : { modelTier }),
+      ...(skill.settings === undefined ? {} : { settings: skill.settings }),
       ...(skill.bare ? { maxIterations: 1 } : {}),
       ...(skill.maxIterations === undefined ? {} : { maxIterations: skill.maxIterations }),
     });

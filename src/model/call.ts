@@ -3,12 +3,14 @@ import type {
   LanguageModelV4FunctionTool,
   LanguageModelV4StreamPart,
   LanguageModelV4StreamResult,
+  LanguageModelV4ToolChoice,
 } from '@ai-sdk/provider';
 import type { Clock } from '../run/clock.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
 import { ModelError, ReplyTooLargeError } from '../run/errors.ts';
 import type { JsonObject } from '../run/json.ts';
 import type { Message } from '../run/message.ts';
+import type { ModelSettings } from '../run/model-settings.ts';
 import type { ModelReply } from '../run/reply.ts';
 import { letGo } from '../run/thenable.ts';
 import { checkFileUrls } from './file-urls.ts';
@@ -35,7 +37,8 @@ export interface ModelRequest {
   readonly chunkGapMs: number;
   /** Told of each piece of text as it arrives. What it throws is swallowed. */
   readonly onDelta?: (delta: { type: 'text' | 'reasoning'; text: string }) => void;
-  readonly maxOutputTokens?: number;
+  /** A tool choice is left out where there are no tools. */
+  readonly settings?: ModelSettings;
   /** Default: `replyLimits`. */
   readonly limits?: ReplyLimits;
   /** The JSON Schema that the answer has to fit. */
@@ -154,17 +157,25 @@ class ModelCall {
   }
 
   #options(): LanguageModelV4CallOptions {
-    const { system, messages, hasUrls, tools, maxOutputTokens, outputSchema } = this.#request;
+    const { system, messages, hasUrls, tools, settings = {}, outputSchema } = this.#request;
+    const { stopSequences, toolChoice, providerOptions, ...plain } = settings;
     return {
       prompt: promptOf(system, messages, hasUrls),
       abortSignal: this.#controller.signal,
+      ...plain,
+      ...(stopSequences === undefined ? {} : { stopSequences: [...stopSequences] }),
+      ...(providerOptions === undefined ? {} : { providerOptions: structuredClone(providerOptions) as never }),
       ...(tools.length > 0 ? { tools: [...tools] } : {}),
+      ...(tools.length > 0 && toolChoice !== undefined ? { toolChoice: choiceOf(toolChoice) } : {}),
       ...(outputSchema === undefined
         ? {}
         : { responseFormat: { type: 'json' as const, schema: outputSchema as never } }),
-      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     };
   }
+}
+
+function choiceOf(choice: NonNullable<ModelSettings['toolChoice']>): LanguageModelV4ToolChoice {
+  return typeof choice === 'string' ? { type: choice } : choice;
 }
 
 function readerOf(result: LanguageModelV4StreamResult): Reader {

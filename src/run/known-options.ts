@@ -81,7 +81,7 @@ function quoted(text: string): string {
 }
 
 /** The candidate whose last name is the nearest; undefined when none is near enough to be meant. */
-function nearest(key: string, candidates: readonly string[]): string | undefined {
+export function nearest(key: string, candidates: readonly string[]): string | undefined {
   if (key.length > MAX_SHOWN) return undefined;
   let best: string | undefined;
   let least = 2 + Math.floor(key.length / 4);

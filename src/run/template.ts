@@ -2,6 +2,20 @@
 const placeholder = /\{\{([^{}]*)\}\}/g;
 const dottedName = /^\s*\.([A-Za-z_][A-Za-z0-9_]*)\s*$/;
 
+/** What stands between two pairs of braces of a template; `name` is absent where it is none. */
+export interface Placeholder {
+  readonly text: string;
+  readonly name?: string;
+}
+
+/** What a template refers to, in order. */
+export function placeholdersOf(template: string): readonly Placeholder[] {
+  return Array.from(template.matchAll(placeholder), ([, text = '']) => {
+    const name = dottedName.exec(text)?.[1];
+    return name === undefined ? { text } : { text, name };
+  });
+}
+
 /**
  * Fills a prompt in: `{{.name}}` becomes the value of that name. There is nothing else: no code, no paths. A value is
  * never looked at again, so that braces in it stay as they are. Unknown names become empty; `{{` without `}}` is text.

@@ -1,7 +1,10 @@
 import { readProperty } from '../run/error-data.ts';
 import { UnsupportedError } from '../run/errors.ts';
+import { isObject } from '../run/json.ts';
+import { type KnownKeys, readOptions } from '../run/known-options.ts';
 import type { Message } from '../run/message.ts';
-import { defineTool, refuseApproval, type Tool, type ToolContext } from './define.ts';
+import type { ToolEffect } from '../run/open-step.ts';
+import { checkTraits, defineTool, refuseApproval, type Tool, type ToolContext } from './define.ts';
 import { ReadyOutput } from './output.ts';
 import { transcriptKey } from './run.ts';
 
@@ -18,27 +21,67 @@ export interface AiSdkTool {
   readonly allowUrls?: unknown;
 }
 
+/** An AI SDK tool with what the AI SDK has no word for. */
+export interface AiSdkToolEntry {
+  readonly tool: AiSdkTool;
+  /** What repeating a call would do, as in `defineTool`; default `once`. */
+  readonly effect?: ToolEffect;
+  /** Milliseconds; absent = the executor's `toolTimeoutMs`. */
+  readonly timeoutMs?: number;
+  readonly concurrency?: number;
+  readonly allowUrls?: boolean;
+}
+
+const entryKeys: KnownKeys<AiSdkToolEntry> = {
+  tool: true,
+  effect: true,
+  timeoutMs: true,
+  concurrency: true,
+  allowUrls: true,
+};
+
+type Traits = Omit<AiSdkToolEntry, 'tool'>;
+
 type Execute = (input: unknown, options: object) => unknown;
 type ToModelOutput = (options: { toolCallId: string; input: unknown; output: unknown }) => unknown;
 
 const noInput = { type: 'object', properties: {}, additionalProperties: false };
 
-/** Adapting reads a schema; a tool is adapted once for each name it is given. */
+/** Adapting reads a schema; a tool is adapted once for each name and each entry it is given. */
 const adapted = new WeakMap<object, Map<string, Tool>>();
 
+/** Whether what stands in a record of tools is an entry. No tool of the AI SDK has a field `tool`. */
+export function isAiSdkEntry(value: object): value is AiSdkToolEntry {
+  return 'tool' in value;
+}
+
+/** An entry, read once. @throws {TypeError} for an unknown key, effect or limit */
+export function readAiSdkEntry(name: string, given: AiSdkToolEntry): AiSdkToolEntry {
+  const entry = readOptions(given, entryKeys, { of: `tool "${name}"` });
+  if (!isObject(entry.tool)) throw new TypeError(`tools.${name}.tool is not a tool`);
+  checkTraits(name, entry);
+  return entry;
+}
+
+/** @throws as `fromAiSdkTool` */
+export function fromAiSdkEntry(name: string, { tool, ...traits }: AiSdkToolEntry): Tool {
+  return fromAiSdkTool(name, tool, traits);
+}
+
 /**
- * An AI SDK tool as one of ours. Its effect is `once`, since it says nothing about what repeating it would do.
+ * An AI SDK tool as one of ours. Its effect is `once` where its entry says nothing else: it does not say what repeating it would do.
  * @throws {UnsupportedError} for tools without `execute` (the provider's or the client's), and those to be approved
  */
-export function fromAiSdkTool(name: string, tool: AiSdkTool): Tool {
+export function fromAiSdkTool(name: string, tool: AiSdkTool, traits: Traits = {}): Tool {
   const byName = adapted.get(tool) ?? new Map<string, Tool>();
   adapted.set(tool, byName);
-  const known = byName.get(name) ?? adapt(name, tool);
-  byName.set(name, known);
+  const key = JSON.stringify([name, Object.entries(traits).sort()]);
+  const known = byName.get(key) ?? adapt(name, tool, traits);
+  byName.set(key, known);
   return known;
 }
 
-function adapt(name: string, tool: AiSdkTool): Tool {
+function adapt(name: string, tool: AiSdkTool, traits: Traits): Tool {
   if (typeof tool.execute !== 'function') {
     throw new UnsupportedError(
       `tool "${name}" has no execute; tools that the provider or the client runs are not supported`,
@@ -50,6 +93,7 @@ function adapt(name: string, tool: AiSdkTool): Tool {
     description: typeof tool.description === 'string' ? tool.description : '',
     input: tool.inputSchema ?? tool.parameters ?? noInput,
     ...(tool.allowUrls === undefined ? {} : { allowUrls: tool.allowUrls as boolean }),
+    ...traits,
     execute: (input, context) => execute(tool, input, context),
   });
 }

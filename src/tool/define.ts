@@ -133,12 +133,7 @@ export function defineTool<const Schema, Output>(
   checkKeys(definition, toolKeys, { of: `tool "${name}"` });
   if (typeof description !== 'string') throw new TypeError(`tool "${name}": description must be a string`);
   if (typeof definition.execute !== 'function') throw new TypeError(`tool "${name}": execute must be a function`);
-  if (!['read', 'idempotent', 'once'].includes(effect)) {
-    throw new TypeError(`tool "${name}": effect must be 'read', 'idempotent' or 'once', not ${JSON.stringify(effect)}`);
-  }
-  checkLimit(name, 'timeoutMs', timeoutMs);
-  checkLimit(name, 'concurrency', concurrency);
-  if (typeof allowUrls !== 'boolean') throw new TypeError(`tool "${name}": allowUrls must be true or false`);
+  checkTraits(name, { effect, timeoutMs, concurrency, allowUrls });
   refuseApproval(name, definition.needsApproval);
   return Object.freeze({
     name,
@@ -157,6 +152,17 @@ function checkName(name: unknown): void {
   if (name === INVALID_TOOL_NAME) throw new TypeError(`the name "${name}" is taken: calls of invalid names get it`);
   const got = typeof name === 'string' ? JSON.stringify(name) : `a value of type ${typeof name}`;
   throw new TypeError(`a tool's name is 1 to 64 of the characters A-Z a-z 0-9 _ -, not ${got}`);
+}
+
+/** What a tool says of its calls. @throws {TypeError} */
+export function checkTraits(name: string, traits: { readonly [Key in keyof Tool]?: unknown }): void {
+  const { effect = 'once', allowUrls = false } = traits;
+  if (!['read', 'idempotent', 'once'].includes(effect as string)) {
+    throw new TypeError(`tool "${name}": effect must be 'read', 'idempotent' or 'once', not ${JSON.stringify(effect)}`);
+  }
+  checkLimit(name, 'timeoutMs', traits.timeoutMs);
+  checkLimit(name, 'concurrency', traits.concurrency);
+  if (typeof allowUrls !== 'boolean') throw new TypeError(`tool "${name}": allowUrls must be true or false`);
 }
 
 function checkLimit(tool: string, key: string, value: unknown): void {

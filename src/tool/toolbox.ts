@@ -3,11 +3,24 @@ import { UnknownToolError } from '../run/errors.ts';
 import { isObject } from '../run/json.ts';
 import type { ToolFacts } from '../run/progress.ts';
 import { isToolName, printable } from '../run/tool-name.ts';
-import { type AiSdkTool, fromAiSdkTool } from './ai-sdk.ts';
+import {
+  type AiSdkTool,
+  type AiSdkToolEntry,
+  fromAiSdkEntry,
+  fromAiSdkTool,
+  isAiSdkEntry,
+  readAiSdkEntry,
+} from './ai-sdk.ts';
 import type { Tool } from './define.ts';
 
-/** An agent's tools: tools and names of registered ones, or a record of AI SDK tools by name. Absent = none. */
-export type ToolEntries = readonly (Tool | string)[] | { readonly [name: string]: AiSdkTool } | undefined;
+/**
+ * An agent's tools: tools and names of registered ones, or a record by name, of AI SDK tools (`{ weather }`), and of AI SDK tools
+ * with what they do not say themselves (`{ weather: { tool: weather, effect: 'read' } }`). Absent = none.
+ */
+export type ToolEntries =
+  | readonly (Tool | string)[]
+  | { readonly [name: string]: AiSdkTool | AiSdkToolEntry }
+  | undefined;
 
 /** The tools of a run, in the forms in which they are needed. */
 export interface Toolbox {
@@ -36,6 +49,33 @@ export function toolboxOf(entries: ToolEntries, registry: readonly Tool[]): Tool
   const facts = Object.fromEntries(list.map((tool) => [tool.name, factsOf(tool)]));
   return { tools, definitions: list.map(definitionOf), facts };
 }
+
+/**
+ * An agent's tools, read when it is defined, into a frozen list or record. Names are looked up, and schemas of AI SDK tools
+ * read, when a run starts.
+ * @throws {TypeError} for an entry that is no tool, and for an effect or a limit that cannot be
+ */
+export function readEntries(of: string, entries: ToolEntries & object): ToolEntries & object {
+  if (Array.isArray(entries)) {
+    return Object.freeze(entries.map((entry, i) => (typeof entry === 'string' ? entry : checked(entry, i, `${of}: `))));
+  }
+  if (!isObject(entries)) throw new TypeError(`${of}: tools must be a list, or a record of AI SDK tools`);
+  return Object.freeze(
+    Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, readEntry(of, name, entry)])),
+  );
+}
+
+function readEntry(of: string, name: string, entry: unknown): AiSdkTool | AiSdkToolEntry {
+  if (!isObject(entry)) throw new TypeError(`${of}: tools.${name} is not a tool`);
+  if (!isAiSdkEntry(entry)) return entry;
+  if (!isTool(entry.tool)) return readAiSdkEntry(name, entry);
+  throw new TypeError(
+    `tools.${name}.tool was made with defineTool and has its own effect and limits: pass it without an entry`,
+  );
+}
+
+/** What the model knows a tool by. */
+export const nameOfEntry = (entry: Tool | string): string => (typeof entry === 'string' ? entry : entry.name);
 
 /**
  * A toolbox with further tools.
@@ -76,15 +116,16 @@ function find(name: string, registry: readonly Tool[]): Tool {
   );
 }
 
-function checked(entry: unknown, index: number): Tool {
+function checked(entry: unknown, index: number, of = ''): Tool {
   if (isTool(entry)) return entry;
   throw new TypeError(
-    `tools[${index}] is neither a tool made with defineTool nor a name; AI SDK tools have no name: pass them as { name: tool }`,
+    `${of}tools[${index}] is neither a tool made with defineTool nor a name; AI SDK tools have no name: pass them as { name: tool }`,
   );
 }
 
 function fromRecord(name: string, tool: unknown): Tool {
   if (!isObject(tool)) throw new TypeError(`tools.${name} is not a tool`);
+  if (isAiSdkEntry(tool)) return fromAiSdkEntry(name, readAiSdkEntry(name, tool));
   if (!isTool(tool)) return fromAiSdkTool(name, tool);
   if (tool.name === name) return tool;
   throw new TypeError(`tools.${name} is a tool named "${tool.name}"; the names must be the same`);

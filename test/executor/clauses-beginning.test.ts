@@ -57,7 +57,7 @@ describe('a run begins', () => {
 
   test('or does not, when its tools cannot be put together: nothing of a new run is stored, a resumed one is failed (executor 2)', async () => {
     const store = memoryStore();
-    const broken = { tools: [look, toolOf('look')], checkpoints: store };
+    const broken = { isForeign: true, tools: [look, toolOf('look')], checkpoints: store };
     const fresh = await hostOf(broken).run({ runId: 'r' });
     expect(fresh).toMatchObject({ status: 'error', durable: false });
     expect(fresh.error?.message).toContain('two tools named "look"');

@@ -75,17 +75,11 @@ describe('the palette of an executor', () => {
     ['of two agents', { subAgents: ['a.b', 'a_b'] }, []],
     ['of an agent that is named twice', { subAgents: ['a_b', 'a_b'] }, []],
     ['of an agent and a tool', { subAgents: ['a_b'] }, [toolOf('agent__a_b')]],
-  ] as const)(
-    'refuses a clash of names %s: the run ends before anything is asked, and says which',
-    async ([, agent, tools]) => {
-      const agents = ['a.b', 'a_b'].map((id) => defineAgent({ id, instructions: 'x' }));
-      const options = { agent, tools, ports: { palette: createPalette({ agents }) } };
-      const { run, model } = family(() => reply('end'), options);
-      const result = await run();
-      expect(result).toMatchObject({ status: 'error', error: { message: 'there are two tools named "agent__a_b"' } });
-      expect(model.calls).toHaveLength(0);
-    },
-  );
+  ] as const)('refuses a clash of names %s when the agent is defined, and says which', ([, agent, tools]) => {
+    const agents = ['a.b', 'a_b'].map((id) => defineAgent({ id, instructions: 'x' }));
+    const options = { agent, tools, ports: { palette: createPalette({ agents }) } };
+    expect(() => family(() => reply('end'), options)).toThrow('there are two tools named "agent__a_b"');
+  });
 
   test('has no two entries of one name: TypeError', () => {
     expect(() => createPalette({ agents: [reviewer, reviewer] })).toThrow('there are two of the agent "reviewer"');

@@ -1,9 +1,13 @@
 import type { AgentDefinition, Phase } from 'pawl';
 import { callTool, hang, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hostOf, toolOf } from '../fixtures/host.ts';
-import { diedWhen, look, outputsOf, systemsOf, tell, two } from '../fixtures/phases.ts';
+import { type HostOptions, hostOf as hostWith, toolOf } from '../fixtures/host.ts';
+import { diedWhen as diedWith, look, outputsOf, systemsOf, tell, two } from '../fixtures/phases.ts';
 import { onlyRecord } from '../fixtures/watched-store.ts';
+
+/** Pipelines as deploys change them: what they name may be gone. */
+const hostOf = (options: HostOptions) => hostWith({ isForeign: true, ...options });
+const diedWhen: typeof diedWith = (holds, options) => diedWith(holds, { isForeign: true, ...options });
 
 const tools = [toolOf('look')];
 const end: Phase = { name: 'c', instructions: 'C saw {{.b}}' };

@@ -118,7 +118,13 @@ describe('a pipeline inside a host’s machine', () => {
     const store = memoryStore();
     const { snapshot } = await hostedAt(3, store);
     const left = await afterCrash(store);
-    const parts = hostOf({ agent: { phases: phases.toReversed() }, tools, checkpoints: left, script: [] });
+    const parts = hostOf({
+      agent: { phases: phases.toReversed() },
+      isForeign: true,
+      tools,
+      checkpoints: left,
+      script: [],
+    });
     const host = restoreHost(hostMachine(parts.executor, parts.agent), snapshot);
     expect(await outputOf(host)).toMatchObject({ status: 'error', error: { code: 'RUN_PARKED' } });
     expect(await onlyRecord(left)).toMatchObject({ parked: { code: 'DEFINITION_CHANGED' } });

@@ -84,12 +84,24 @@ describe('a phase that begins anew after a crash (pipeline 8)', () => {
       isAtWork = true;
       return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     });
-    const first = hostOf({ agent: { phases: [anew] }, tools: [slow], checkpoints: store, script: [begun] });
+    const first = hostOf({
+      agent: { phases: [anew] },
+      isForeign: true,
+      tools: [slow],
+      checkpoints: store,
+      script: [begun],
+    });
     await first.start({ runId: 'r' });
     await until(() => isAtWork);
     await first.executor.shutdown();
     expect(await onlyRecord(store)).not.toHaveProperty('openStep');
-    const next = hostOf({ agent: { phases: [anew] }, tools, checkpoints: store, script: [begun, reply('one')] });
+    const next = hostOf({
+      agent: { phases: [anew] },
+      isForeign: true,
+      tools,
+      checkpoints: store,
+      script: [begun, reply('one')],
+    });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'one', iterations: 2 });
   });
 

@@ -28,7 +28,7 @@ describe('the instructions of a phase', () => {
     async (unknown) => {
       const phases = [look, { name: 'b', instructions: `<${unknown}${unknown}>` }];
       const script = [reply('x'), callTool('look', { n: 1 }), callTool('look', { n: 2 }), reply('y')];
-      const host = hostOf({ agent: { phases }, tools: [toolOf('look')], script });
+      const host = hostOf({ agent: { phases }, isForeign: true, tools: [toolOf('look')], script });
       await host.run();
       expect(systemsOf(host.model).slice(1)).toEqual(['<>', '<>', '<>']);
       expect(host.warned).toEqual([
@@ -79,11 +79,13 @@ describe('the instructions of a phase', () => {
     const script = [reply('x {{.Query}}'), callTool('look'), () => new Promise<never>(() => {})];
     const left = await diedWhen(({ iteration }, { calls }) => iteration === 2 && calls.length === 3, {
       agent: { phases },
+      isForeign: true,
       tools,
       script,
     });
     const next = hostOf({
       agent: { phases },
+      isForeign: true,
       tools,
       checkpoints: left,
       script: [callTool('look', { n: 2 }), reply('y')],

@@ -82,7 +82,11 @@ describe('the phases of an agent', () => {
   });
 
   test('that name a tool which the agent does not have are refused before any model call', async () => {
-    const { run, model } = hostOf({ agent: { phases: [look, { ...tell, tools: ['gone'] }] }, tools: [toolOf('look')] });
+    const { run, model } = hostOf({
+      agent: { phases: [look, { ...tell, tools: ['gone'] }] },
+      isForeign: true,
+      tools: [toolOf('look')],
+    });
     expect(await run()).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TOOL' } });
     expect(model.calls).toHaveLength(0);
   });

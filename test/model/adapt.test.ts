@@ -111,7 +111,7 @@ describe.each(['v3', 'v2'] as const)('a model of spec %s', (version) => {
       inputSchema: { type: 'object' as const },
     };
     const full = { ...tool, strict: true, inputExamples: [{ input: { id: 1 } }] };
-    const options = await sentTo(version, [], { tools: [full], maxOutputTokens: 9 });
+    const options = await sentTo(version, [], { tools: [full], settings: { maxOutputTokens: 9 } });
     expect(options).toMatchObject({ tools: [version === 'v3' ? full : tool], maxOutputTokens: 9 });
     if (version === 'v2') expect(options.tools?.[0]).not.toHaveProperty('strict');
     expect(options.abortSignal).toBeInstanceOf(AbortSignal);

@@ -10,7 +10,10 @@ const tool = { type: 'function' as const, name: 'lookup', inputSchema: { type: '
 test('a request is the system prompt, then the transcript as it is', async () => {
   const { model, seen, send } = drivenModel();
   send(finish);
-  await callModel(model, requestOf({ system: 'Be kind.', messages: [user], tools: [tool], maxOutputTokens: 99 }));
+  await callModel(
+    model,
+    requestOf({ system: 'Be kind.', messages: [user], tools: [tool], settings: { maxOutputTokens: 99 } }),
+  );
   expect(seen.options?.prompt).toEqual([{ role: 'system', content: 'Be kind.' }, user]);
   expect(seen.options?.prompt[1]).toBe(user);
   expect(seen.options).toMatchObject({ tools: [tool], maxOutputTokens: 99 });

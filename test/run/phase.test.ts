@@ -1,6 +1,6 @@
 import { defineAgent, type Phase } from 'pawl';
 import { describe, expect, test } from 'vitest';
-import { checkPhases, phaseFactsOf } from '../../src/agent/phase.ts';
+import { phaseFactsOf, readPhases } from '../../src/agent/phase.ts';
 
 const phase: Phase = { name: 'a', instructions: 'Look.' };
 const define = (phases: unknown) => () => defineAgent({ id: 'worker', instructions: '', phases: phases as Phase[] });
@@ -31,7 +31,7 @@ describe('phases that are not what they should be are refused when the agent is 
     ['one with everything', [{ ...phase, modelTier: 'deep', tools: [], maxIterations: 2, optional: true, bare: true }]],
   ] as const)('and others are not: %s', ([, phases]) => {
     expect(define(phases)).not.toThrow();
-    expect(() => checkPhases('worker', phases)).not.toThrow();
+    expect(() => readPhases('agent worker', phases)).not.toThrow();
   });
 });
 

@@ -7,6 +7,7 @@ import { systemClock } from '../../run/clock.ts';
 import { type ErrorData, toErrorData } from '../../run/error-data.ts';
 import { ModelError } from '../../run/errors.ts';
 import type { Message } from '../../run/message.ts';
+import type { ModelSettings } from '../../run/model-settings.ts';
 import type { ModelReply } from '../../run/reply.ts';
 import { estimateTokens } from '../../run/token-estimate.ts';
 import { addUsage, noUsage, type Spend, type Usage } from '../../run/usage.ts';
@@ -157,6 +158,7 @@ class Turn {
       // A compactor may bring files of its own.
       hasUrls: transcript.hasUrls || this.#stage.view !== undefined,
       tools: this.#stage.toolbox.definitions,
+      settings: settingsFor(this.#stage, this.#input.turn),
       ...(schema ? { outputSchema: schema } : {}),
       signal,
       clock,
@@ -166,4 +168,16 @@ class Turn {
       onDelta: ({ type: kind, text }) => this.#scope.publish({ type: 'model.delta', step, kind, text }),
     };
   }
+}
+
+/**
+ * The settings of one turn of a loop. A choice that forces a call holds for the first turn only: a model that must call a tool
+ * in each turn never answers. Without the tool nothing is sent.
+ */
+function settingsFor({ settings, toolbox }: Stage, turn: number): ModelSettings {
+  const { toolChoice, ...rest } = settings;
+  if (toolChoice === undefined || toolbox.tools.size === 0) return rest;
+  if (toolChoice === 'auto' || toolChoice === 'none') return settings;
+  const isThere = toolChoice === 'required' || toolbox.tools.has(toolChoice.toolName);
+  return isThere && turn === 1 ? settings : rest;
 }

@@ -1,0 +1,82 @@
+import { nearest } from '../run/known-options.ts';
+import type { ModelSettings } from '../run/model-settings.ts';
+import { placeholdersOf } from '../run/template.ts';
+import { nameOfEntry, type ToolEntries } from '../tool/toolbox.ts';
+import type { Phase } from './phase.ts';
+
+/** The tool by which an agent puts another agent, or a skill, to work. Models take up to 64 letters, digits, `_` and `-`. */
+export function childToolName(kind: 'agent' | 'skill', name: string): string {
+  return `${kind}__${name.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, 64);
+}
+
+interface Named {
+  readonly id: string;
+  readonly tools?: ToolEntries;
+  readonly subAgents?: readonly string[];
+  readonly skills?: readonly string[];
+  readonly phases?: readonly Phase[];
+  readonly settings?: ModelSettings;
+}
+
+/**
+ * Checks what an agent and its phases name. Whether the registry and the palette have it is known when a run starts.
+ * @throws {TypeError} that names the phase, the name, and the nearest one that is there
+ */
+export function checkNames(agent: Named): void {
+  const of = `agent ${agent.id}`;
+  const tools = toolNamesOf(agent);
+  const twice = tools.find((name, i) => tools.indexOf(name) !== i);
+  if (twice !== undefined) throw new TypeError(`${of}: there are two tools named "${twice}"`);
+  checkChoice(`${of}: settings`, agent.settings, { names: tools, owner: 'agent' });
+  for (const [i, phase] of (agent.phases ?? []).entries()) {
+    const where = `${of}: phases[${i}] (${phase.name})`;
+    checkTemplate(where, phase.instructions, ['Query', ...outputsBefore(agent.phases ?? [], i)]);
+    for (const name of phase.tools ?? []) checkTool(`${where}: tools`, name, { names: tools, owner: 'agent' });
+    const own = phase.bare ? [] : (phase.tools ?? tools);
+    checkChoice(`${where}: settings`, phase.settings, { names: own, owner: 'phase' });
+  }
+}
+
+/** Names of the phases before this one; and its own where phases share it: the first of them finds nothing yet. */
+function outputsBefore(phases: readonly Phase[], index: number): readonly string[] {
+  const earlier = phases.slice(0, index).map(({ name }) => name);
+  const later = phases.slice(index + 1).map(({ name }) => name);
+  const own = phases[index]?.name ?? '';
+  return later.includes(own) ? [...earlier, own] : earlier;
+}
+
+function toolNamesOf({ tools = [], subAgents = [], skills = [] }: Named): readonly string[] {
+  const own = Array.isArray(tools) ? tools.map(nameOfEntry) : Object.keys(tools);
+  const agents = subAgents.map((name) => childToolName('agent', name));
+  return [...own, ...agents, ...skills.map((name) => childToolName('skill', name))];
+}
+
+/** A name that is unknown would be empty when the phase runs, and the model would get half of its instructions. */
+function checkTemplate(where: string, template: string, names: readonly string[]): void {
+  for (const { text, name } of placeholdersOf(template)) {
+    if (name !== undefined && names.includes(name)) continue;
+    const known = names.map((each) => `{{.${each}}}`);
+    const near = nearest(name ?? text.trim(), names);
+    const hint = near === undefined ? `known: ${[...new Set(known)].join(', ')}` : `did you mean {{.${near}}}?`;
+    throw new TypeError(`${where}: {{${text}}} is neither Query nor an earlier phase; ${hint}`);
+  }
+}
+
+interface ToolNames {
+  readonly names: readonly string[];
+  /** Whose they are. */
+  readonly owner: 'agent' | 'phase';
+}
+
+function checkChoice(where: string, settings: ModelSettings | undefined, tools: ToolNames): void {
+  const choice = settings?.toolChoice;
+  if (typeof choice === 'object') checkTool(`${where}.toolChoice`, choice.toolName, tools);
+}
+
+function checkTool(where: string, name: string, { names, owner }: ToolNames): void {
+  if (names.includes(name)) return;
+  const near = nearest(name, names);
+  const has = names.length === 0 ? 'it has none' : `it has ${names.join(', ')}`;
+  const hint = near === undefined ? has : `did you mean ${near}?`;
+  throw new TypeError(`${where} names ${JSON.stringify(name)}, which the ${owner} does not have; ${hint}`);
+}

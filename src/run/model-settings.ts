@@ -1,0 +1,111 @@
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import { frozenJson, isObject, type JsonObject } from './json.ts';
+import { checkWord, type KnownKeys, kindOf, type OptionsPlace, readOptions } from './known-options.ts';
+
+/** How models are called: the call settings of the AI SDK. A model that does not know one ignores it, or says so. */
+export interface ModelSettings {
+  /** How much chance there is in the answer, from 0; most providers take up to 1 or 2. */
+  readonly temperature?: number;
+  /** From 0 to 1. Set this or `temperature`, not both. */
+  readonly topP?: number;
+  readonly topK?: number;
+  readonly presencePenalty?: number;
+  readonly frequencyPenalty?: number;
+  /** Most tokens of one reply. */
+  readonly maxOutputTokens?: number;
+  /** The model ends its text before one of these. */
+  readonly stopSequences?: readonly string[];
+  /** A whole number; models that take one answer the same request alike. */
+  readonly seed?: number;
+  /** How much the model thinks before it answers. Models of spec v3 and v2 do not take it: see their `providerOptions`. */
+  readonly reasoning?: NonNullable<LanguageModelV4CallOptions['reasoning']>;
+  /**
+   * Whether the model may call tools (`auto`, the default), must not (`none`), must call one (`required`), or must call this one.
+   * The last two hold for the first turn of a loop only: a model that must call a tool in each turn never answers. Nothing is
+   * sent where there are no tools.
+   */
+  readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly type: 'tool'; readonly toolName: string };
+  /** For a provider alone, by its name: `{ openai: { store: false } }`. Plain JSON. */
+  readonly providerOptions?: { readonly [provider: string]: JsonObject };
+}
+
+const settingKeys: KnownKeys<ModelSettings> = {
+  temperature: true,
+  topP: true,
+  topK: true,
+  presencePenalty: true,
+  frequencyPenalty: true,
+  maxOutputTokens: true,
+  stopSequences: true,
+  seed: true,
+  reasoning: true,
+  toolChoice: true,
+  providerOptions: true,
+};
+
+const efforts: readonly string[] = ['provider-default', 'none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+
+/** What each number must be. */
+const numbers: readonly [keyof ModelSettings, string, (value: number) => boolean][] = [
+  ['temperature', 'a number of 0 or more', (value) => value >= 0],
+  ['topP', 'a number from 0 to 1', (value) => value >= 0 && value <= 1],
+  ['topK', 'a whole number above 0', (value) => Number.isInteger(value) && value > 0],
+  ['presencePenalty', 'a finite number', () => true],
+  ['frequencyPenalty', 'a finite number', () => true],
+  ['maxOutputTokens', 'a whole number above 0', (value) => Number.isInteger(value) && value > 0],
+  ['seed', 'a whole number', Number.isInteger],
+];
+
+/**
+ * Settings, checked and copied. Headers are no setting: they hold keys, and belong to the model that the host makes.
+ * @throws {TypeError} that names the setting; {NotJsonError} for provider options that are not JSON
+ */
+export function checkSettings(settings: ModelSettings, place: OptionsPlace): ModelSettings {
+  const given = readOptions(settings, settingKeys, place);
+  const name = (key: string) => `${place.of}: ${place.at}.${key}`;
+  for (const [key, what, isRight] of numbers) {
+    const value: unknown = given[key];
+    if (value === undefined || (typeof value === 'number' && Number.isFinite(value) && isRight(value))) continue;
+    throw new TypeError(`${name(key)} must be ${what}, not ${kindOf(value)}`);
+  }
+  checkWord(name('reasoning'), given.reasoning, efforts);
+  const { stopSequences, toolChoice, providerOptions } = given;
+  return Object.freeze({
+    ...given,
+    ...(stopSequences && { stopSequences: texts(name('stopSequences'), stopSequences) }),
+    ...(toolChoice && { toolChoice: choiceOf(name('toolChoice'), toolChoice) }),
+    ...(providerOptions && { providerOptions: optionsOf(name('providerOptions'), providerOptions) }),
+  });
+}
+
+function texts(name: string, given: readonly string[]): readonly string[] {
+  if (!Array.isArray(given) || given.some((text) => typeof text !== 'string' || text === ''))
+    throw new TypeError(`${name} must be a list of texts`);
+  return Object.freeze([...given]);
+}
+
+function choiceOf(name: string, given: NonNullable<ModelSettings['toolChoice']>): ModelSettings['toolChoice'] & {} {
+  if (!isObject(given)) {
+    checkWord(name, given, ['auto', 'none', 'required']);
+    return given;
+  }
+  const { type, toolName } = readOptions(given, { type: true, toolName: true }, { of: name });
+  if (type !== 'tool' || typeof toolName !== 'string')
+    throw new TypeError(`${name} must be 'auto', 'none', 'required' or { type: 'tool', toolName: string }`);
+  return Object.freeze({ type, toolName });
+}
+
+function optionsOf(name: string, given: unknown): NonNullable<ModelSettings['providerOptions']> {
+  if (!isObject(given) || !Object.values(given).every(isObject))
+    throw new TypeError(`${name} must be an object of objects, by the names of providers`);
+  return frozenJson(given, name) as { readonly [provider: string]: JsonObject };
+}
+
+/** A phase's settings over its agent's, key by key; provider options key by key within each provider. */
+export function mergeSettings(agent: ModelSettings = {}, phase: ModelSettings = {}): ModelSettings {
+  const providers = [agent.providerOptions ?? {}, phase.providerOptions ?? {}] as const;
+  const names = new Set(providers.flatMap(Object.keys));
+  if (names.size === 0) return { ...agent, ...phase };
+  const merged = Array.from(names, (name) => [name, { ...providers[0][name], ...providers[1][name] }] as const);
+  return { ...agent, ...phase, providerOptions: Object.fromEntries(merged) };
+}

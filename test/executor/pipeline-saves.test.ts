@@ -146,7 +146,8 @@ describe('a save at the end of a phase that fails', () => {
       onSaveError: { maxUnsavedSteps: 0, then: 'fail' },
     });
     const result = await host.run({ runId: 'r' });
-    expect(result).toMatchObject({ status: 'error', output: 'one', error: { message: 'the disk is busy' } });
+    const error = { code: 'STORE_UNAVAILABLE', cause: { message: 'the disk is busy' } };
+    expect(result).toMatchObject({ status: 'error', output: 'one', error });
     expect(looked).toEqual([]);
   });
 });

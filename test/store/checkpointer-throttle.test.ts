@@ -118,7 +118,7 @@ describe('the throttle', () => {
     await checkpointer.save(at(1));
     isDown = true;
     await clock.advance(T);
-    expect(errors).toMatchObject([{ message: 'down' }]);
+    expect(errors).toMatchObject([{ code: 'STORE_UNAVAILABLE', cause: { message: 'down' } }]);
     isDown = false;
     await clock.advance(T);
     expect(writes.at(-1)).toEqual({ at: 2 * T, iteration: 1 });

@@ -22,6 +22,9 @@ const BETWEEN = '\u001e';
 /** Shorter parts stay where they are. */
 const MIN_CHARS = 128;
 
+/** The ledger of a step with more calls is stored in groups of so many. */
+const LINES_PER_PIECE = 32;
+
 /** More runs than this are not known at once; the parts of a further one are stored once more. */
 const MAX_RUNS = 10_000;
 
@@ -113,11 +116,18 @@ class Naming {
   step({ message, calls }: OpenStep): Part[] {
     const inputs = calls.map(({ input }) => this.texts([JSON.stringify(input)]));
     const said = this.texts([encodeMessage(message)], inputs.flat());
-    const ledger = calls.flatMap((call, i) => {
+    const content = calls.map((call, i) => {
       const result = call.result ? this.texts([JSON.stringify(call.result)]) : [];
-      const parts = [...(inputs[i] ?? []), ...result];
-      return calls.length > 1 ? this.texts([JSON.stringify(call)], parts) : parts;
+      return [...(inputs[i] ?? []), ...result];
     });
+    if (calls.length === 1) return [...said, ...content.flat()];
+    // The lines of many calls are stored in groups: a head that has each of them would grow with every call that is made.
+    const size = calls.length > LINES_PER_PIECE ? LINES_PER_PIECE : 1;
+    const ledger: Part[] = [];
+    for (let i = 0; i < calls.length; i += size) {
+      const lines = calls.slice(i, i + size).map((call) => JSON.stringify(call));
+      ledger.push(...this.texts([lines.join(',')], content.slice(i, i + size).flat()));
+    }
     return [...said, ...ledger];
   }
 

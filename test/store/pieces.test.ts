@@ -60,6 +60,30 @@ function stepOf(calls: readonly { readonly input: string; readonly result?: stri
 const long = (text: string) => text.repeat(200);
 
 describe('pieces of a record (recovery 4, the size law)', () => {
+  test('a message with many small calls with effects costs about as much for each call, however many they are', () => {
+    const bytesFor = (count: number) => {
+      const shelf = new Shelf();
+      let record = sampleRecord('run');
+      let bytes = 0;
+      for (let answered = 0; answered <= count; answered += 4) {
+        const calls = Array.from({ length: count }, (_, i) => ({
+          input: `${i}`,
+          result: i < answered ? `result ${i}` : undefined,
+        }));
+        const next = nextStep(record, [], { openStep: stepOf(calls) });
+        record = next.record;
+        const before = new Set(shelf.pieces.keys());
+        const { pieces } = shelf.append(next.delta);
+        bytes += shelf.head.length;
+        for (const { name, text } of pieces) if (!before.has(name)) bytes += text.length;
+        expect(JSON.parse(shelf.join(shelf.head))).toEqual(withoutMeta(next.delta.head));
+      }
+      return bytes / count;
+    };
+    // Eight times as many calls: each cost six times as much when every head had every line.
+    expect(bytesFor(1_024) / bytesFor(128)).toBeLessThan(2);
+  });
+
   test('an intent, its results and the messages that they become hold each text once', () => {
     const shelf = new Shelf();
     const first = nextStep(sampleRecord('run'), [], {

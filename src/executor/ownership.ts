@@ -3,7 +3,7 @@ import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { migrateRecord } from '../record/migrate.ts';
 import { parseOutcome } from '../record/parse.ts';
 import { withDeadline } from '../run/deadline.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { hasCode, toErrorData } from '../run/error-data.ts';
 import { CheckpointMissingError, RunIdConflictError, RunOwnedElsewhereError, RunParkedError } from '../run/errors.ts';
 import { enterStored } from '../run/message.ts';
 import { hasUnknownOutcome } from '../run/open-step.ts';
@@ -49,9 +49,18 @@ export async function takeOwnership(scope: RunScope): Promise<Found> {
   try {
     return await look(scope, store);
   } catch (error) {
-    await releaseClaim(scope, uncounted(scope));
+    await releaseClaim(scope, { ...uncounted(scope), ...damageFrom(scope, error) });
     throw error;
   }
+}
+
+/**
+ * What a record has that no list could see, because lists read no transcripts: it is quarantined. Where the store was just
+ * asked for this run by its id, nobody knows whether a list could read it: the key may be a wrong one.
+ */
+function damageFrom({ seed }: RunScope, error: unknown): ReleaseOptions {
+  const isListed = seed.mustExist === true && hasCode(error, 'CHECKPOINT_CORRUPT');
+  return isListed ? { damage: toErrorData(error).message } : {};
 }
 
 /** As before a start that could not even try: the claim counts it before anybody knows whether the record can be read. */

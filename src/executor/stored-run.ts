@@ -3,7 +3,7 @@ import { withDeadline } from '../run/deadline.ts';
 import { hasCode } from '../run/error-data.ts';
 import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../run/errors.ts';
 import { Redactor } from '../run/redact.ts';
-import { type CheckpointStore, type Claim, isOwning } from '../store/port.ts';
+import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../store/port.ts';
 import type { Kernel } from './scope.ts';
 
 /** A stored run that nobody works on, in our hands for a moment. */
@@ -69,13 +69,32 @@ export async function withStoredRun<T>(
   }
 }
 
+interface ClaimWish {
+  readonly runId: string;
+  readonly owner: string;
+  readonly ttlMs: number;
+}
+
+/** A quarantined record that can be read again (it was restored, the key is back) is freed by a save of all of it. */
+async function claimed(store: OwningStore, { runId, owner, ttlMs }: ClaimWish): Promise<Claim | null> {
+  try {
+    return await store.claim(runId, owner, ttlMs);
+  } catch (error) {
+    if (!hasCode(error, 'CHECKPOINT_CORRUPT')) throw error;
+    const record = await store.load(runId).catch(() => null);
+    if (!record) throw error;
+    await store.save(record);
+    return store.claim(runId, owner, ttlMs);
+  }
+}
+
 async function inHand<T>(kernel: Kernel, runId: string, work: (run: StoredRun) => Promise<T>): Promise<T> {
   const { clock, defaults } = kernel.config;
   const store = storeOf(kernel);
   const bounded: StoredRun['bounded'] = (what, answer) => withDeadline(answer, { ms: defaults.portMs, clock, what });
   if (kernel.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
   const claim = isOwning(store)
-    ? await bounded('store.claim', store.claim(runId, kernel.owner, defaults.leaseMs))
+    ? await bounded('store.claim', claimed(store, { runId, owner: kernel.owner, ttlMs: defaults.leaseMs }))
     : undefined;
   if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
   // The claim counted a start that is none.

@@ -12,6 +12,7 @@ import { renewed, toLiveLease } from './file-lease.ts';
 import type { StoredLease } from './file-lines.ts';
 import { surely } from './file-reader.ts';
 import type { RunFiles } from './file-run.ts';
+import { refuseDamaged } from './lease.ts';
 import { isDeadProcess } from './owner.ts';
 import type { Cursor } from './port.ts';
 
@@ -59,6 +60,7 @@ export class Entries {
     if (safeName(runId) !== name) throw new CheckpointCorruptError(`this record is damaged: it names the run ${runId}`);
     const place = { runId, updatedAt: journal.record?.updatedAt ?? 0 };
     try {
+      refuseDamaged(journal.lease?.value);
       const owner = await this.#ownerOf(name, journal.lease?.value);
       const texts = new RunTexts(this.#files.sealing, runId);
       const stored = { runId, meta: texts.open(summary.meta, 'meta'), head: texts.whole(storedHead, 'head', pieces) };

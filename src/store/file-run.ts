@@ -78,7 +78,10 @@ export interface Store {
 export async function storeCommit(run: RunFiles, name: string, what: Store): Promise<void> {
   const { found, commit, isDiscarded } = what;
   const old = isDiscarded ? undefined : found.journal;
-  const mayAppend = old && !found.damage && !commit.base && !run.suspects.has(name) && !isBloated(old);
+  // A claim of a record that is damaged further up must not fail because the journal is due to be written anew.
+  const isOfLease = commit.isLeaseNew && commit.rows.length === 0;
+  const mayGrow = old && (isOfLease || !isBloated(old));
+  const mayAppend = mayGrow && !found.damage && !commit.base && !run.suspects.has(name);
   try {
     const journal = mayAppend ? await append(run, name, { ...what, old }) : await rewrite(run, name, { ...what, old });
     remember(run.known, name, journal);

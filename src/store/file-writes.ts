@@ -4,7 +4,7 @@ import { refuseFull, refuseLarge, refuseMissing } from './commands.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { KeptOutcome } from './file-outcomes.ts';
 import type { RunSession } from './file-session.ts';
-import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease } from './lease.ts';
+import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from './lease.ts';
 import type { Pieces } from './pieces.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
@@ -23,7 +23,9 @@ export async function saveRecord(
   const lease = await writable(session, claim);
   checkReplaceable(session.runId, session.record?.version);
   session.putRecord(record);
-  countAttempts(session, record, lease);
+  const free = sound(lease);
+  if (free && free !== lease) session.putLease(free, true);
+  countAttempts(session, record, free);
 }
 
 export async function appendDelta(
@@ -31,6 +33,7 @@ export async function appendDelta(
   delta: EncodedDelta & Pieces & MessageRows,
   claim: Claim | undefined,
 ): Promise<void> {
+  refuseDamaged(session.lease);
   const lease = claim ? checkClaim(session.lease, claim) : await writable(session, claim);
   checkReplaceable(session.runId, session.record?.version);
   if (!isNewRevision(delta, session.record)) return;
@@ -99,6 +102,7 @@ export async function releaseClaim(session: RunSession, claim: Claim, options?: 
 /** @throws {CheckpointMissingError} @throws {UndeliveredError} @throws {CheckpointCorruptError} */
 export async function sendCommand(session: RunSession, command: CommandToSend): Promise<void> {
   if (session.damage !== undefined) throw session.damage;
+  refuseDamaged(session.lease);
   if (!session.record) throw refuseMissing(session.runId);
   const mail = await session.mail();
   if (mail.has(command.id)) return;

@@ -1,10 +1,10 @@
-import { LeaseLostError, RunOwnedElsewhereError } from '../run/errors.ts';
+import { CheckpointCorruptError, LeaseLostError, RunOwnedElsewhereError } from '../run/errors.ts';
 import { isDeadProcess } from './owner.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
 
 /** What a store keeps of a run's ownership. It outlives a release: epoch and attempts go on counting. */
 export interface Lease {
-  /** Null once it was released. */
+  /** Null once it was released; a mark when the record was found damaged. */
   readonly owner: string | null;
   readonly epoch: number;
   /** On the store's own lease clock, ms. */
@@ -23,14 +23,39 @@ export interface LeaseRequest {
   readonly lastAttempts: number;
 }
 
-/** Whether somebody holds the run: not released, not expired, and not certainly dead. */
-export function isHeld(lease: Lease | undefined, now: number): lease is Lease & { readonly owner: string } {
-  return lease !== undefined && lease.owner !== null && lease.expiresAt > now && !isDeadProcess(lease.owner);
+/** Takes the place of an owner where a record was found damaged. An owner begins with the name of its host. */
+const DAMAGED = '|quarantined|';
+const MAX_DAMAGE = 500;
+
+/** What was found wrong with a record, by whoever claimed it last; undefined when it was found sound, or not read yet. */
+export function damageIn(lease: Pick<Lease, 'owner'> | undefined): string | undefined {
+  return lease?.owner?.startsWith(DAMAGED) ? lease.owner.slice(DAMAGED.length) : undefined;
 }
 
-/** The lease of a new owner, or null when somebody else holds the run. Each grant counts as one more attempt. */
+/** @throws {CheckpointCorruptError} when the record was found damaged */
+export function refuseDamaged(lease: Pick<Lease, 'owner'> | undefined): void {
+  const damage = damageIn(lease);
+  if (damage !== undefined) throw new CheckpointCorruptError(damage);
+}
+
+/** The lease after a save of the whole record: what was found wrong before is gone. */
+export function sound(lease: Lease | undefined): Lease | undefined {
+  return lease && damageIn(lease) !== undefined ? { ...lease, owner: null } : lease;
+}
+
+/** Whether somebody holds the run: not released, not expired, and not certainly dead. */
+export function isHeld(lease: Lease | undefined, now: number): lease is Lease & { readonly owner: string } {
+  if (lease === undefined || lease.owner === null || damageIn(lease) !== undefined) return false;
+  return lease.expiresAt > now && !isDeadProcess(lease.owner);
+}
+
+/**
+ * The lease of a new owner, or null when somebody else holds the run. Each grant counts as one more attempt.
+ * @throws {CheckpointCorruptError} when the record was found damaged
+ */
 export function grantLease(lease: Lease | undefined, request: LeaseRequest): Lease | null {
   const { owner, now, ttlMs } = request;
+  refuseDamaged(lease);
   if (lease?.owner !== owner && isHeld(lease, now)) return null;
   return {
     owner,
@@ -46,8 +71,8 @@ export function isNewest(lease: Lease | undefined, claim: Claim): boolean {
 }
 
 /** The lease once its owner has let go of it. */
-export function freed(lease: Lease, { attempts = lease.attempts }: ReleaseOptions = {}): Lease {
-  return { ...lease, owner: null, attempts };
+export function freed(lease: Lease, { attempts = lease.attempts, damage }: ReleaseOptions = {}): Lease {
+  return { ...lease, owner: damage === undefined ? null : DAMAGED + damage.slice(0, MAX_DAMAGE), attempts };
 }
 
 /** @throws {LeaseLostError} when the claim is not the newest of its run */

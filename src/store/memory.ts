@@ -16,7 +16,17 @@ import {
   encodeRecord,
   parseStored,
 } from './encode.ts';
-import { checkClaim, checkWrite, freed, grantLease, isHeld, isNewest, type Lease } from './lease.ts';
+import {
+  checkClaim,
+  checkWrite,
+  freed,
+  grantLease,
+  isHeld,
+  isNewest,
+  type Lease,
+  refuseDamaged,
+  sound,
+} from './lease.ts';
 import { MemoryInboxes } from './memory-inboxes.ts';
 import type {
   AppendingStore,
@@ -91,6 +101,8 @@ class Tables {
     const { meta, extras, messages, ...head } = encodeRecord(record);
     this.#checkWrite(head.runId, options);
     this.#records.set(head.runId, { meta, extras, messages: [...messages], head });
+    const lease = sound(this.#leases.get(head.runId));
+    if (lease) this.#leases.set(head.runId, lease);
     this.#countAttempts(head);
     record.messages.forEach(dropEncoding);
   }
@@ -98,6 +110,7 @@ class Tables {
   append(delta: RunDelta, options: WriteOptions = {}): void {
     options.signal?.throwIfAborted();
     const { from, messages, ...head } = encodeDelta(delta);
+    refuseDamaged(this.#leases.get(head.runId));
     this.#checkWrite(head.runId, options);
     const entry = this.#records.get(head.runId);
     const stored = entry && { revision: entry.head.revision, messageCount: entry.messages.length };
@@ -201,6 +214,7 @@ class Tables {
     const lease = this.#leases.get(runId);
     const meta = this.#records.get(runId)?.meta ?? '';
     try {
+      refuseDamaged(lease);
       const owner = isHeld(lease, this.#clock.monotonic()) ? lease.owner : undefined;
       return interruptedRun(decodeHead({ runId, meta, head }, lease?.attempts), owner);
     } catch (error) {

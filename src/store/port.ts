@@ -24,6 +24,11 @@ export interface WriteOptions {
 export interface ReleaseOptions {
   /** What the run's count of attempts goes back to: the start that the claim counted was none. */
   readonly attempts?: number | undefined;
+  /**
+   * The record cannot be read, and why. From then on it is listed as quarantined with this reason, `claim` and `append` throw it as a
+   * CheckpointCorruptError, and nothing of it is written. A `save` of the whole record makes it a record like any other.
+   */
+  readonly damage?: string | undefined;
 }
 
 /** The last entry of a page; the next page begins after it. */

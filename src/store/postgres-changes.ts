@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
-import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease } from './lease.ts';
+import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from './lease.ts';
 import type { Pieces } from './pieces.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
 import type { Found, RunState, StoredRecord } from './postgres-state.ts';
@@ -50,7 +50,8 @@ const nothing: Decision<void> = { value: undefined };
 export function saveRecord(record: EncodedRecord & Pieces & MessageRows, claim: Claim | undefined): Decide<void> {
   const { runId, meta, extras, rows } = record;
   return (found) => {
-    const base = writable(runId, found, claim);
+    const before = writable(runId, found, claim);
+    const base = { ...before, lease: sound(before.lease) };
     checkReplaceable(runId, found.run?.record?.version);
     return changed({ ...base, ...counted(base, record), head: record, start: { meta, extras }, rows });
   };
@@ -59,6 +60,7 @@ export function saveRecord(record: EncodedRecord & Pieces & MessageRows, claim: 
 export function appendDelta(delta: EncodedDelta & Pieces & MessageRows, claim: Claim | undefined): Decide<void> {
   const { runId, rows } = delta;
   return (found) => {
+    refuseDamaged(found.run?.lease);
     const base = writable(runId, found, claim);
     const record = found.run?.record;
     checkReplaceable(runId, record?.version);

@@ -7,7 +7,7 @@ import type { RunOutcome } from '../run/result.ts';
 import { isIntact } from './checksum.ts';
 import type { CommandToSend } from './commands.ts';
 import { decodeHead, decodeRecord, parseStored } from './encode.ts';
-import { isHeld, type Lease } from './lease.ts';
+import { isHeld, type Lease, refuseDamaged } from './lease.ts';
 import type { Claim, InboxOf, ListOptions } from './port.ts';
 import { acknowledge, readInbox, send } from './postgres-inboxes.ts';
 import type { Session } from './postgres-pool.ts';
@@ -185,6 +185,7 @@ function listedRun(stored: StoredRun, owners: Map<string, boolean>, sealing: Sea
   const { runId, updatedAt, lease, now } = stored;
   try {
     const { meta, head } = textsOf(stored, sealing);
+    refuseDamaged(lease);
     return interruptedRun(decodeHead({ runId, meta, head }, lease?.attempts), liveOwner(lease, now, owners));
   } catch (error) {
     return quarantinedRun({ runId, updatedAt }, error);

@@ -3,7 +3,7 @@ import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/i
 import { CheckpointCorruptError } from '../run/errors.ts';
 import { isIntact } from './checksum.ts';
 import { decodeHead, parseStored } from './encode.ts';
-import { isHeld } from './lease.ts';
+import { isHeld, refuseDamaged } from './lease.ts';
 import type { Cursor } from './port.ts';
 import { messagesFrom } from './sealed.ts';
 import type { Sealing } from './sealing.ts';
@@ -133,6 +133,7 @@ export class Reads {
     const runId = row.run_id;
     try {
       checkTexts(row);
+      refuseDamaged(row);
       const head = decodeHead({ runId, ...this.#opened(row) }, row.attempts ?? undefined);
       return interruptedRun(head, this.#ownerOf(row, owners));
     } catch (error) {

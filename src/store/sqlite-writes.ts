@@ -1,7 +1,7 @@
 import type { CommandToSend } from './commands.ts';
 import { refuseMissing } from './commands.ts';
 import type { EncodedHead, EncodedRecord } from './encode.ts';
-import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease } from './lease.ts';
+import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from './lease.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
 import { checkReplaceable, isNewRevision } from './revision.ts';
 import type { MessageRows, SealedDelta } from './sealed.ts';
@@ -31,10 +31,13 @@ export function saveRecord(tables: Tables, record: EncodedRecord & MessageRows, 
   const stored = tables.records.find(record.runId);
   checkReplaceable(record.runId, stored?.version ?? undefined);
   tables.records.put(record, stored);
-  countAttempts(tables, record, lease);
+  const free = sound(lease);
+  if (free && free !== lease) tables.leases.put(record.runId, free);
+  countAttempts(tables, record, free);
 }
 
 export function appendDelta(tables: Tables, delta: SealedDelta, claim: Claim | undefined): void {
+  refuseDamaged(tables.leases.find(delta.runId));
   const lease = writable(tables, delta.runId, claim);
   const stored = tables.records.find(delta.runId);
   checkReplaceable(delta.runId, stored?.version ?? undefined);

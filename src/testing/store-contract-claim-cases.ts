@@ -9,6 +9,33 @@ const LONG = 600_000;
 
 /** A store that knows who may write. */
 export const claimCases: readonly Draft[] = [
+  owningStore(
+    'a record that its owner releases as damaged is listed as quarantined, and nobody claims or appends to it, until it is saved as a whole (recovery 6)',
+    async ({ store }) => {
+      await store.save(sampleRecord('run', { attempts: 0 }));
+      const claim = await claimed(store, 'one');
+      await store.release(claim, { attempts: 0, damage: 'its messages are missing' });
+      const [listed] = await store.listInterrupted();
+      const { runId, status, reason } = listed ?? {};
+      const expected = { runId: 'run', status: 'quarantined', reason: 'CHECKPOINT_CORRUPT: its messages are missing' };
+      assert.deepEqual({ runId, status, reason }, expected);
+      await refuses(store.claim('run', 'one', LONG), 'CHECKPOINT_CORRUPT');
+      await refuses(store.claim('run', 'two', LONG), 'CHECKPOINT_CORRUPT');
+      if (isAppending(store)) await refuses(store.append(nextStep(sampleRecord('run')).delta), 'CHECKPOINT_CORRUPT');
+      await store.save(sampleRecord('run', { attempts: 0 }));
+      assert.equal((await store.listInterrupted())[0]?.status, 'interrupted');
+      assert.equal((await claimed(store, 'two')).attempts, 1);
+    },
+  ),
+
+  owningStore('a record that was released as damaged can be deleted (recovery 6)', async ({ store }) => {
+    await store.save(sampleRecord('run'));
+    await store.release(await claimed(store, 'one'), { damage: 'its messages are missing' });
+    await store.delete('run');
+    assert.deepEqual(await store.listInterrupted(), []);
+    await claimed(store, 'two');
+  }),
+
   owningStore('a claim can be made before there is a record (recovery 3)', async ({ store }) => {
     const claim = await claimed(store, 'one');
     assert.deepEqual({ ...claim }, { runId: 'run', owner: 'one', epoch: claim.epoch, attempts: 1 });

@@ -37,6 +37,10 @@ export function placeOf(callId: string): { phase: number; step: string; isAnew: 
 
 export const phaseCount = plan.length;
 
+/** Placeholders of all phases before this one. */
+const earlier = (index: number) =>
+  [...new Set(plan.slice(0, index).map(({ name }) => name))].map((name) => `[{{.${name}}}]`).join(' ');
+
 export function pipeline(folder: string, points: Failpoints): { agent: Agent; model: Model } {
   const agent = defineAgent({
     id: 'pipeline',
@@ -44,7 +48,7 @@ export function pipeline(folder: string, points: Failpoints): { agent: Agent; mo
     tools: toolNames.map((name) => tool(name, { folder, points })),
     phases: plan.map(({ steps: _, isFailing: __, ...phase }, i) => ({
       ...phase,
-      instructions: `${i}: {{.Query}} [{{.survey}}] [{{.doubt}}] [{{.dig}}] [{{.sum}}] [{{.act}}]`,
+      instructions: `${i}: {{.Query}} ${earlier(i)}`,
     })),
   });
   return { agent, model: scriptedModel(Array.from({ length: 1_000 }, () => answer)) };

@@ -84,7 +84,8 @@ export function agentOf({ phases, latency }: Plan, watch: Watch) {
     maxIterations: 6,
     phases: phases.map(({ steps: _, end: __, ...phase }, i): Phase => {
       const { maxIterations, tools: subset, ...rest } = phase;
-      const instructions = `${i}: {{.Query}} x={{.x}} y={{.y}} z={{.z}}`;
+      const output = (name: string) => (phases.slice(0, i).some((each) => each.name === name) ? `{{.${name}}}` : '');
+      const instructions = `${i}: {{.Query}} x=${output('x')} y=${output('y')} z=${output('z')}`;
       const caps = { ...(maxIterations ? { maxIterations } : {}), ...(subset ? { tools: subset } : {}) };
       return { ...rest, ...caps, instructions };
     }),

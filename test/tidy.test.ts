@@ -47,7 +47,16 @@ const importTable: rules.ImportTable = {
     'src/palette/port',
     'machines',
   ],
-  'src/testing': ['src/run', 'src/record', 'src/store', 'src/model', 'src/tool', 'src/agent', 'src/executor'],
+  'src/testing': [
+    'src/run',
+    'src/record',
+    'src/store',
+    'src/model',
+    'src/tool',
+    'src/agent',
+    'src/executor',
+    'machines/context',
+  ],
   'src/fan-out': [
     'src/index',
     'src/run',

@@ -4,9 +4,9 @@ import type { Agent } from '../agent/agent.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { SaveMoment } from '../record/state.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
-import { LeaseLostError, ShutdownError } from '../run/errors.ts';
+import { LeaseLostError } from '../run/errors.ts';
 import type { RunEventBody } from '../run/events.ts';
-import { isShutdown } from '../run/finalize.ts';
+import { causeData } from '../run/finalize.ts';
 import type { JsonObject } from '../run/json.ts';
 import type { Progress, ToolFacts } from '../run/progress.ts';
 import type { Invocation, RunInfo } from '../run/request.ts';
@@ -197,10 +197,7 @@ export class RunScope implements LiveRun, Leaseholder {
 
   /** Asks the run to stop; the first cause stands. */
   stop(cause: unknown): void {
-    // As plain data an AggregateError loses its members: what is a shutdown must stay recognisable as one.
-    const isWrapped = isShutdown(cause) && !isShutdown(toErrorData(cause));
-    const known = isWrapped ? new ShutdownError('the host is shutting down', { cause }) : cause;
-    this.send({ type: 'run.stop', cause: toErrorData(known) });
+    this.send({ type: 'run.stop', cause: causeData(cause) });
   }
 
   /** Another owner has the run: nothing more is written or announced here. */

@@ -1,4 +1,5 @@
-import { type ErrorData, hasCode } from './error-data.ts';
+import { type ErrorData, hasCode, toErrorData } from './error-data.ts';
+import { ShutdownError } from './errors.ts';
 
 /** What becomes of a run's record at its end. */
 export type CheckpointOutcome = 'complete' | 'leave-running' | 'fail';
@@ -9,6 +10,13 @@ export type RunStatus = 'ok' | 'error' | 'timeout' | 'cancelled' | 'killed' | 'i
 /** Whether a cause is a shutdown: by code, through `cause` chains and AggregateErrors. */
 export function isShutdown(cause: unknown): boolean {
   return hasCode(cause, 'ERR_SHUTDOWN');
+}
+
+/** A cause as plain data. As such an AggregateError loses its members: what is a shutdown stays recognisable as one. */
+export function causeData(cause: unknown): ErrorData {
+  const data = toErrorData(cause);
+  if (!isShutdown(cause) || isShutdown(data)) return data;
+  return toErrorData(new ShutdownError('the host is shutting down', { cause }));
 }
 
 /**

@@ -1,7 +1,10 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { Message } from '../run/message.ts';
+import type { Progress } from '../run/progress.ts';
+import type { Invocation } from '../run/request.ts';
 import { causesWith } from './arbitrary-causes.ts';
-import { checkpointsWith, progressesWith } from './arbitrary-runs.ts';
+import { checkpointsWith, invocationsWith, progressesWith } from './arbitrary-runs.ts';
+import { type RunStory, storiesWith } from './arbitrary-stories.ts';
 import { type Arbitrary, type FastCheck, generatorsOf } from './fast-check.ts';
 
 /** What Pawl's words may look like, for property tests. */
@@ -16,6 +19,12 @@ export interface Arbitraries {
   readonly otherCause: Arbitrary<unknown>;
   /** A valid transcript, as plain JSON: each tool call has its one result, right after it and in its order. */
   readonly transcript: Arbitrary<Message[]>;
+  /** What a run may be asked for: every executor takes it. */
+  readonly invocation: Arbitrary<Invocation>;
+  /** How far a run has come, as its machine carries it; open steps included. */
+  readonly progress: Arbitrary<Progress>;
+  /** The events of a whole run, for a walk of `runMachine` with XState's `transition`, and how the run must end. */
+  readonly runStory: Arbitrary<RunStory>;
   /** A record as stores hold it, as plain JSON, open steps, parked runs and undelivered outcomes included. */
   readonly checkpoint: Arbitrary<RunCheckpoint>;
 }
@@ -44,6 +53,9 @@ export function arbitraries(fc: FastCheck): Arbitraries {
     transcript: progressesWith(generators, { beOpen: false }).map(
       ({ transcript }) => JSON.parse(JSON.stringify(transcript.slice())) as Message[],
     ),
+    invocation: invocationsWith(generators),
+    progress: progressesWith(generators, { beOpen: true }),
+    runStory: storiesWith(generators, causes),
     checkpoint: checkpointsWith(generators),
   };
 }

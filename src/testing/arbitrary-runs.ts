@@ -14,7 +14,7 @@ import {
   startCalls,
 } from '../run/progress.ts';
 import type { ModelReply } from '../run/reply.ts';
-import type { RunCheckpointMeta } from '../run/request.ts';
+import type { Invocation, RunCheckpointMeta } from '../run/request.ts';
 import type { Usage } from '../run/usage.ts';
 import type { Arbitrary, Generators } from './fast-check.ts';
 
@@ -163,6 +163,36 @@ export function progressesWith(fc: Generators, may: { beOpen: boolean }): Arbitr
       );
       return { ...progress, attempts, elapsedMs, undelivered: waiting === undefined ? [] : [said(waiting)] };
     });
+}
+
+/** Requests that no executor refuses. */
+export function invocationsWith(fc: Generators): Arbitrary<Invocation> {
+  const id = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 });
+  const word = fc.option(fc.string({ unit: 'grapheme', maxLength: 8 }), { nil: undefined });
+  const names = fc.string({ unit: 'grapheme', maxLength: 4 }).map((name) => `input ${name}`);
+  return fc
+    .record({
+      prompt: textWith(fc),
+      runId: fc.option(id, { nil: undefined }),
+      callerId: word,
+      channelId: word,
+      guildId: word,
+      parentRunId: word,
+      inputs: fc.option(fc.dictionary(names, jsonWith(fc, 2), { maxKeys: 2 }), { nil: undefined }),
+      hasImage: fc.boolean(),
+    })
+    .map(({ prompt, runId, inputs, hasImage, ...attribution }) => ({
+      ...definedOf(attribution),
+      // An empty prompt is refused, and so is an id that begins with ~.
+      prompt: `Go ${prompt}`,
+      ...(runId === undefined ? {} : { runId: `run ${runId}` }),
+      ...(inputs === undefined ? {} : { inputs: inputs as JsonObject }),
+      ...(hasImage ? { images: [{ mediaType: 'image/png', data: 'iVBORw0KGgo=' }] } : {}),
+    }));
+}
+
+function definedOf<T extends object>(fields: T): { [Key in keyof T]?: NonNullable<T[Key]> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
 /** Records of such runs: some set aside, some with their outcome, which is still to be delivered. */

@@ -1,4 +1,5 @@
 export { type Arbitraries, arbitraries } from './arbitraries.ts';
+export type { RunStory } from './arbitrary-stories.ts';
 export { type CrashTestReport, type CrashTestViolation, crashTest } from './crash-test.ts';
 export type { CrashTestPromise } from './crash-test-ledger.ts';
 export type { CrashTestOptions } from './crash-test-options.ts';
@@ -10,6 +11,7 @@ export {
   recordingCheckpointer,
   recordingFactory,
 } from './recording.ts';
+export { type AcceptedRun, type AskedCall, freshProgress, runEvents, type SaidTurn } from './run-events.ts';
 export {
   callTool,
   callTools,

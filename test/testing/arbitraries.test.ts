@@ -7,12 +7,14 @@ import {
   memoryStore,
   parseCheckpoint,
   type RunCheckpoint,
+  toCheckpoint,
 } from 'pawl';
 import { arbitraries, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { toolOf } from '../fixtures/host.ts';
 
-const { runError, cancelCause, shutdownCause, otherCause, transcript, checkpoint } = arbitraries(fc);
+const { runError, cancelCause, shutdownCause, otherCause, transcript, checkpoint, invocation, progress } =
+  arbitraries(fc);
 
 type Part = { readonly type: string; readonly toolCallId: string };
 const idsOf = (message: Message | undefined, role: string, type: string) =>
@@ -170,5 +172,29 @@ describe('arbitraries', () => {
       expect(() => arbitraries(wrong as never)).toThrow(TypeError);
     }
     expect(() => arbitraries({} as never)).toThrow(/arbitraries\(fc\)/);
+  });
+});
+
+describe('an invocation', () => {
+  test('is one that an executor takes: it runs to its end', async () => {
+    await fc.assert(
+      fc.asyncProperty(invocation, async (request) => {
+        const { agent, executor } = executorFor('worker');
+        const result = await executor.run(agent, request);
+        expect(result).toMatchObject({ status: 'ok', output: 'end' });
+        if (request.runId !== undefined) expect(result.runId).toBe(request.runId);
+      }),
+    );
+  });
+});
+
+describe('the progress of a run', () => {
+  test('is one that a record can be made of', () => {
+    fc.assert(
+      fc.property(progress, fc.nat(), (done, now) => {
+        const record = JSON.parse(JSON.stringify(toCheckpoint(done, now))) as unknown;
+        expect(parseCheckpoint(record)).toEqual(toCheckpoint(done, now));
+      }),
+    );
   });
 });

@@ -1,0 +1,115 @@
+import type { OutputCheck, Resolution, RunMachineEvent } from '../../machines/context.ts';
+import { toErrorData } from '../run/error-data.ts';
+import { causeData } from '../run/finalize.ts';
+import type { JsonValue } from '../run/json.ts';
+import type { Limits } from '../run/limits.ts';
+import { enterMessage, type ToolOutput } from '../run/message.ts';
+import { beginProgress, type Progress } from '../run/progress.ts';
+import type { ModelReply } from '../run/reply.ts';
+import type { RunCheckpointMeta } from '../run/request.ts';
+import type { RunOutput } from '../run/result.ts';
+import { noUsage, type Usage } from '../run/usage.ts';
+
+/** A call that a model asks for. */
+export interface AskedCall {
+  /** Unlike any other of the run. */
+  readonly callId: string;
+  readonly name: string;
+  readonly input?: JsonValue;
+}
+
+/** What a model says in one turn. */
+export interface SaidTurn {
+  readonly text?: string;
+  readonly calls?: readonly AskedCall[];
+  readonly usage?: Usage;
+}
+
+/** What `resolving` finds of a run that it accepts. */
+export type AcceptedRun = Omit<Extract<Resolution, { kind: 'accepted' }>, 'kind'>;
+
+const limits: Limits = {
+  maxIterations: 4,
+  maxRuntimeMs: 60_000,
+  maxConsecutiveToolErrors: 3,
+  maxSameToolCallRepeats: 3,
+  toolConcurrency: 8,
+};
+
+/**
+ * The progress of a run that has done nothing: the input of `runMachine(agent)`.
+ * @param meta what the run is, where it matters
+ */
+export function freshProgress(meta: Partial<RunCheckpointMeta> = {}): Progress {
+  const nobody = { callerId: '', channelId: '', guildId: '', parentRunId: '', prompt: 'Go.', modelTier: 'fast' };
+  const whole = { runId: 'run-1', agentId: 'agent', agentName: 'Agent', ...nobody, ...meta };
+  return beginProgress(whole, { version: '1', hash: 'test' });
+}
+
+/** The event with which an actor of the chart says that it is done. */
+const done = (id: string, output: unknown) =>
+  ({ type: `xstate.done.actor.${id}`, actorId: id, output }) as unknown as RunMachineEvent;
+const resolved = (resolution: Resolution) => done('resolve', resolution);
+
+/**
+ * The events of a run's machine, the answers of its actors included, to walk `runMachine(agent)` with XState's pure
+ * `transition`: no executor, no clock, no model.
+ * @example
+ * let [run] = initialTransition(runMachine({ id: 'agent' }), { progress: freshProgress() });
+ * [run] = transition(machine, run, runEvents.accepted());
+ * [run] = transition(machine, run, runEvents.replied({ text: 'Done.' }));
+ */
+export const runEvents = {
+  /** The run is accepted. Default: nothing done yet, 4 steps, a tool `look` that only reads, not durable. */
+  accepted: (found: Partial<AcceptedRun> = {}): RunMachineEvent => {
+    const flags = { hasOutputSchema: false, isWatched: false, isInspected: false, isDurable: false };
+    const tools = { look: { effect: 'read' } } as const;
+    return resolved({ kind: 'accepted', progress: freshProgress(), limits, tools, phases: [], ...flags, ...found });
+  },
+  /** The run is refused: a budget, a tier that no model serves, a record that cannot be read. */
+  refused: (error: unknown, progress: Progress = freshProgress()): RunMachineEvent =>
+    resolved({ kind: 'refused', error: toErrorData(error), progress, isDurable: false }),
+  /** The run has ended already: its kept result is given again. */
+  answered: (output: RunOutput): RunMachineEvent => resolved({ kind: 'answered', output }),
+  /** The model says something, or calls tools. */
+  replied: (turn: SaidTurn): RunMachineEvent => done('model', { reply: replyOf(turn) }),
+  /** The model call failed for good. */
+  modelFailed: (error: unknown): RunMachineEvent => done('model', { error: toErrorData(error) }),
+  /** A tool answers, with a text or an output. @param place its place among the calls that run side by side, from 0 */
+  toolAnswered: (place: number, callId: string, result: string | ToolOutput): RunMachineEvent =>
+    done(`tool.${place}`, { callId, result: typeof result === 'string' ? { type: 'text', value: result } : result }),
+  /** The answer was held against the output schema. */
+  checked: (check: OutputCheck): RunMachineEvent => done('check-output', check),
+  /** Everything up to this boundary is stored. A durable run numbers its boundaries from 1: one for each step that only reads. */
+  landed: (boundary: number): RunMachineEvent => ({ type: 'boundary.landed', boundary }),
+  /** The host cancels the run. */
+  cancelled: (reason?: string): RunMachineEvent => ({
+    type: 'run.cancel',
+    ...(reason === undefined ? {} : { reason }),
+  }),
+  /** The run is stopped from outside: a shutdown, a deadline, a kill, a lost lease. Takes whatever can be thrown. */
+  stopped: (cause: unknown): RunMachineEvent => ({ type: 'run.stop', cause: causeData(cause) }),
+  /** The run has to stop when no call with effects is under way any more. */
+  left: (cause: unknown): RunMachineEvent => ({ type: 'run.leave', cause: causeData(cause) }),
+  /** Somebody says something to the run. */
+  steered: (text: string, receipt = text): RunMachineEvent => ({
+    type: 'run.steer',
+    message: enterMessage({ role: 'user', content: [{ type: 'text', text }] }),
+    receipt,
+  }),
+  /** The end is recorded and delivered: after this the run is over. */
+  settled: (output: RunOutput): RunMachineEvent => done('settle', output),
+};
+
+function replyOf({ text, calls = [], usage = noUsage }: SaidTurn): ModelReply {
+  const content = [
+    ...(text === undefined ? [] : [{ type: 'text' as const, text }]),
+    ...calls.map(({ callId, name, input = {} }) => ({
+      type: 'tool-call' as const,
+      toolCallId: callId,
+      toolName: name,
+      input,
+    })),
+  ];
+  return { message: { role: 'assistant', content }, finishReason: calls.length > 0 ? 'tool-calls' : 'stop', usage };
+}

@@ -64,7 +64,8 @@ export const runEvents = {
   accepted: (found: Partial<AcceptedRun> = {}): RunMachineEvent => {
     const flags = { hasOutputSchema: false, isWatched: false, isInspected: false, isDurable: false };
     const tools = { look: { effect: 'read' } } as const;
-    return resolved({ kind: 'accepted', progress: freshProgress(), limits, tools, phases: [], ...flags, ...found });
+    const nothingYet = { progress: freshProgress(), limits, tools, phases: [], maxRecordBytes: 64 * 2 ** 20 };
+    return resolved({ kind: 'accepted', ...nothingYet, ...flags, ...found });
   },
   /** The run is refused: a budget, a tier that no model serves, a record that cannot be read. */
   refused: (error: unknown, progress: Progress = freshProgress()): RunMachineEvent =>

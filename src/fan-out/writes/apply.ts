@@ -63,6 +63,7 @@ function withWarning(file: FileChange, warning: string | undefined): FileChange 
   return warning === undefined ? file : { ...file, warning };
 }
 
+/** @internal */
 export async function applyWith(
   { proposedWrites = [] }: Pick<ModelResponse | ResponseSnapshot, 'proposedWrites'>,
   place: { readonly root: string; readonly worker: Worker },

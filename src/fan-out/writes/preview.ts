@@ -31,6 +31,7 @@ export async function previewWrites(
   return files;
 }
 
+/** @internal */
 export async function previewOf(root: Root, write: WriteSnapshot): Promise<PreviewedFile> {
   const { path, stats } = await root.file(write.path);
   await root.checkAllowed(path);

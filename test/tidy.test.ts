@@ -139,6 +139,18 @@ describe('src and machines', () => {
   test('files are kebab-case and named by what they hold', () => expect(found(rules.goodNames)).toEqual([]));
 });
 
+describe('tests', () => {
+  test('start no process that holds the stdout or stderr of its worker, which Vitest would wait for after the summary', () => {
+    const files = globSync('test/**/*.ts', {
+      cwd: root,
+      exclude: ['test/toolchain/**', 'test/docs/.blocks/**', 'test/tidy.test.ts'],
+    });
+    const inheriting = files.filter((path) => readFileSync(`${root}/${path}`, 'utf8').includes("'inherit'"));
+    expect(files.length).toBeGreaterThan(100);
+    expect(inheriting).toEqual([]);
+  });
+});
+
 describe('machines', () => {
   test('each state says what it is in a description', () => {
     const machines = sources.filter(({ path }) => path.startsWith('machines/'));

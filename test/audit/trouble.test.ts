@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { createAudit } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { afterEach, describe, expect, test } from 'vitest';
+import { passOnErrors } from '../fixtures/processes.ts';
 import { parse, type Source } from '../tidy/source.ts';
 import { info, tool, totals, usage } from './run-facts.ts';
 import { freshPath, openAudit, sql } from './scene.ts';
@@ -19,7 +20,7 @@ afterEach(() => {
 /** Starts a role of `child.ts` in a process of its own. */
 function start(role: string, path: string, argument = '') {
   const script = fileURLToPath(new URL('child.ts', import.meta.url));
-  const child = spawn(process.execPath, [script, role, path, argument], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = passOnErrors(spawn(process.execPath, [script, role, path, argument]));
   running.add(child);
   const exited = once(child, 'exit').then(() => running.delete(child));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

@@ -8,6 +8,7 @@ import { createBudget } from 'pawl';
 import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
 import { afterEach, describe, expect, test } from 'vitest';
+import { passOnErrors } from '../fixtures/processes.ts';
 import { call, freshPath, use } from './stores.ts';
 
 const script = fileURLToPath(new URL('sqlite-child.ts', import.meta.url));
@@ -18,7 +19,7 @@ afterEach(() => {
 
 /** Starts a role of `sqlite-child.ts` in a process of its own. */
 function start(role: string, path: string, argument = '') {
-  const child = spawn(process.execPath, [script, role, path, argument], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = passOnErrors(spawn(process.execPath, [script, role, path, argument]));
   running.add(child);
   const exited = once(child, 'exit').then(() => running.delete(child));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../fixtures/host.ts';
+import { passOnErrors } from '../fixtures/processes.ts';
 
 /*
  * The examples as somebody has them who has installed the package: what npm would pack is unpacked below node_modules, and the
@@ -65,7 +66,7 @@ function sh(command: string, env: NodeJS.ProcessEnv = {}): string[] {
 /** A command that goes on until it is killed. */
 function begun(command: string, env: NodeJS.ProcessEnv = {}) {
   const options = { cwd: folder, env: { ...process.env, PATH: path, ...env } };
-  const child = spawn('sh', ['-c', `exec ${command}`], { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = passOnErrors(spawn('sh', ['-c', `exec ${command}`], { ...options, stdio: ['ignore', 'pipe', 'pipe'] }));
   children.push(child);
   const lines: string[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));

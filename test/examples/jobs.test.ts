@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,6 +11,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openJobs } from '../../docs/examples/jobs/job-table.ts';
 import { countingModel, type JobsOptions, jobService } from '../../docs/examples/jobs/jobs.ts';
 import { until } from '../fixtures/host.ts';
+import { passOnErrors } from '../fixtures/processes.ts';
 
 const script = fileURLToPath(new URL('../../docs/examples/jobs/jobs.ts', import.meta.url));
 let folder: string;
@@ -171,10 +172,9 @@ describe('a record that is larger than its column allows', () => {
 describe('the host as a process', () => {
   const begun = (prompts: readonly string[]) => {
     const env = { ...process.env, JOBS: path, COUNT_MS: '20' };
-    const child: ChildProcess = spawn(process.execPath, [script, ...prompts], {
-      env,
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const child = passOnErrors(
+      spawn(process.execPath, [script, ...prompts], { env, stdio: ['ignore', 'pipe', 'pipe'] }),
+    );
     closing.push(async () => {
       if (child.exitCode === null && child.signalCode === null && child.kill('SIGKILL')) await once(child, 'exit');
     });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RunEvent } from 'pawl';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { passOnErrors } from '../fixtures/processes.ts';
 
 const script = fileURLToPath(new URL('../../docs/examples/server/server.ts', import.meta.url));
 let folder: string;
@@ -30,7 +31,7 @@ interface Server {
 
 async function boot(): Promise<Server> {
   const env = { ...process.env, PORT: '0', STORE: join(folder, 'runs.db'), COUNT_MS: '100' };
-  const child = spawn(process.execPath, [script], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = passOnErrors(spawn(process.execPath, [script], { env, stdio: ['ignore', 'pipe', 'pipe'] }));
   processes.push(child);
   const url = await new Promise<string>((resolve, reject) => {
     let text = '';

@@ -5,6 +5,7 @@ import { request } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { createBrowserReceiver, createWebSocketInspector, createWebSocketReceiver } from '@statelyai/inspect';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { passOnErrors } from '../fixtures/processes.ts';
 import { startClient } from './client.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -17,11 +18,9 @@ const block = (language: string) =>
 function started(language: 'ts' | 'js', env: Readonly<Record<string, string>>) {
   const kind = language === 'ts' ? 'module-typescript' : 'module';
   const args = ['--import', './test/crash/sources.ts', `--input-type=${kind}`, '--eval', block(language)];
-  const child = spawn(process.execPath, args, {
-    cwd: root,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = passOnErrors(
+    spawn(process.execPath, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }),
+  );
   onTestFinished(async () => {
     if (child.kill('SIGKILL')) await once(child, 'close');
   });

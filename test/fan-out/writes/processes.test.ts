@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import type { WriteSnapshot } from '../../../src/fan-out/snapshot.ts';
 import { applyWith, applyWrites } from '../../../src/fan-out/writes/apply.ts';
 import { rewind } from '../../../src/fan-out/writes/undo.ts';
+import { passOnErrors } from '../../fixtures/processes.ts';
 import { newRoot, treeOf } from './folder.ts';
 import { faultyWorker, hasProc, someFiles, someWrites } from './workers.ts';
 
@@ -21,7 +22,7 @@ async function inChild(
   writes: readonly WriteSnapshot[] = someWrites,
 ) {
   const args = [program, role, root, String(lastCall), JSON.stringify(writes)];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = passOnErrors(spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] }));
   const [code, signal] = await once(child, 'exit');
   return signal ?? code;
 }

@@ -53,7 +53,7 @@ export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/do
 export { createExecutor, type Executor } from './executor/executor.ts';
 // How a run ends
 export { finalizeCheckpoint } from './executor/finalize-checkpoint.ts';
-export type { EndedRun, Run } from './executor/handle.ts';
+export type { Accepted, EndedRun, Run } from './executor/handle.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/json-logger.ts';
 export type {
   ListCursor,

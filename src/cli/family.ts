@@ -3,10 +3,7 @@ import { quoted, type RunStore } from './run-store.ts';
 
 /** The run whose call began this one, and which makes that call again when it goes on; undefined when there is none. */
 export function parentOf(entry: InterruptedRun): string | undefined {
-  if (!('meta' in entry)) return undefined;
-  const { runId, meta } = entry;
-  const isChild = meta.parentRunId !== '' && (runId.startsWith(`${meta.parentRunId}~`) || runId.startsWith('~'));
-  return isChild ? meta.parentRunId : undefined;
+  return 'meta' in entry ? entry.parent?.runId : undefined;
 }
 
 /** Who goes on with a run: whoever resumes it, the run at the top of its tree, or nobody any more. */

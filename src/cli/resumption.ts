@@ -131,11 +131,7 @@ export class Resumption {
   async #resume(runId: string): Promise<number> {
     const record = await loadRecord(this.#store, runId);
     if (!record) return this.#ended(runId);
-    const { prompt, callerId, channelId, guildId, parentRunId } = record.meta;
-    const { inputs } = record;
-    const request = { runId, prompt, callerId, channelId, guildId, parentRunId };
-    const invocation = { ...request, ...(inputs ? { inputs } : {}) };
-    return this.session.carry({ module: await this.#moduleOf(record), invocation, isResumed: true });
+    return this.session.carry({ module: await this.#moduleOf(record), work: record, isResumed: true });
   }
 
   /** A run that has ended gives its result again. */

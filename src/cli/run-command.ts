@@ -22,7 +22,7 @@ export const runCommand: Command = async (context) => {
   const store = await openStore(storeOption, module.codec);
   const isResumed = runId !== undefined && (await findWaiting(store, runId)) !== undefined;
   const session = new Session(context, store, await auditForRuns(context));
-  const exitCode = await session.carry({ module, invocation, isResumed });
+  const exitCode = await session.carry({ module, work: invocation, isResumed });
   await session.close();
   return exitCode;
 };

@@ -1,9 +1,18 @@
-import { type Agent, createExecutor, type Executor, type Invocation, type Logger, type RunResult } from '../index.ts';
+import {
+  type Agent,
+  createExecutor,
+  type Executor,
+  type Invocation,
+  type Logger,
+  type RunCheckpoint,
+  type RunResult,
+} from '../index.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';
 import type { AgentModule } from './agent-module.ts';
 import type { AuditFile } from './audit-file.ts';
 import { caretakerOf } from './caretaker.ts';
 import type { CommandContext } from './command.ts';
+import { continuedRun, startedRun } from './continued-run.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from './failure.ts';
 import { Interruption } from './interruption.ts';
 import { KnownModules, type RunPlace } from './known-modules.ts';
@@ -14,7 +23,8 @@ import { findWaiting, quoted, type RunStore } from './run-store.ts';
 /** One run to carry to its end. */
 export interface Job {
   readonly module: AgentModule;
-  readonly invocation: Invocation & { readonly runId: string };
+  /** What is asked, or the record of a run that is continued. */
+  readonly work: (Invocation & { readonly runId: string }) | RunCheckpoint;
   readonly isResumed: boolean;
 }
 
@@ -44,19 +54,21 @@ export class Session {
   }
 
   /** Carries a run to its end. @returns the exit code that goes with it */
-  async carry({ module, invocation, isResumed }: Job): Promise<number> {
+  async carry({ module, work, isResumed }: Job): Promise<number> {
     if (module.codec) this.#moduleOption = ` --agent ${quoted(module.path)}`;
-    const place = { store: this.#store.identity, runId: invocation.runId };
+    const runId = 'meta' in work ? work.meta.runId : work.runId;
+    const place = { store: this.#store.identity, runId };
     // Before the start: a process that dies just after it leaves a run that `pawl resume` finds the agent of.
     const isNew = !this.#isKnown(place);
     if (isNew) this.#remember(place, module);
     const executor = this.#executorFor(module);
-    const run = await executor.start(module.agent, invocation);
-    const { value } = run.actor.getSnapshot();
-    // One that was refused, or had ended long ago, never begins.
-    const hasBegun = value !== 'failing' && value !== 'settled';
+    const run =
+      'meta' in work
+        ? await continuedRun(executor, module.agent, work)
+        : await startedRun(executor, module.agent, work);
+    const { hasBegun } = run;
     if (hasBegun && !isNew) this.#remember(place, module);
-    if (hasBegun) this.progress.begun({ runId: run.runId, agentId: module.agent.id, isResumed, executor });
+    if (hasBegun) this.progress.begun({ runId, agentId: module.agent.id, isResumed, executor });
     const result = await run.result;
     if ((isNew && !hasBegun) || (hasBegun && (await this.#isGone(result)))) this.#modules.forget(place);
     return this.report(result);

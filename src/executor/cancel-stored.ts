@@ -1,5 +1,6 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { toResumeState } from '../record/checkpoint.ts';
+import { fingerprintIn, identified } from '../record/identify.ts';
 import { toErrorData } from '../run/error-data.ts';
 import { CancelledError } from '../run/errors.ts';
 import { keptOutcome } from '../run/kept-outcome.ts';
@@ -44,7 +45,8 @@ function endStored(kernel: Kernel, runId: string, reason: string): Promise<void>
     const options = claim ? { claim } : {};
     if (isKeepingOutcomes(store) && keepOutcomesMs > 0) {
       const until = clock.now() + keepOutcomesMs;
-      await bounded('store.keepOutcome', store.keepOutcome(runId, keptOutcome(outcome), until, options));
+      const kept = keptOutcome({ ...outcome, ...fingerprintIn(identified(run.record)) });
+      await bounded('store.keepOutcome', store.keepOutcome(runId, kept, until, options));
     }
     await bounded('store.delete', store.delete(runId, options));
   });

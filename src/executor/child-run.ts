@@ -1,12 +1,10 @@
 import type { Agent } from '../agent/agent.ts';
-import { sha256 } from '../run/digest.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';
 import { CancelledError, ShutdownError } from '../run/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
+import { childRunId, oldCallName } from '../run/identity.ts';
 import type { RunResult } from '../run/result.ts';
-import { MAX_RUN_ID_BYTES } from '../run/run-id.ts';
 import type { ToolContext } from '../tool/define.ts';
-import { askStore } from './ownership.ts';
 import type { RunScope } from './scope.ts';
 
 /** Agents that put agents to work may be nested so deep. */
@@ -86,7 +84,8 @@ interface Attempt {
 async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth: number): Promise<Attempt> {
   const { kernel, signal, seed } = scope;
   const { callerId, channelId, guildId, inputs } = context.invocation;
-  const runId = childId(scope.runId, context.callId);
+  const runId = childIdOf(scope, context);
+  const parent = { runId: scope.runId, callId: context.callId, rootRunId: rootOf(scope) };
   const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: scope.runId };
   // Nobody would read its answer.
   signal.throwIfAborted();
@@ -95,7 +94,8 @@ async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth:
   signal.addEventListener('abort', follow);
   try {
     const { maxAttempts } = seed;
-    const run = await kernel.start(agent, { invocation, options: { signal: controller.signal }, depth, maxAttempts });
+    const options = { signal: controller.signal };
+    const run = await kernel.start(agent, { invocation, options, parent, depth, maxAttempts });
     const child = kernel.scopes.get(run.actor);
     if (child) scope.children.add(child);
     void child?.progressed.promise.then(() => scope.send({ type: 'run.progressed' }));
@@ -119,22 +119,12 @@ function forChild(reason: unknown): unknown {
   return new CancelledError(`the parent run was stopped: ${toErrorData(reason).message}`);
 }
 
-/** What an interrupted child was asked. A deploy may have changed the text of its skill; it goes on with what it began. */
-export async function askedBefore(scope: RunScope, { callId }: ToolContext): Promise<string | undefined> {
-  const { store } = scope.kernel.config;
-  if (!store) return undefined;
-  try {
-    const record = await askStore(scope, 'store.load', store.load(childId(scope.runId, callId)));
-    return record?.meta.prompt;
-  } catch {
-    // Starting the child will meet the same trouble, and say so.
-    return undefined;
-  }
+/** The run that a call begins. A call that an older version began has its child under the id which that version gave it. */
+function childIdOf({ runId }: RunScope, { callId, idempotencyKey }: ToolContext): string {
+  const isOld = idempotencyKey === oldCallName(runId, callId, ':');
+  return isOld ? oldCallName(runId, callId, '~') : childRunId(runId, callId);
 }
 
-/** The id of the run that a call begins; whoever repeats the call finds the same run. */
-function childId(parentRunId: string, callId: string): string {
-  const id = `${parentRunId}~${callId}`;
-  if (Buffer.byteLength(id) <= MAX_RUN_ID_BYTES && id.isWellFormed()) return id;
-  return `~${sha256(id)}`;
+function rootOf(scope: RunScope): string {
+  return scope.progress?.parent?.rootRunId ?? scope.runId;
 }

@@ -1,5 +1,6 @@
 import type { Agent } from '../agent/agent.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { parentOf } from '../record/identify.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import { migrateRecord } from '../record/migrate.ts';
 import { isRewritten } from '../record/upcast.ts';
@@ -11,7 +12,6 @@ import { type CheckpointStore, checkStore } from '../store/port.ts';
 import { type Listed, listed } from './listing.ts';
 import { DEFAULT_MAX_ATTEMPTS, isPipelineSame, parkingOf } from './ownership.ts';
 import type { ExecutorOptions } from './ports.ts';
-import { isChild } from './sub-agents.ts';
 
 /** How the runs are going to be recovered: the same as of the executor that will do it. */
 export interface DiagnoseOptions
@@ -131,7 +131,7 @@ class Doctor {
 
   /** Of a run that nobody works on. */
   async #waiting(entry: Listed, record: RunCheckpoint): Promise<Finding & Pick<RunDiagnosis, 'record'>> {
-    const aside = this.#aside(record) ?? (await this.#agentless(entry, record));
+    const aside = this.#aside(record) ?? (await this.#agentless(record));
     if (aside) return { ...aside, record: factsOf(entry, record) };
     try {
       const next = migrateRecord(record, this.#options.migrate);
@@ -154,16 +154,19 @@ class Doctor {
   }
 
   /** The agent of a child may be one that only the palette of its parent has. */
-  async #agentless(entry: Listed, { meta: { agentId, parentRunId } }: RunCheckpoint): Promise<Finding | undefined> {
+  async #agentless(record: RunCheckpoint): Promise<Finding | undefined> {
+    const { agentId } = record.meta;
     if (!this.#agents || this.#agents.has(agentId)) return undefined;
-    if (isChild(entry) && (await this.#hasRoot(parentRunId))) return undefined;
+    const parent = parentOf(record);
+    if (parent && (await this.#hasRoot(parent.runId))) return undefined;
     const reason = `no agent ${agentId} is there to go on with it; its record is kept`;
     return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsSomebody: true };
   }
 
   /** What becomes of its next start. */
   async #next(entry: Listed, record: RunCheckpoint): Promise<Finding> {
-    if (isChild(entry)) return this.#findingOfChild(entry);
+    const parent = parentOf(record);
+    if (parent) return this.#findingOfChild(parent.runId);
     const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome = 'tell-model' } = this.#options;
     const started = { ...record, attempts: (record.attempts ?? 0) + 1 };
     const parked = parkingOf(started, maxAttempts, { onUnknownOutcome }) ?? this.#change(record);
@@ -183,10 +186,10 @@ class Doctor {
   }
 
   /** A child is its parent's business as long as there is a run above it that is none itself. */
-  async #findingOfChild({ meta }: Listed): Promise<Finding> {
-    const hasRoot = await this.#hasRoot(meta.parentRunId);
+  async #findingOfChild(parentRunId: string): Promise<Finding> {
+    const hasRoot = await this.#hasRoot(parentRunId);
     if (hasRoot)
-      return { verdict: 'waits', reason: `run ${meta.parentRunId} began it and goes on with it`, needsSomebody: false };
+      return { verdict: 'waits', reason: `run ${parentRunId} began it and goes on with it`, needsSomebody: false };
     const reason = 'the run that began it is gone: it is ended as cancelled, without another call of a model';
     return { verdict: 'resumes', reason, needsSomebody: false };
   }
@@ -204,8 +207,9 @@ class Doctor {
     return isThere;
   }
 
-  async #isRooted({ meta }: RunCheckpoint): Promise<boolean> {
-    return !isChild({ runId: meta.runId, meta }) || this.#hasRoot(meta.parentRunId);
+  async #isRooted(record: RunCheckpoint): Promise<boolean> {
+    const parent = parentOf(record);
+    return !parent || this.#hasRoot(parent.runId);
   }
 
   #load(runId: string): Promise<RunCheckpoint | null> {

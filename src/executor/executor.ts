@@ -138,7 +138,7 @@ function mailboxOf({ store, clock, warn, defaults }: Config, owner: string): Mai
 
 function handleFor(registry: Registry<RunScope>, runId: string): Run | EndedRun | undefined {
   const live = registry.live(runId);
-  if (live) return handleOf(live);
+  if (live) return handleOf(live, 'joined');
   const output = registry.ended(runId);
   return output && endedHandle(output);
 }

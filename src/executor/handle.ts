@@ -1,13 +1,25 @@
+import type { ErrorData } from '../run/error-data.ts';
 import type { RunEvent } from '../run/events.ts';
 import { checkKeys } from '../run/known-options.ts';
 import type { RunOutput, RunResult } from '../run/result.ts';
 import type { RunActor } from './run-actor.ts';
 import type { RunScope } from './scope.ts';
 
+/**
+ * How a start met its run. `started`: it is new. `resumed`: its record goes on here. `joined`: it is live, here or in another
+ * process; of the latter `result` settles with RUN_OWNED_ELSEWHERE. `ended`: it ended before, and `result` is its kept answer.
+ * `refused`: nothing was begun, and `error` says why.
+ */
+export type Accepted = 'started' | 'resumed' | 'joined' | 'ended' | 'refused';
+
 /** A run in the hands of its host. */
 export interface Run<Data = unknown> {
   readonly runId: string;
   readonly agentId: string;
+  /** How the start met the run: enough for a server to answer at once, for example with 202, 200 or 409. */
+  readonly accepted: Accepted;
+  /** Why the start was refused; absent otherwise. The same error as in `result`. */
+  readonly error?: ErrorData;
   /** The XState actor of the run; its snapshot says where the run is. */
   readonly actor: RunActor;
   /** How the run ended. Never rejects. */
@@ -36,15 +48,21 @@ export interface Run<Data = unknown> {
 /** A run that ended a while ago: its result, without messages. */
 export interface EndedRun {
   readonly runId: string;
+  readonly accepted: 'ended';
   readonly actor?: undefined;
   readonly result: Promise<RunResult>;
 }
 
-export function handleOf(scope: RunScope): Run {
+/** @param met `joined` for the handle of a run that is live already */
+export function handleOf(scope: RunScope, met?: 'joined'): Run {
   const result = scope.ended.promise;
+  const isOver = scope.resolution === 'answered' || scope.resolution === 'refused';
+  const accepted = met && !isOver ? met : acceptedOf(scope);
   return {
     runId: scope.runId,
     agentId: scope.agent.id,
+    accepted,
+    ...(accepted === 'refused' && scope.refusal ? { error: scope.refusal } : {}),
     actor: scope.actor,
     result,
     steer: async (text, options = {}) => {
@@ -62,6 +80,12 @@ export function handleOf(scope: RunScope): Run {
   };
 }
 
+function acceptedOf({ resolution, resumedFrom, isElsewhere }: RunScope): Accepted {
+  if (resolution === 'accepted') return resumedFrom ? 'resumed' : 'started';
+  if (resolution === 'answered') return 'ended';
+  return isElsewhere ? 'joined' : 'refused';
+}
+
 export function endedHandle(output: RunOutput): EndedRun {
-  return { runId: output.runId, result: Promise.resolve({ ...output, messages: [] }) };
+  return { runId: output.runId, accepted: 'ended', result: Promise.resolve({ ...output, messages: [] }) };
 }

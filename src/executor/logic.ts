@@ -17,10 +17,10 @@ import { asError } from './guard.ts';
 import { type PersistedRun, parsePersisted, persistedRun, requestFrom } from './persisted.ts';
 import type { RunOptions } from './ports.ts';
 import { redactedRun } from './redaction.ts';
-import { metaFor, requestOf } from './request.ts';
+import { metaFor, refusedRequest } from './request.ts';
 import type { RunActor } from './run-actor.ts';
 import type { Kernel } from './scope.ts';
-import type { RunSeed } from './seed.ts';
+import { type RunSeed, seedOf } from './seed.ts';
 
 export type RunSnapshot = SnapshotFrom<RunMachine>;
 
@@ -53,7 +53,8 @@ export function runLogic(kernel: Kernel, agent: Agent, run: { seed?: RunSeed; op
     if (seed.persisted) restoredFrom.set(progress, seed.persisted);
     return machine.getInitialSnapshot(actorScope, { progress });
   };
-  logic.getInitialSnapshot = (actorScope, input) => begin(actorScope, run.seed ?? seedOf(kernel, input));
+  logic.getInitialSnapshot = (actorScope, input) =>
+    begin(actorScope, run.seed ?? seedOf(input, { agentId: agent.id, newId: kernel.config.newId, isHosted: true }));
   logic.restoreSnapshot = (snapshot, actorScope) => {
     const seed = restoredSeed(kernel, snapshot);
     return seed.done
@@ -111,17 +112,6 @@ function freshProgress(kernel: Kernel, agent: Agent, request: RunRequest): Progr
   return beginProgress(meta, definitionOf(agent), request);
 }
 
-/** Bad input of a host's machine must not throw here: XState would leave the host hanging. It becomes the run's result. */
-function seedOf(kernel: Kernel, input: unknown): RunSeed {
-  const { newId } = kernel.config;
-  try {
-    const isNewId = (input as Partial<Invocation> | undefined)?.runId === undefined;
-    return { request: requestOf(input, newId), isNewId };
-  } catch (thrown) {
-    return { request: requestOf({ prompt: '(invalid)' }, newId), isNewId: true, refusal: asError(thrown) };
-  }
-}
-
 function restoredSeed(kernel: Kernel, snapshot: Snapshot<unknown>): RunSeed & { done?: RunOutput } {
   try {
     const persisted: PersistedRun = parsePersisted(snapshot);
@@ -131,7 +121,7 @@ function restoredSeed(kernel: Kernel, snapshot: Snapshot<unknown>): RunSeed & { 
   } catch (thrown) {
     const refusal = asError(thrown);
     return {
-      request: requestOf({ prompt: '(unreadable)' }, kernel.config.newId),
+      request: refusedRequest(undefined, kernel.config.newId),
       isNewId: true,
       refusal:
         'code' in refusal && refusal.code !== 'RUN_PANIC' ? refusal : new CheckpointCorruptError(refusal.message),

@@ -1,10 +1,11 @@
 import { phaseFactsOf } from '../agent/phase.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { identified } from '../record/identify.ts';
 import { migrateRecord } from '../record/migrate.ts';
 import { parseOutcome } from '../record/parse.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { hasCode, toErrorData } from '../run/error-data.ts';
-import { CheckpointMissingError, RunIdConflictError, RunOwnedElsewhereError, RunParkedError } from '../run/errors.ts';
+import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../run/errors.ts';
 import { enterStored } from '../run/message.ts';
 import { hasUnknownOutcome } from '../run/open-step.ts';
 import { isSamePipeline } from '../run/pipeline.ts';
@@ -13,6 +14,7 @@ import type { RunOutcome } from '../run/result.ts';
 import { type CheckpointStore, isKeepingOutcomes, isOwning, type ReleaseOptions } from '../store/port.ts';
 import type { Config } from './config.ts';
 import { rewriteHead } from './rewrite-head.ts';
+import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
 import type { RunScope } from './scope.ts';
 import { untilUntouched } from './stored-run.ts';
 
@@ -45,7 +47,7 @@ export async function takeOwnership(scope: RunScope): Promise<Found> {
   if (!store || scope.options.checkpointer) return { attempts: 1 };
   // Whoever cancels or parks it here just now has the same owner: a claim of ours would take the run from them.
   await untilUntouched(scope.kernel, scope.runId);
-  await claim(scope, store);
+  if (!(await claim(scope, store))) return lookElsewhere(scope, store);
   try {
     return await look(scope, store);
   } catch (error) {
@@ -68,8 +70,9 @@ export function uncounted({ claim }: RunScope): ReleaseOptions {
   return claim ? { attempts: Math.max(0, claim.attempts - 1) } : {};
 }
 
-async function claim(scope: RunScope, store: CheckpointStore): Promise<void> {
-  if (!isOwning(store)) return;
+/** False when another process has the run. */
+async function claim(scope: RunScope, store: CheckpointStore): Promise<boolean> {
+  if (!isOwning(store)) return true;
   const { kernel, runId } = scope;
   const askedAt = kernel.config.clock.monotonic();
   const claimed = await askStore(
@@ -77,9 +80,39 @@ async function claim(scope: RunScope, store: CheckpointStore): Promise<void> {
     'store.claim',
     store.claim(runId, kernel.owner, kernel.config.defaults.leaseMs),
   );
-  if (!claimed) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
+  if (!claimed) return false;
   scope.claim = claimed;
   kernel.leases.keep(scope, askedAt);
+  return true;
+}
+
+/**
+ * What a start gets of a run that another process has: its answer, when that is kept already, or the error that says so.
+ * @throws RunIdConflictError, RunOwnedElsewhereError: then `scope.isElsewhere` says whether it is the run that is asked for
+ */
+async function lookElsewhere(scope: RunScope, store: CheckpointStore): Promise<Found> {
+  const { runId } = scope;
+  const owned = new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
+  if (!isComparing(askerOf(scope))) throw owned;
+  const record = await askStore(scope, 'store.load', store.load(runId));
+  if (record) {
+    if (!isAskedRecord(askerOf(scope), identified(record))) throw conflict(runId);
+    scope.isElsewhere = true;
+    throw owned;
+  }
+  const outcome = await keptOutcome(scope, store);
+  // Without either, that process has claimed the id and recorded nothing yet: there is nothing to compare.
+  if (!outcome) throw owned;
+  return { outcome, attempts: 1 };
+}
+
+async function keptOutcome(scope: RunScope, store: CheckpointStore): Promise<RunOutcome | undefined> {
+  if (!isKeepingOutcomes(store)) return undefined;
+  const kept = await askStore(scope, 'store.outcome', store.outcome(scope.runId));
+  if (!kept) return undefined;
+  const outcome = parseOutcome(kept);
+  if (!isAskedOutcome(askerOf(scope), outcome)) throw conflict(scope.runId);
+  return outcome;
 }
 
 async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
@@ -87,14 +120,14 @@ async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
   if (seed.isNewId) return { attempts: 1 };
   const record = await askStore(scope, 'store.load', store.load(runId));
   if (!record) {
-    const outcome = isKeepingOutcomes(store) ? await askStore(scope, 'store.outcome', store.outcome(runId)) : null;
-    if (outcome) return { outcome: parseOutcome(outcome), attempts: 1 };
+    const outcome = await keptOutcome(scope, store);
+    if (outcome) return { outcome, attempts: 1 };
     if (!seed.mustExist && !hasBegun(scope, store)) return { attempts: scope.claim?.attempts ?? 1 };
     throw new CheckpointMissingError(`the store has no record of run ${runId}`);
   }
   const attempts = scope.claim?.attempts ?? (record.attempts ?? 0) + 1;
-  const stored = await migrate(scope, store, { ...record, messages: record.messages.map(enterStored), attempts });
-  await refuseForeign(scope, store, stored);
+  const messages = record.messages.map(enterStored);
+  const stored = comparedAndMigrated(scope, identified({ ...record, messages, attempts }));
   await refuseParked(scope, store, stored);
   const { parked: _, ...taken } = stored;
   scope.record = taken;
@@ -111,14 +144,21 @@ function hasBegun({ seed: { persisted }, kernel }: RunScope, store: CheckpointSt
   return !isKeepingOutcomes(store) || clock.now() - persisted.updatedAt >= keepOutcomesMs;
 }
 
-/** The host may have to change a record before its run can go on. A start that fails by that does not count. */
-async function migrate(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<RunCheckpoint> {
+/**
+ * The record as the host's `migrate` leaves it. A deploy may rename what a request says: the record is compared before and
+ * after. Of another request's record nothing is told, also not that it cannot be migrated.
+ */
+function comparedAndMigrated(scope: RunScope, record: RunCheckpoint): RunCheckpoint {
+  const isAsked = isAskedRecord(askerOf(scope), record);
+  const { migrate } = scope.kernel.config;
+  if (!isAsked && !migrate) throw conflict(scope.runId);
   try {
-    return migrateRecord(record, scope.kernel.config.migrate);
+    const migrated = withIdentity(record, migrateRecord(record, migrate));
+    if (isAsked || isAskedRecord(askerOf(scope), migrated)) return migrated;
   } catch (error) {
-    await rewrite(scope, store, { ...record, attempts: record.attempts - 1 });
-    throw error;
+    if (isAsked) throw error;
   }
+  throw conflict(scope.runId);
 }
 
 /** This start did not count: nothing of the run was tried. The record goes back as it was, and the claim with it. */
@@ -132,17 +172,6 @@ export async function giveBack(scope: RunScope): Promise<void> {
     warn('run: the record could not be given back', { runId: scope.runId, error: toErrorData(error) });
   }
   await releaseClaim(scope, uncounted(scope));
-}
-
-async function refuseForeign(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
-  const { agent, seed } = scope;
-  const { agentId, prompt } = record.meta;
-  const asked = seed.request.prompt;
-  const isSame = prompt === asked || prompt === scope.redaction?.records.text(asked);
-  if (agentId === agent.id && isSame) return;
-  await rewrite(scope, store, { ...record, attempts: record.attempts - 1 });
-  const what = agentId === agent.id ? 'another prompt' : `agent ${agentId}`;
-  throw new RunIdConflictError(`run ${record.meta.runId} is already a run of ${what}: use another runId`);
 }
 
 async function refuseParked(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
@@ -213,5 +242,5 @@ export async function releaseClaim(scope: RunScope, options?: ReleaseOptions): P
 /** The whole record that a host's snapshot carries, when it is not just a reference. */
 export function carriedRecord(scope: RunScope): RunCheckpoint | undefined {
   const { persisted } = scope.seed;
-  return persisted && !persisted.stored ? persisted : undefined;
+  return persisted && !persisted.stored ? identified(persisted) : undefined;
 }

@@ -43,7 +43,7 @@ export async function checkpointerOf(
 
 /** A durable run makes its calls again after a crash: whom it puts to work must be found then. */
 function isNeeded({ kernel, seed }: RunScope): boolean {
-  const parent = seed.depth ? kernel.registry.live(seed.request.parentRunId) : undefined;
+  const parent = seed.request.parent && kernel.registry.live(seed.request.parent.runId);
   return kernel.config.requireDurable || (parent?.isDurable ?? false);
 }
 

@@ -3,10 +3,9 @@ import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import { Lane } from './lane.ts';
 import { type Listed, listing, pages } from './listing.ts';
-import { orphansAmong } from './orphans.ts';
+import { mayBeChild, orphansAmong } from './orphans.ts';
 import { DEFAULT_MAX_ATTEMPTS } from './ownership.ts';
 import type { Kernel } from './scope.ts';
-import { isChild } from './sub-agents.ts';
 import { agentFor, LIVE, type RecoveryReport, type Report, type Shared, takeUp, type Work } from './take-up.ts';
 
 export type { RecoveryEntry, RecoveryReport } from './take-up.ts';
@@ -98,7 +97,7 @@ function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, c
     if (entry.status !== 'quarantined') known.add(entry.runId);
     const run = candidate(entry, work);
     if (!run) continue;
-    if (isChild(run)) children.push(run);
+    if (mayBeChild(run)) children.push(run);
     else if ((run.attempts ?? 0) >= work.maxAttempts - 1) suspects.push(run);
     else ready.push(run);
   }

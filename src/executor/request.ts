@@ -1,9 +1,11 @@
 import type { Agent } from '../agent/agent.ts';
+import { readProperty } from '../run/error-data.ts';
+import { fingerprintOf } from '../run/identity.ts';
 import { imagePartOf } from '../run/image.ts';
 import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
 import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import type { Invocation, RunCheckpointMeta, RunRequest } from '../run/request.ts';
-import { checkRunId } from '../run/run-id.ts';
+import type { Invocation, ParentCall, RunCheckpointMeta, RunRequest } from '../run/request.ts';
+import { checkHostRunId, checkRunId } from '../run/run-id.ts';
 
 const attribution = ['callerId', 'channelId', 'guildId', 'parentRunId'] as const;
 
@@ -18,11 +20,19 @@ const invocationKeys: KnownKeys<Invocation> = {
   images: true,
 };
 
+/** What a request needs besides the invocation. */
+export interface Beginning {
+  readonly agentId: string;
+  readonly newId: () => string;
+  /** The call of another run that begins this one; absent = a host does. */
+  readonly parent?: ParentCall | undefined;
+}
+
 /**
  * Checks an invocation and makes plain JSON of it.
  * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {NotJsonError} for inputs that cannot be stored
  */
-export function requestOf(invocation: unknown, newId: () => string): RunRequest {
+export function requestOf(invocation: unknown, { agentId, newId, parent }: Beginning): RunRequest {
   if (!isObject(invocation)) throw new TypeError('a run needs an invocation: { prompt: string, … }');
   checkKeys(invocation, invocationKeys, { of: 'invocation' });
   const { prompt, runId, inputs, images = [] } = invocation as Partial<Invocation>;
@@ -36,16 +46,48 @@ export function requestOf(invocation: unknown, newId: () => string): RunRequest 
   const [callerId = '', channelId = '', guildId = '', parentRunId = ''] = attribution.map(
     (name) => invocation[name] as string,
   );
-  return {
-    runId: checkRunId(runId ?? newId()),
+  const request = {
+    runId: parent ? checkRunId(runId) : checkHostRunId(runId ?? newId()),
     prompt,
     callerId,
     channelId,
     guildId,
     parentRunId,
-    inputs: frozenJson(inputs ?? {}, 'inputs') as JsonObject,
+    inputs: inputsOf(inputs),
     images: images.map((image, i) => imagePartOf(image, `images[${i}]`)),
   };
+  return { ...request, fingerprint: fingerprintOf({ ...request, agentId }), ...(parent ? { parent } : {}) };
+}
+
+/** @throws {TypeError} for a key with the prefix that no host may use: no key of `inputs` has a meaning to Pawl */
+function inputsOf(given: unknown): JsonObject {
+  const inputs = frozenJson(given ?? {}, 'inputs') as JsonObject;
+  const reserved = Object.keys(inputs).find((key) => key.startsWith('pawl.'));
+  if (reserved === undefined) return inputs;
+  throw new TypeError(
+    `inputs: ${JSON.stringify(reserved.slice(0, 100))} begins with "pawl."; use a key without that prefix`,
+  );
+}
+
+/** What is known of a request that was refused: its id as it was given, and nothing that must be right. */
+export function refusedRequest(invocation: unknown, newId: () => string): RunRequest {
+  const [runId, prompt] = [readProperty(invocation, 'runId'), readProperty(invocation, 'prompt')];
+  return {
+    runId: runId === undefined || runId === null ? newId() : shown(runId),
+    prompt: typeof prompt === 'string' ? prompt : '(unreadable)',
+    callerId: '',
+    channelId: '',
+    guildId: '',
+    parentRunId: '',
+    inputs: {},
+    images: [],
+  };
+}
+
+/** An id that is no string, as a text. */
+function shown(runId: unknown): string {
+  if (typeof runId === 'string') return runId;
+  return typeof runId === 'object' || typeof runId === 'function' ? `(${typeof runId})` : String(runId);
 }
 
 /** The stored attributes of a run that is begun with today's definition of its agent. */

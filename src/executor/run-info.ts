@@ -9,6 +9,19 @@ export function metaOf({ meta }: Progress, record: RunCheckpoint): RunCheckpoint
   return { ...record.meta, agentName: meta.agentName, modelTier: meta.modelTier };
 }
 
+/** What tells the run from others. Of a stored run the record says it. */
+export function identityOf(
+  { fingerprint }: Progress,
+  record: RunCheckpoint | undefined,
+): Pick<Progress, 'fingerprint' | 'parent'> {
+  if (!record) return {};
+  const known = fingerprint ?? record.fingerprint;
+  return {
+    ...(known === undefined ? {} : { fingerprint: known }),
+    ...(record.parent ? { parent: record.parent } : {}),
+  };
+}
+
 /** What bounds the run: the agent's own figures, or else the executor's. */
 export function limitsOf({ agent, kernel }: RunScope): Limits {
   const { defaults } = kernel.config;

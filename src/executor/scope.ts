@@ -3,13 +3,13 @@ import type { Resolution, RunContext } from '../../machines/context.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { SaveMoment } from '../record/state.ts';
-import { readProperty, toErrorData } from '../run/error-data.ts';
+import { type ErrorData, readProperty, toErrorData } from '../run/error-data.ts';
 import { LeaseLostError } from '../run/errors.ts';
 import type { RunEventBody } from '../run/events.ts';
 import { causeData } from '../run/finalize.ts';
 import type { JsonObject } from '../run/json.ts';
 import type { Progress, ToolFacts } from '../run/progress.ts';
-import type { Invocation, RunInfo } from '../run/request.ts';
+import type { Invocation, ParentCall, RunInfo } from '../run/request.ts';
 import type { RunOutput, RunResult } from '../run/result.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
 import type { Claim } from '../store/port.ts';
@@ -43,7 +43,13 @@ export interface Kernel {
   /** Starts a run of an agent that another agent puts to work. */
   start(
     agent: Agent,
-    call: { invocation: Invocation; options: RunOptions; depth: number; maxAttempts: number | undefined },
+    call: {
+      invocation: Invocation;
+      options: RunOptions;
+      parent: ParentCall;
+      depth: number;
+      maxAttempts: number | undefined;
+    },
   ): Promise<{ readonly actor: RunActor; readonly result: Promise<RunResult> }>;
 }
 
@@ -101,6 +107,10 @@ export class RunScope implements LiveRun, Leaseholder {
   readonly progressed: Deferred<void> = Promise.withResolvers();
   /** How `resolving` ended. */
   resolution: Resolution['kind'] | undefined;
+  /** Why nothing was begun. */
+  refusal: ErrorData | undefined;
+  /** Another process has the run, and its request is the one of this start. */
+  isElsewhere = false;
   /** Failed saves, counted for the result. */
   saveErrors = 0;
   /** Resolves when `resolving` is over, also when the actor was stopped while it went on. */
@@ -248,6 +258,7 @@ export class RunScope implements LiveRun, Leaseholder {
     this.abort(new Error('the run is over'));
     this.#cleanups.run();
     const { status, error } = output;
+    if (this.refusal || this.resolution === undefined) this.refusal = error;
     this.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
     this.events.close();
     void this.closeAudit(output);

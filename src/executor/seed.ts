@@ -1,5 +1,7 @@
 import type { RunRequest } from '../run/request.ts';
+import { asError, isError } from './guard.ts';
 import type { PersistedRun } from './persisted.ts';
+import { type Beginning, refusedRequest, requestOf } from './request.ts';
 
 /** How a run came to be, before anything of it is looked up. */
 export interface RunSeed {
@@ -16,4 +18,18 @@ export interface RunSeed {
   readonly mustExist?: boolean;
   /** How many agents are above this one; absent = none. */
   readonly depth?: number;
+}
+
+/**
+ * What a start is made of. Bad input becomes the run's result, under the id that was given.
+ * @throws {TypeError} for a wrong call, unless a host's machine made it: XState would leave that machine hanging
+ */
+export function seedOf(invocation: unknown, beginning: Beginning & { readonly isHosted?: boolean }): RunSeed {
+  try {
+    const request = requestOf(invocation, beginning);
+    return { request, isNewId: ((invocation as { runId?: unknown }).runId ?? undefined) === undefined };
+  } catch (thrown) {
+    if (!beginning.isHosted && isError(thrown) && thrown instanceof TypeError) throw thrown;
+    return { request: refusedRequest(invocation, beginning.newId), isNewId: true, refusal: asError(thrown) };
+  }
 }

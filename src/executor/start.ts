@@ -1,51 +1,65 @@
 import { createActor, type InspectionEvent } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../agent/agent.ts';
 import { readProperty, toErrorData } from '../run/error-data.ts';
-import { RunIdConflictError, RunPanicError, ShutdownError } from '../run/errors.ts';
+import { RunPanicError, ShutdownError } from '../run/errors.ts';
 import { type KnownKeys, readOptions } from '../run/known-options.ts';
 import { checkMethods } from '../run/methods.ts';
-import type { Invocation, RunRequest } from '../run/request.ts';
-import { asError, guarded, isTypeError, readable } from './guard.ts';
+import type { Invocation, ParentCall } from '../run/request.ts';
+import { guarded, isTypeError, readable } from './guard.ts';
 import { handleOf, type Run } from './handle.ts';
 import { runLogic } from './logic.ts';
 import type { RunOptions } from './ports.ts';
 import { redactedInspect } from './redaction.ts';
-import { requestOf } from './request.ts';
+import { type Asker, conflict, isAskedRun } from './same-request.ts';
 import type { Kernel, RunScope } from './scope.ts';
-import type { RunSeed } from './seed.ts';
+import { type RunSeed, seedOf } from './seed.ts';
+
+/** How a run is started: by a host, or by a call of another run. */
+export interface StartCall {
+  readonly invocation: Invocation;
+  readonly options: RunOptions;
+  readonly parent?: ParentCall;
+  readonly depth?: number;
+  readonly maxAttempts?: number | undefined;
+}
 
 /**
  * Starts a run, or meets the one of this id that is live here.
  * @throws {TypeError} for a wrong call, and nothing else
  */
-export async function startRun(
-  kernel: Kernel,
-  given: Agent,
-  call: { invocation: Invocation; options: RunOptions; depth?: number; maxAttempts?: number | undefined },
-): Promise<Run> {
+export async function startRun(kernel: Kernel, given: Agent, call: StartCall): Promise<Run> {
   const { agent, unreadable } = readAgent(given);
   const options = readRunOptions(call.options);
-  const { invocation, depth = 0, maxAttempts } = call;
+  const { invocation, depth = 0, maxAttempts, parent } = call;
+  const { newId, redact } = kernel.config;
   const seed = {
-    ...seedFor(kernel, invocation),
+    ...seedOf(invocation, { agentId: agent.id, newId, parent }),
     ...unreadable,
     depth,
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
   };
-  const { runId } = seed.request;
-  // A run whose actor was stopped is about to let go of its id. Nothing else is waited for here: of two starts in one
-  // turn of the event loop the second must meet the first.
-  for (let last = kernel.registry.live(runId); last && isStopped(last); last = kernel.registry.live(runId)) {
-    await last.ended.promise;
-  }
-  const live = seed.refusal ? undefined : kernel.registry.live(runId);
-  if (live && isSame(live, agent, seed.request)) {
-    await live.accepted.promise;
-    return handleOf(live);
-  }
-  const refusal =
-    seed.refusal ?? (live && new RunIdConflictError(`run ${live.runId} is live with another agent or prompt`));
+  if (seed.refusal) return launch(kernel, agent, { seed, options });
+  const asker = { request: seed.request, agentId: agent.id, redact };
+  // Without a wait where there is none: of two starts in one turn of the event loop the second must meet the first.
+  const live = kernel.registry.live(seed.request.runId) && (await liveRun(kernel, asker));
+  if (live && isAskedRun(asker, live)) return handleOf(live, 'joined');
+  const refusal = live && conflict(live.runId);
   return launch(kernel, agent, { seed: refusal ? { ...seed, refusal } : seed, options });
+}
+
+/**
+ * The run that is live under the id, once it is known what it is. One whose actor was stopped is waited for: it is about
+ * to give its id back. So is one of another request that was not accepted.
+ */
+async function liveRun({ registry }: Kernel, asker: Asker): Promise<RunScope | undefined> {
+  const { runId } = asker.request;
+  for (let live = registry.live(runId); live; live = registry.live(runId)) {
+    if (!isStopped(live)) await live.accepted.promise;
+    const isOver = live.isFinished || isStopped(live);
+    if (!isOver && (live.resolution === 'accepted' || isAskedRun(asker, live))) return live;
+    await live.ended.promise;
+  }
+  return undefined;
 }
 
 /** Makes the actor of a run, starts it, and waits until `resolving` is over. */
@@ -74,21 +88,6 @@ function inspectWith(inspectors: readonly ((event: InspectionEvent) => void)[]):
 
 function isStopped(run: RunScope): boolean {
   return run.actor.getSnapshot().status === 'stopped';
-}
-
-function seedFor(kernel: Kernel, invocation: Invocation): RunSeed {
-  const { newId } = kernel.config;
-  try {
-    return { request: requestOf(invocation, newId), isNewId: invocation.runId === undefined };
-  } catch (thrown) {
-    // A wrong call is the caller's to hear of; whatever else stood in the way is the result of this run.
-    if (isTypeError(thrown)) throw thrown;
-    return { request: requestOf({ prompt: '(unreadable)' }, newId), isNewId: true, refusal: asError(thrown) };
-  }
-}
-
-function isSame(live: RunScope, agent: Agent, request: RunRequest): boolean {
-  return live.agent.id === agent.id && live.seed.request.prompt === request.prompt;
 }
 
 const optionKeys: KnownKeys<RunOptions> = {

@@ -8,7 +8,7 @@ import type { JsonObject } from '../run/json.ts';
 import { fillTemplate } from '../run/template.ts';
 import { isThenable, letGo } from '../run/thenable.ts';
 import { defineTool, type Tool, type ToolContext } from '../tool/define.ts';
-import { answerOf, askedBefore } from './child-run.ts';
+import { answerOf } from './child-run.ts';
 import type { Kernel, RunScope } from './scope.ts';
 
 const promptSchema = {
@@ -92,8 +92,7 @@ function skillTool(scope: RunScope, skill: Skill): Tool {
     timeoutMs: Number.POSITIVE_INFINITY,
     execute: async (input: unknown, context: ToolContext) => {
       const agent = agentOf(skill, skill.modelTier ?? scope.agent.modelTier);
-      const asked = context.attempt > 1 ? await askedBefore(scope, context) : undefined;
-      const prompt = asked ?? fillTemplate(skill.instructions, textsOf(input as JsonObject));
+      const prompt = fillTemplate(skill.instructions, textsOf(input as JsonObject));
       return answerOf(scope, { agent, prompt, context });
     },
   });
@@ -139,9 +138,4 @@ export function paletteAgent({ config: { palette } }: Kernel, agentId: string): 
   } catch {
     return undefined;
   }
-}
-
-/** Whether a stored run was begun by a call of another run, which goes on with it. */
-export function isChild({ runId, meta }: { runId: string; meta: { parentRunId: string } }): boolean {
-  return meta.parentRunId !== '' && (runId.startsWith(`${meta.parentRunId}~`) || runId.startsWith('~'));
 }

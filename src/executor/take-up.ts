@@ -5,7 +5,7 @@ import type { Lane } from './lane.ts';
 import type { Listed } from './listing.ts';
 import type { Kernel, RunScope } from './scope.ts';
 import { launch } from './start.ts';
-import { isChild, paletteAgent } from './sub-agents.ts';
+import { paletteAgent } from './sub-agents.ts';
 
 export interface RecoveryEntry {
   readonly runId: string;
@@ -67,7 +67,7 @@ export async function takeUp(run: Listed, work: Work): Promise<RunScope | undefi
 }
 
 async function begin(
-  { runId, meta }: Listed,
+  { runId, meta, parent }: Listed,
   { kernel, report, maxAttempts, lane }: Work,
 ): Promise<RunScope | undefined> {
   const { prompt, callerId, channelId, guildId, parentRunId } = meta;
@@ -76,7 +76,7 @@ async function begin(
   const seed = { request, isNewId: false, maxAttempts, mustExist: true };
   // Whoever wanted its answer is gone: it is ended in good order, without another call of a model.
   const gone = new CancelledError('the run that began it is over');
-  const options = isChild({ runId, meta }) ? { signal: AbortSignal.abort(gone) } : {};
+  const options = parent ? { signal: AbortSignal.abort(gone) } : {};
   const run = await launch(kernel, agent, { seed, options });
   void run.result.then(() => lane.leave());
   const scope = kernel.scopes.get(run.actor);

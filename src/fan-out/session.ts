@@ -19,7 +19,7 @@ import {
   snapshotFromPartial,
   toModelResponse,
 } from './snapshot.ts';
-import { inputsAfter } from './spent.ts';
+import { inputsAfter, inputsOf } from './spent.ts';
 import { Overlay } from './writes/overlay.ts';
 
 /** What a fan-out holds while it lasts: the executor of its runs, what is to be seen of each, its files. */
@@ -74,7 +74,8 @@ export class Session {
       }
       const record = unfinished?.get(watch.modelId);
       const before = this.#kept?.before(watch.modelId);
-      const next = record ? {} : inputsAfter(before);
+      // A run that goes on is asked for as it was.
+      const next = record ? inputsOf(record) : inputsAfter(before);
       if (record) watch.restore(record, before);
       else watch.carry(next.inputs);
       const runId = record?.meta.runId ?? this.#newId();

@@ -12,13 +12,18 @@ export interface Spent {
 }
 
 /** Under this name it stands in the inputs of the run that is the next attempt, and so in its record. */
-const NAME = 'pawl.spent';
+const NAME = 'fan-out.spent';
 
 /** The inputs of a run that begins anew. @param before what the file has of the model, in all attempts so far */
 export function inputsAfter(before: ResponseSnapshot | undefined): Pick<Invocation, 'inputs'> {
   if (!before) return {};
   const { inputTokens, outputTokens, reasoningTokens = 0, costUsd, latencyMs } = before;
   return { inputs: { [NAME]: { inputTokens, outputTokens, reasoningTokens, costUsd, latencyMs } } };
+}
+
+/** The inputs of a run that goes on. */
+export function inputsOf({ inputs }: RunCheckpoint): Pick<Invocation, 'inputs'> {
+  return inputs ? { inputs } : {};
 }
 
 /** @param inputs of a run, also of one that goes on */

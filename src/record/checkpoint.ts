@@ -5,7 +5,7 @@ import type { OpenStep } from '../run/open-step.ts';
 import type { OpenPhase, PhaseOutput } from '../run/phase.ts';
 import { recordable } from '../run/pipeline.ts';
 import type { ParkedReason, Progress, RunDefinition } from '../run/progress.ts';
-import type { ImagePart, RunCheckpointMeta } from '../run/request.ts';
+import type { ImagePart, ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { ResumeState } from '../run/resume.ts';
 import type { Spend, Usage } from '../run/usage.ts';
@@ -44,6 +44,10 @@ export interface RunHead {
   readonly commands?: readonly string[];
   readonly outcome?: RunOutcome;
   readonly parked?: ParkedReason;
+  /** Tells the request from others: a start with another one is refused. Written once, with the first record. */
+  readonly fingerprint?: string;
+  /** The call that began the run; absent = a host did. Written once, with the first record. */
+  readonly parent?: ParentCall;
 }
 
 /** One stored run: plain JSON, the whole of what a new process needs to go on. */
@@ -68,9 +72,9 @@ export function toCheckpoint(run: Progress, now: number, revision = 0): RunCheck
   };
 }
 
-/** The fields of a recordable progress that are written anew with each save; small, whatever the length of the run. */
+/** The fields of a recordable progress that make the head of a record; small, whatever the length of the run. */
 export function variablePart(progress: Progress): Omit<RunHead, 'version' | 'meta' | 'updatedAt' | 'revision'> {
-  const { openStep, openPhase, outcome, parked, spend, raisedSteps } = progress;
+  const { openStep, openPhase, outcome, parked, spend, raisedSteps, fingerprint, parent } = progress;
   return {
     iteration: progress.iteration,
     completedPhases: progress.completedPhases,
@@ -88,11 +92,14 @@ export function variablePart(progress: Progress): Omit<RunHead, 'version' | 'met
     ...(raisedSteps > 0 ? { raisedSteps } : {}),
     ...(outcome ? { outcome } : {}),
     ...(parked ? { parked } : {}),
+    ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...(parent ? { parent } : {}),
   };
 }
 
 /** Where a record's run goes on. */
 export function toResumeState(record: RunCheckpoint): ResumeState {
-  const { version: _, meta: __, updatedAt: ___, revision: ____, messages, ...rest } = record;
+  const { version: _, meta: __, updatedAt: ___, revision: ____, fingerprint: _____, parent: ______, ...state } = record;
+  const { messages, ...rest } = state;
   return { ...rest, history: messages };
 }

@@ -1,6 +1,7 @@
 import { toErrorData } from '../run/error-data.ts';
-import type { RunCheckpointMeta } from '../run/request.ts';
+import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunHead } from './checkpoint.ts';
+import { parentOf } from './identify.ts';
 
 /** A stored run without its transcript, as lists show it. A host-written store may leave `status` and `attempts` out. */
 export type InterruptedRun =
@@ -17,6 +18,8 @@ export type InterruptedRun =
       /** Why it is parked: an error code, and words. */
       readonly code?: string;
       readonly reason?: string;
+      /** The call that began the run; absent = a host did. */
+      readonly parent?: ParentCall;
     }
   | {
       readonly runId: string;
@@ -30,6 +33,7 @@ export type InterruptedRun =
 
 /** The line that a list shows for a record. @param owner who holds a live claim on it, when somebody does */
 export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
+  const parent = parentOf(head);
   return {
     runId: head.meta.runId,
     status: head.parked ? 'parked' : 'interrupted',
@@ -38,6 +42,7 @@ export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
     completedPhases: head.completedPhases.map((phase) => phase.name),
     updatedAt: head.updatedAt,
     attempts: head.attempts ?? 0,
+    ...(parent ? { parent } : {}),
     ...(owner === undefined ? {} : { owner }),
     ...(head.parked ? { code: head.parked.code, reason: head.parked.reason } : {}),
   };

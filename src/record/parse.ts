@@ -76,6 +76,8 @@ const optionalFields: readonly (readonly [field: string, isFine: (value: unknown
   ['spend', (value) => isObject(value) && ['tokens', 'usd', 'seconds'].every((field) => isAmount(value[field]))],
   ['raisedSteps', isCount],
   ['critic', isObject],
+  ['fingerprint', (value) => typeof value === 'string'],
+  ['parent', isParentCall],
   ['inputs', isObject],
   ['images', (value) => Array.isArray(value) && value.every(isObject)],
 ];
@@ -86,6 +88,10 @@ const usageFields = ['inputTokens', 'outputTokens', 'reasoningTokens', 'cacheRea
 function check(isFine: boolean, field: string): asserts isFine {
   if (!isFine)
     throw new CheckpointCorruptError(`this record is damaged: its field ${field} is missing or not what it should be`);
+}
+
+function isParentCall(value: unknown): boolean {
+  return isObject(value) && ['runId', 'callId', 'rootRunId'].every((field) => typeof value[field] === 'string');
 }
 
 function isCount(value: unknown): boolean {
@@ -124,7 +130,8 @@ function isOutcome(value: unknown): boolean {
     isUsage(value.usage) &&
     isCount(value.iterations);
   const isExplained = value.status === 'ok' ? value.error === undefined : isErrorData(value.error);
-  return isFine && typeof value.durable === 'boolean' && isExplained;
+  const isNamed = value.fingerprint === undefined || typeof value.fingerprint === 'string';
+  return isFine && isNamed && typeof value.durable === 'boolean' && isExplained;
 }
 
 /** `every` passes over the holes of a sparse array; `includes` does not. */
@@ -160,5 +167,5 @@ function isOpenCall(value: unknown): boolean {
   const isKnown = ['read', 'idempotent', 'once'].includes(String(value.effect)) && isCount(value.attempt);
   const isAnswered =
     value.state === 'done' ? isObject(value.result) : ['planned', 'started'].includes(String(value.state));
-  return isKnown && isAnswered;
+  return isKnown && isAnswered && (value.hasOldKey === undefined || value.hasOldKey === true);
 }

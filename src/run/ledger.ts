@@ -18,6 +18,8 @@ export interface OpenCall {
   /** How often the call was started, over all processes. */
   readonly attempt: number;
   readonly result?: ToolOutput;
+  /** It was under way when an older version wrote its record: its idempotency key stays `runId:callId`. */
+  readonly hasOldKey?: true;
 }
 
 type Calls = readonly OpenCall[];

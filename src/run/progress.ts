@@ -16,7 +16,7 @@ import {
 } from './open-step.ts';
 import type { OpenPhase, PhaseOutput } from './phase.ts';
 import type { ModelReply } from './reply.ts';
-import type { ImagePart, RunCheckpointMeta } from './request.ts';
+import type { ImagePart, ParentCall, RunCheckpointMeta } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
 import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from './usage.ts';
@@ -67,6 +67,8 @@ export interface Progress {
   readonly commands: readonly string[];
   readonly outcome?: RunOutcome;
   readonly parked?: ParkedReason;
+  readonly fingerprint?: string;
+  readonly parent?: ParentCall;
 }
 
 /** So many steered messages may wait for the next turn. */
@@ -76,9 +78,10 @@ export const MAX_UNDELIVERED = 1_000;
 export function beginProgress(
   meta: RunCheckpointMeta,
   definition: RunDefinition,
-  extra: { inputs?: JsonObject; images?: readonly ImagePart[] } = {},
+  extra: { inputs?: JsonObject; images?: readonly ImagePart[]; fingerprint?: string; parent?: ParentCall } = {},
 ): Progress {
   const images = new Hidden(extra.images ?? []);
+  const { fingerprint, parent } = extra;
   return {
     meta,
     definition,
@@ -95,6 +98,8 @@ export function beginProgress(
     undelivered: [],
     nudges: [],
     commands: [],
+    ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...(parent ? { parent } : {}),
   };
 }
 

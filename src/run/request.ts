@@ -60,6 +60,14 @@ export interface ImagePart {
   readonly data: { readonly type: 'data'; readonly data: string } | { readonly type: 'url'; readonly url: string };
 }
 
+/** The call that began a run: whose it is, and the run at the top of the tree. A run that a host started has none. */
+export interface ParentCall {
+  readonly runId: string;
+  readonly callId: string;
+  /** The run at the top of the tree: the one that a host started. */
+  readonly rootRunId: string;
+}
+
 /** What the run machine is asked to do: plain data, the prompt still unread. */
 export interface RunRequest {
   readonly runId: string;
@@ -70,4 +78,8 @@ export interface RunRequest {
   readonly parentRunId: string;
   readonly inputs: { readonly [name: string]: JsonValue };
   readonly images: readonly ImagePart[];
+  /** Absent where the request is not whole: a run that is taken up goes by its record. */
+  readonly fingerprint?: string;
+  /** The call of another run that begins it. */
+  readonly parent?: ParentCall;
 }

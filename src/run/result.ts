@@ -58,12 +58,13 @@ export function withoutMessages({ messages: _, ...output }: RunResult): RunOutpu
 }
 
 /** The terminal outcome as it is stored and delivered. `outcomeId` is the same at each delivery. */
-export type RunOutcome = { readonly outcomeId: string } & (
-  | (Omit<OkOutput, 'data'> & { /** Absent without an `output` schema. */ readonly data?: JsonValue })
-  | FailedOutput
-);
+export type RunOutcome = {
+  readonly outcomeId: string;
+  /** Of a kept outcome: tells the request from others, as in the record. */
+  readonly fingerprint?: string;
+} & ((Omit<OkOutput, 'data'> & { /** Absent without an `output` schema. */ readonly data?: JsonValue }) | FailedOutput);
 
 /** A result, from the outcome that was stored of it. */
-export function withoutId({ outcomeId: _, ...output }: RunOutcome): RunOutput {
+export function withoutId({ outcomeId: _, fingerprint: __, ...output }: RunOutcome): RunOutput {
   return output as RunOutput;
 }

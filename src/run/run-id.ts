@@ -1,4 +1,5 @@
 import { InvalidRunIdError } from './errors.ts';
+import { CHILD_MARK } from './identity.ts';
 
 export const MAX_RUN_ID_BYTES = 512;
 
@@ -15,4 +16,16 @@ export function checkRunId(runId: unknown): string {
     throw new InvalidRunIdError(`a run id has at most ${MAX_RUN_ID_BYTES} bytes, this one has ${bytes}`);
   if (!runId.isWellFormed()) throw new InvalidRunIdError('a run id must be well-formed Unicode');
   return runId;
+}
+
+/**
+ * The check of an id under which a host begins a run.
+ * @throws {InvalidRunIdError} also for an id that begins with `~`: only a call of another run begins such a run
+ */
+export function checkHostRunId(runId: unknown): string {
+  const checked = checkRunId(runId);
+  if (!checked.startsWith(CHILD_MARK)) return checked;
+  throw new InvalidRunIdError(
+    'a run id that begins with ~ names a run that a call of another run begins: use another id',
+  );
 }

@@ -10,7 +10,7 @@ import { checkRunId } from '../run/run-id.ts';
 /** The part of a record that changes from save to save, as text, and what stores look at without parsing it. */
 export interface EncodedHead {
   readonly runId: string;
-  /** JSON of the head without its meta. */
+  /** JSON of the head without what is written once. */
   readonly head: string;
   readonly version: number;
   readonly revision: number;
@@ -21,6 +21,7 @@ export interface EncodedHead {
 
 /** A record as the texts that stores keep. Texts cannot be changed from outside: that isolates what is stored. */
 export interface EncodedRecord extends EncodedHead {
+  /** JSON of what is written once: the meta, with `identity` (fingerprint and parent) where the record has one. */
   readonly meta: string;
   /** JSON of inputs and images, null when there are none. */
   readonly extras: string | null;
@@ -53,7 +54,7 @@ export function encodeRecord(record: RunCheckpoint): EncodedRecord {
   const hasExtras = inputs !== undefined || images !== undefined;
   const encoded = {
     ...encodeHead(checkRunId(head.meta?.runId), head),
-    meta: jsonText(head.meta, 'record.meta'),
+    meta: startText(head),
     extras: hasExtras ? jsonText({ inputs, images }, 'record') : null,
     messages: encodeMessages(messages, 0),
   };
@@ -70,8 +71,13 @@ export function encodeDelta(delta: RunDelta): EncodedDelta {
   return encoded;
 }
 
+function startText({ meta, fingerprint, parent }: RunHead): string {
+  const hasIdentity = fingerprint !== undefined || parent !== undefined;
+  return jsonText(hasIdentity ? { ...meta, identity: { fingerprint, parent } } : meta, 'record.meta');
+}
+
 function encodeHead(runId: string, head: RunHead): EncodedHead {
-  const { meta: _, ...rest } = head;
+  const { meta: _, fingerprint: __, parent: ___, ...rest } = head;
   return {
     runId,
     head: jsonText(rest, 'record'),
@@ -110,7 +116,13 @@ function headFields(
   const head = parseStored(stored.head, 'head');
   if (!isObject(head)) throw new CheckpointCorruptError('this record is damaged: its head is not an object');
   const counts = attempts !== undefined && head.attempts !== undefined ? { attempts } : {};
-  return { ...head, meta: parseStored(stored.meta, 'meta'), ...counts };
+  return { ...head, ...startFields(parseStored(stored.meta, 'meta')), ...counts };
+}
+
+function startFields(start: unknown): Record<string, unknown> {
+  if (!isObject(start) || !isObject(start.identity)) return { meta: start };
+  const { identity, ...meta } = start;
+  return { ...identity, meta };
 }
 
 function checkOwnId<T extends RunHead>(head: T, runId: string): T {

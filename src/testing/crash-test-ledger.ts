@@ -2,6 +2,7 @@ import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import { isToolError } from '../run/message.ts';
 import type { ToolEffect } from '../run/open-step.ts';
+import type { ParentCall } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { answerOf, type CallAnswer, resultsIn } from './crash-test-answers.ts';
 
@@ -66,6 +67,8 @@ export class Ledger {
   /** The process at work. */
   life = 0;
   readonly #stored = new Map<string, Stored>();
+  /** The calls that began the children. */
+  readonly #parents = new Map<string, ParentCall>();
   /** When each write was begun, by its arguments: a count. */
   readonly #begun = new WeakMap<readonly unknown[], number>();
   #moment = 0;
@@ -122,7 +125,10 @@ export class Ledger {
     const at = this.#begun.get(args) ?? this.#moment;
     if (at < (this.#stored.get(runIdOf(args))?.since ?? 0)) return;
     if (method === 'delete') this.#note(args[0] as string, null, { isClear, at });
-    if (method === 'save') this.#saved(args[0] as RunCheckpoint, { isClear, at });
+    if (method === 'save') {
+      this.#noteParent(args[0] as RunCheckpoint);
+      this.#saved(args[0] as RunCheckpoint, { isClear, at });
+    }
     if (method === 'append') this.#appended(args[0] as RunDelta, { isClear, at });
   }
 
@@ -142,7 +148,10 @@ export class Ledger {
   found(runId: string, record: RunCheckpoint | null): void {
     this.#stored.set(runId, { certain: record, unclear: [], since: this.#moment + 1 });
     this.#moment += 1;
-    if (record) this.#noteResults(record);
+    if (record) {
+      this.#noteParent(record);
+      this.#noteResults(record);
+    }
     for (const { callId, effect, state } of record?.openStep?.calls ?? []) {
       if (effect === 'once' && state === 'started') this.unknown.add(this.idOf(runId, callId));
     }
@@ -217,9 +226,20 @@ export class Ledger {
     this.written.largest = Math.max(this.written.largest, record.messages.length);
   }
 
-  /** What a call is known by in all histories. */
+  #noteParent({ meta, parent }: RunCheckpoint): void {
+    if (parent) this.#parents.set(meta.runId, parent);
+  }
+
+  /** What a call is known by in all histories: by the calls above it, since ids of runs differ. */
   protected idOf(runId: string, callId: string): string {
-    return `${runId.startsWith(this.runId) ? runId.slice(this.runId.length) : runId}:${callId}`.replace(/^:/, '');
+    return `${this.#pathOf(runId)}:${callId}`.replace(/^:/, '');
+  }
+
+  /** The calls that lead from the run at the top to this one. */
+  #pathOf(runId: string): string {
+    const parent = this.#parents.get(runId);
+    if (parent) return `${this.#pathOf(parent.runId)}~${parent.callId}`;
+    return runId === this.runId ? '' : runId;
   }
 }
 

@@ -28,6 +28,14 @@ export const recordCases: readonly Draft[] = [
     await keeps(store, fullRecord('run'));
   }),
 
+  everyStore(
+    'a record reads back with its fingerprint and the call that began it (checkpoint 2)',
+    async ({ store }) => {
+      const parent = { runId: 'parent-1', callId: 'call-1', rootRunId: 'root-1' };
+      await keeps(store, { ...fullRecord('~child'), fingerprint: '0123456789abcdef'.repeat(4), parent });
+    },
+  ),
+
   everyStore('a record with the least there can be gets nothing added (checkpoint 2)', async ({ store }) => {
     const { version, meta, iteration, completedPhases, updatedAt } = sampleRecord('run');
     await keeps(store, {

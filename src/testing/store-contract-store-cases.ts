@@ -79,6 +79,15 @@ export const storeCases: readonly Draft[] = [
     assert(!JSON.stringify(listed).includes('secret'));
   }),
 
+  everyStore('a run that a call of another began is listed with that call (supervision 7)', async ({ store }) => {
+    const parent = { runId: 'parent-1', callId: 'call-1', rootRunId: 'root-1' };
+    await store.save(sampleRecord('~child', { fingerprint: 'f', parent }));
+    const [listed] = await store.listInterrupted();
+    // Of a list that does not say, the record is read.
+    if (listed && 'parent' in listed) assert.deepEqual(listed.parent, parent);
+    assert.deepEqual((await store.load('~child'))?.parent, parent);
+  }),
+
   everyStore('a parked run is listed with its reason (checkpoint 7)', async ({ store }) => {
     const reason = 'three starts without progress';
     await store.save(sampleRecord('run', { parked: { code: 'RUN_PARKED', reason } }));

@@ -1,5 +1,6 @@
 import type { Clock } from '../run/clock.ts';
 import { readProperty } from '../run/error-data.ts';
+import { idempotencyKeyOf, oldCallName } from '../run/identity.ts';
 import { imagePartOf } from '../run/image.ts';
 import { frozenJson, type JsonValue, prototypeKeyIn } from '../run/json.ts';
 import type { Message, ToolOutput } from '../run/message.ts';
@@ -14,6 +15,8 @@ export interface ToolCall {
   readonly name: string;
   readonly input: JsonValue;
   readonly attempt: number;
+  /** A call that an older version began. */
+  readonly hasOldKey?: true;
 }
 
 /** What the run lends a call. */
@@ -99,12 +102,14 @@ class RunningCall {
 
   #context(): ToolContext {
     const { context, transcript } = this.#environment;
-    const { callId, attempt } = this.#call;
+    const { callId, attempt, hasOldKey } = this.#call;
     const signal = (): AbortSignal => this.#signal();
     return {
       runId: context.runId,
       callId,
-      idempotencyKey: `${context.runId}:${callId}`,
+      get idempotencyKey() {
+        return hasOldKey ? oldCallName(context.runId, callId, ':') : idempotencyKeyOf(context.runId, callId);
+      },
       attempt,
       get signal() {
         return signal();

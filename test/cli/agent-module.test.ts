@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadAgentModule } from '../../src/cli/agent-module.ts';
+import { childId } from '../fixtures/child-id.ts';
 import { emptyFolder, jsonLines, pawl } from './pawl.ts';
 import { damageMessages, interruptedRun, storeRuns } from './stored-runs.ts';
 
@@ -28,7 +29,11 @@ describe.concurrent('an agent module', () => {
     const { code, stdout, stderr } = await pawl(['run', 'agent.ts', '--run-id', 'r', '--json'], { cwd });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const lines = jsonLines(stdout);
-    expect(lines.filter(({ type }) => type === 'step.done').map(({ runId }) => runId)).toEqual(['r~call-1', 'r', 'r']);
+    expect(lines.filter(({ type }) => type === 'step.done').map(({ runId }) => runId)).toEqual([
+      childId('r', 'call-1'),
+      'r',
+      'r',
+    ]);
     expect(lines.at(-1)).toMatchObject({ status: 'ok', output: 'done', spend: { tokens: expect.any(Number) } });
   });
 

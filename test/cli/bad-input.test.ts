@@ -251,7 +251,7 @@ describe.concurrent('a record', () => {
   test('is not taken over by a run with another prompt', async () => {
     const { path, go } = await stored(interruptedRun());
     const ended = await go('run', agentFile('counter'), 'something else', '--run-id', 'r1');
-    expectRefusal(ended, /another prompt.*--run-id/);
+    expectRefusal(ended, /another request.*--run-id/);
     expect(await stepsOf(path, 'r1')).toBe(1);
   });
 

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Agent, createPalette, defineAgent, defineTool, type Model, type Palette, type ToolEffect } from 'pawl';
 import { callTools, reply, type ScriptedRequest, type ScriptedToolCall } from 'pawl/testing';
 import { answeringModel, promptOf, turnsOf } from '../fixtures/answering-model.ts';
+import { childId } from '../fixtures/child-id.ts';
 import { type Failpoints, failingCall } from './failpoints.ts';
 import { appendJsonLine } from './json-lines.ts';
 import { note } from './ledger.ts';
@@ -11,10 +12,10 @@ import { numberOf } from './random.ts';
 /** The runs of the tree, by what each is asked. */
 export const runIds: Readonly<Record<string, string>> = {
   all: 'run-1',
-  first: 'run-1~first',
-  deep: 'run-1~first~deep',
-  second: 'run-1~second',
-  third: 'run-1~third',
+  first: childId('run-1', 'first'),
+  deep: childId('run-1', 'first', 'deep'),
+  second: childId('run-1', 'second'),
+  third: childId('run-1', 'third'),
 };
 
 const effects: readonly ToolEffect[] = ['read', 'idempotent', 'once'];

@@ -5,6 +5,7 @@ import { type AuditedTree, createAudit, createBudget, type RunResult } from 'paw
 import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
 import type { CallLine } from '../../docs/examples/review/run-folder.ts';
 import { emptyFolder, jsonLines, Pawl } from '../cli/pawl.ts';
+import { childId } from '../fixtures/child-id.ts';
 
 export const agent = fileURLToPath(new URL('../../docs/examples/review/agent.ts', import.meta.url));
 
@@ -65,7 +66,7 @@ export async function audited(cwd: string): Promise<{ readonly processes: number
 }
 
 /** The run of the reviewer of a part, by the place of that part among the others. */
-export const reviewers = [1, 2, 3, 4].map((place) => `r~call-1-${place}-p2`);
+export const reviewers = [1, 2, 3, 4].map((place) => childId('r', `call-1-${place}-p2`));
 
 /** What a review left behind, without what depends on the clock. */
 export interface Remains {

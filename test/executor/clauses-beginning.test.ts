@@ -161,7 +161,7 @@ describe('the opening turn', () => {
     expect(record.images).toEqual(stored);
 
     const second = hostOf({ tools: [look], checkpoints: await afterCrash(store) });
-    const result = await second.run({ runId: 'r', prompt: 'What is this?' });
+    const result = await second.run({ runId: 'r', prompt: 'What is this?', images });
     expect(second.model.calls[0]?.messages[0]).toEqual(opening);
     expect(second.model.calls[0]?.messages.filter(({ role }) => role === 'user')).toHaveLength(1);
     expect(result.messages[0]).toEqual(record.messages[0]);

@@ -191,7 +191,8 @@ describe('a run that nobody works on', () => {
     });
     expect(await executor.control('r').cancel('nobody wants it')).toBe('ended');
     expect(await store.load('r')).toBeNull();
-    const outcome = await store.outcome('r');
+    const { fingerprint, ...outcome } = (await store.outcome('r')) as RunOutcome;
+    expect(fingerprint).toMatch(/^[0-9a-f]{64}$/);
     expect(outcome).toMatchObject({
       status: 'cancelled',
       error: { code: 'CANCELLED', message: 'nobody wants it' },

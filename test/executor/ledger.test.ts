@@ -1,6 +1,7 @@
 import { memoryStore, type OpenCall, type RunCheckpoint, type ToolContext, type ToolEffect } from 'pawl';
 import { callTools, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { idempotencyKeyOf } from '../../src/run/identity.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, onlyRecord } from '../fixtures/watched-store.ts';
 
@@ -42,6 +43,7 @@ async function goOn(left: ReturnType<typeof memoryStore>, effects: Record<string
   };
 }
 
+const key = idempotencyKeyOf('run-1', 'c0');
 const hangs = () => new Promise(() => {});
 const states = (record: RunCheckpoint) => record.openStep?.calls.map(({ state }) => state).join();
 
@@ -63,8 +65,8 @@ describe('after a crash in the middle of a step', () => {
             )
           : await crashIn(calls('work'), [tool], (record) => states(record) === 'started');
       const { seen, result } = await goOn(left, { work: effect, other: 'idempotent' });
-      expect(keys[0]).toMatchObject({ attempt: 1, idempotencyKey: 'run-1:c0', callId: 'c0', runId: 'run-1' });
-      expect(seen[0]).toMatchObject({ attempt: 2, idempotencyKey: 'run-1:c0', callId: 'c0', runId: 'run-1' });
+      expect(keys[0]).toMatchObject({ attempt: 1, idempotencyKey: key, callId: 'c0', runId: 'run-1' });
+      expect(seen[0]).toMatchObject({ attempt: 2, idempotencyKey: key, callId: 'c0', runId: 'run-1' });
       expect(result.status).toBe('ok');
     },
   );
@@ -82,7 +84,7 @@ describe('after a crash in the middle of a step', () => {
       store = await afterCrash(store);
       expect((await onlyRecord(store)).openStep?.calls).toMatchObject([{ attempt: crash }]);
     }
-    expect(seen).toEqual([1, 2, 3].map((attempt) => [attempt, 'run-1:c0']));
+    expect(seen).toEqual([1, 2, 3].map((attempt) => [attempt, key]));
   });
 
   test('a once call that was under way is never run again, and the model is told that nobody knows (executor 14)', async () => {

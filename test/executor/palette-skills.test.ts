@@ -3,6 +3,7 @@ import { callTool, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { answeringModel, promptOf, resultsOf, turnsOf } from '../fixtures/answering-model.ts';
+import { childId } from '../fixtures/child-id.ts';
 import { asking, family, summarise } from '../fixtures/family.ts';
 import { toolOf, until } from '../fixtures/host.ts';
 import { mortalProcess } from '../fixtures/mortal-process.ts';
@@ -25,7 +26,10 @@ describe('a skill', () => {
     expect(call).toMatchObject({ system: '', tools: [] });
     expect(call?.messages).toHaveLength(1);
     expect(promptOf(call as never)).toBe('In 3 words: a long text');
-    expect(audit.runs.map(({ info }) => [info.runId, info.subjectId])).toContainEqual(['r~c1', 'skill:summarise']);
+    expect(audit.runs.map(({ info }) => [info.runId, info.subjectId])).toContainEqual([
+      childId('r', 'c1'),
+      'skill:summarise',
+    ]);
   });
 
   test('has its input checked like a tool’s: what does not fit begins no run (executor 15)', async () => {
@@ -107,7 +111,7 @@ describe('a skill', () => {
         },
       );
       await run({ runId: 'r' });
-      expect(audit.runs.find(({ info }) => info.runId === 'r~c1')?.info.modelTier).toBe(expected);
+      expect(audit.runs.find(({ info }) => info.runId === childId('r', 'c1'))?.info.modelTier).toBe(expected);
     }
   });
 

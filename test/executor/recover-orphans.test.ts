@@ -5,6 +5,7 @@ import { fileStore } from 'pawl/stores/file';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { freshFolder } from '../fan-out/fresh-folder.ts';
+import { childId } from '../fixtures/child-id.ts';
 import { hostOf, settle, until } from '../fixtures/host.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
 import { journalOf } from '../store/file-folder.ts';
@@ -44,18 +45,18 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
     const report = await executor.recover();
     await settle();
     expect([report.resumed, told]).toEqual([[], []]);
-    expect(report.skipped.find(({ runId }) => runId === 'parent~c')?.reason).toMatch(
+    expect(report.skipped.find(({ runId }) => runId === childId('parent', 'c'))?.reason).toMatch(
       /^its parent cannot be read: CHECKPOINT_CORRUPT/,
     );
-    expect(await store.load('parent~c')).not.toBeNull();
+    expect(await store.load(childId('parent', 'c'))).not.toBeNull();
   });
 
   test('in a store that leaves such a record out of its list, and asks once for the parent of several', async () => {
     const inner = memoryStore();
     await leftIn(inner);
-    const child = await inner.load('parent~c');
+    const child = await inner.load(childId('parent', 'c'));
     if (!child) throw new Error('no child');
-    await inner.save({ ...child, meta: { ...child.meta, runId: 'parent~d' } });
+    await inner.save({ ...child, meta: { ...child.meta, runId: childId('parent', 'd') } });
     const before = ({ method, args }: { method: string; args: readonly unknown[] }) => {
       if (method === 'load' && args[0] === 'parent') throw new Error('bad sector');
     };
@@ -87,7 +88,9 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
     };
     const { executor, told } = hostOn(store);
     const { skipped } = await executor.recover();
-    expect(skipped.find(({ runId }) => runId === 'parent~c')?.reason).toBe(`its parent cannot be read: ${reason}`);
+    expect(skipped.find(({ runId }) => runId === childId('parent', 'c'))?.reason).toBe(
+      `its parent cannot be read: ${reason}`,
+    );
     expect(told).toEqual([]);
   });
 
@@ -98,7 +101,7 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
     const { executor, told } = hostOn({ ...store, listInterrupted });
     expect(await executor.recover()).toMatchObject({
       resumed: [],
-      skipped: [{ runId: 'parent~c', reason: 'its parent goes on with it' }],
+      skipped: [{ runId: childId('parent', 'c'), reason: 'its parent goes on with it' }],
     });
     expect(told).toEqual([]);
   });
@@ -109,7 +112,7 @@ test('a child whose parent the store knows to be gone is ended, as before (super
   await leftIn(store);
   await store.delete('parent');
   const { executor, told } = hostOn(store, { script: [reply('not asked')] });
-  expect((await executor.recover()).resumed).toEqual([{ runId: 'parent~c' }]);
+  expect((await executor.recover()).resumed).toEqual([{ runId: childId('parent', 'c') }]);
   await until(() => told.length === 1);
-  expect(told).toEqual(['parent~c cancelled']);
+  expect(told).toEqual([`${childId('parent', 'c')} cancelled`]);
 });

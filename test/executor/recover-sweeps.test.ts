@@ -156,7 +156,8 @@ describe('overlapping sweeps of one executor', () => {
     await until(() => liveIn(host) === 1);
     const [taken] = host.executor.runs.get();
     const waiting = taken?.runId === 'r0' ? 'r1' : 'r0';
-    await host.start({ runId: waiting, prompt: waiting === 'r0' ? 'Go 0.' : 'Go 1.' });
+    const i = waiting === 'r0' ? 0 : 1;
+    await host.start({ runId: waiting, prompt: `Go ${i}.`, callerId: `c${i}` });
     await host.executor.control(taken?.runId ?? '').cancel();
     expect(await recovery).toMatchObject({
       resumed: [{ runId: taken?.runId }],

@@ -91,7 +91,9 @@ describe('recover', () => {
     );
     await host.executor.get('r2')?.result;
     expect((await store.listInterrupted()).map(({ status }) => status)).toEqual(['parked', 'parked']);
-    expect(await host.run({ runId: 'r1', prompt: 'Go 1.' })).toMatchObject({ error: { code: 'RUN_PARKED' } });
+    expect(await host.run({ runId: 'r1', prompt: 'Go 1.', callerId: 'c1' })).toMatchObject({
+      error: { code: 'RUN_PARKED' },
+    });
   });
 
   test('takes maxAttempts from its options (recovery 2)', async () => {
@@ -122,9 +124,9 @@ describe('recover', () => {
   test('skips a run that is live here, and one that another process holds', async () => {
     const store = await leftBehind(2);
     const elsewhere = hostOf({ script: [hang()], tools, checkpoints: store });
-    await elsewhere.start({ runId: 'r0', prompt: 'Go 0.' });
+    await elsewhere.start({ runId: 'r0', prompt: 'Go 0.', callerId: 'c0' });
     const host = hostOf({ script: [hang()], tools, checkpoints: store });
-    await host.start({ runId: 'r1', prompt: 'Go 1.' });
+    await host.start({ runId: 'r1', prompt: 'Go 1.', callerId: 'c1' });
     const { skipped, resumed } = await host.executor.recover();
     expect(resumed).toEqual([]);
     expect(skipped).toEqual(

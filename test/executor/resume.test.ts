@@ -8,11 +8,12 @@ const six: ScriptedEntry[] = [...[1, 2, 3, 4, 5].map((n) => callTool('look', { n
 const never: ScriptedEntry = () => new Promise(() => {});
 const look = toolOf('look', 'read', async ({ n }) => `seen ${n}`);
 const tools = [look];
+const asked = { runId: 'run-1', inputs: { a: 1 } };
 
 /** What a run of six steps leaves when its process dies after so many of them. */
 async function diedAfter(steps: number, store = memoryStore()): Promise<RunCheckpoint> {
   const host = hostOf({ script: [...six.slice(0, steps), never], tools, checkpoints: store });
-  await host.start({ runId: 'run-1', inputs: { a: 1 } });
+  await host.start(asked);
   await until(async () => (await store.load('run-1'))?.iteration === steps && host.model.calls.length === steps + 1);
   return onlyRecord(store);
 }
@@ -26,7 +27,7 @@ describe('a run that goes on from its record', () => {
   test('4 of 6 steps done: two more model calls, the first with the saved transcript, message for message (executor 12)', async () => {
     const record = await diedAfter(4);
     const host = hostOf({ script: six.slice(4), tools, checkpoints: await storeWith(record) });
-    const result = await host.run({ runId: 'run-1' });
+    const result = await host.run(asked);
     expect(host.model.calls).toHaveLength(2);
     expect(host.model.calls[0]?.messages).toEqual(record.messages);
     expect(result).toMatchObject({ status: 'ok', output: 'six', iterations: 6, durable: true });
@@ -35,10 +36,10 @@ describe('a run that goes on from its record', () => {
   test.for([0, 1, 2, 3, 4, 5])(
     'died after step %i: transcript, totals and answer equal those of a run that was never interrupted (executor 13)',
     async (steps) => {
-      const whole = await hostOf({ script: six, tools, checkpoints: memoryStore() }).run({ runId: 'run-1' });
+      const whole = await hostOf({ script: six, tools, checkpoints: memoryStore() }).run(asked);
       const record = await diedAfter(steps);
       const host = hostOf({ script: six.slice(steps), tools, checkpoints: await storeWith(record) });
-      expect(await host.run({ runId: 'run-1' })).toEqual(whole);
+      expect(await host.run(asked)).toEqual(whole);
       expect(whole.usage).toMatchObject({ inputTokens: 60, outputTokens: 30 });
     },
   );
@@ -47,7 +48,7 @@ describe('a run that goes on from its record', () => {
     const store = watchedStore();
     await store.save(await diedAfter(2));
     store.log.length = 0;
-    await hostOf({ script: six.slice(2), tools, checkpoints: store }).run({ runId: 'run-1' });
+    await hostOf({ script: six.slice(2), tools, checkpoints: store }).run(asked);
     const heads = store.log
       .filter(({ method }) => method === 'append')
       .map(({ args }) => (args[0] as { head: RunCheckpoint }).head);
@@ -58,18 +59,18 @@ describe('a run that goes on from its record', () => {
     const store = watchedStore();
     await store.save(await diedAfter(4));
     store.log.length = 0;
-    await hostOf({ script: six.slice(4), tools, checkpoints: store }).run({ runId: 'run-1' });
+    await hostOf({ script: six.slice(4), tools, checkpoints: store }).run(asked);
     expect(store.methods).not.toContain('save');
   });
 
-  test('has its inputs back, and does not ask for them again', async () => {
+  test('has its inputs back', async () => {
     let inputs: unknown;
     const curious = toolOf('look', 'read', (_, { invocation }) => {
       inputs = invocation.inputs;
       return 'x';
     });
     const host = hostOf({ script: six.slice(4), tools: [curious], checkpoints: await storeWith(await diedAfter(4)) });
-    await host.run({ runId: 'run-1' });
+    await host.run(asked);
     expect(inputs).toEqual({ a: 1 });
   });
 
@@ -82,7 +83,7 @@ describe('a run that goes on from its record', () => {
       agent: { instructions: 'Work harder.' },
       ports: { checkpointer: { begin: factory.begin, store } },
     });
-    await host.run({ runId: 'run-1' });
+    await host.run(asked);
     expect(factory.infos.map(({ runId }) => runId)).toEqual(['run-1']);
     expect(host.model.calls[0]?.system).toBe('Work harder.');
   });
@@ -94,7 +95,7 @@ describe('a run that goes on from its record', () => {
       await first.start(given);
       await until(async () => (await store.load('run-1'))?.iteration === 1);
       const left = 'append' in store ? await afterCrash(store) : plainStore(await afterCrash(store));
-      await hostOf({ script: [callTool('look'), never], tools, checkpoints: left }).start({ runId: 'run-1' });
+      await hostOf({ script: [callTool('look'), never], tools, checkpoints: left }).start(given);
       await until(async () => (await left.load('run-1'))?.iteration === 2);
       expect((await left.load('run-1'))?.meta).toMatchObject(given);
     }
@@ -106,7 +107,7 @@ describe('a run that goes on from its record', () => {
   ] as const)('is refused, and its record stays, when %s (checkpoint 24)', async ([, factory]) => {
     const store = await storeWith(await diedAfter(4));
     const host = hostOf({ script: six.slice(4), tools, ports: { checkpointer: { ...factory, store } } });
-    const result = await host.run({ runId: 'run-1' });
+    const result = await host.run(asked);
     expect(result).toMatchObject({ status: 'error', error: { code: 'NOT_DURABLE' } });
     expect(host.model.calls).toHaveLength(0);
     expect((await onlyRecord(store)).iteration).toBe(4);
@@ -115,7 +116,7 @@ describe('a run that goes on from its record', () => {
   test('fails its record when its tier is gone: it is not retried for ever (executor 2)', async () => {
     const store = await storeWith(await diedAfter(4));
     const host = hostOf({ tools, checkpoints: store, agent: { modelTier: 'gone' } });
-    expect(await host.run({ runId: 'run-1' })).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TIER' } });
+    expect(await host.run(asked)).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TIER' } });
     expect(await store.load('run-1')).toBeNull();
   });
 
@@ -123,7 +124,7 @@ describe('a run that goes on from its record', () => {
     const store = await storeWith(await diedAfter(4));
     for (let boot = 0; boot < 5; boot++) {
       const host = hostOf({ tools: ['look'] as never, checkpoints: store });
-      expect(await host.run({ runId: 'run-1' })).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TOOL' } });
+      expect(await host.run(asked)).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TOOL' } });
     }
     expect(await onlyRecord(store)).toMatchObject({ iteration: 4, attempts: 0 });
   });

@@ -91,7 +91,7 @@ describe('two starts with one id', () => {
     store.log.length = 0;
     const second = hostOf({ tools, checkpoints: store });
     expect(await second.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'RUN_OWNED_ELSEWHERE' } });
-    expect(store.methods).toEqual(['claim']);
+    expect(store.methods).toEqual(['claim', 'load']);
     expect(await onlyRecord(store)).toEqual(before);
     expect(second.model.calls).toEqual([]);
   });

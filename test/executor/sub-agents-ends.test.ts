@@ -2,6 +2,7 @@ import { createPalette, defineAgent, LeaseLostError, memoryStore, type Run, type
 import { callTool, callTools, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { answeringModel, promptOf, turnsOf } from '../fixtures/answering-model.ts';
+import { childId } from '../fixtures/child-id.ts';
 import { type HostOptions, hostOf, settle, until } from '../fixtures/host.ts';
 import { hostMachine, startHost } from '../fixtures/host-machine.ts';
 import { notingCritic } from '../fixtures/noting-ports.ts';
@@ -9,7 +10,15 @@ import { watchedStore } from '../fixtures/watched-store.ts';
 
 const DAY = 86_400_000;
 /** The root has two leads, each of them two workers; the workers wait in their first turn, for ever. */
-const ids = ['r', 'r~a', 'r~b', 'r~a~a', 'r~a~b', 'r~b~a', 'r~b~b'];
+const ids = [
+  'r',
+  childId('r', 'a'),
+  childId('r', 'b'),
+  childId('r', 'a', 'a'),
+  childId('r', 'a', 'b'),
+  childId('r', 'b', 'a'),
+  childId('r', 'b', 'b'),
+];
 const palette = createPalette({
   agents: [
     defineAgent({ id: 'lead', instructions: 'lead', subAgents: ['worker'] }),
@@ -180,7 +189,7 @@ describe('a run in the middle of a tree', () => {
     });
     const run = await host.start({ runId: 'r' });
     await until(() => model.calls.length === 3);
-    await (host.executor.get('r~a') as Run).cancel('not this one');
+    await (host.executor.get(childId('r', 'a')) as Run).cancel('not this one');
     const result = await run.result;
     expect(result.status).toBe('ok');
     expect(result.output).toContain('lead ended with status cancelled: CANCELLED: not this one');
@@ -205,7 +214,7 @@ describe('a run in the middle of a tree', () => {
     const run = await host.start({ runId: 'r' });
     await until(() => model.calls.length === 2);
     isHeld = false;
-    (host.executor.get('r~a') as unknown as { actor: { stop: () => void } }).actor.stop();
+    (host.executor.get(childId('r', 'a')) as unknown as { actor: { stop: () => void } }).actor.stop();
     expect((await run.result).output).toContain('worked');
     expect(model.calls).toHaveLength(4);
   });

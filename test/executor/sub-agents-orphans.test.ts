@@ -2,6 +2,7 @@ import { createPalette, defineAgent, type RunCheckpoint, type RunOutcome } from 
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { answeringModel, promptOf, resultsOf, turnsOf } from '../fixtures/answering-model.ts';
+import { childId } from '../fixtures/child-id.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { type Left, mortalProcess, nothing } from '../fixtures/mortal-process.ts';
 
@@ -38,7 +39,11 @@ async function leftAtWork(): Promise<Left> {
   await until(() => host.model.calls.length === 3);
   process.die();
   const left = await process.left();
-  expect(left.records.map(({ meta }) => meta.runId).toSorted()).toEqual(['r', 'r~c', 'r~c~c']);
+  expect(left.records.map(({ meta }) => meta.runId).toSorted()).toEqual([
+    'r',
+    childId('r', 'c'),
+    childId('r', 'c', 'c'),
+  ]);
   return left;
 }
 
@@ -58,19 +63,19 @@ describe('recover', () => {
     const report = await executor.recover();
     expect(report.resumed).toEqual([{ runId: 'r' }]);
     expect(report.skipped.toSorted((a, b) => a.runId.localeCompare(b.runId))).toEqual([
-      { runId: 'r~c', reason: 'its parent goes on with it' },
-      { runId: 'r~c~c', reason: 'its parent goes on with it' },
+      { runId: childId('r', 'c'), reason: 'its parent goes on with it' },
+      { runId: childId('r', 'c', 'c'), reason: 'its parent goes on with it' },
     ]);
     expect(await executor.get('r')?.result).toMatchObject({ status: 'ok' });
     expect(model.calls.map(({ system }) => system)).toEqual(['worker', 'lead', 'Work.']);
   });
 
   test('ends a child whose parent is gone, without a model call: its outcome is told, its record goes (supervision 7)', async () => {
-    const process = mortalProcess(without(await leftAtWork(), 'r', 'r~c~c'));
+    const process = mortalProcess(without(await leftAtWork(), 'r', childId('r', 'c', 'c')));
     const { executor, model, outcomes } = hostWith(process, hang);
-    expect((await executor.recover()).resumed).toEqual([{ runId: 'r~c' }]);
+    expect((await executor.recover()).resumed).toEqual([{ runId: childId('r', 'c') }]);
     await until(async () => (await process.store.listInterrupted()).length === 0);
-    expect(outcomes).toMatchObject([{ runId: 'r~c', status: 'cancelled', iterations: 0 }]);
+    expect(outcomes).toMatchObject([{ runId: childId('r', 'c'), status: 'cancelled', iterations: 0 }]);
     expect(model.calls).toHaveLength(0);
   });
 
@@ -80,8 +85,8 @@ describe('recover', () => {
     await executor.recover();
     await until(async () => (await process.store.listInterrupted()).length === 0);
     expect(outcomes.map(({ runId, status }) => `${runId} ${status}`).toSorted()).toEqual([
-      'r~c cancelled',
-      'r~c~c cancelled',
+      `${childId('r', 'c')} cancelled`,
+      `${childId('r', 'c', 'c')} cancelled`,
     ]);
     expect(model.calls).toHaveLength(0);
   });
@@ -113,11 +118,11 @@ describe('recover', () => {
   });
 
   test('reports a child of an agent that the palette no longer has, and touches it not (recovery 1)', async () => {
-    const process = mortalProcess(without(await leftAtWork(), 'r', 'r~c~c'));
+    const process = mortalProcess(without(await leftAtWork(), 'r', childId('r', 'c', 'c')));
     const host = hostOf({ checkpoints: process.store, ports: { palette: createPalette({}) } });
     const { skipped, resumed } = await host.executor.recover();
     expect(resumed).toEqual([]);
-    expect(skipped).toEqual([{ runId: 'r~c', reason: expect.stringContaining('AGENT_NOT_FOUND') }]);
+    expect(skipped).toEqual([{ runId: childId('r', 'c'), reason: expect.stringContaining('AGENT_NOT_FOUND') }]);
     expect(await process.store.listInterrupted()).toHaveLength(1);
   });
 });
@@ -155,21 +160,22 @@ test('a parent is not parked while its child gets on: what a child records is pr
     }
     process.die();
     left = await process.left();
-    const child = left.records.find(({ meta }) => meta.runId === 'r~c');
+    const child = left.records.find(({ meta }) => meta.runId === childId('r', 'c'));
     expect(child?.iteration).toBe(++steps);
   }
 });
 
 test('damaged records that name each other as parents keep nobody waiting: each is ended like an orphan (recovery 6)', async () => {
   const process = mortalProcess(await leftAtWork());
-  const record = (await process.store.load('r~c')) as RunCheckpoint;
+  const record = (await process.store.load(childId('r', 'c'))) as RunCheckpoint;
   for (const [runId, parentRunId] of [
     ['a', 'b'],
     ['b', 'a'],
   ] as const) {
     await process.store.save({
       ...record,
-      meta: { ...record.meta, runId: `~${runId}`, parentRunId: `~${parentRunId}` },
+      meta: { ...record.meta, runId: `~${runId}` },
+      parent: { runId: `~${parentRunId}`, callId: 'c', rootRunId: `~${parentRunId}` },
     });
   }
   const host = hostWith(process, () => reply('found'));

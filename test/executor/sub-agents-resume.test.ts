@@ -11,6 +11,7 @@ import {
 import { callTool, callTools, reply, type ScriptedRequest, type ScriptedStep } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { answeringModel, promptOf, resultsOf, turnsOf } from '../fixtures/answering-model.ts';
+import { childId } from '../fixtures/child-id.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { type Left, type MortalProcess, mortalProcess } from '../fixtures/mortal-process.ts';
 import { plainStore } from '../fixtures/watched-store.ts';
@@ -100,7 +101,7 @@ const uncalledIn = ({ records }: Left): string[] =>
   records.flatMap(({ meta: { runId, parentRunId } }) => {
     if (parentRunId === '') return [];
     const parent = records.find(({ meta }) => meta.runId === parentRunId);
-    return parent?.openStep?.calls.some(({ callId }) => runId === `${parentRunId}~${callId}`) ? [] : [runId];
+    return parent?.openStep?.calls.some(({ callId }) => runId === childId(parentRunId, callId)) ? [] : [runId];
   });
 
 const isRoot = ({ meta }: RunCheckpoint) => meta.runId === 'r';

@@ -2,12 +2,13 @@ import { createPalette, memoryStore, type RunCheckpoint, type RunOutcome } from 
 import { reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { StoreUnavailableError } from '../../src/run/errors.ts';
+import { childId } from '../fixtures/child-id.ts';
 import { asking, askReviewer, family, reviewer } from '../fixtures/family.ts';
 import { settle } from '../fixtures/host.ts';
 import { type StoreCall, watchedStore } from '../fixtures/watched-store.ts';
 
 const palette = createPalette({ agents: [reviewer] });
-const child = 'r~c1';
+const child = childId('r', 'c1');
 
 /** A parent with one child, on a store that refuses what it is told to as long as it is down. */
 function world(isMeant: (call: StoreCall) => boolean, policy: 'wait' | 'fail' = 'wait') {

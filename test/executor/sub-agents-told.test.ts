@@ -1,6 +1,7 @@
 import { createPalette, defineAgent, memoryStore } from 'pawl';
 import { callTool, hang, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { childId } from '../fixtures/child-id.ts';
 import { type HostOptions, hostOf, settle, until } from '../fixtures/host.ts';
 import { afterCrash } from '../fixtures/watched-store.ts';
 
@@ -19,7 +20,7 @@ test('how often a run may be started without progress, as recover() was told, go
     // It waits for the last start's progress, and there is none.
     void next.executor.recover({ maxAttempts: 5 });
     await until(() => next.model.calls.length === 1);
-    expect((await store.load('r~c'))?.attempts).toBe(boot);
+    expect((await store.load(childId('r', 'c')))?.attempts).toBe(boot);
   }
   store = await afterCrash(store);
   await hostWith({ checkpoints: store }).executor.recover({ maxAttempts: 5 });
@@ -34,13 +35,13 @@ test('a message for a run and its children, which finds no place in the run, is 
   const run = await host.start({ runId: 'r' });
   await until(() => host.model.calls.length === 2);
   await run.steer('hello', { children: true });
-  expect((await store.load('r~c'))?.undelivered).toHaveLength(1);
+  expect((await store.load(childId('r', 'c')))?.undelivered).toHaveLength(1);
   await Promise.all(Array.from({ length: 999 }, (_, i) => run.steer(`message ${i}`)));
   await hostOf({ clock, checkpoints: store }).executor.control('r').steer('one too many', { children: true });
   for (let look = 0; look < 4; look++) {
     await clock.advance(500);
     await settle();
   }
-  expect((await store.load('r~c'))?.undelivered).toHaveLength(1);
+  expect((await store.load(childId('r', 'c')))?.undelivered).toHaveLength(1);
   expect(await store.inbox({ runId: 'r' })).toHaveLength(1);
 });

@@ -1,6 +1,7 @@
 import { createPalette, memoryStore } from 'pawl';
 import { hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { childId } from '../fixtures/child-id.ts';
 import { asking, askReviewer, family, reviewer } from '../fixtures/family.ts';
 import { gate, settle, until } from '../fixtures/host.ts';
 import { notingBudget } from '../fixtures/noting-ports.ts';
@@ -15,7 +16,7 @@ describe('a child that another process holds on to', () => {
   async function waiting() {
     const clock = testClock();
     const store = memoryStore({ clock });
-    const held = await store.claim('r~c1', 'another', LEASE);
+    const held = await store.claim(childId('r', 'c1'), 'another', LEASE);
     if (!held) throw new Error('the claim was not free');
     const options = { agent, clock, checkpoints: store, ports: { palette }, defaults: { leaseMs: LEASE } };
     const host = family(
@@ -56,7 +57,10 @@ test('a child that is cancelled while it begins asks no model: its claim is give
   const claiming = gate();
   const inner = memoryStore();
   const store = watchedStore(
-    { before: ({ method, args }) => (method === 'claim' && args[0] === 'r~c1' ? claiming.pass() : undefined) },
+    {
+      before: ({ method, args }) =>
+        method === 'claim' && args[0] === childId('r', 'c1') ? claiming.pass() : undefined,
+    },
     inner,
   );
   const { start, model } = family(asking(askReviewer, hang), { agent, checkpoints: store, ports: { palette } });
@@ -64,7 +68,7 @@ test('a child that is cancelled while it begins asks no model: its claim is give
   await claiming.reached;
   expect((await run.cancel()).status).toBe('cancelled');
   claiming.open();
-  await until(async () => (await inner.claim('r~c1', 'another', 1)) !== null, 'the free claim');
+  await until(async () => (await inner.claim(childId('r', 'c1'), 'another', 1)) !== null, 'the free claim');
   expect(model.calls).toHaveLength(1);
   expect(await inner.listInterrupted()).toEqual([]);
 });

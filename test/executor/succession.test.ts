@@ -35,7 +35,7 @@ describe('from one executor to the next', () => {
     const store = await leftBehind(3);
     await change(store, 'r2', (record) => ({ ...record, parked: { code: 'X', reason: 'by hand' } }));
     const host = hostOf({ script: [hang(), reply('end')], tools, checkpoints: store });
-    const live = await host.start({ runId: 'r0', prompt: 'Go 0.' });
+    const live = await host.start({ runId: 'r0', prompt: 'Go 0.', callerId: 'c0' });
     expect((await host.executor.list()).map(({ runId, status }) => [runId, status])).toEqual([
       ['r0', 'live'],
       ['r1', 'interrupted'],

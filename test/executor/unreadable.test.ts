@@ -14,6 +14,7 @@ import { sampleRecord } from '../../src/testing/store-contract-records.ts';
 import { keyOf } from '../codec/keys.ts';
 import { hostOf } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { requestIn } from '../fixtures/records.ts';
 import { freshDir } from '../store/file-folder.ts';
 
 const server = postgresServer(['fsync=off']);
@@ -56,11 +57,14 @@ describe.each(kinds.filter(({ skip }) => !skip))('a start of a record that canno
     const store = open();
     await store.save(record(2));
     for (let start = 1; start <= 4; start++) {
-      const refused = await hostOf({ checkpoints: unreadable(store, error) }).run({ runId: 'r' });
+      const refused = await hostOf({ checkpoints: unreadable(store, error) }).run(requestIn(record(0)));
       expect(refused).toMatchObject({ status: 'error', error: { code: error.code } });
     }
     expect((await store.load('r'))?.attempts).toBe(2);
-    expect(await hostOf({ checkpoints: store }).run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'done' });
+    expect(await hostOf({ checkpoints: store }).run(requestIn(record(0)))).toMatchObject({
+      status: 'ok',
+      output: 'done',
+    });
   });
 });
 
@@ -97,9 +101,9 @@ test('a run that was started with the wrong key again and again goes on with the
   await right.save(record(0));
   const wrong = withKey('b');
   for (let start = 1; start <= 4; start++) {
-    const refused = await hostOf({ checkpoints: wrong }).run({ runId: 'r' });
+    const refused = await hostOf({ checkpoints: wrong }).run(requestIn(record(0)));
     expect(refused).toMatchObject({ status: 'error', error: { code: 'KEY_MISMATCH' } });
   }
-  expect(await hostOf({ checkpoints: right }).run({ runId: 'r' })).toMatchObject({ status: 'ok' });
+  expect(await hostOf({ checkpoints: right }).run(requestIn(record(0)))).toMatchObject({ status: 'ok' });
   await Promise.all([right.close(), wrong.close()]);
 });

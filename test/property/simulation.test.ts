@@ -43,6 +43,9 @@ function placeOf({ openPhase, outcome, completedPhases }: RunCheckpoint, { isPip
   return isAnew ? 'before a phase that begins anew' : 'between phases';
 }
 
+const isNested = (record: RunCheckpoint | undefined) =>
+  record?.parent && record.parent.runId !== record.parent.rootRunId;
+
 /** What a throttle and a family have come to. */
 function noteKinds({ ledger }: Lived, { family, throttleMs }: Story, fired: Fired): void {
   if (throttleMs > 0) fire(fired, 'throttle');
@@ -52,7 +55,7 @@ function noteKinds({ ledger }: Lived, { family, throttleMs }: Story, fired: Fire
   const works = ledger.works.filter(({ runId }) => runId !== ledger.runId);
   for (const each of Map.groupBy(works, ({ runId }) => runId).values()) {
     if (new Set(each.map(({ life }) => life)).size > 1) fire(fired, 'child in several processes');
-    if (each.some(({ runId }) => runId.split('~').length > 2)) fire(fired, 'nested child');
+    if (each.some(({ runId }) => isNested(ledger.lasts.get(runId)))) fire(fired, 'nested child');
   }
   if (ledger.childrenLeft > 0) fire(fired, 'children left');
   if (ledger.isParked) fire(fired, 'parked');

@@ -3,7 +3,7 @@ import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { isRewritten } from '../../src/record/upcast.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
-import { recordOf } from '../fixtures/records.ts';
+import { recordOf, requestIn } from '../fixtures/records.ts';
 import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
 
 /** A deploy has renamed the tool `note` to `write_note`. */
@@ -37,7 +37,7 @@ describe('migrate (recovery 8)', () => {
     seen.length = 0;
     const store = await holding('open-step');
     const host = hostOf({ script: [reply('end')], tools, checkpoints: store, migrate: renamed });
-    expect(await host.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ status: 'ok', output: 'end' });
+    expect(await host.run(requestIn(recordOf('open-step')))).toMatchObject({ status: 'ok', output: 'end' });
     expect(seen).toEqual(['write_note call-4', 'write_note call-5']);
   });
 
@@ -46,7 +46,7 @@ describe('migrate (recovery 8)', () => {
     const mark: Migrate = (record) =>
       record.messages.length > 3 ? record : { ...renamed(record), messages: [...record.messages.slice(0, 1)] };
     const host = hostOf({ script: [hang()], tools, checkpoints: store, migrate: mark });
-    await host.start({ runId: 'run-1', prompt: 'Find it.' });
+    await host.start(requestIn(recordOf('open-step')));
     await until(() => host.model.calls.length === 1);
     const writes = store.methods.filter((method) => method === 'save' || method === 'append');
     expect(writes[0]).toBe('save');
@@ -57,7 +57,7 @@ describe('migrate (recovery 8)', () => {
   test('that gives the record back as it was costs no write', async () => {
     const store = await holding('first');
     const host = hostOf({ script: [hang()], tools, checkpoints: store, migrate: (record) => record });
-    await host.start({ runId: 'run-1', prompt: 'Find it.' });
+    await host.start(requestIn(recordOf('first')));
     await until(() => host.model.calls.length === 1);
     expect(store.methods).not.toContain('save');
     expect(store.methods).not.toContain('append');
@@ -67,7 +67,7 @@ describe('migrate (recovery 8)', () => {
     seen.length = 0;
     const store = plainStore(await holding('open-step'));
     const host = hostOf({ script: [reply('end')], tools, checkpoints: store, migrate: renamed });
-    expect(await host.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ status: 'ok' });
+    expect(await host.run(requestIn(recordOf('open-step')))).toMatchObject({ status: 'ok' });
     expect(seen).toEqual(['write_note call-4', 'write_note call-5']);
   });
 
@@ -108,7 +108,7 @@ describe('migrate (recovery 8)', () => {
       const before = await store.load('run-1');
       const host = hostOf({ tools, checkpoints: store, migrate });
       for (let start = 0; start < 5; start++) {
-        const { error, durable } = await host.run({ runId: 'run-1', prompt: 'Find it.' });
+        const { error, durable } = await host.run(requestIn(recordOf('first')));
         expect([error?.code, durable]).toEqual(['MIGRATION', false]);
       }
       const { revision: _, ...after } = (await store.load('run-1')) as RunCheckpoint;
@@ -117,7 +117,7 @@ describe('migrate (recovery 8)', () => {
       expect((await host.executor.recover()).failed).toMatchObject([{ runId: 'run-1', reason: /^MIGRATION/ }]);
 
       const mended = hostOf({ script: [reply('end')], tools, checkpoints: store });
-      expect(await mended.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ status: 'ok' });
+      expect(await mended.run(requestIn(recordOf('first')))).toMatchObject({ status: 'ok' });
     },
   );
 
@@ -145,7 +145,7 @@ describe('migrate (recovery 8)', () => {
     seen.length = 0;
     const store = await holding('open-step');
     const host = hostOf({ script: [reply('end')], tools, checkpoints: store, migrate: inPlace });
-    expect(await host.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ status: 'ok', output: 'end' });
+    expect(await host.run(requestIn(recordOf('open-step')))).toMatchObject({ status: 'ok', output: 'end' });
     expect(seen).toEqual(['write_note call-4', 'write_note call-5']);
   });
 
@@ -171,7 +171,7 @@ describe('migrate (recovery 8)', () => {
     };
     const script = [callTool('look'), reply('end')];
     const host = hostOf({ script, tools: [...tools, toolOf('note')], checkpoints: store, migrate: louder });
-    await host.run({ runId: 'run-1', prompt: 'Find it.' });
+    await host.run(requestIn(recordOf('open-step')));
     const [first, second] = host.model.calls[0]?.messages ?? [];
     expect([first?.providerOptions, second?.providerOptions]).toEqual([
       { host: { old: true } },
@@ -203,14 +203,14 @@ describe('migrate (recovery 8)', () => {
   test('a parked run stays parked', async () => {
     const store = await holding('parked');
     const host = hostOf({ tools, checkpoints: store, migrate: (record) => ({ ...record, elapsedMs: 1 }) });
-    expect(await host.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ error: { code: 'RUN_PARKED' } });
+    expect(await host.run(requestIn(recordOf('parked')))).toMatchObject({ error: { code: 'RUN_PARKED' } });
   });
 
   test('a call in the model’s history may be changed as well', async () => {
     const store = await holding('open-step');
     const shorter: Migrate = (record) => ({ ...renamed(record), messages: record.messages.slice(0, 1) });
     const host = hostOf({ script: [callTool('look'), reply('end')], tools, checkpoints: store, migrate: shorter });
-    await host.run({ runId: 'run-1', prompt: 'Find it.' });
+    await host.run(requestIn(recordOf('open-step')));
     expect(host.model.calls[0]?.messages.length).toBe(3);
   });
 });

@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { toolOf, until } from '../fixtures/host.ts';
 import { copyOfPinned, pinnedRecords } from '../fixtures/pinned-stores.ts';
+import { requestIn } from '../fixtures/records.ts';
 import { sql } from '../store/sqlite-files.ts';
 
 /** What a version 2 could be: one that changes every part of a record, the parts that stores write only once too. */
@@ -59,7 +60,7 @@ describe('with a next version of records and one step to it (checkpoint 6)', () 
     const model = scriptedModel([callTool('look', { path: 'c.txt' }), hang()]);
     const agent = defineAgent({ id: 'single', version: '3', instructions: 'Look.', tools: [toolOf('look')] });
     const executor = createExecutor({ models: { fast: model }, checkpoints: store });
-    await executor.start(agent, { runId: 'single', prompt: 'Find it.' });
+    await executor.start(agent, requestIn(inSecond('single')));
     await until(() => model.calls.length === 2, 'the second model call', 1_000_000);
 
     const record = (await store.load('single')) as RunCheckpoint;

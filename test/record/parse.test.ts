@@ -3,7 +3,7 @@ import { memoryStore, parseCheckpoint, type RunCheckpoint } from 'pawl';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf } from '../fixtures/host.ts';
-import { pinned, recordOf } from '../fixtures/records.ts';
+import { pinned, recordOf, requestIn } from '../fixtures/records.ts';
 
 const corrupt = (field: string) =>
   expect.objectContaining({ code: 'CHECKPOINT_CORRUPT', message: expect.stringContaining(field) });
@@ -119,7 +119,7 @@ test('only what is required: a record of the required fields is read, and a run 
     listInterrupted: store.listInterrupted,
   };
   const host = hostOf({ script: [reply('end')], checkpoints: bare });
-  expect(await host.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ status: 'ok', iterations: 2 });
+  expect(await host.run(requestIn(record))).toMatchObject({ status: 'ok', iterations: 2 });
 });
 
 /** Every place in a record, as a path. */
@@ -167,7 +167,7 @@ test('whatever one place of a record is damaged, it is refused by a typed error 
       };
       const tools = [toolOf('look'), toolOf('note', 'idempotent'), toolOf('send', 'once')];
       const host = hostOf({ script: [reply('end'), reply('end')], tools, checkpoints });
-      const result = await host.run({ runId: 'run-1', prompt: 'Find it.' });
+      const result = await host.run(requestIn(recordOf(name)));
       expect(result.error?.code).not.toBe('RUN_PANIC');
       for (const count of Object.values(result.usage)) expect(Number.isFinite(count)).toBe(true);
       expect(['ok', 'error', 'timeout']).toContain(result.status);

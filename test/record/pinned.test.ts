@@ -3,7 +3,7 @@ import { memoryStore, parseCheckpoint, type RunOutcome, toResumeState } from 'pa
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
-import { bytesOf, type Pinned, pinned, recordOf } from '../fixtures/records.ts';
+import { bytesOf, type Pinned, pinned, recordOf, requestIn } from '../fixtures/records.ts';
 
 /** What a released version wrote is never edited: these are the files as they were. */
 const hashes: Record<Pinned, string> = {
@@ -52,7 +52,7 @@ describe('a run that goes on from the pinned record', () => {
   test('open-step: done stays, planned and idempotent run, the once call does not; totals go on (executor 12, 13, 14)', async () => {
     seen.length = 0;
     const host = hostOf({ script: [reply('end')], tools, checkpoints: await holding('open-step') });
-    const result = await host.run({ runId: 'run-1', prompt: 'Find it.' });
+    const result = await host.run(requestIn(recordOf('open-step')));
     expect(seen).toEqual(['call-4 attempt 3', 'call-5 attempt 1']);
     expect(result).toMatchObject({ status: 'ok', iterations: 3, usage: { inputTokens: 130, cacheReadTokens: 64 } });
     expect(host.model.calls[0]?.messages.slice(0, 3)).toEqual(recordOf('open-step').messages);
@@ -66,7 +66,7 @@ describe('a run that goes on from the pinned record', () => {
 
   test('first: asks the model with prompt and image', async () => {
     const host = hostOf({ script: [reply('end')], tools, checkpoints: await holding('first') });
-    await host.run({ runId: 'run-1', prompt: 'Find it.' });
+    await host.run(requestIn(recordOf('first')));
     expect(host.model.calls[0]?.messages).toEqual(recordOf('first').messages);
   });
 
@@ -91,12 +91,12 @@ describe('a run that goes on from the pinned record', () => {
       { status: 'parked', attempts: 3, reason: recordOf('parked').parked?.reason },
     ]);
     const host = hostOf({ script: [], tools, checkpoints: store });
-    expect(await host.run({ runId: 'run-1', prompt: 'Find it.' })).toMatchObject({ error: { code: 'RUN_PARKED' } });
+    expect(await host.run(requestIn(recordOf('parked')))).toMatchObject({ error: { code: 'RUN_PARKED' } });
   });
 
   test('unknown-fields: provider options and fields of parts go to the model as they are, a dropped field is ignored (checkpoint 2, 6)', async () => {
     const host = hostOf({ script: [reply('end')], tools, checkpoints: await holding('unknown-fields') });
-    const result = await host.run({ runId: 'run-1', prompt: 'Find it.' });
+    const result = await host.run(requestIn(recordOf('unknown-fields')));
     expect(result.status).toBe('ok');
     expect(host.model.calls[0]?.messages).toEqual(recordOf('unknown-fields').messages);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { idempotencyKeyOf } from '../../src/run/identity.ts';
 import type { ToolOutput } from '../../src/run/message.ts';
 import { toolContent } from '../../src/tool/content.ts';
 import type { ToolContext } from '../../src/tool/define.ts';
@@ -154,7 +155,12 @@ describe('what a tool is told', () => {
       environment,
     );
     const { signal: _, attachImages: __, progress: ___, ...rest } = seen as ToolContext;
-    expect(rest).toEqual({ ...environment.context, callId: 'c1', attempt: 2, idempotencyKey: 'run:c1' });
+    expect(rest).toEqual({
+      ...environment.context,
+      callId: 'c1',
+      attempt: 2,
+      idempotencyKey: idempotencyKeyOf('run', 'c1'),
+    });
   });
 
   test('the tallies are those of the moment in which they are read (executor 18)', async () => {

@@ -16,7 +16,8 @@ import { asError } from '../guard.ts';
 import { auditOf, checkBudget, supervise, tellParked } from '../oversight.ts';
 import { carriedRecord, giveBack, releaseClaim, takeOwnership, uncounted } from '../ownership.ts';
 import { checkpointerOf, firstSave } from '../recording.ts';
-import { infoOf, limitsOf, metaOf } from '../run-info.ts';
+import { identityOf, infoOf, limitsOf, metaOf } from '../run-info.ts';
+import { askerOf, conflict, isAskedRun } from '../same-request.ts';
 import type { Kernel, RunScope } from '../scope.ts';
 import { scopeOf } from '../scope-of.ts';
 import { restoreSpend } from '../spending.ts';
@@ -36,6 +37,7 @@ export function resolveActor(kernel: Kernel) {
     scope.resolving = resolving;
     const resolution = await resolving;
     scope.resolution = resolution.kind;
+    if (resolution.kind === 'refused') scope.refusal = resolution.error;
     scope.record = undefined;
     return resolution;
   });
@@ -68,14 +70,15 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
     return { kind: 'answered', output: withoutId(found.outcome) };
   }
   const limits = limitsOf(scope);
-  const begun = found.record ? { ...fresh, meta: metaOf(fresh, found.record) } : fresh;
+  const record = found.record ?? carriedRecord(scope);
+  const named = { ...fresh, ...identityOf(fresh, record) };
+  const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
   scope.info = infoOf(scope, begun, limits);
   const isStored = found.record !== undefined;
   await checkBudget(scope, isStored);
   scope.audit = auditOf(scope, scope.info);
   const early = equip(scope, isStored);
 
-  const record = found.record ?? carriedRecord(scope);
   const resume = options.resume ?? (record && toResumeState(record));
   scope.events.continueFrom(resume?.seq ?? 0);
   const { progress: fitting, isReplaced } = progressOf(scope, begun, { resume, attempts: found.attempts });
@@ -116,12 +119,16 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
 /**
  * Takes the run's place in the table of live runs. When another actor of this process has it, its result is the answer;
  * unless that one was interrupted here: then the place is free, and this one goes on.
+ * @throws RunIdConflictError when that one is of another request
  */
 async function takePlace(scope: RunScope): Promise<RunOutput | undefined> {
   const { registry } = scope.kernel;
   for (let first = registry.enter(scope); first !== scope; first = registry.enter(scope)) {
+    await first.accepted.promise;
+    const isAsked = isAskedRun(askerOf(scope), first);
+    if (!isAsked && first.resolution === 'accepted' && !first.isFinished) throw conflict(scope.runId);
     const output = withoutMessages(await first.ended.promise);
-    if (output.status !== 'interrupted' || scope.kernel.isShutDown) return output;
+    if (isAsked && (output.status !== 'interrupted' || scope.kernel.isShutDown)) return output;
   }
   return undefined;
 }

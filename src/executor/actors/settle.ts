@@ -1,5 +1,6 @@
 import type { SettleInput } from '../../../machines/setup.ts';
 import { task } from '../../../machines/task.ts';
+import { fingerprintIn } from '../../record/identify.ts';
 import { stateOf } from '../../record/state.ts';
 import { withDeadline } from '../../run/deadline.ts';
 import { hasCode, toErrorData } from '../../run/error-data.ts';
@@ -124,7 +125,8 @@ async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Pr
   }
   if (checkpointer) await closeAudit(scope, outcome);
   if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
-    const kept = keptOutcome(scope.redaction?.records.outcome(outcome) ?? outcome);
+    const outcomeToKeep = scope.redaction?.records.outcome(outcome) ?? outcome;
+    const kept = keptOutcome({ ...outcomeToKeep, ...fingerprintIn(progress) });
     await store.keepOutcome(scope.runId, kept, clock.now() + keepOutcomesMs, { claim });
   }
   await finalizeCheckpoint(checkpointer, error, cause);

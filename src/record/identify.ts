@@ -1,0 +1,46 @@
+import { fingerprintOf } from '../run/identity.ts';
+import type { OpenCall } from '../run/open-step.ts';
+import type { ParentCall } from '../run/request.ts';
+import type { RunCheckpoint, RunHead } from './checkpoint.ts';
+import { rewritten } from './upcast.ts';
+
+/** The fingerprint of what a record says it was asked for. Of a redacted record that is not the request itself. */
+export function fingerprintOfRecord({ meta, inputs = {}, images = [] }: RunCheckpoint): string {
+  return fingerprintOf({ ...meta, inputs, images });
+}
+
+/** The field that an outcome is kept with, so that a repeated start is compared after the end as well. */
+export function fingerprintIn({ fingerprint }: { readonly fingerprint?: string }): { readonly fingerprint?: string } {
+  return fingerprint === undefined ? {} : { fingerprint };
+}
+
+/** The call that began a stored run. Only a record from before there were fingerprints spells it in its id. */
+export function parentOf({ meta, parent, fingerprint }: RunHead): ParentCall | undefined {
+  const { runId, parentRunId } = meta;
+  if (parent || fingerprint !== undefined || parentRunId === '') return parent;
+  const isSpelled = runId.startsWith(`${parentRunId}~`);
+  if (!isSpelled && !runId.startsWith('~')) return undefined;
+  const callId = isSpelled ? runId.slice(parentRunId.length + 1) : '';
+  return { runId: parentRunId, callId, rootRunId: parentRunId };
+}
+
+/**
+ * A record with a fingerprint: one from before there were any gets that of its stored request. Its calls that were under
+ * way keep the idempotency keys that their receivers know. The next write of such a record is a whole one.
+ */
+export function identified(record: RunCheckpoint): RunCheckpoint {
+  if (record.fingerprint !== undefined) return record;
+  const { openStep } = record;
+  const parent = parentOf(record);
+  return {
+    ...record,
+    ...(openStep ? { openStep: { ...openStep, calls: openStep.calls.map(withOldKey) } } : {}),
+    ...(parent ? { parent } : {}),
+    fingerprint: fingerprintOfRecord(record),
+    [rewritten]: true,
+  } as RunCheckpoint;
+}
+
+function withOldKey(call: OpenCall): OpenCall {
+  return call.state === 'started' ? { ...call, hasOldKey: true } : call;
+}

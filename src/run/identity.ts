@@ -1,0 +1,59 @@
+import { nodeCrypto } from './digest.ts';
+import { canonicalJson, type JsonObject } from './json.ts';
+import type { RunRequest } from './request.ts';
+
+/** Ids that begin with it are ids of children. A host cannot start a run under such an id. */
+export const CHILD_MARK = '~';
+
+/** The id of the run that a call begins. A process that repeats the call finds the same run. */
+export function childRunId(parentRunId: string, callId: string): string {
+  return CHILD_MARK + base32(sha256Of(JSON.stringify([parentRunId, callId])));
+}
+
+/** The key by which the receiver of a tool call recognises its repetition: 64 hexadecimal digits. */
+export function idempotencyKeyOf(runId: string, callId: string): string {
+  return sha256Of(JSON.stringify([runId, 'tool', callId])).toString('hex');
+}
+
+/** The key and the child id of a call that was under way when its record had no fingerprint yet. */
+export function oldCallName(runId: string, callId: string, separator: ':' | '~'): string {
+  return `${runId}${separator}${callId}`;
+}
+
+/** What makes two starts the same request. */
+export type Asked = Pick<RunRequest, 'prompt' | 'images' | 'callerId' | 'channelId' | 'guildId' | 'inputs'> & {
+  readonly agentId: string;
+};
+
+/**
+ * The fingerprint of a request: SHA-256, as 64 hexadecimal digits, of its canonical JSON. A field that is empty ('', [],
+ * {}) is left out, as one that is absent: so a field that a later version adds changes no fingerprint of today.
+ */
+export function fingerprintOf(asked: Asked): string {
+  const { agentId, prompt, images, callerId, channelId, guildId, inputs } = asked;
+  const fields: JsonObject = { agentId, prompt, images: images as never, callerId, channelId, guildId, inputs };
+  const given = Object.entries(fields).filter(([, value]) => !isEmpty(value));
+  return sha256Of(canonicalJson(Object.fromEntries(given))).toString('hex');
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
+}
+
+function sha256Of(text: string): Buffer {
+  return nodeCrypto().hash('sha256', text, 'buffer');
+}
+
+const alphabet = 'abcdefghijklmnopqrstuvwxyz234567';
+
+/** Base32 of RFC 4648, in lower case and without padding: safe in file names that ignore case. */
+function base32(bytes: Uint8Array): string {
+  let text = '';
+  let bits = 0;
+  let value = 0;
+  for (const byte of bytes) {
+    value = ((value << 8) | byte) & 0xfff;
+    for (bits += 8; bits >= 5; bits -= 5) text += alphabet[(value >>> (bits - 5)) & 31];
+  }
+  return bits === 0 ? text : text + alphabet[(value << (5 - bits)) & 31];
+}

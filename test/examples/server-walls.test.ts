@@ -4,7 +4,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Model } from 'pawl';
+import { createExecutor, type Model } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import { hang, reply, scriptedModel } from 'pawl/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { boot } from '../../docs/examples/server/server.ts';
@@ -175,7 +176,7 @@ describe('the example server', () => {
     for (const path of ['/runs/alice%2Fx', '/runs/alice/x', '/runs/..%2Falice%2Fx']) {
       expect((await ask({ path, headers: bob })).status).toBeOneOf([400, 404]);
     }
-    expect(await post({ prompt: 'of bob', runId: 'x' }, bob)).toMatchObject({ status: 202 });
+    expect(await post({ prompt: 'of bob', runId: 'x' }, bob)).toMatchObject({ body: { accepted: 'started' } });
     const runs = executor.runs.get().map(({ runId }) => runId);
     expect(runs.toSorted()).toEqual(['alice/x', 'bob/x']);
     expect((await ask({ path: '/runs/x', headers: alice })).body).toMatchObject({ status: 'live', runId: 'x' });
@@ -190,6 +191,8 @@ describe('the example server', () => {
     expect(answers).toEqual(['202', '202', '429 TOO_MANY', '429 TOO_MANY']);
     expect((await post({ prompt: 'x', runId: 'a' }, bob)).status).toBe(202);
     const [own] = executor.runs.get().filter(({ runId }) => runId.startsWith('alice/'));
+    const again = await post({ prompt: 'x', runId: own?.runId.slice('alice/'.length) }, alice);
+    expect(again).toMatchObject({ status: 202, body: { accepted: 'joined' } });
     await executor.control(String(own?.runId)).cancel();
     expect((await post({ prompt: 'x', runId: 'e' }, alice)).status).toBe(202);
     expect(codes(await post({ prompt: 'x', runId: 'f' }, alice))).toBe('429 TOO_MANY');
@@ -207,5 +210,50 @@ describe('the example server', () => {
       next.destroy();
       return next.statusCode === 200;
     }, 'a place');
+  });
+
+  test('answers the same request again with 202 while its run is live, and with 200 and the answer when it has ended', async () => {
+    const { post, ask, executor } = await served();
+    const body = { prompt: 'x', runId: 'x' };
+    expect(await post(body)).toEqual({ status: 202, body: { runId: 'x', accepted: 'started' } });
+    await executor.get('local/x')?.result;
+    const again = await post(body);
+    expect(again).toMatchObject({ status: 200, body: { runId: 'x', accepted: 'ended', status: 'ok', output: 'done' } });
+    expect((await ask({ path: '/runs/x' })).body).toMatchObject({ runId: 'x', output: 'done' });
+    const live = await served(hanging());
+    expect(await live.post({ prompt: 'y', runId: 'y' })).toMatchObject({ status: 202, body: { accepted: 'started' } });
+    expect(await live.post({ prompt: 'y', runId: 'y' })).toMatchObject({ status: 202, body: { accepted: 'joined' } });
+  });
+
+  test('answers another request under the same id with 409, live and ended, and tells nothing of the first', async () => {
+    const { post, executor } = await served();
+    const refused = async (send: typeof post, runId: string) => {
+      const { status, body } = await send({ prompt: 'Another.', runId });
+      expect([status, body.error.code]).toEqual([409, 'RUN_ID_CONFLICT']);
+      expect(JSON.stringify(body)).not.toMatch(/done|The secret/);
+    };
+    await post({ prompt: 'The secret.', runId: 'x' });
+    await executor.get('local/x')?.result;
+    await refused(post, 'x');
+    const live = await served(hanging());
+    await live.post({ prompt: 'The secret.', runId: 'y' });
+    await refused(live.post, 'y');
+  });
+
+  test('answers 409 for a run that was parked, and goes on with one that was only left', async () => {
+    const first = await served(hanging());
+    for (const runId of ['parked', 'left']) await first.post({ prompt: 'x', runId });
+    await first.stop();
+    const store = sqliteStore({ path: join(folder, 'runs.db') });
+    const person = createExecutor({ models: { fast: hanging() }, checkpoints: store });
+    await person.park('local/parked', 'not today');
+    await person.shutdown();
+    await store.close();
+    const second = await served(hanging());
+    const parked = await second.post({ prompt: 'x', runId: 'parked' });
+    expect([parked.status, parked.body.error.code]).toEqual([409, 'RUN_PARKED']);
+    const left = await second.post({ prompt: 'x', runId: 'left' });
+    expect(left.status).toBe(202);
+    expect(left.body.accepted).toBeOneOf(['resumed', 'joined']);
   });
 });

@@ -10,7 +10,7 @@
 //
 // PORT=8080, STORE=.pawl/server.db, CALLERS=alice=<token>,bob=<token> (absent: one caller without a token)
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createExecutor, type Executor, type Model } from 'pawl';
+import { createExecutor, type Executor, type Model, type Run } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { agent, model } from './agent.ts';
 import {
@@ -83,13 +83,28 @@ async function startRun({ server, caller, request, response }: Asked): Promise<v
     throw new Refusal(400, 'WRONG_PROMPT', `prompt must be a text of 1 to ${MAX_PROMPT} characters`);
   }
   const runId = scopedId(caller, id);
-  const giveBack = server.runs.take(caller);
+  // A run that is at work already has its place.
+  const giveBack = server.executor.run$(runId) ? () => {} : server.runs.take(caller);
   const run = await server.executor.start(agent, { prompt, runId, callerId: caller }).catch((error: unknown) => {
     giveBack();
     throw error;
   });
-  void run.result.then(giveBack);
-  send(response, 202, { runId: id });
+  if (run.accepted === 'started' || run.accepted === 'resumed') void run.result.then(giveBack);
+  else giveBack();
+  if (run.accepted === 'refused') throw refusalOf(run);
+  if (run.accepted !== 'ended') return send(response, 202, { runId: id, accepted: run.accepted });
+  const { messages: _, ...result } = await run.result;
+  send(response, 200, { ...result, runId: id, accepted: 'ended' });
+}
+
+/** Why a run was not begun, in the words of HTTP. */
+function refusalOf({ error }: Run): Refusal {
+  const { code = 'FAILED' } = error ?? {};
+  if (code === 'RUN_ID_CONFLICT') return new Refusal(409, code, 'this runId is a run of another request');
+  if (code === 'RUN_PARKED') return new Refusal(409, code, 'this run was set aside, and waits for a person');
+  if (code === 'INVALID_RUN_ID') return new Refusal(400, code, 'this runId cannot be used');
+  if (code === 'BUDGET_EXCEEDED') return new Refusal(429, code, 'your budget is used up');
+  return new Refusal(503, code, 'this run cannot begin just now: send it again later');
 }
 
 async function showRun({ server: { executor }, caller, response }: Asked, id: string): Promise<void> {

@@ -4,7 +4,7 @@ import { identified } from '../record/identify.ts';
 import { migrateRecord } from '../record/migrate.ts';
 import { parseOutcome } from '../record/parse.ts';
 import { withDeadline } from '../run/deadline.ts';
-import { hasCode, toErrorData } from '../run/error-data.ts';
+import { toErrorData } from '../run/error-data.ts';
 import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../run/errors.ts';
 import { enterStored } from '../run/message.ts';
 import { hasUnknownOutcome } from '../run/open-step.ts';
@@ -61,8 +61,9 @@ export async function takeOwnership(scope: RunScope): Promise<Found> {
  * asked for this run by its id, nobody knows whether a list could read it: the key may be a wrong one.
  */
 function damageFrom({ seed }: RunScope, error: unknown): ReleaseOptions {
-  const isListed = seed.mustExist === true && hasCode(error, 'CHECKPOINT_CORRUPT');
-  return isListed ? { damage: toErrorData(error).message } : {};
+  const { code, message } = toErrorData(error);
+  // Only the store's own word counts: a `migrate` that returns a bad record says nothing of the stored one.
+  return seed.mustExist === true && code === 'CHECKPOINT_CORRUPT' ? { damage: message } : {};
 }
 
 /** As before a start that could not even try: the claim counts it before anybody knows whether the record can be read. */

@@ -150,7 +150,7 @@ describe('redact (recovery 11)', () => {
       checkpoints: await afterCrash(store),
       redact: () => 'x',
     });
-    expect(await next.run({ runId: 'r', prompt })).toMatchObject({ status: 'ok', output: 'end' });
+    expect(await next.run({ runId: 'r', prompt, callerId: 'caller' })).toMatchObject({ status: 'ok', output: 'end' });
   });
 
   test('a resumed run sees the redacted texts, is the same run for who starts it again, and appends to its record', async () => {

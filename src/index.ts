@@ -139,7 +139,7 @@ export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
 export type { ParkedReason, Progress, RunDefinition, ToolFacts } from './run/progress.ts';
 export type { Redaction, RedactionPlace } from './run/redact.ts';
-export type { ImageInput, ImagePart, Invocation, RunCheckpointMeta, RunInfo } from './run/request.ts';
+export type { ImageInput, ImagePart, Invocation, ParentCall, RunCheckpointMeta, RunInfo } from './run/request.ts';
 export type {
   EndedFacts,
   FailedOutput,

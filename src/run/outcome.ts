@@ -39,9 +39,11 @@ export function outcomeOf(
   end: RunEnd,
   told: Pick<RunOutcome, 'durable' | 'saveErrors' | 'outcomeId'>,
 ): RunOutcome {
-  const facts = { ...factsOf(progress), ...told };
-  if (end.status === 'ok') return { ...facts, status: end.status, ...dataOf(progress, end.data) };
-  return { ...facts, status: end.status, error: end.error };
+  const { runId, output, ...facts } = factsOf(progress);
+  // Stores keep an outcome in the order of its keys here.
+  if (end.status === 'ok')
+    return { runId, status: end.status, output, ...facts, ...told, ...dataOf(progress, end.data) };
+  return { runId, status: end.status, output, error: end.error, ...facts, ...told };
 }
 
 function factsOf(progress: Progress): Omit<EndedFacts, 'durable' | 'saveErrors'> {

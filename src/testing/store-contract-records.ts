@@ -64,8 +64,10 @@ export function sampleOutcome(
   fields: Partial<EndedFacts> = {},
   end: RunEnd = { status: 'ok' },
 ): RunOutcome {
+  const { status, ...rest } = end;
   return {
     runId,
+    status,
     output: 'a line',
     usage: { ...noUsage, inputTokens: 12, outputTokens: 3 },
     iterations: 2,
@@ -75,8 +77,8 @@ export function sampleOutcome(
     saveErrors: 0,
     outcomeId: `${runId}:1`,
     ...fields,
-    ...end,
-  };
+    ...rest,
+  } as RunOutcome;
 }
 
 /** A single-loop run in the middle of a step: one call answered, one under way, one still to start. */

@@ -149,6 +149,7 @@ export type {
   RunResult,
 } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
+export type { RunFailedError } from './run/run-failed.ts';
 export { checkRunId } from './run/run-id.ts';
 export { estimateTokens } from './run/token-estimate.ts';
 export type { Transcript } from './run/transcript.ts';

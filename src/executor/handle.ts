@@ -1,7 +1,8 @@
 import type { ErrorData } from '../run/error-data.ts';
 import type { RunEvent } from '../run/events.ts';
 import { checkKeys } from '../run/known-options.ts';
-import type { RunOutput, RunResult } from '../run/result.ts';
+import type { OkOutput, RunOutput, RunResult } from '../run/result.ts';
+import { okOrThrow } from '../run/run-failed.ts';
 import type { RunActor } from './run-actor.ts';
 import type { RunScope } from './scope.ts';
 
@@ -24,6 +25,14 @@ export interface Run<Data = unknown> {
   readonly actor: RunActor;
   /** How the run ended. Never rejects. */
   readonly result: Promise<RunResult<Data>>;
+  /**
+   * The result of a run that succeeds; for jobs that have to fail when their run does.
+   * @throws {RunFailedError} for any other status: `code` is that of the run's error, `cause` that error, `result` the result
+   * @example
+   * const run = await executor.start(agent, { prompt: 'Write the report.' });
+   * const { output } = await run.orThrow();
+   */
+  orThrow(): Promise<OkOutput<Data> & Pick<RunResult, 'messages'>>;
   /**
    * What happens in the run, in order, from the oldest event that is still kept (the last 1,000) to its end. A consumer that
    * falls behind loses pieces of text first, and is told how many.
@@ -51,6 +60,8 @@ export interface EndedRun {
   readonly accepted: 'ended';
   readonly actor?: undefined;
   readonly result: Promise<RunResult>;
+  /** As of a live run. @throws {RunFailedError} when it did not succeed */
+  orThrow(): Promise<OkOutput & Pick<RunResult, 'messages'>>;
 }
 
 /** @param met `joined` for the handle of a run that is live already */
@@ -65,6 +76,7 @@ export function handleOf(scope: RunScope, met?: 'joined'): Run {
     ...(accepted === 'refused' && scope.refusal ? { error: scope.refusal } : {}),
     actor: scope.actor,
     result,
+    orThrow: () => okOrThrow(result),
     steer: async (text, options = {}) => {
       checkKeys(options, { children: true }, { of: 'steer' });
       return scope.steerAll(text, { children: options.children ?? false });
@@ -87,5 +99,6 @@ function acceptedOf({ resolution, resumedFrom, isElsewhere }: RunScope): Accepte
 }
 
 export function endedHandle(output: RunOutput): EndedRun {
-  return { runId: output.runId, accepted: 'ended', result: Promise.resolve({ ...output, messages: [] }) };
+  const result = Promise.resolve<RunResult>({ ...output, messages: [] });
+  return { runId: output.runId, accepted: 'ended', result, orThrow: () => okOrThrow(result) };
 }

@@ -205,7 +205,8 @@ export function parkingOf(
 
 /** Whether the agent's list of phases is still the one that the record was made with. */
 export function isPipelineSame({ agent }: Pick<RunScope, 'agent'>, record: RunCheckpoint): boolean {
-  const hasBegun = record.messages.length > 1 || record.openStep !== undefined;
+  const opening = 1 + (record.earlier?.length ?? 0);
+  const hasBegun = record.messages.length > opening || record.openStep !== undefined;
   return isSamePipeline(record, phaseFactsOf(agent.phases, 1), hasBegun);
 }
 

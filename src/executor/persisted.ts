@@ -64,8 +64,8 @@ export function parsePersisted(value: unknown): PersistedRun {
 }
 
 /** What a run was asked for, from its record. */
-export function requestFrom({ meta, inputs = {}, images = [], parent }: RunCheckpoint): RunRequest {
+export function requestFrom({ meta, inputs = {}, images = [], earlier = [], parent }: RunCheckpoint): RunRequest {
   const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
-  const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs, images };
+  const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs, images, earlier };
   return parent ? { ...request, parent } : request;
 }

@@ -133,7 +133,11 @@ export interface StepInfo {
 export interface RunOptions {
   /** Aborting it stops the run: a reason with code ERR_SHUTDOWN leaves it for the next process, any other cancels it. */
   readonly signal?: AbortSignal;
-  /** Go on from this state instead of from the prompt. */
+  /**
+   * Continues from this state instead of from the prompt. Its `history` is sent as it is, and the prompt, the images and the
+   * `history` of the invocation are ignored. Without a `history`, for example `{ completedPhases }`, the run (or its next phase)
+   * begins with the prompt. To begin a new run with an earlier conversation, use `invocation.history`.
+   */
   readonly resume?: ResumeState;
   /** An existing checkpointer; the factory is not asked. */
   readonly checkpointer?: Checkpointer;

@@ -91,6 +91,8 @@ export async function firstSave(scope: RunScope, progress: Progress, record: Run
     }
   } catch (error) {
     scope.checkpointer = null;
+    // A request that no record can hold is refused: nothing would recover the run.
+    if (hasCode(error, 'RECORD_TOO_LARGE') && progress.earlier.value.length > 0) throw error;
     // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.
     const isLeft = !record && !isTakenOver(error) && !(await isTakenBack(scope, checkpointer, error));
     await refuseOrGoOn(scope, error, { mustBeDurable: record !== undefined || isNeeded(scope), isLeft, warn });

@@ -5,6 +5,7 @@ import { imagePartOf } from '../run/image.ts';
 import { frozenJson, isObject, type JsonObject } from '../run/json.ts';
 import { checkKeys, type KnownKeys } from '../run/known-options.ts';
 import type { Invocation, ParentCall, RunCheckpointMeta, RunRequest } from '../run/request.ts';
+import { enterHistory } from '../run/resume.ts';
 import { checkHostRunId, checkRunId } from '../run/run-id.ts';
 
 const attribution = ['callerId', 'channelId', 'guildId', 'parentRunId'] as const;
@@ -18,6 +19,7 @@ const invocationKeys: KnownKeys<Invocation> = {
   parentRunId: true,
   inputs: true,
   images: true,
+  history: true,
 };
 
 /** What a request needs besides the invocation. */
@@ -30,13 +32,14 @@ export interface Beginning {
 
 /**
  * Checks an invocation and makes plain JSON of it.
- * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {NotJsonError} for inputs that cannot be stored
+ * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {NotJsonError} for what cannot be stored; {TranscriptInvalidError} for a broken history
  */
 export function requestOf(invocation: unknown, { agentId, newId, parent }: Beginning): RunRequest {
   if (!isObject(invocation)) throw new TypeError('a run needs an invocation: { prompt: string, … }');
   checkKeys(invocation, invocationKeys, { of: 'invocation' });
-  const { prompt, runId, inputs, images = [] } = invocation as Partial<Invocation>;
+  const { prompt, runId, inputs, images = [], history = [] } = invocation as Partial<Invocation>;
   if (typeof prompt !== 'string') throw new TypeError(`prompt must be a string, not ${typeof prompt}`);
+  if (!Array.isArray(history)) throw new TypeError('history must be an array of messages');
   if (!Array.isArray(images)) throw new TypeError('images must be an array of { mediaType, data }');
   if (prompt.trim() === '' && images.length === 0) throw new TypeError('prompt is empty: say what the agent should do');
   for (const name of attribution) {
@@ -55,6 +58,7 @@ export function requestOf(invocation: unknown, { agentId, newId, parent }: Begin
     parentRunId,
     inputs: inputsOf(inputs),
     images: images.map((image, i) => imagePartOf(image, `images[${i}]`)),
+    earlier: enterHistory(history),
   };
   return { ...request, fingerprint: fingerprintOf({ ...request, agentId }), ...(parent ? { parent } : {}) };
 }

@@ -52,13 +52,20 @@ function isSameCall(asked: ParentCall, stored: ParentCall | undefined): boolean 
 }
 
 function isSameRequest({ request, agentId, redact }: Asker, stored: string | undefined): boolean {
-  const { fingerprint, prompt, inputs } = request;
+  const { fingerprint, prompt, inputs, earlier = [] } = request;
   if (fingerprint === undefined || fingerprint === stored) return true;
   if (!redact || stored === undefined) return false;
   // A record without a fingerprint got that of its stored request, which was redacted.
   const redactor = new Redactor(redact, 'record');
   return (
-    stored === fingerprintOf({ ...request, agentId, prompt: redactor.text(prompt), inputs: redactor.json(inputs) })
+    stored ===
+    fingerprintOf({
+      ...request,
+      agentId,
+      prompt: redactor.text(prompt),
+      inputs: redactor.json(inputs),
+      earlier: earlier.map((message) => redactor.message(message)),
+    })
   );
 }
 

@@ -13,7 +13,7 @@ import type { Spend, Usage } from '../run/usage.ts';
 /** The version this code writes. Older records are upcast, newer ones refused. */
 export const RECORD_VERSION = 1;
 
-/** What changes from save to save: the record without messages, inputs and images. */
+/** What changes from save to save: the record without messages, inputs, images and the earlier conversation. */
 export interface RunHead {
   readonly version: 1;
   readonly meta: RunCheckpointMeta;
@@ -55,6 +55,8 @@ export interface RunCheckpoint extends RunHead {
   readonly messages: readonly Message[];
   readonly inputs?: JsonObject;
   readonly images?: readonly ImagePart[];
+  /** The earlier conversation that the run was begun with. A conversation in `messages` begins with it. */
+  readonly earlier?: readonly Message[];
 }
 
 /** A run's record at this moment. @param now wall clock, ms @param revision the number of this save */
@@ -69,6 +71,7 @@ export function toCheckpoint(run: Progress, now: number, revision = 0): RunCheck
     revision,
     ...(Object.keys(progress.inputs.value).length > 0 ? { inputs: progress.inputs.value } : {}),
     ...(progress.images.value.length > 0 ? { images: progress.images.value } : {}),
+    ...(progress.earlier.value.length > 0 ? { earlier: progress.earlier.value } : {}),
   };
 }
 

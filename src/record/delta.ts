@@ -14,6 +14,6 @@ export interface RunDelta {
 
 /** The head of a record. */
 export function headOf(record: RunCheckpoint): RunHead {
-  const { messages: _, inputs: __, images: ___, ...head } = record;
+  const { messages: _, inputs: __, images: ___, earlier: ____, ...head } = record;
   return head;
 }

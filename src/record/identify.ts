@@ -5,8 +5,8 @@ import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 import { rewritten } from './upcast.ts';
 
 /** The fingerprint of what a record says it was asked for. Of a redacted record that is not the request itself. */
-export function fingerprintOfRecord({ meta, inputs = {}, images = [] }: RunCheckpoint): string {
-  return fingerprintOf({ ...meta, inputs, images });
+export function fingerprintOfRecord({ meta, inputs = {}, images = [], earlier = [] }: RunCheckpoint): string {
+  return fingerprintOf({ ...meta, inputs, images, earlier });
 }
 
 /** The field that an outcome is kept with, so that a repeated start is compared after the end as well. */

@@ -80,6 +80,7 @@ const optionalFields: readonly (readonly [field: string, isFine: (value: unknown
   ['parent', isParentCall],
   ['inputs', isObject],
   ['images', (value) => Array.isArray(value) && value.every(isObject)],
+  ['earlier', isMessages],
 ];
 
 const statuses = ['ok', 'error', 'timeout', 'cancelled', 'killed', 'interrupted'];

@@ -31,11 +31,12 @@ export class ProgressRedaction {
   }
 
   progress(progress: Progress): Progress {
-    const { openStep, outcome, parked, inputs, meta } = progress;
+    const { openStep, outcome, parked, inputs, earlier, meta } = progress;
     return {
       ...progress,
       meta: { ...meta, prompt: this.#redactor.text(meta.prompt) },
       inputs: this.#once(inputs, ({ value }) => new Hidden(this.#redactor.json(value))),
+      earlier: this.#once(earlier, ({ value }) => new Hidden(value.map((message) => this.#message(message)))),
       transcript: this.transcript(progress.transcript),
       completedPhases: progress.completedPhases.map((phase) => this.#phase(phase)),
       undelivered: progress.undelivered.map((message) => this.#message(message)),

@@ -18,6 +18,7 @@ export interface RunCheckpointState
   readonly iteration: number;
   readonly inputs?: JsonObject;
   readonly images?: readonly ImagePart[];
+  readonly earlier?: readonly Message[];
 }
 
 type HeadFields = Partial<RunHead> & Pick<RunHead, 'iteration'>;
@@ -55,6 +56,7 @@ export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
     ...fields,
     ...(Object.keys(progress.inputs.value).length > 0 ? { inputs: progress.inputs.value } : {}),
     ...(progress.images.value.length > 0 ? { images: progress.images.value } : {}),
+    ...(progress.earlier.value.length > 0 ? { earlier: progress.earlier.value } : {}),
     get messages() {
       return progress.transcript.slice();
     },
@@ -82,4 +84,4 @@ export function headFieldsOf(state: RunCheckpointState): HeadFields {
   return fields as unknown as HeadFields;
 }
 
-const elsewhere: ReadonlySet<string> = new Set(['messages', 'inputs', 'images']);
+const elsewhere: ReadonlySet<string> = new Set(['messages', 'inputs', 'images', 'earlier']);

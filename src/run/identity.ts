@@ -21,7 +21,10 @@ export function oldCallName(runId: string, callId: string, separator: ':' | '~')
 }
 
 /** What makes two starts the same request. */
-export type Asked = Pick<RunRequest, 'prompt' | 'images' | 'callerId' | 'channelId' | 'guildId' | 'inputs'> & {
+export type Asked = Pick<
+  RunRequest,
+  'prompt' | 'earlier' | 'images' | 'callerId' | 'channelId' | 'guildId' | 'inputs'
+> & {
   readonly agentId: string;
 };
 
@@ -30,8 +33,9 @@ export type Asked = Pick<RunRequest, 'prompt' | 'images' | 'callerId' | 'channel
  * {}) is left out, as one that is absent: so a field that a later version adds changes no fingerprint of today.
  */
 export function fingerprintOf(asked: Asked): string {
-  const { agentId, prompt, images, callerId, channelId, guildId, inputs } = asked;
-  const fields: JsonObject = { agentId, prompt, images: images as never, callerId, channelId, guildId, inputs };
+  const { agentId, prompt, earlier: history = [], images, callerId, channelId, guildId, inputs } = asked;
+  const texts = { agentId, prompt, callerId, channelId, guildId };
+  const fields: JsonObject = { ...texts, inputs, history: history as never, images: images as never };
   const given = Object.entries(fields).filter(([, value]) => !isEmpty(value));
   return sha256Of(canonicalJson(Object.fromEntries(given))).toString('hex');
 }

@@ -7,7 +7,8 @@ import type { EndedFacts, FailedOutput, RunOutcome } from './result.ts';
 export function lastTextOf(progress: Progress): string {
   const open = progress.openStep ? textOf(progress.openStep.message) : '';
   if (open !== '') return open;
-  for (let i = progress.transcript.length - 1; i >= 0; i--) {
+  // What an earlier conversation ended with is no answer of this one.
+  for (let i = progress.transcript.length - 1; i >= progress.earlier.value.length; i--) {
     const message = progress.transcript.at(i);
     if (message?.role !== 'assistant') continue;
     const text = textOf(message);

@@ -5,8 +5,8 @@ import { noCounters } from './limits.ts';
 import { enterMessage } from './message.ts';
 import { lastTextOf } from './outcome.ts';
 import type { OpenPhase, PhaseFacts, PhaseOutput } from './phase.ts';
-import { openingOf, type Progress } from './progress.ts';
-import { emptyTranscript, Transcript } from './transcript.ts';
+import { isBeyondOpening, openingOf, type Progress } from './progress.ts';
+import { emptyTranscript } from './transcript.ts';
 
 /** The phase that is in progress, or the one that comes next; undefined when all are done, or there are none. */
 export function currentPhase(progress: Progress, phases: readonly PhaseFacts[]): PhaseFacts | undefined {
@@ -21,11 +21,13 @@ export function beginPhase(progress: Progress, facts: PhaseFacts): Progress {
   const opening = { index: progress.completedPhases.length, hash: facts.hash, iteration: 0 };
   return change(progress, (draft) => {
     // Of a run that has said nothing yet, the opening is there, and stored.
-    if (progress.transcript.length !== 1) draft.transcript = Transcript.of([openingOf(progress)]);
+    if (!isAtOpening(progress)) draft.transcript = openingOf(progress);
     draft.counters = noCounters;
     draft.openPhase = facts.recovery === 'boundary' ? { ...opening, start } : opening;
   });
 }
+
+const isAtOpening = (progress: Progress): boolean => progress.transcript.length > 0 && !isBeyondOpening(progress);
 
 /** From now on the steps of the phase are recorded: it did something that must not be done twice. */
 export function keepPhase(progress: Progress): Progress {
@@ -116,7 +118,7 @@ export function restartPipeline(
   return change(progress, (draft) => {
     draft.completedPhases.length = kept;
     draft.counters = noCounters;
-    draft.transcript = Transcript.of([openingOf(progress)]);
+    draft.transcript = openingOf(progress);
     delete draft.openPhase;
     delete draft.openStep;
   });

@@ -16,7 +16,7 @@ import {
 } from './open-step.ts';
 import type { OpenPhase, PhaseOutput } from './phase.ts';
 import type { ModelReply } from './reply.ts';
-import type { ImagePart, ParentCall, RunCheckpointMeta } from './request.ts';
+import type { ImagePart, ParentCall, RunCheckpointMeta, RunRequest } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
 import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from './usage.ts';
@@ -42,6 +42,8 @@ export interface Progress {
   /** What the host gave the run for its tools. Neither these nor the images are in what an inspector sees. */
   readonly inputs: Hidden<JsonObject>;
   readonly images: Hidden<readonly ImagePart[]>;
+  /** The earlier conversation that comes before the prompt (`invocation.history`). */
+  readonly earlier: Hidden<readonly Message[]>;
   readonly transcript: Transcript;
   /** Completed model turns over the whole life of the run. */
   readonly iteration: number;
@@ -74,20 +76,24 @@ export interface Progress {
 /** So many steered messages may wait for the next turn. */
 export const MAX_UNDELIVERED = 1_000;
 
+export const noMessages: Hidden<readonly Message[]> = new Hidden([]);
+
 /** The progress of a run that has done nothing: its opening turn is the prompt and the images. */
 export function beginProgress(
   meta: RunCheckpointMeta,
   definition: RunDefinition,
-  extra: { inputs?: JsonObject; images?: readonly ImagePart[]; fingerprint?: string; parent?: ParentCall } = {},
+  extra: Partial<Pick<RunRequest, 'inputs' | 'images' | 'earlier' | 'fingerprint' | 'parent'>> = {},
 ): Progress {
   const images = new Hidden(extra.images ?? []);
   const { fingerprint, parent } = extra;
+  const earlier = extra.earlier ? new Hidden(extra.earlier) : noMessages;
   return {
     meta,
     definition,
     inputs: new Hidden(extra.inputs ?? {}),
     images,
-    transcript: Transcript.of([openingOf({ meta, images })]),
+    earlier,
+    transcript: openingOf({ meta, images, earlier }),
     iteration: 0,
     completedPhases: [],
     usage: noUsage,
@@ -103,9 +109,19 @@ export function beginProgress(
   };
 }
 
-/** The opening turn of a conversation: the prompt and the images. */
-export function openingOf({ meta, images }: Pick<Progress, 'meta' | 'images'>): Message {
-  return enterMessage({ role: 'user', content: [{ type: 'text', text: meta.prompt }, ...images.value] });
+/** How a conversation begins: the earlier one, and a turn of the prompt and the images. */
+export function openingOf({ meta, images, earlier }: Pick<Progress, 'meta' | 'images' | 'earlier'>): Transcript {
+  const turn = enterMessage({ role: 'user', content: [{ type: 'text', text: meta.prompt }, ...images.value] });
+  return Transcript.of([...earlier.value, turn]);
+}
+
+/** Whether a conversation has come further than its opening. */
+export function isBeyondOpening({
+  transcript,
+  openStep,
+  earlier,
+}: Pick<Progress, 'transcript' | 'openStep' | 'earlier'>): boolean {
+  return openStep !== undefined || transcript.length > earlier.value.length + 1;
 }
 
 /** What a run must know of its tools to keep its ledger: plain data, by tool name. */

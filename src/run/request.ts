@@ -1,4 +1,5 @@
 import type { JsonValue } from './json.ts';
+import type { Message } from './message.ts';
 
 /**
  * An image for the model. `data`: the bytes, their base64, or where the model's provider finds them (a URL, or a string
@@ -20,6 +21,11 @@ export interface Invocation {
   /** Plain JSON for the host's tools (`context.invocation.inputs`); stored once, with the first record. */
   readonly inputs?: { readonly [name: string]: JsonValue };
   readonly images?: readonly ImageInput[];
+  /**
+   * An earlier conversation, which comes before the prompt: messages as in `result.messages`. Each tool call in it has its result.
+   * It is stored with the run, and a part of the request: a start with another history is another request.
+   */
+  readonly history?: readonly Message[];
 }
 
 /** The nine attributes of a run that stand in its record; absent = ''. */
@@ -78,6 +84,8 @@ export interface RunRequest {
   readonly parentRunId: string;
   readonly inputs: { readonly [name: string]: JsonValue };
   readonly images: readonly ImagePart[];
+  /** The earlier conversation; absent = none. */
+  readonly earlier?: readonly Message[];
   /** Absent where the request is not whole: a run that is taken up goes by its record. */
   readonly fingerprint?: string;
   /** The call of another run that begins it. */

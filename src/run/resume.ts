@@ -5,16 +5,25 @@ import { type GuardCounters, noCounters } from './limits.ts';
 import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from './message.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 import type { OpenPhase, PhaseOutput } from './phase.ts';
-import type { ParkedReason, Progress, RunDefinition, ToolFacts } from './progress.ts';
+import {
+  noMessages,
+  openingOf,
+  type ParkedReason,
+  type Progress,
+  type RunDefinition,
+  type ToolFacts,
+} from './progress.ts';
 import type { ImagePart } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
 import { noUsage, type Spend, type Usage } from './usage.ts';
 
-/** Where a run goes on: a stored record's content, or a history of the host's own. Only `history` is needed. */
+/** Where a run goes on: a stored record's content, or a history of the host's own. Nothing in it is needed. */
 export interface ResumeState {
-  /** The transcript so far. Empty = a fresh start. Calls at its end without results become the open step. */
-  readonly history: readonly Message[];
+  /** The transcript so far. Absent or empty = a fresh start. Calls at its end without results become the open step. */
+  readonly history?: readonly Message[];
+  /** The earlier conversation that the run was begun with (`invocation.history`), at the beginning of `history`. */
+  readonly earlier?: readonly Message[];
   readonly completedPhases?: readonly PhaseOutput[];
   /** The phase in progress; `history` is its conversation. */
   readonly openPhase?: OpenPhase;
@@ -46,14 +55,18 @@ export interface ResumeState {
  * @throws {TranscriptInvalidError} when a result has no call, or a call before the end no result
  */
 export function resumeProgress(fresh: Progress, resume: ResumeState, tools: ToolFacts = {}): Progress {
-  const history = resume.history.map((message, i) => enterMessage(message, `history[${i}]`));
+  const history = (resume.history ?? []).map((message, i) => enterMessage(message, `history[${i}]`));
   const { settled, open } = splitHistory(history, tools);
   const openStep = resume.openStep ?? open;
+  const images = resume.images ? new Hidden(resume.images) : fresh.images;
+  const earlier = earlierOf(fresh, resume);
+  const isFresh = history.length === 0 && !openStep;
   return {
     ...fresh,
-    transcript: history.length === 0 && !openStep ? fresh.transcript : Transcript.of(settled),
+    transcript: isFresh ? openingOf({ meta: fresh.meta, images, earlier }) : Transcript.of(settled),
     inputs: resume.inputs ? new Hidden(resume.inputs) : fresh.inputs,
-    images: resume.images ? new Hidden(resume.images) : fresh.images,
+    images,
+    earlier,
     iteration: resume.iteration ?? 0,
     completedPhases: resume.completedPhases ?? [],
     usage: resume.usage ?? noUsage,
@@ -70,6 +83,31 @@ export function resumeProgress(fresh: Progress, resume: ResumeState, tools: Tool
     ...(resume.outcome ? { outcome: resume.outcome } : {}),
     ...(resume.parked ? { parked: resume.parked } : {}),
   };
+}
+
+/** A history of the host's own is sent as it is: what was to come before the prompt has no place in it. */
+function earlierOf({ earlier }: Progress, resume: ResumeState): Progress['earlier'] {
+  if (resume.earlier) return new Hidden(resume.earlier.map((message, i) => enterMessage(message, `earlier[${i}]`)));
+  return (resume.history ?? []).length > 0 ? noMessages : earlier;
+}
+
+const roles = ['system', 'user', 'assistant', 'tool'];
+
+/**
+ * An earlier conversation, as the beginning of a new run.
+ * @throws {NotJsonError} @throws {TranscriptInvalidError} also when it ends in calls without results: nobody would make them
+ */
+export function enterHistory(given: readonly unknown[]): readonly Message[] {
+  const history = given.map((message, i) => enterMessage(message, `history[${i}]`));
+  for (const [i, { role }] of history.entries()) {
+    if (roles.includes(role)) continue;
+    throw new TranscriptInvalidError(`history[${i}]: the role is ${JSON.stringify(role)}; use ${roles.join(', ')}`);
+  }
+  const { open, settled } = splitHistory(history, {});
+  if (!open) return history;
+  throw new TranscriptInvalidError(
+    `history[${settled.length}]: the history ends in a tool call without a result; add the result, or leave the call out`,
+  );
 }
 
 /** Checks that every call has one result, and takes an unanswered step at the end apart from what is settled. */

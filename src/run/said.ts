@@ -26,8 +26,8 @@ export function roomToSay(progress: Progress, maxRecordBytes: number): number {
 }
 
 /** About the bytes of a run's record, without the messages that wait. */
-function recordSize({ transcript, openStep, inputs, images, completedPhases, meta }: Progress): number {
-  const extras = cached(extrasSizes, images, () => jsonBytes([inputs.value, images.value]));
+function recordSize({ transcript, openStep, inputs, images, earlier, completedPhases, meta }: Progress): number {
+  const extras = cached(extrasSizes, images, () => jsonBytes([inputs.value, images.value, earlier.value]));
   const step = openStep ? cached(stepSizes, openStep, () => 2 * jsonBytes(openStep)) : 0;
   return transcript.size + extras + step + jsonBytes(completedPhases) + jsonBytes(meta);
 }

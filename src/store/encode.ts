@@ -23,7 +23,7 @@ export interface EncodedHead {
 export interface EncodedRecord extends EncodedHead {
   /** JSON of what is written once: the meta, with `identity` (fingerprint and parent) where the record has one. */
   readonly meta: string;
-  /** JSON of inputs and images, null when there are none. */
+  /** JSON of inputs, images and the earlier conversation, null when there are none. */
   readonly extras: string | null;
   /** One JSON text a message. */
   readonly messages: readonly string[];
@@ -50,12 +50,12 @@ export interface StoredRecord {
  * @throws {CheckpointCorruptError} when it is no record: better refused now than found unreadable at recovery
  */
 export function encodeRecord(record: RunCheckpoint): EncodedRecord {
-  const { messages, inputs, images, ...head } = record;
-  const hasExtras = inputs !== undefined || images !== undefined;
+  const { messages, inputs, images, earlier, ...head } = record;
+  const hasExtras = inputs !== undefined || images !== undefined || earlier !== undefined;
   const encoded = {
     ...encodeHead(checkRunId(head.meta?.runId), head),
     meta: startText(head),
-    extras: hasExtras ? jsonText({ inputs, images }, 'record') : null,
+    extras: hasExtras ? jsonText({ inputs, images, earlier }, 'record') : null,
     messages: encodeMessages(messages, 0),
   };
   parseCheckpoint(record);

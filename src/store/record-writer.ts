@@ -115,12 +115,13 @@ export class RecordWriter {
   }
 
   async #saveWhole(state: RunCheckpointState, head: RunHead, transcript: Transcript): Promise<void> {
-    const { inputs, images } = state;
+    const { inputs, images, earlier } = state;
     const record = {
       ...head,
       messages: transcript.slice(),
       ...(inputs ? { inputs } : {}),
       ...(images ? { images } : {}),
+      ...(earlier ? { earlier } : {}),
     };
     this.#canAppend = false;
     await this.#bounded('store.save', this.#store.save(record, this.#writeOptions()));
@@ -144,9 +145,9 @@ export class RecordWriter {
     };
   }
 
-  #checkSize(head: RunHead, transcript: Transcript, { inputs, images }: RunCheckpointState): void {
+  #checkSize(head: RunHead, transcript: Transcript, { inputs, images, earlier }: RunCheckpointState): void {
     const { maxRecordBytes } = this.#options;
-    this.#extrasSize ??= Buffer.byteLength(JSON.stringify([inputs ?? null, images ?? null]));
+    this.#extrasSize ??= Buffer.byteLength(JSON.stringify([inputs ?? null, images ?? null, earlier ?? null]));
     const written = transcript.size + this.#extrasSize;
     if (maxRecordBytes - written > boundOf(head)) return;
     const size = written + Buffer.byteLength(JSON.stringify(head));

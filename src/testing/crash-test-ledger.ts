@@ -178,8 +178,9 @@ export class Ledger {
     // What is there already is not written again.
     if (base && base.revision >= delta.revision) return;
     const messages = [...(base?.messages ?? []).slice(0, delta.from), ...delta.messages];
-    const { inputs, images } = base ?? {};
-    const record = { ...delta.head, messages, ...(inputs ? { inputs } : {}), ...(images ? { images } : {}) };
+    const { inputs, images, earlier } = base ?? {};
+    const extras = { ...(inputs ? { inputs } : {}), ...(images ? { images } : {}), ...(earlier ? { earlier } : {}) };
+    const record = { ...delta.head, messages, ...extras };
     this.#count(delta.messages.length, record, answer);
     this.#note(delta.runId, record, answer);
   }

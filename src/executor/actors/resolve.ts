@@ -6,7 +6,7 @@ import { toErrorData } from '../../run/error-data.ts';
 import { DefinitionChangedError, ShutdownError } from '../../run/errors.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
-import type { Progress } from '../../run/progress.ts';
+import { isBeyondOpening, type Progress } from '../../run/progress.ts';
 import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
 import { type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { maxRecordBytesOf } from '../../store/checkpointer.ts';
@@ -161,7 +161,7 @@ function progressOf(
   const { onDefinitionChange: policy } = scope.kernel.config;
   const resumed = from.resume ? resumeProgress(fresh, from.resume, scope.facts) : fresh;
   const phases = phaseFactsOf(scope.agent.phases, 1);
-  const isSame = isSamePipeline(resumed, phases, resumed.transcript.length > 1 || resumed.openStep !== undefined);
+  const isSame = isSamePipeline(resumed, phases, isBeyondOpening(resumed));
   const isReplaced = !isSame && !resumed.outcome;
   if (isReplaced && policy === 'refuse') {
     throw new DefinitionChangedError(`run ${scope.runId}: its phases are not those of agent ${scope.agent.id}`);

@@ -1,7 +1,7 @@
 import { sha256 } from '../run/digest.ts';
 import { readProperty } from '../run/error-data.ts';
 import { type KnownKeys, readOptions } from '../run/known-options.ts';
-import { checkSettings, type ModelSettings } from '../run/model-settings.ts';
+import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { RunDefinition } from '../run/progress.ts';
 import { type DataOf, readSchema, type ToolInput } from '../tool/schema.ts';
 import { readEntries, type ToolEntries } from '../tool/toolbox.ts';
@@ -111,7 +111,7 @@ export function agentFrom(given: unknown, refusal: string): Agent {
 function fieldsOf(definition: AgentDefinition): AgentDefinition {
   const id = readProperty(definition, 'id');
   const of = typeof id === 'string' ? `agent ${id}` : 'agent';
-  return readOptions(definition, agentKeys as KnownKeys<AgentDefinition>, { of });
+  return readOptions(definition, agentKeys as KnownKeys<AgentDefinition>, { of, elsewhere: settingNames() });
 }
 
 function agentOf(given: AgentDefinition): Agent {

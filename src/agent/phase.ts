@@ -1,6 +1,6 @@
 import { sha256 } from '../run/digest.ts';
 import { type KnownKeys, readOptions } from '../run/known-options.ts';
-import { checkSettings, type ModelSettings } from '../run/model-settings.ts';
+import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { PhaseFacts } from '../run/phase.ts';
 
 /** One stage of a multi-phase agent: a loop of its own, with a conversation of its own. */
@@ -61,7 +61,7 @@ export function readPhases(of: string, phases: readonly Phase[]): readonly Phase
 }
 
 function readPhase(given: Phase, place: { readonly of: string; readonly at: string }): Phase {
-  const phase = readOptions(given, phaseKeys, place);
+  const phase = readOptions(given, phaseKeys, { ...place, elsewhere: settingNames(`${place.at}.settings`) });
   const problem = problemOf(phase);
   if (problem !== undefined) throw new TypeError(`${place.of}: ${place.at}${problem}`);
   const { tools, settings } = phase;

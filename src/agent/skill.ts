@@ -1,6 +1,6 @@
 import type { JsonObject } from '../run/json.ts';
 import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import { checkSettings, type ModelSettings } from '../run/model-settings.ts';
+import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { InputOf } from '../tool/define.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
 
@@ -68,7 +68,7 @@ export function defineSkill<const Schema>(definition: SkillDefinition<Schema>): 
   const { name, description, input, instructions, bare = true, tools = [], ...rest } = definition;
   if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,57}$/.test(name))
     throw new TypeError(`a skill's name is 1 to 57 of the characters A-Z a-z 0-9 _ -, not ${JSON.stringify(name)}`);
-  checkKeys(definition, skillKeys, { of: `skill "${name}"` });
+  checkKeys(definition, skillKeys, { of: `skill "${name}"`, elsewhere: settingNames() });
   if (typeof description !== 'string') throw new TypeError(`skill "${name}": description must be a string`);
   if (typeof instructions !== 'string') throw new TypeError(`skill "${name}": instructions must be a string`);
   const { maxIterations } = definition;

@@ -62,6 +62,8 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
 const names = (at: string, keys: object) => Object.keys(keys).map((key) => `${at}.${key}`);
 
 function checkModels(models: unknown): void {
+  if (typeof readProperty(models, 'doStream') === 'function')
+    throw new TypeError(`${of}: models must be { tier: model, … }, not a model; write { fast: model }`);
   const isUsable =
     typeof models === 'function' || (typeof models === 'object' && models !== null && Object.keys(models).length > 0);
   if (isUsable) return;

@@ -24,7 +24,7 @@ export type Models =
 export function modelFor(models: Models, tier: string): Model {
   const found = lookUp(models, tier);
   if (found === undefined || found === null)
-    throw new UnknownTierError(`no model serves tier "${tier}"; ${known(models)}`);
+    throw new UnknownTierError(`no model serves tier "${tier}"${whyNone(models, tier, String(found))}`);
   letGo(found);
   if (isOf(['v4'], found)) return found as Model;
   if (isOf(['v3', 'v2'], found)) return adapted(found as OlderModel);
@@ -44,10 +44,11 @@ function lookUp(models: Models, tier: string): unknown {
   }
 }
 
-function known(models: Models): string {
-  if (typeof models === 'function') return 'the models function gave none';
+function whyNone(models: Models, tier: string, found: string): string {
+  if (typeof models === 'function') return '; the models function gave none';
+  if (Object.hasOwn(models, tier)) return `: its entry in models is ${found}`;
   const tiers = Object.keys(models);
-  return tiers.length > 0 ? `known tiers: ${tiers.join(', ')}` : 'there are no tiers';
+  return tiers.length > 0 ? `; known tiers: ${tiers.join(', ')}` : '; there are no tiers';
 }
 
 function isOf(versions: readonly unknown[], value: unknown): boolean {

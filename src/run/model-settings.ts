@@ -29,6 +29,11 @@ export interface ModelSettings {
   readonly providerOptions?: { readonly [provider: string]: JsonObject };
 }
 
+/** The full names of all settings, for errors of places where one of them is given by mistake. @param at default: `settings` */
+export function settingNames(at = 'settings'): readonly string[] {
+  return Object.keys(settingKeys).map((key) => `${at}.${key}`);
+}
+
 const settingKeys: KnownKeys<ModelSettings> = {
   temperature: true,
   topP: true,

@@ -94,6 +94,21 @@ describe('an option that nothing reads is refused with the nearest known one (is
       'agent a: unknown option phases[0].fallbak; did you mean phases[0].fallback?',
     ],
     [
+      'an agent, a setting at the top',
+      () => defineAgent({ id: 'a', instructions: '', temperature: 0 } as never),
+      'agent a: unknown option temperature; did you mean settings.temperature?',
+    ],
+    [
+      'a phase, a setting at the top',
+      () => defineAgent({ id: 'a', phases: [{ ...phase, temperature: 0 } as never] }),
+      'agent a: unknown option phases[0].temperature; did you mean phases[0].settings.temperature?',
+    ],
+    [
+      'a skill, a setting at the top',
+      () => defineSkill({ name: 'look', description: '', input: {}, instructions: '', toolChoise: 'none' } as never),
+      'skill "look": unknown option toolChoise; did you mean settings.toolChoice?',
+    ],
+    [
       'defineTool',
       () => defineTool({ ...noTool, timeout: 5 } as never),
       'tool "look": unknown option timeout; did you mean timeoutMs?',
@@ -388,4 +403,10 @@ describe('a port that cannot do its work is refused when the executor is made (i
       'signal must be an AbortSignal',
     );
   });
+});
+
+test('a model in the place of the record of models is refused, and the message shows the record', () => {
+  expect(refusal(() => createExecutor({ models: models.fast as never }))).toBe(
+    'createExecutor: models must be { tier: model, … }, not a model; write { fast: model }',
+  );
 });

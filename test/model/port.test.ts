@@ -27,6 +27,12 @@ describe('the model of a tier', () => {
     expect(errorOf(() => undefined).message).toMatch(/the models function gave none/);
   });
 
+  test('whose entry is undefined is an UnknownTierError that says so and does not list the tier as known', () => {
+    const error = errorOf({ fast: undefined as never });
+    expect(error).toBeInstanceOf(UnknownTierError);
+    expect(error.message).toBe('no model serves tier "fast": its entry in models is undefined');
+  });
+
   test.for(['constructor', 'toString', '__proto__'])('is no inherited property: %s', (tier) => {
     expect(errorOf({ fast: model }, tier)).toBeInstanceOf(UnknownTierError);
   });

@@ -23,7 +23,7 @@ const advice: Readonly<Record<string, string>> = {
   FAN_OUT_CONFLICT: 'go on with `pawl ask --continue`',
   DEADLINE_EXCEEDED: "raise the agent's maxRuntimeMs",
   MODEL_STALLED: 'begin it anew with `pawl run`',
-  RUN_ID_CONFLICT: 'name another one with --run-id',
+  RUN_ID_CONFLICT: '--run-id gives the id; the request is the agent, the prompt and the folder',
   RUN_OWNED_ELSEWHERE: 'wait for that process, or end it and resume the run then',
   RUN_PARKED:
     '`pawl show` tells how far it came; `pawl unpark` gives it back with all its attempts, `pawl cancel` ends it',

@@ -69,7 +69,8 @@ example OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_GENERATIVE_AI_API_KEY.
 Ctrl-C once stops after saving and says how to go on; twice exits now. Nothing recorded is lost either way.
 
 Options:
-  --run-id <id>    a name of your own for the run; the same id again resumes it, or gives its result
+  --run-id <id>    a name of your own for the run; the same request under it (agent, prompt, folder) resumes
+                   it, or gives its result; any other is refused
   --store <store>  where the run is recorded; else $PAWL_STORE, else .pawl/runs.db
   --audit <file>   where it is remembered when its record is gone, made when it is not there; else $PAWL_AUDIT, else
                    audit.db beside the store when it is there. Not used for a module with an audit in its \`ports\`.

@@ -3,6 +3,8 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { historiesOf, repeatedCalls } from '../../src/cli/demo/call-lines.ts';
+import { type Kill, Narrator } from '../../src/cli/demo/narrator.ts';
+import type { Output } from '../../src/cli/output.ts';
 import { isAlive } from '../fixtures/processes.ts';
 import { emptyFolder, Pawl, pawl } from './pawl.ts';
 import { hasTerminal, TerminalSession } from './terminal.ts';
@@ -67,7 +69,7 @@ test.skipIf(!hasTerminal)(
     ).toEqual([
       'An agent surveys n files. Its model is a small program; the kills are real.',
       'Process 1 (pid) starts the run',
-      expect.stringMatching(/^ {2}SIGKILL during .*add_note.* \(.*idempotent.*\); n recorded$/),
+      expect.stringMatching(/^ {2}SIGKILL during .*add_note( ×\d+)? \(idempotent\).*; n recorded$/),
       'Process 2 (pid) resumes it',
       '  SIGKILL during publish_report (once); n recorded',
       'Process 3 (pid) resumes it again',
@@ -82,6 +84,18 @@ test.skipIf(!hasTerminal)(
     rmSync(dirname(dirname(report)), { recursive: true });
   },
 );
+
+test('the line of a kill has the effect of each tool beside its name', () => {
+  const said: string[] = [];
+  const output = { show() {}, say: (line: string) => said.push(line), paint: (_: string, text: string) => text };
+  const call = (name: string, effect: string, id: string) => ({ name, effect, id, state: 'started' });
+  const line = (tool: string) => ({ event: 'begun', pid: 1, tool, callId: tool, file: '' });
+  const calls = [call('add_note', 'idempotent', 'a'), call('read_file', 'read', 'b'), call('read_file', 'read', 'c')];
+  const record = { messages: [], iteration: 1, openStep: { calls } };
+  const kill = { pid: 1, cutOff: [line('read_file'), line('add_note'), line('read_file')], record };
+  new Narrator(output as unknown as Output, { isSilent: false, isVerbose: false }).killed(1, kill as unknown as Kill);
+  expect(said).toEqual(['  SIGKILL during read_file ×2 (read), add_note (idempotent); 0 recorded']);
+});
 
 test.concurrent('the demo tells with --verbose what ran where', async () => {
   const { code, stdout, stderr } = await pawl(['demo', '--verbose'], { cwd: emptyFolder() });

@@ -10,6 +10,8 @@ import { printDiff, sayWarnings } from './diff.ts';
 import { isAnswered, type LastAnswers, lastAnswersIn } from './last-answers.ts';
 import { rootOption } from './question.ts';
 
+const NO_CHANGES = 'no model proposes changes';
+
 /** Of what there is in a folder, what the command is about. */
 interface Chosen {
   readonly root: string;
@@ -55,6 +57,7 @@ async function show(context: CommandContext, { root, answers, model }: Chosen): 
 async function apply(context: CommandContext, { root, answers, model }: Chosen): Promise<number> {
   const { output } = context;
   const candidates = withWrites(answers.responses.filter((each) => answers.isOver || isAnswered(each)));
+  if (model === undefined && candidates.length === 0) throw new Failure(NO_CHANGES);
   if (model === undefined) {
     throw new Failure(`whose changes? pawl ask apply <model>, one of ${namesOf(candidates)}`);
   }
@@ -73,9 +76,10 @@ async function apply(context: CommandContext, { root, answers, model }: Chosen):
 async function diff(context: CommandContext, { root, answers, model }: Chosen): Promise<number> {
   const all = answers.responses.filter((each) => answers.isOver || isAnswered(each));
   const chosen = model === undefined ? withWrites(all) : [named(answers.responses, model)];
-  if (chosen.length === 0) context.output.say('no model proposes changes');
+  if (chosen.length === 0) context.output.say(NO_CHANGES);
   for (const answer of chosen) {
     checkIsOver(root, answers, answer);
+    if (answer.proposedWrites.length === 0) context.output.say(`${oneLine(answer.modelId)} proposes no changes`);
     await printDiff(context, { root, answer, isOnly: chosen.length === 1 });
     sayIfHalfDone(context, answer);
   }

@@ -62,10 +62,14 @@ export class Narrator {
   killed(process: number, { cutOff, record }: Kill): void {
     if (!this.#isSilent) this.#output.show('');
     const calls = record.openStep?.calls ?? [];
-    const effects = [...new Set(calls.filter(({ state }) => state === 'started').map(({ effect }) => effect))];
-    const cut = tally(cutOff.map(({ tool }) => tool));
+    const effects = new Map(calls.map(({ name, effect }) => [name, effect]));
+    const names = cutOff.map(({ tool }) => tool);
+    const cut = [...new Set(names)].map((name) => {
+      const effect = effects.get(name);
+      return tally(names.filter((each) => each === name)) + (effect === undefined ? '' : ` (${effect})`);
+    });
     const recorded = recordedCalls(record).size;
-    this.#say(this.#output.paint('red', `  SIGKILL during ${cut} (${effects.join(', ')}); ${recorded} recorded`));
+    this.#say(this.#output.paint('red', `  SIGKILL during ${cut.join(', ')}; ${recorded} recorded`));
     this.#detail(`  process ${process}  cut off: ${cutOff.map(nameOf).join(', ')}`);
     this.#detail(`  In the store: ${count(record.iteration, 'step')}, and the open step: ${tally(calls.map(stateOf))}`);
   }

@@ -52,3 +52,10 @@ test('`pawl ask apply` refuses an answer that writes what is off limits, and wri
   expect(stderr).toContain('".env" is off limits');
   expect([existsSync(join(cwd, '.env')), existsSync(join(cwd, 'src'))]).toEqual([false, false]);
 });
+
+test('`pawl ask diff <model>` and `apply` say that a model proposes no changes', async () => {
+  const cwd = await answered([]);
+  const nothing = { code: 0, stdout: '', stderr: 'a proposes no changes\n' };
+  expect(await pawl(['ask', 'diff', 'a'], { cwd })).toMatchObject(nothing);
+  expect(await pawl(['ask', 'apply'], { cwd })).toMatchObject({ code: 2, stderr: 'pawl: no model proposes changes\n' });
+});

@@ -106,6 +106,15 @@ describe('the docs', () => {
     });
     expect(missing).toEqual([]);
   });
+
+  test('no page but the decisions and the changelog names an id or a key of inputs that no longer exists', () => {
+    const pages = ['README.md', ...globSync('docs/**/*.{md,ts,txt}', { cwd: root })];
+    const gone = /~call|pawl\.(?:module|cwd)\b/;
+    const told = pages.filter(
+      (page) => !page.includes('decisions') && gone.test(readFileSync(`${root}/${page}`, 'utf8')),
+    );
+    expect([pages.length > 20, told]).toEqual([true, []]);
+  });
 });
 
 /** Runs a block in a process of its own; with `killAt` it is killed once its log of model turns says so. */

@@ -39,7 +39,8 @@ beforeAll(() => {
     mkdirSync(dirname(join(folder, 'node_modules', name)), { recursive: true });
     symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name), 'dir');
   }
-  writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n');
+  // As `npm init -y` writes it.
+  writeFileSync(join(folder, 'package.json'), '{ "name": "app", "version": "1.0.0", "type": "commonjs" }\n');
 });
 afterEach(async () => {
   for (const child of children.splice(0)) {
@@ -57,7 +58,11 @@ function commandsOf(example: string): string[] {
 }
 
 function sh(command: string, env: NodeJS.ProcessEnv = {}): string[] {
-  const options = { cwd: folder, env: { ...process.env, PATH: path, ...env }, encoding: 'utf8' as const };
+  const options = {
+    cwd: folder,
+    env: { ...process.env, PATH: path, npm_config_loglevel: 'error', ...env },
+    encoding: 'utf8' as const,
+  };
   const { status, stdout, stderr } = spawnSync('sh', ['-c', command], options);
   expect([command, status, stderr]).toEqual([command, 0, '']);
   return stdout.trimEnd().split('\n');
@@ -86,7 +91,8 @@ function curl(command: string, url: string): Promise<Response> {
 
 describe('an example of the installed package runs by the commands in its comment:', () => {
   test('the server starts a run, streams its events, and goes on with it at the next boot', async () => {
-    const [copy = '', start = '', post = '', events = ''] = commandsOf('server/server.ts');
+    const [esm = '', copy = '', start = '', post = '', events = ''] = commandsOf('server/server.ts');
+    sh(esm);
     sh(copy);
     const boot = async () => {
       const server = begun(start, { PORT: '0', COUNT_MS: '150' });
@@ -108,7 +114,8 @@ describe('an example of the installed package runs by the commands in its commen
   });
 
   test('the desk is killed with open tickets, and its second command answers each of them once', async () => {
-    const [copy = '', start = '', again = ''] = commandsOf('desk/desk.ts');
+    const [esm = '', copy = '', start = '', again = ''] = commandsOf('desk/desk.ts');
+    sh(esm);
     sh(copy);
     const first = begun(start, { ANSWER_MS: '60000' });
     await until(() => first.lines.length === 2, 'two tickets', 1_000_000);
@@ -118,7 +125,8 @@ describe('an example of the installed package runs by the commands in its commen
   });
 
   test('the jobs are done, and their second command finds nothing left', () => {
-    const [copy = '', start = '', again = ''] = commandsOf('jobs/jobs.ts');
+    const [esm = '', copy = '', start = '', again = ''] = commandsOf('jobs/jobs.ts');
+    sh(esm);
     sh(copy);
     const lines = sh(start, { COUNT_MS: '1' });
     expect(lines).toContain('job-1: Counted to 3. durable: false');

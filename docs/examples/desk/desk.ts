@@ -2,6 +2,7 @@
 //
 // In a project that has installed pawl and xstate (Node runs no TypeScript below node_modules, so copy the folder first):
 //
+//   npm pkg set type=module
 //   cp -r node_modules/pawl/docs/examples/desk .
 //   node desk/desk.ts "My printer is broken." "My mouse is gone."
 //   node desk/desk.ts

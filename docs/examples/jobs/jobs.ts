@@ -2,6 +2,7 @@
 //
 // In a project that has installed pawl (Node runs no TypeScript below node_modules, so copy the folder first):
 //
+//   npm pkg set type=module
 //   cp -r node_modules/pawl/docs/examples/jobs .
 //   node jobs/jobs.ts "Count to 3." "Count to 40."
 //   node jobs/jobs.ts

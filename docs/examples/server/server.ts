@@ -3,6 +3,7 @@
 //
 // In a project that has installed pawl (Node runs no TypeScript below node_modules, so copy the folder first):
 //
+//   npm pkg set type=module
 //   cp -r node_modules/pawl/docs/examples/server .
 //   node server/server.ts
 //   curl -d '{"prompt":"Count to 5.","runId":"first"}' -H 'content-type: application/json' http://127.0.0.1:8080/runs

@@ -111,24 +111,33 @@ export class Mailbox {
     try {
       const sent = await withDeadline(store.inbox({ owner }), { ms, clock, what: 'store.inbox' });
       this.#isFailing = false;
-      const isWhole = sent.length < MAX_COMMANDS;
+      if (sent.length >= MAX_COMMANDS) return await this.#lookAtEach(store, members);
       const byRun = Map.groupBy(sent, ({ runId }) => runId);
-      for (const member of members) {
-        // Of one that has left meanwhile nothing may be noted: nobody would forget it.
-        if (this.#members.get(member.runId) !== member) continue;
-        this.#deliver(store, member, { sent: byRun.get(member.runId) ?? [], isWhole });
-      }
+      for (const member of members) this.#deliver(store, member, byRun.get(member.runId) ?? []);
     } catch (error) {
       if (!this.#isFailing) warn('run: commands from other processes cannot be read', { error: toErrorData(error) });
       this.#isFailing = true;
     }
   }
 
-  #deliver(
-    store: ControlStore,
-    member: Addressee,
-    { sent, isWhole }: { sent: readonly SentCommand[]; isWhole: boolean },
-  ): void {
+  /** What waits for one run may take all places of an answer: then each run is asked about by itself. */
+  async #lookAtEach(store: ControlStore, members: readonly Addressee[]): Promise<void> {
+    const { clock, ms } = this.#around;
+    const failed: unknown[] = [];
+    for (const member of members) {
+      if (this.#members.get(member.runId) !== member) continue;
+      const { runId } = member;
+      const answer = withDeadline(store.inbox({ runId }), { ms, clock, what: 'store.inbox' });
+      const deliver = (sent: readonly SentCommand[]) => this.#deliver(store, member, sent);
+      await answer.then(deliver).catch((error: unknown) => failed.push(error));
+    }
+    if (failed.length > 0) throw failed[0];
+  }
+
+  /** @param sent all that waits for the run */
+  #deliver(store: ControlStore, member: Addressee, sent: readonly SentCommand[]): void {
+    // Of one that has left meanwhile nothing may be noted: nobody would forget it.
+    if (this.#members.get(member.runId) !== member) return;
     const { commands } = member;
     if (sent.length === 0 && commands.length === 0) return;
     const isNews = ({ command }: SentCommand) => {
@@ -140,10 +149,8 @@ export class Mailbox {
     const recorded = news.filter(({ id }) => known.has(id)).map(({ id }) => id);
     if (recorded.length > 0) void this.#acknowledge(store, member, recorded);
     const waiting = new Set(sent.map(({ command }) => command.id));
-    if (isWhole) {
-      const gone = commands.filter((id) => !waiting.has(id) && !this.#underWay.has(keyOf(member, id)));
-      this.#forgetOld(member, gone);
-    }
+    const gone = commands.filter((id) => !waiting.has(id) && !this.#underWay.has(keyOf(member, id)));
+    this.#forgetOld(member, gone);
     for (const command of news) if (!known.has(command.id)) void this.#hand(store, member, command);
   }
 

@@ -15,15 +15,26 @@ export interface SentCommand {
 /** So many commands may wait for one run. */
 export const MAX_COMMANDS = 1_000;
 
+/** So many cancels may wait besides. */
+const MAX_CANCELS = 24;
+
+/** The most that wait for one run: an inbox is read up to so many. */
+export const MAX_WAITING: number = MAX_COMMANDS + MAX_CANCELS;
+
 /** So many characters of commands may wait for one run, as they are stored. */
 export const MAX_INBOX_CHARS: number = 16 * 2 ** 20;
 
-/** Shorter commands are taken also when that many wait: a cancel must get through. */
+/** Shorter commands are taken also when that many wait. */
 const SMALL_CHARS = 4_096;
 
+/** Before how many waiting commands there is a place for another one: a cancel must get through. */
+export function placesFor(kind: Command['kind']): number {
+  return kind === 'cancel' ? MAX_WAITING : MAX_COMMANDS;
+}
+
 /** Whether an inbox with so many characters has no room for this text. */
-export function isInboxFull(chars: number, text: string): boolean {
-  return text.length > SMALL_CHARS && chars + text.length > MAX_INBOX_CHARS;
+export function isInboxFull(chars: number, text: string, kind: Command['kind']): boolean {
+  return kind !== 'cancel' && text.length > SMALL_CHARS && chars + text.length > MAX_INBOX_CHARS;
 }
 
 /** Longest `id`, in characters. */

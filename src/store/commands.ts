@@ -3,11 +3,16 @@ import { CheckpointMissingError, UndeliveredError } from '../run/errors.ts';
 import { jsonText } from '../run/json.ts';
 import { parseStored } from './encode.ts';
 
-/** A command with the text that is stored of it. */
-export interface CommandToSend {
+/** A command as it is stored. */
+export interface StoredCommand {
   readonly runId: string;
   readonly id: Command['id'];
   readonly text: string;
+}
+
+/** A command with the text that is stored of it. */
+export interface CommandToSend extends StoredCommand {
+  readonly kind: Command['kind'];
 }
 
 /** The text of a command to keep. @throws {TypeError} @throws {UndeliveredError} @throws {NotJsonError} */

@@ -2,15 +2,15 @@ import { type Durable, writeAtomically } from '../files/atomic-write.ts';
 import { orAbsent } from '../files/errors.ts';
 import { decodeLine, encodeLine, splitLines } from '../files/lines.ts';
 import { isSafeName } from '../files/names.ts';
-import { MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { MAX_WAITING, type SentCommand } from '../run/command.ts';
 import { PawlError } from '../run/errors.ts';
-import { type CommandToSend, decodeCommand } from './commands.ts';
+import { decodeCommand, type StoredCommand } from './commands.ts';
 import { parseStored } from './encode.ts';
 import type { Folders } from './file-folders.ts';
 import type { Sealing } from './sealing.ts';
 
 /** The commands that wait for a run, by their ids: the oldest first. */
-export type Mail = ReadonlyMap<string, CommandToSend>;
+export type Mail = ReadonlyMap<string, StoredCommand>;
 
 /**
  * The files of commands: one a run, and only while commands wait for it, so that one look at a folder shows that there are
@@ -28,7 +28,7 @@ export class MailFiles {
   /** A damaged command is as good as never sent: it must not keep the others from their runs. */
   async find(name: string): Promise<Mail> {
     const bytes = await orAbsent(this.#durable.files.readWhole(this.#folders.mailOf(name)));
-    const mail = new Map<string, CommandToSend>();
+    const mail = new Map<string, StoredCommand>();
     for (const raw of bytes ? splitLines(bytes) : []) {
       const [id = '', runId = '', text = ''] = decodeLine(raw.bytes)?.fields ?? [];
       if (id === '') continue;
@@ -58,10 +58,10 @@ export class MailFiles {
 }
 
 /** What is shown of mail: up to as many commands as may wait for one run. */
-export function opened(mail: Iterable<CommandToSend>, sealing: Sealing): SentCommand[] {
+export function opened(mail: Iterable<StoredCommand>, sealing: Sealing): SentCommand[] {
   const sent: SentCommand[] = [];
   for (const { runId, text } of mail) {
-    if (sent.length === MAX_COMMANDS) break;
+    if (sent.length === MAX_WAITING) break;
     try {
       sent.push({ runId, command: decodeCommand(sealing.open(text, runId, 'command')) });
     } catch (error) {

@@ -5,10 +5,10 @@ import type { OpenFile } from '../files/file-system.ts';
 import { readLines } from '../files/lines.ts';
 import { safeName } from '../files/names.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
-import { MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { MAX_WAITING, type SentCommand } from '../run/command.ts';
 import { CheckpointCorruptError } from '../run/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
-import type { CommandToSend } from './commands.ts';
+import type { StoredCommand } from './commands.ts';
 import { RunTexts } from './cut-texts.ts';
 import { decodeRecord, parseStored } from './encode.ts';
 import type { Access } from './file-access.ts';
@@ -98,14 +98,14 @@ export class Reader {
   /** Most of the time nothing waits: then this is one look at an empty folder. */
   async #inboxOf(owner: string): Promise<SentCommand[]> {
     const { mail, durable, folders, sealing } = this.#files;
-    const found: CommandToSend[] = [];
+    const found: StoredCommand[] = [];
     for (const name of await mail.names()) {
       await this.#queues.idle(name);
       const opening = durable.files.open(folders.journal(name), 'read');
       const run = await orAbsent(withFile(opening, readJournal));
       if (run?.journal?.lease?.value.owner !== owner) continue;
       for (const command of (await mail.find(name)).values()) found.push(command);
-      if (found.length >= MAX_COMMANDS) break;
+      if (found.length >= MAX_WAITING) break;
     }
     return opened(found, sealing);
   }

@@ -169,7 +169,9 @@ function control(
     send: async (runId, command) => {
       const run = nameRun(checkRunId(runId));
       const text = sealing.seal(encodeCommand(command), runId, 'command');
-      await queues.add(run, (session) => writes.sendCommand(session, { runId, id: command.id, text }));
+      await queues.add(run, (session) =>
+        writes.sendCommand(session, { runId, id: command.id, kind: command.kind, text }),
+      );
     },
     inbox: async (of) => reader.inbox(of),
     acknowledge: async (claim, ids) =>

@@ -1,4 +1,4 @@
-import { isInboxFull, MAX_COMMANDS } from '../run/command.ts';
+import { isInboxFull, placesFor } from '../run/command.ts';
 import type { CommandToSend } from './commands.ts';
 import { refuseFull, refuseLarge, refuseMissing } from './commands.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
@@ -106,9 +106,9 @@ export async function sendCommand(session: RunSession, command: CommandToSend): 
   if (!session.record) throw refuseMissing(session.runId);
   const mail = await session.mail();
   if (mail.has(command.id)) return;
-  if (mail.size >= MAX_COMMANDS) throw refuseFull(session.runId);
+  if (mail.size >= placesFor(command.kind)) throw refuseFull(session.runId);
   const chars = [...mail.values()].reduce((sum, { text }) => sum + text.length, 0);
-  if (isInboxFull(chars, command.text)) throw refuseLarge(session.runId, chars);
+  if (isInboxFull(chars, command.text, command.kind)) throw refuseLarge(session.runId, chars);
   session.putMail(new Map([...mail, [command.id, command]]));
 }
 

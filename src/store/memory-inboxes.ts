@@ -1,4 +1,4 @@
-import { type Command, isInboxFull, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { type Command, isInboxFull, MAX_WAITING, placesFor, type SentCommand } from '../run/command.ts';
 import { decodeCommand, encodeCommand, refuseFull, refuseLarge, refuseMissing } from './commands.ts';
 
 /** The commands of a memory store, by run: texts, as the records. */
@@ -10,9 +10,9 @@ export class MemoryInboxes {
     if (!hasRecord) throw refuseMissing(runId);
     const waiting = this.#texts.get(runId) ?? new Map<string, string>();
     if (waiting.has(command.id)) return;
-    if (waiting.size >= MAX_COMMANDS) throw refuseFull(runId);
+    if (waiting.size >= placesFor(command.kind)) throw refuseFull(runId);
     const chars = charsOf(waiting.values());
-    if (isInboxFull(chars, text)) throw refuseLarge(runId, chars);
+    if (isInboxFull(chars, text, command.kind)) throw refuseLarge(runId, chars);
     this.#texts.set(runId, waiting.set(command.id, text));
   }
 
@@ -24,7 +24,7 @@ export class MemoryInboxes {
     const sent = runIds.flatMap((runId) =>
       [...(this.#texts.get(runId)?.values() ?? [])].map((text) => ({ runId, command: decodeCommand(text) })),
     );
-    return sent.slice(0, MAX_COMMANDS);
+    return sent.slice(0, MAX_WAITING);
   }
 
   acknowledge(runId: string, ids: readonly string[]): void {

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { isInboxFull, MAX_COMMANDS, MAX_INBOX_CHARS, type SentCommand } from '../run/command.ts';
+import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor, type SentCommand } from '../run/command.ts';
 import { PawlError } from '../run/errors.ts';
 import { isIntact } from './checksum.ts';
 import { type CommandToSend, decodeCommand, refuseFull, refuseLarge, refuseMissing } from './commands.ts';
@@ -28,14 +28,14 @@ interface Sending {
  */
 export async function send(session: Session, tables: Tables, { command, isAgain }: Sending): Promise<void> {
   const { runs, commands, outcomes } = tables;
-  const { runId, id, text } = command;
+  const { runId, id, text, kind } = command;
   const [row] = await session.query(
     `WITH run AS (UPDATE ${runs} SET token = $3::bigint
          WHERE run_id = decode($1, 'hex') AND body IS NOT NULL RETURNING run_id),
        waiting AS (SELECT count(*) AS count, coalesce(sum(char_length(command)), 0) AS chars, count(*) FILTER (WHERE command_id = $2) AS same
          FROM ${commands} WHERE run_id = decode($1, 'hex')),
        put AS (INSERT INTO ${commands} (run_id, command_id, checksum, command)
-         SELECT run.run_id, $2, $4::bigint, $5 FROM run, waiting WHERE waiting.count < ${MAX_COMMANDS}
+         SELECT run.run_id, $2, $4::bigint, $5 FROM run, waiting WHERE waiting.count < $7::bigint
            AND (NOT $6 OR waiting.chars + char_length($5) <= ${MAX_INBOX_CHARS}) ON CONFLICT DO NOTHING)
      SELECT (SELECT count(*) FROM run) AS runs, count, chars, same,
        (SELECT count(*) FROM ${outcomes} WHERE run_id = decode($1, 'hex')) AS ended FROM waiting`,
@@ -45,7 +45,8 @@ export async function send(session: Session, tables: Tables, { command, isAgain 
       Math.floor(Math.random() * 2 ** 53),
       crc32(text),
       text,
-      isInboxFull(MAX_INBOX_CHARS, text),
+      isInboxFull(MAX_INBOX_CHARS, text, kind),
+      placesFor(kind),
     ],
   );
   if (Number(row?.runs) === 0) {
@@ -54,8 +55,8 @@ export async function send(session: Session, tables: Tables, { command, isAgain 
     throw refuseMissing(runId);
   }
   if (Number(row?.same) > 0) return;
-  if (Number(row?.count) >= MAX_COMMANDS) throw refuseFull(runId);
-  if (isInboxFull(Number(row?.chars), text)) throw refuseLarge(runId, Number(row?.chars));
+  if (Number(row?.count) >= placesFor(kind)) throw refuseFull(runId);
+  if (isInboxFull(Number(row?.chars), text, kind)) throw refuseLarge(runId, Number(row?.chars));
 }
 
 /** A damaged command is as good as never sent: it must not keep the others from their runs. */
@@ -65,7 +66,7 @@ export async function readInbox(session: Session, { tables, sealing }: Server, o
     'owner' in of ? `JOIN ${runs} r ON r.run_id = c.run_id WHERE r.owner = $1` : "WHERE c.run_id = decode($1, 'hex')";
   const rows = await session.query(
     `SELECT encode(c.run_id, 'hex') AS id, c.checksum, c.command FROM ${commands} c ${whose}
-     ORDER BY c.no LIMIT ${MAX_COMMANDS}`,
+     ORDER BY c.no LIMIT ${MAX_WAITING}`,
     ['owner' in of ? ownerText(of.owner) : hexOf(of.runId)],
   );
   return rows.flatMap((row) => sentCommand(row, sealing));

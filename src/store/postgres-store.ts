@@ -151,7 +151,7 @@ function control(reader: Reader, sealing: Sealing): Pick<PostgresStore, 'send' |
   return {
     send: async (runId, command) => {
       const text = sealing.seal(encodeCommand(command), runId, 'command');
-      await reader.send({ runId: checkRunId(runId), id: command.id, text });
+      await reader.send({ runId: checkRunId(runId), id: command.id, kind: command.kind, text });
     },
     inbox: async (of) => reader.inbox(of),
     acknowledge: async (claim, ids) => reader.acknowledge(claim, ids),

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { isInboxFull, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
+import { isInboxFull, MAX_WAITING, placesFor, type SentCommand } from '../run/command.ts';
 import { PawlError } from '../run/errors.ts';
 import { isIntact } from './checksum.ts';
 import { type CommandToSend, decodeCommand, refuseFull, refuseLarge } from './commands.ts';
@@ -32,20 +32,20 @@ export class InboxTable {
     );
     this.#insert = db.prepare('INSERT INTO commands (run_id, command_id, checksum, command) VALUES (?, ?, ?, ?)');
     const columns = 'SELECT c.run_id, c.checksum, c.command FROM commands c';
-    this.#ofRun = db.prepare(`${columns} WHERE c.run_id = ? ORDER BY c.no LIMIT ${MAX_COMMANDS}`);
+    this.#ofRun = db.prepare(`${columns} WHERE c.run_id = ? ORDER BY c.no LIMIT ${MAX_WAITING}`);
     this.#ofOwner = db.prepare(
-      `${columns} JOIN claims l ON l.run_id = c.run_id WHERE l.owner = ? ORDER BY c.no LIMIT ${MAX_COMMANDS}`,
+      `${columns} JOIN claims l ON l.run_id = c.run_id WHERE l.owner = ? ORDER BY c.no LIMIT ${MAX_WAITING}`,
     );
     this.#forget = db.prepare('DELETE FROM commands WHERE run_id = ? AND command_id = ?');
     this.#remove = db.prepare('DELETE FROM commands WHERE run_id = ?');
   }
 
   /** @throws {UndeliveredError} */
-  put({ runId, id, text }: CommandToSend): void {
+  put({ runId, id, text, kind }: CommandToSend): void {
     if (this.#find.get(runId, id)) return;
     const { count, chars } = this.#count.get(runId) ?? {};
-    if (Number(count) >= MAX_COMMANDS) throw refuseFull(runId);
-    if (isInboxFull(Number(chars), text)) throw refuseLarge(runId, Number(chars));
+    if (Number(count) >= placesFor(kind)) throw refuseFull(runId);
+    if (isInboxFull(Number(chars), text, kind)) throw refuseLarge(runId, Number(chars));
     this.#insert.run(runId, id, crc32(text), text);
   }
 

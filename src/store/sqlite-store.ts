@@ -139,6 +139,7 @@ function control(queue: WriteQueue, sealing: Sealing, removals: Removals): Pick<
       const wish = {
         runId: checkRunId(runId),
         id: command.id,
+        kind: command.kind,
         text: sealing.seal(encodeCommand(command), runId, 'command'),
       };
       await queue.add((tables) => writes.sendCommand(tables, wish));

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { MAX_COMMANDS } from '../run/command.ts';
+import type { InboxOf } from '../store/port.ts';
 import { controlStore, type Draft, refuses } from './store-contract-case.ts';
 import { nextStep, sampleRecord } from './store-contract-records.ts';
 
@@ -104,6 +105,17 @@ export const controlCases: readonly Draft[] = [
     assert.equal((await store.inbox({ runId: 'run' })).length, MAX_COMMANDS);
   }),
 
+  controlStore('a cancel is taken, and seen, although as many commands wait for its run as may', async ({ store }) => {
+    await store.save(sampleRecord('run'));
+    await store.claim('run', 'me', LONG);
+    await Promise.all(Array.from({ length: MAX_COMMANDS }, (_, i) => store.send('run', steer(String(i)))));
+    const cancel = { id: 'c', kind: 'cancel', reason: 'enough' } as const;
+    await store.send('run', cancel);
+    await refuses(store.send('run', steer('one more')), 'UNDELIVERED');
+    const seen = async (of: InboxOf) => (await store.inbox(of)).map(({ command }) => command).at(-1);
+    assert.deepEqual([await seen({ runId: 'run' }), await seen({ owner: 'me' })], [cancel, cancel]);
+  }),
+
   controlStore(
     'large commands are refused before an inbox grows without end, and a cancel gets through',
     async ({ store }) => {
@@ -117,7 +129,7 @@ export const controlCases: readonly Draft[] = [
       // What a codec makes of a text is longer than the text.
       assert.ok(taken >= 8 && taken <= 16, `${taken} commands of a mebibyte were taken`);
       await store.send('run', steer('0', large));
-      await store.send('run', { id: 'c', kind: 'cancel', reason: 'enough' });
+      await store.send('run', { id: 'c', kind: 'cancel', reason: large });
       assert.equal((await store.inbox({ runId: 'run' })).length, taken + 1);
     },
   ),

@@ -127,3 +127,48 @@ describe('a command that was acknowledged, and is sent again because its sender 
     expect(await left.inbox({ runId: 'r' })).toEqual([]);
   });
 });
+
+test('a cancel from another process ends its run although as many messages as may wait for it do (supervision 9)', async () => {
+  const store = memoryStore();
+  const owner = hostOf({ checkpoints: store, script: [hang()], defaults: { controlMs: 10 } });
+  const run = await owner.start({ runId: 'r' });
+  await until(() => owner.model.calls.length === 1);
+  const control = hostOf({ checkpoints: store }).executor.control('r');
+  const flood = async () => {
+    for (;;) await control.steer('and another thing');
+  };
+  // The first thousand are taken, the second thousand wait.
+  await until(async () => {
+    await expect(flood()).rejects.toMatchObject({ code: 'UNDELIVERED' });
+    return (await store.load('r'))?.undelivered?.length === 1_000;
+  });
+  await expect(flood()).rejects.toMatchObject({ code: 'UNDELIVERED' });
+  expect(await control.cancel('no more')).toBe('sent');
+  expect((await run.result).status).toBe('cancelled');
+});
+
+test('a run hears what it is told although more commands than one answer holds wait for other runs of its process (supervision 9)', async () => {
+  const store = memoryStore();
+  const clock = testClock();
+  const mailbox = new Mailbox(store, { clock, warn: () => {}, owner: 'me', everyMs: 500, ms: 1_000 });
+  const obeyed: string[] = [];
+  for (const runId of ['first', 'second', 'third']) {
+    await store.save(sampleRecord(runId));
+    const claim = (await store.claim(runId, 'me', 86_400_000)) ?? undefined;
+    const obey = async ({ id }: Command) => {
+      obeyed.push(`${runId} ${id}`);
+      // The first two have no place for what they are told.
+      if (runId !== 'third') throw new Error('full');
+      return true;
+    };
+    mailbox.enter({ runId, claim, commands: [], obey, forget: () => {}, onEnd: () => {} });
+  }
+  for (const runId of ['first', 'second']) {
+    for (let i = 0; i < 1_000; i++) await store.send(runId, steer(String(i)));
+  }
+  await store.send('third', steer('a'));
+  await mailbox.look();
+  await settle();
+  expect(obeyed.filter((line) => line.startsWith('third'))).toEqual(['third a']);
+  expect(await store.inbox({ runId: 'third' })).toEqual([]);
+});

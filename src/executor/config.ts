@@ -72,7 +72,7 @@ export function configOf(options: ExecutorOptions): Config {
   const logged = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
   const warn = redactedWarn(logged, options.redact);
   const clock = guardedClock(options.clock, warn);
-  const limits = { ...defaults, ...options.defaults };
+  const limits = { ...defaults, ...given(options.defaults) };
   const factory =
     options.ports?.checkpointer ??
     (options.checkpoints && createCheckpointerFactory(options.checkpoints, { clock, timeoutMs: limits.portMs }));
@@ -87,7 +87,7 @@ export function configOf(options: ExecutorOptions): Config {
     defaults: limits,
     requireDurable: options.requireDurable ?? false,
     // biome-ignore lint/suspicious/noThenProperty: a policy's word, and nobody awaits a policy
-    onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...options.onSaveError },
+    onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...given(options.onSaveError) },
     onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
     onDefinitionChange: options.onDefinitionChange ?? 'refuse',
     migrate: options.migrate,
@@ -104,6 +104,11 @@ export function configOf(options: ExecutorOptions): Config {
     inspect: redactedInspect(guarded('inspect', options.inspect, warn), options.redact),
     onStep: guarded('onStep', options.onStep, warn),
   };
+}
+
+/** The options that say something: one that is undefined is absent, and must not take the place of a default. */
+function given<Options extends object>(options: Options | undefined): Options {
+  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Options;
 }
 
 /** @throws {TypeError} for one that is no agent, or whose id cannot be read */

@@ -119,7 +119,7 @@ async function keptOutcome(scope: RunScope, store: CheckpointStore): Promise<Run
 async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
   const { runId, seed } = scope;
   if (seed.isNewId) return { attempts: 1 };
-  const record = await askStore(scope, 'store.load', store.load(runId));
+  const record = await load(scope, store);
   if (!record) {
     const outcome = await keptOutcome(scope, store);
     if (outcome) return { outcome, attempts: 1 };
@@ -133,6 +133,17 @@ async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
   const { parked: _, ...taken } = stored;
   scope.record = taken;
   return { record: taken, attempts };
+}
+
+/** One read of wrong bytes says nothing of the disk: a record is damaged when it is so twice. */
+async function load(scope: RunScope, store: CheckpointStore): Promise<RunCheckpoint | null> {
+  const read = () => askStore(scope, 'store.load', store.load(scope.runId));
+  try {
+    return await read();
+  } catch (error) {
+    if (hasCode(error, 'CHECKPOINT_CORRUPT')) return read();
+    throw error;
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ControlStore } from 'pawl';
+import { CheckpointCorruptError, type ControlStore, memoryStore } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
@@ -9,6 +9,7 @@ import { describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../src/testing/store-contract-records.ts';
 import { hostOf } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { watchedStore } from '../fixtures/watched-store.ts';
 import { filesBelow, freshDir, journalOf } from '../store/file-folder.ts';
 import { sql } from '../store/sqlite-files.ts';
 
@@ -163,4 +164,18 @@ test('a start by its id alone quarantines nothing: whoever has the wrong key mus
   expect((await hostOf({ checkpoints: store }).run({ runId: 'r' })).error?.code).toBe('CHECKPOINT_CORRUPT');
   expect(await store.listInterrupted()).toEqual([expect.objectContaining({ status: 'interrupted', attempts: 1 })]);
   await store.close();
+});
+
+test('a record that is read wrong once, and right the second time, goes on and is not quarantined', async () => {
+  let reads = 0;
+  const misread = ({ method }: { method: string }) => {
+    if (method === 'load' && ++reads === 1)
+      throw new CheckpointCorruptError('this record is damaged: a checksum is wrong');
+  };
+  const store = watchedStore({ before: misread }, memoryStore());
+  const sample = sampleRecord('r', { attempts: 0 });
+  await store.save({ ...sample, meta: { ...sample.meta, agentId: 'worker', prompt: 'Go.' } });
+  const { executor } = hostOf({ checkpoints: store });
+  expect(await executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }], failed: [], skipped: [] });
+  expect((await executor.get('r')?.result)?.status).toBe('ok');
 });

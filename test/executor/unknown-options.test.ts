@@ -28,6 +28,7 @@ import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
 import { reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { createActor, waitFor } from 'xstate';
+import { configOf } from '../../src/executor/config.ts';
 import { hostOf } from '../fixtures/host.ts';
 
 const models = { fast: scriptedModel([reply('done')]) };
@@ -409,4 +410,18 @@ test('a model in the place of the record of models is refused, and the message s
   expect(refusal(() => createExecutor({ models: models.fast as never }))).toBe(
     'createExecutor: models must be { tier: model, … }, not a model; write { fast: model }',
   );
+});
+
+describe('an option that is undefined is absent', () => {
+  test('each of the defaults keeps its value: none stops being a limit', () => {
+    const { defaults } = configOf({ models });
+    const absent = Object.fromEntries(Object.keys(defaults).map((name) => [name, undefined]));
+    expect(configOf({ models, defaults: absent as never }).defaults).toEqual(defaults);
+  });
+
+  test('so do the fields of onSaveError', () => {
+    // biome-ignore lint/suspicious/noThenProperty: the name of a policy's field
+    const onSaveError = { maxUnsavedSteps: undefined, then: undefined } as never;
+    expect(configOf({ models, onSaveError }).onSaveError).toEqual(configOf({ models }).onSaveError);
+  });
 });

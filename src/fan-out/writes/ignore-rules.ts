@@ -64,9 +64,14 @@ export class IgnoreRules {
 }
 
 function bytesOf(text: string, isFolding: boolean): Buffer {
-  const bytes = Buffer.from(text);
+  const bytes = Buffer.from(isFolding ? foldedBeyondAscii(text) : text);
   if (isFolding) for (let i = 0; i < bytes.length; i++) bytes[i] = folded(bytes[i] ?? 0);
   return bytes;
+}
+
+/** In one form and in lower case, as such file systems compare names. ASCII stays: classes such as `[A-Z]` depend on it. */
+function foldedBeyondAscii(text: string): string {
+  return text.normalize('NFC').replace(/[^\0-\x7f]+/g, (letters) => letters.toLowerCase());
 }
 
 /** In lower case, as far as it is ASCII. */
@@ -85,7 +90,8 @@ function parseLine(line: string, isFolding: boolean): Pattern | undefined {
   const isForFolders = unsigned.endsWith('/');
   const body = isForFolders ? unsigned.slice(0, -1) : unsigned;
   const isName = !body.includes('/');
-  const elements = elementsOf(bytesOf(body.startsWith('/') ? body.slice(1) : body, false), isName, isFolding);
+  const whole = isFolding ? foldedBeyondAscii(body) : body;
+  const elements = elementsOf(bytesOf(whole.startsWith('/') ? whole.slice(1) : whole, false), isName, isFolding);
   // A pattern that cannot be read fits nothing.
   if (!elements || elements.length === 0) return undefined;
   const least = elements.filter(isOneByte).length;

@@ -289,3 +289,13 @@ describe('the writes of an answer', () => {
     expect((await new Overlay(root).read('copy.txt')).content).toBe('KEY=1');
   });
 });
+
+test('where a file system takes two spellings for one name, .gitignore holds for both: case beyond ASCII, and composed letters', async () => {
+  const root = newRoot({ '.gitignore': 'secr\u00e9t.txt\n\u00c9tat/\n*.na\u00efve\n' });
+  const folding = await OffLimits.of(root, true);
+  const exact = await OffLimits.of(root, false);
+  for (const path of ['SECR\u00c9T.TXT', 'secre\u0301t.txt', 'e\u0301tat/a', '\u00e9TAT/a', 'x.nai\u0308ve']) {
+    expect([path, await folding.reason(path)]).toEqual([path, expect.stringContaining('Git ignores it')]);
+    expect([path, await exact.reason(path)]).toEqual([path, undefined]);
+  }
+});

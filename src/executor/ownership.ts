@@ -4,7 +4,7 @@ import { identified } from '../record/identify.ts';
 import { migrateRecord } from '../record/migrate.ts';
 import { parseOutcome } from '../record/parse.ts';
 import { withDeadline } from '../run/deadline.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { hasCode, toErrorData } from '../run/error-data.ts';
 import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../run/errors.ts';
 import { enterStored } from '../run/message.ts';
 import { hasUnknownOutcome } from '../run/open-step.ts';

@@ -59,16 +59,27 @@ export function thrownOutput(error: unknown): ToolOutput {
 }
 
 function readyOutput(output: unknown, rule: OutputRule): ToolOutput {
-  if (!isObject(output) || typeof output.type !== 'string') {
-    throw new TypeError('toModelOutput must return an object with a type and a value');
+  if (!isObject(output) || !isReady(output)) {
+    throw new TypeError('toModelOutput must return an object with a type and the value that is of this type');
   }
-  if (output.type === 'content' && Array.isArray(output.value)) return contentOutput(output.value, rule);
-  return frozenJson(output, 'result') as ToolOutput;
+  if (output.type === 'content') return contentOutput(output.value as readonly unknown[], rule);
+  // As for a result: nothing at all is null.
+  const ready = output.type === 'json' ? { ...output, value: output.value ?? null } : output;
+  return frozenJson(ready, 'result') as ToolOutput;
+}
+
+/** What is none of these no provider can be sent: the run would end by it. */
+function isReady({ type, value }: Record<string, unknown>): boolean {
+  if (type === 'text' || type === 'error-text') return typeof value === 'string';
+  if (type === 'json') return true;
+  if (type === 'error-json') return value !== undefined;
+  const isPart = (part: unknown) => isObject(part) && typeof part.type === 'string';
+  return type === 'execution-denied' || (type === 'content' && Array.isArray(value) && value.every(isPart));
 }
 
 function contentOutput(parts: readonly unknown[], rule: OutputRule): ToolOutput {
   const value = parts.map((part) =>
-    isObject(part) && part.type === 'file' ? { ...part, data: fileData(part.data) } : part,
+    isObject(part) && part.type === 'file' ? { ...part, data: fileData(part.data) } : withBase64(part),
   );
   for (const [index, part] of value.entries()) checkUrl(urlOf(part), `result.content[${index}]`, rule);
   return { type: 'content', value: frozenJson(value, 'result.content') as unknown as ContentOutput['value'] };
@@ -100,6 +111,11 @@ function fileData(data: unknown): unknown {
   if (!isObject(data)) return data;
   if (data.data instanceof Uint8Array || typeof data.data === 'string') return { ...data, data: base64(data.data) };
   return data.url instanceof URL ? { ...data, url: data.url.href } : data;
+}
+
+/** Older AI SDKs have other names for the parts of files. Their data is base64 just so. */
+function withBase64(part: unknown): unknown {
+  return isObject(part) && typeof part.data === 'string' ? { ...part, data: base64(part.data) } : part;
 }
 
 function base64(data: Uint8Array | string): string {

@@ -169,6 +169,31 @@ describe('a file by a URL', () => {
     expect(JSON.parse(JSON.stringify(outputs))).toEqual([error(/allowUrls: true/), { type: 'content', value: [part] }]);
   });
 
+  test.for([
+    [
+      'a URL for the base64 of an older AI SDK',
+      { type: 'content', value: [{ type: 'media', mediaType: 'image/png', data: address }] },
+    ],
+    [
+      'a URL for the base64 of an image',
+      { type: 'content', value: [{ type: 'image-data', mediaType: 'image/png', data: address }] },
+    ],
+    ['content that is no list', { type: 'content', value: 'x' }],
+    ['a part that is none', { type: 'content', value: [null] }],
+    ['a text that is none', { type: 'text', value: { a: 1 } }],
+    ['an unknown type', { type: 'bogus', value: 1 }],
+  ] as const)(
+    'from toModelOutput is an error result that does not show it, and so is what no provider takes: %s',
+    async ([, output]) => {
+      const see = { inputSchema: { type: 'object' }, execute: async () => 'x', toModelOutput: () => output };
+      const host = hostOf({ script: [callTool('see'), reply('end')], agent: { tools: { see } } as never });
+      expect((await host.run()).status).toBe('ok');
+      const [result] = (host.model.calls[1]?.messages.at(-1)?.content ?? []) as unknown as { output: unknown }[];
+      expect(result?.output).toEqual(error(/neither bytes nor base64|toModelOutput must return/));
+      expect(JSON.stringify(result)).not.toContain('s3cret');
+    },
+  );
+
   test('is allowed by true alone: any other value of allowUrls is a TypeError', () => {
     for (const allowUrls of ['yes', 1, null]) {
       expect(() => probe(() => 1, { allowUrls })).toThrow(/allowUrls must be true or false/);

@@ -25,6 +25,8 @@ export interface LiveRun {
 
 interface Entry<R> {
   readonly run: R;
+  /** How the run of this id before it ended. */
+  readonly before: RunOutput | undefined;
   /** Made when somebody asks for it: most runs are watched by nobody. */
   atom?: Atom<RunSummary>;
 }
@@ -64,7 +66,7 @@ export class Registry<R extends LiveRun> {
   enter(run: R): R {
     const first = this.#live.get(run.runId);
     if (first) return first.run;
-    const entry = { run };
+    const entry = { run, before: this.#ended.get(run.runId) };
     this.#live.set(run.runId, entry);
     this.#ended.delete(run.runId);
     this.#note(entry);
@@ -75,7 +77,9 @@ export class Registry<R extends LiveRun> {
     const entry = this.#live.get(run.runId);
     if (entry?.run !== run) return;
     this.#live.delete(run.runId);
-    this.#ended.set(run.runId, output);
+    // The id belongs to another run: a refused start says nothing of it, and takes no answer of it away.
+    const known = output.error?.code === 'RUN_ID_CONFLICT' ? entry.before : output;
+    if (known) this.#ended.set(run.runId, known);
     const [oldest] = this.#ended.keys();
     if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest);
     this.#note(entry);

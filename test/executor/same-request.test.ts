@@ -244,3 +244,13 @@ test('an id whose run ended without a trace is free: not durable, or on a store 
     expect((await host.run({ ...request, callerId: 'eve' })).output).toBe('two');
   }
 });
+
+test('a refused start of another request does not replace what executor.get gives of the run that has the id', async () => {
+  const host = hostOf({ script: [reply('paid')], checkpoints: memoryStore() });
+  await host.run(request);
+  await expectConflict(host, { callerId: 'eve' });
+  await until(async () => (await host.executor.get('r')?.result)?.output === 'paid');
+  const next = hostOf({ script: [], tools, checkpoints: await afterCrash((await stepTaken()).store) });
+  await expectConflict(next, { callerId: 'eve' });
+  await until(() => next.executor.get('r') === undefined);
+});

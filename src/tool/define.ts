@@ -147,7 +147,8 @@ export function defineTool<const Schema, Output>(
   });
 }
 
-function checkName(name: unknown): void {
+/** @throws {TypeError} for what no tool may be named */
+export function checkName(name: unknown): void {
   if (isToolName(name) && /^[A-Za-z0-9_-]{1,64}$/.test(name)) return;
   if (name === INVALID_TOOL_NAME) throw new TypeError(`the name "${name}" is taken: calls of invalid names get it`);
   const got = typeof name === 'string' ? JSON.stringify(name) : `a value of type ${typeof name}`;

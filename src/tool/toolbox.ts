@@ -11,7 +11,7 @@ import {
   isAiSdkEntry,
   readAiSdkEntry,
 } from './ai-sdk.ts';
-import type { Tool } from './define.ts';
+import { checkName, type Tool } from './define.ts';
 
 /**
  * An agent's tools: tools and names of registered ones, or a record by name, of AI SDK tools (`{ weather }`), and of AI SDK tools
@@ -67,10 +67,22 @@ export function readEntries(of: string, entries: ToolEntries & object): ToolEntr
 
 function readEntry(of: string, name: string, entry: unknown): AiSdkTool | AiSdkToolEntry {
   if (!isObject(entry)) throw new TypeError(`${of}: tools.${name} is not a tool`);
-  if (!isAiSdkEntry(entry)) return entry;
+  checkName(name);
+  if (!isAiSdkEntry(entry)) return withoutTraits(name, entry);
   if (!isTool(entry.tool)) return readAiSdkEntry(name, entry);
   throw new TypeError(
     `tools.${name}.tool was made with defineTool and has its own effect and limits: pass it without an entry`,
+  );
+}
+
+/** A tool of the AI SDK has no such fields: without this check a call would be `once` whatever they say. */
+function withoutTraits(name: string, tool: AiSdkTool): AiSdkTool {
+  const trait = isTool(tool)
+    ? undefined
+    : ['effect', 'timeoutMs', 'concurrency'].find((key) => Object.hasOwn(tool, key));
+  if (trait === undefined) return tool;
+  throw new TypeError(
+    `tools.${name}: ${trait} stands beside the tool's own fields and is not read; write { tool: …, ${trait}: … }`,
   );
 }
 

@@ -64,6 +64,11 @@ describe('an AI SDK tool in a record may say what the AI SDK has no word for (is
       'tool "weather": unknown option timeout; did you mean timeoutMs?',
     ],
     ['a limit that is none', { tool: weather(), timeoutMs: -1 }, 'tool "weather": timeoutMs must be a number above 0'],
+    [
+      'an effect beside the fields of the tool, which would not be read,',
+      { ...weather(), effect: 'read' },
+      "tools.weather: effect stands beside the tool's own fields and is not read; write { tool: …, effect: … }",
+    ],
     ['a tool that is none', { tool: 'weather', effect: 'read' }, 'tools.weather.tool is not a tool'],
     [
       'a tool of defineTool, which says its effect itself',
@@ -76,5 +81,12 @@ describe('an AI SDK tool in a record may say what the AI SDK has no word for (is
   ])('%s is refused when the agent is defined', ([, entry, message]) => {
     expect(define(entry)).toThrow(TypeError);
     expect(define(entry)).toThrow(message);
+  });
+
+  test('a name that no tool may have is refused when the agent is defined', () => {
+    const tools = { 'my tool': weather() as never };
+    expect(() => defineAgent({ id: 'a', instructions: '', tools })).toThrow(
+      /a tool's name is 1 to 64 .*, not "my tool"/,
+    );
   });
 });

@@ -127,10 +127,10 @@ function agentOf(given: AgentDefinition): Agent {
     version: given.version ?? '1',
     instructions: given.instructions ?? '',
     ...(phases && { phases }),
-    ...(given.tools && { tools: readEntries(of, given.tools) }),
+    ...(given.tools !== undefined && { tools: readEntries(of, given.tools) }),
     ...(given.subAgents && { subAgents: readNames(of, 'subAgents', given.subAgents) }),
     ...(given.skills && { skills: readNames(of, 'skills', given.skills) }),
-    ...(given.settings && { settings: checkSettings(given.settings, { of, at: 'settings' }) }),
+    ...(given.settings !== undefined && { settings: checkSettings(given.settings, { of, at: 'settings' }) }),
     ...(given.output !== undefined && { outputSchema: readSchema(given.output, `${id} (output)`) }),
   });
   known.add(agent);

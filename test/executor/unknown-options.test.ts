@@ -425,3 +425,11 @@ describe('an option that is undefined is absent', () => {
     expect(configOf({ models, onSaveError }).onSaveError).toEqual(configOf({ models }).onSaveError);
   });
 });
+
+test.for([
+  ['tools', null, 'agent a: tools must be a list, or a record of AI SDK tools'],
+  ['tools', false, 'agent a: tools must be a list, or a record of AI SDK tools'],
+  ['settings', 0, 'agent a: settings must be an object, not the number 0'],
+] as const)('an agent with %s: %s is refused with what belongs there', ([field, value, message]) => {
+  expect(refusal(() => defineAgent({ id: 'a', instructions: '', [field]: value } as never))).toBe(message);
+});

@@ -110,7 +110,7 @@ function candidate(entry: InterruptedRun, { kernel, report }: Work): Listed | un
   const aside = (kind: 'parked' | 'skipped', reason: string) => void report[kind].push({ runId, reason });
   if (entry.status === 'quarantined') aside('skipped', entry.reason);
   else if (entry.status === 'parked' && entry.code !== 'DEFINITION_CHANGED') aside('parked', entry.reason ?? 'parked');
-  else if (kernel.registry.live(runId)) aside('skipped', LIVE);
+  else if (kernel.registry.live(runId)?.resolution === 'accepted') aside('skipped', LIVE);
   else if (!agentFor(kernel, entry.meta.agentId)) {
     aside('skipped', `AGENT_NOT_FOUND: no agent ${entry.meta.agentId} is registered`);
   } else return entry;

@@ -48,14 +48,16 @@ export const LIVE = 'live in this process';
 export async function takeUp(run: Listed, work: Work): Promise<RunScope | undefined> {
   const { runId } = run;
   const { kernel, lane, report, inHand } = work;
-  // Meanwhile somebody may have started it: to wait for that run's end would take the place for nothing.
-  if (kernel.registry.live(runId) || inHand.has(runId)) {
+  const leave = () => {
     lane.leave();
     report.skipped.push({ runId, reason: LIVE });
     return undefined;
-  }
+  };
+  if (inHand.has(runId)) return leave();
   inHand.add(runId);
   try {
+    // Meanwhile it may have been started: to wait for that run's end would take the place for nothing.
+    if (kernel.registry.live(runId) && (await isLive(kernel, runId))) return leave();
     return await begin(run, work);
   } catch (error) {
     lane.leave();
@@ -64,6 +66,16 @@ export async function takeUp(run: Listed, work: Work): Promise<RunScope | undefi
   } finally {
     inHand.delete(runId);
   }
+}
+
+/** Whether a start has the run. One that is refused leaves the record as it was: it is waited for. */
+async function isLive({ registry }: Kernel, runId: string): Promise<boolean> {
+  for (let live = registry.live(runId); live; live = registry.live(runId)) {
+    if (live.actor.getSnapshot().status !== 'stopped') await live.accepted.promise;
+    if (live.resolution === 'accepted') return true;
+    await live.ended.promise;
+  }
+  return false;
 }
 
 async function begin(

@@ -158,6 +158,57 @@ describe('two starts of one id that race', () => {
   });
 });
 
+describe('while a start of another request is looked at', () => {
+  /** A store whose first load waits until it is told to answer. */
+  async function slowStore() {
+    const store = await afterCrash((await stepTaken()).store);
+    const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const load = store.load.bind(store);
+    store.load = async (runId) => {
+      asked.resolve();
+      await answer.promise;
+      return load(runId);
+    };
+    return { store, asked: asked.promise, answer: answer.resolve };
+  }
+
+  test('recover waits for its refusal and takes the run up', async () => {
+    const { store, asked, answer } = await slowStore();
+    const host = hostOf({ script: [reply('paid')], tools, checkpoints: store });
+    const stranger = host.start({ ...request, callerId: 'eve' });
+    await asked;
+    const recovering = host.executor.recover();
+    await new Promise(setImmediate);
+    answer();
+    expect((await stranger).error?.code).toBe('RUN_ID_CONFLICT');
+    expect(await recovering).toMatchObject({ resumed: [{ runId: 'r' }], skipped: [], failed: [] });
+    expect((await host.executor.get('r')?.result)?.output).toBe('paid');
+  });
+
+  test('a host that is restored waits for its refusal and continues the run', async () => {
+    const { createActor } = await import('xstate');
+    const { store, asked, answer } = await slowStore();
+    const host = hostOf({ script: [reply('paid')], tools, checkpoints: store });
+    const { messages: _, ...head } = await onlyRecord(await afterCrash((await stepTaken()).store));
+    const stranger = host.start({ ...request, callerId: 'eve' });
+    await asked;
+    const snapshot = { ...head, messages: [], stored: true, status: 'active', output: undefined, error: undefined };
+    const actor = createActor(host.executor.logic(host.agent), { snapshot: snapshot as never, input: undefined });
+    actor.start();
+    answer();
+    expect((await stranger).error?.code).toBe('RUN_ID_CONFLICT');
+    await until(() => actor.getSnapshot().status === 'done');
+    expect(actor.getSnapshot().output).toMatchObject({ status: 'ok', output: 'paid' });
+  });
+});
+
+test('after a start of another request was refused, executor.get still answers with the run of the id', async () => {
+  const host = hostOf({ script: [reply('paid')], checkpoints: memoryStore() });
+  await host.run(request);
+  await expectConflict(host, { callerId: 'eve' });
+  expect(await host.executor.get('r')?.result).toMatchObject({ status: 'ok', output: 'paid' });
+});
+
 describe('a record', () => {
   test('keeps the fingerprint of its request, and so does the kept outcome', async () => {
     const { store, run } = await stepTaken();

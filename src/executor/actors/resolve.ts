@@ -128,6 +128,8 @@ async function takePlace(scope: RunScope): Promise<RunOutput | undefined> {
     const isAsked = isAskedRun(askerOf(scope), first);
     if (!isAsked && first.resolution === 'accepted' && !first.isFinished) throw conflict(scope.runId);
     const output = withoutMessages(await first.ended.promise);
+    // A start that was refused for its request says nothing of the run.
+    if (output.error?.code === 'RUN_ID_CONFLICT') continue;
     if (isAsked && (output.status !== 'interrupted' || scope.kernel.isShutDown)) return output;
   }
   return undefined;

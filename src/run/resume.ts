@@ -131,9 +131,11 @@ function splitHistory(history: readonly Message[], tools: ToolFacts): { settled:
 }
 
 function checkShape(message: Message, index: number): void {
-  const isText = message.role === 'system' && typeof message.content === 'string';
-  if (isText || (Array.isArray(message.content) && message.content.every(isObject))) return;
-  throw new TranscriptInvalidError(`history[${index}]: a ${String(message.role)} message needs a content of parts`);
+  const isSystem = message.role === 'system';
+  const isParts = Array.isArray(message.content) && message.content.every(isObject);
+  if (isSystem ? typeof message.content === 'string' : isParts) return;
+  const needed = isSystem ? 'a content that is a string' : 'a content of parts';
+  throw new TranscriptInvalidError(`history[${index}]: a ${String(message.role)} message needs ${needed}`);
 }
 
 function collectResults(history: readonly Message[], start: number, results: Map<string, ToolOutput>): number {

@@ -76,6 +76,48 @@ describe('an earlier conversation (invocation.history)', () => {
     expect(second.model.calls[0]?.messages).toEqual(whole);
   });
 
+  test('begins the next phase of a hosted run without a store that is restored between two phases', async () => {
+    const { createActor } = await import('xstate');
+    const phases = [
+      { name: 'a', instructions: 'A' },
+      { name: 'b', instructions: 'B', recovery: 'boundary' as const },
+    ];
+    const first = hostOf({ script: [reply('one'), hang()], agent: { phases } });
+    const actor = createActor(first.executor.logic(first.agent), { input: request }).start();
+    await until(() => first.model.calls.length === 2);
+    const snapshot = JSON.parse(JSON.stringify(actor.getPersistedSnapshot()));
+    expect(snapshot.messages).toEqual([]);
+    const second = hostOf({ script: [reply('two')], agent: { phases } });
+    createActor(second.executor.logic(second.agent), { snapshot, input: undefined }).start();
+    await until(() => second.model.calls.length === 1);
+    expect(second.model.calls[0]?.messages).toEqual(whole);
+  });
+
+  test('begins a pipeline that is restarted because its definition has changed', async () => {
+    const store = memoryStore();
+    const phase = { name: 'a', instructions: 'A', tools: ['look'] };
+    const first = hostOf({ script: [callTool('look'), hang()], tools, agent: { phases: [phase] }, checkpoints: store });
+    await first.start(request);
+    await until(async () => (await store.load('r'))?.iteration === 1);
+    const changed = { phases: [{ ...phase, instructions: 'Changed.' }] };
+    const options = { tools, agent: changed, checkpoints: await afterCrash(store) };
+    const second = hostOf({ script: [reply('x')], ...options, onDefinitionChange: 'restart' });
+    await second.executor.recover();
+    expect((await second.executor.get('r')?.result)?.status).toBe('ok');
+    expect(second.model.calls[0]?.messages).toEqual(whole);
+  });
+
+  test('is no sign that a pipeline has begun: at its opening the run is taken up with the phases of today', async () => {
+    const store = memoryStore();
+    const phases = [{ name: 'a', instructions: 'A', recovery: 'boundary' as const }];
+    await hostOf({ script: [hang()], agent: { phases }, checkpoints: store }).start(request);
+    const record = await onlyRecord(store);
+    expect([record.openPhase, record.messages.length]).toEqual([undefined, whole.length]);
+    const options = { agent: { phases: [{ ...phases[0], name: 'b' }] as never }, checkpoints: await afterCrash(store) };
+    const second = hostOf({ script: [reply('x')], ...options, onDefinitionChange: 'refuse' });
+    expect(await second.executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }], parked: [], failed: [] });
+  });
+
   test('is no answer of the run: one that fails at once has an empty output', async () => {
     const result = await hostOf({ script: [down()] }).run(request);
     expect(result).toMatchObject({ status: 'error', output: '', error: { code: 'MODEL' } });
@@ -113,6 +155,11 @@ describe('an earlier conversation (invocation.history)', () => {
     ['has a result without a call', [answer('c2')], /without a call/],
     ['has a message of no role', [{ role: 'robot', content: [] }], /the role is "robot"/],
     ['has a message without parts', [{ role: 'user', content: 'x' }], /needs a content of parts/],
+    [
+      'has a system message of parts, which no record can hold',
+      [{ role: 'system', content: [{ type: 'text', text: 'x' }] }],
+      /^history\[0\]: a system message needs a content that is a string$/,
+    ],
   ] as const)('that %s is refused with TRANSCRIPT_INVALID, and nothing is begun', async ([, given, message]) => {
     const store = memoryStore();
     const host = hostOf({ script: [], checkpoints: store });
@@ -146,6 +193,9 @@ describe('RunOptions.resume', () => {
     const host = hostOf({ script: [reply('x')] });
     await host.run(request, { resume: { history: [user('only this')] } });
     expect(host.model.calls[0]?.messages).toEqual([user('only this')]);
+    const store = memoryStore();
+    await hostOf({ script: [hang()], checkpoints: store }).start(request, { resume: { history: [user('only this')] } });
+    expect(await onlyRecord(store)).not.toHaveProperty('earlier');
   });
 
   test('with completed phases and no history begins the next phase with the prompt', async () => {

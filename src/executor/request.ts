@@ -56,7 +56,8 @@ export function requestOf(invocation: unknown, { agentId, newId, parent }: Begin
     channelId,
     guildId,
     parentRunId,
-    inputs: inputsOf(inputs),
+    // A child has the inputs of its parent, which an older version may have begun.
+    inputs: parent ? plainInputs(inputs) : inputsOf(inputs),
     images: images.map((image, i) => imagePartOf(image, `images[${i}]`)),
     earlier: enterHistory(history),
   };
@@ -65,12 +66,16 @@ export function requestOf(invocation: unknown, { agentId, newId, parent }: Begin
 
 /** @throws {TypeError} for a key with the prefix that no host may use: no key of `inputs` has a meaning to Pawl */
 function inputsOf(given: unknown): JsonObject {
-  const inputs = frozenJson(given ?? {}, 'inputs') as JsonObject;
+  const inputs = plainInputs(given);
   const reserved = Object.keys(inputs).find((key) => key.startsWith('pawl.'));
   if (reserved === undefined) return inputs;
   throw new TypeError(
     `inputs: ${JSON.stringify(reserved.slice(0, 100))} begins with "pawl."; use a key without that prefix`,
   );
+}
+
+function plainInputs(given: unknown): JsonObject {
+  return frozenJson(given ?? {}, 'inputs') as JsonObject;
 }
 
 /** What is known of a request that was refused: its id as it was given, and nothing that must be right. */

@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { fingerprintOfRecord } from '../record/identify.ts';
 import { RunIdConflictError } from '../run/errors.ts';
-import { CHILD_MARK, fingerprintOf } from '../run/identity.ts';
+import { CHILD_MARK, isStoredFingerprint, storedFingerprintOf } from '../run/identity.ts';
 import { type Redaction, Redactor } from '../run/redact.ts';
 import type { ParentCall, RunRequest } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
@@ -51,22 +51,24 @@ function isSameCall(asked: ParentCall, stored: ParentCall | undefined): boolean 
   return stored?.runId === asked.runId && stored.callId === asked.callId;
 }
 
-function isSameRequest({ request, agentId, redact }: Asker, stored: string | undefined): boolean {
-  const { fingerprint, prompt, inputs, earlier = [] } = request;
+function isSameRequest(asker: Asker, stored: string | undefined): boolean {
+  const { fingerprint } = asker.request;
   if (fingerprint === undefined || fingerprint === stored) return true;
-  if (!redact || stored === undefined) return false;
-  // A record without a fingerprint got that of its stored request, which was redacted.
+  return stored !== undefined && isStoredFingerprint(stored) && storedForms(asker).includes(stored);
+}
+
+/** The fingerprints that a record of this request would have, had it been stored without one: as it is, and redacted. */
+function storedForms({ request, agentId, redact }: Asker): readonly string[] {
+  const { prompt, inputs, earlier = [] } = request;
+  const plain = storedFingerprintOf({ ...request, agentId });
+  if (!redact) return [plain];
   const redactor = new Redactor(redact, 'record');
-  return (
-    stored ===
-    fingerprintOf({
-      ...request,
-      agentId,
-      prompt: redactor.text(prompt),
-      inputs: redactor.json(inputs),
-      earlier: earlier.map((message) => redactor.message(message)),
-    })
-  );
+  const redacted = {
+    prompt: redactor.text(prompt),
+    inputs: redactor.json(inputs),
+    earlier: earlier.map((message) => redactor.message(message)),
+  };
+  return [plain, storedFingerprintOf({ ...request, ...redacted, agentId })];
 }
 
 /** The id is taken. Of the run that has it nothing is told. */

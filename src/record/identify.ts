@@ -1,12 +1,12 @@
-import { fingerprintOf } from '../run/identity.ts';
+import { storedFingerprintOf } from '../run/identity.ts';
 import type { OpenCall } from '../run/open-step.ts';
 import type { ParentCall } from '../run/request.ts';
 import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 import { rewritten } from './upcast.ts';
 
-/** The fingerprint of what a record says it was asked for. Of a redacted record that is not the request itself. */
+/** The fingerprint of what a record says it was asked for. */
 export function fingerprintOfRecord({ meta, inputs = {}, images = [], earlier = [] }: RunCheckpoint): string {
-  return fingerprintOf({ ...meta, inputs, images, earlier });
+  return storedFingerprintOf({ ...meta, inputs, images, earlier });
 }
 
 /** The field that an outcome is kept with, so that a repeated start is compared after the end as well. */

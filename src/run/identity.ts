@@ -40,6 +40,21 @@ export function fingerprintOf(asked: Asked): string {
   return sha256Of(canonicalJson(Object.fromEntries(given))).toString('hex');
 }
 
+/** Begins a fingerprint that was made of a stored request. */
+const STORED = 'stored:';
+
+/**
+ * The fingerprint of a record that was stored without one: that of its stored request. A stored request may be redacted, and
+ * two requests may be redacted to one text, so such a fingerprint is told apart from that of a request itself.
+ */
+export function storedFingerprintOf(asked: Asked): string {
+  return STORED + fingerprintOf(asked);
+}
+
+export function isStoredFingerprint(fingerprint: string): boolean {
+  return fingerprint.startsWith(STORED);
+}
+
 function isEmpty(value: unknown): boolean {
   return value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }

@@ -69,6 +69,21 @@ describe('the ids of children', () => {
     expect(JSON.stringify(messages)).not.toContain('poison');
   });
 
+  test('a parent whose inputs have a key that an older version wrote begins its child with these inputs', async () => {
+    const store = memoryStore();
+    await family(store, never).start({ runId: 'old' });
+    await until(async () => (await store.load('old'))?.openStep !== undefined);
+    const dead = await afterCrash(store);
+    await dead.delete(childId('old', callId));
+    const record = (await dead.load('old')) as RunCheckpoint;
+    await dead.save({ ...record, inputs: { 'pawl.module': 'x' } });
+    const host = family(dead, () => reply('honest'));
+    await host.executor.recover();
+    const result = await host.executor.get('old')?.result;
+    expect(result).toMatchObject({ status: 'ok', output: 'whole' });
+    expect(JSON.stringify(result?.messages)).toContain('honest');
+  });
+
   test('such a run of a stranger is recovered as a run of its own, whatever parentRunId it has', async () => {
     const store = memoryStore();
     const first = hostOf({ script: [hang()], checkpoints: store });

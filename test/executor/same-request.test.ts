@@ -251,6 +251,23 @@ describe('a record', () => {
     expect((await host.run(given)).output).toBe('charged');
   });
 
+  test('with a fingerprint is never compared by its redacted texts: another request may be redacted to the same', async () => {
+    const redact = (text: string) => text.replaceAll(/\d{4}/g, '****');
+    const store = memoryStore();
+    const first = hostOf({ script: [hang()], checkpoints: store, redact });
+    await first.start({ runId: 'r', prompt: 'Charge ****.' });
+    const expectRefused = async (host: ReturnType<typeof hostOf>) =>
+      expect((await host.start({ runId: 'r', prompt: 'Charge 1234.' })).error?.code).toBe('RUN_ID_CONFLICT');
+    await expectRefused(first);
+    await first.executor.shutdown();
+    await expectRefused(hostOf({ script: [], checkpoints: store, redact }));
+    await hostOf({ script: [reply('charged')], checkpoints: store, redact }).run({
+      runId: 'r',
+      prompt: 'Charge ****.',
+    });
+    await expectRefused(hostOf({ script: [], checkpoints: store, redact }));
+  });
+
   test('whose request a migration renames is met by the request as it is now', async () => {
     const store = await afterCrash((await stepTaken()).store);
     const renamed = { id: 'renamed' };

@@ -140,7 +140,7 @@ describe.skipIf(!hasGit)('the rules of .gitignore files (needs git)', () => {
           },
         );
       }),
-      { numRuns: process.env.PAWL_TORTURE === '1' ? 2_000 : 150 },
+      { numRuns: process.env.PAWL_TORTURE === '1' ? 2_000 : 60 },
     );
   });
 

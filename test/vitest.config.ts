@@ -4,24 +4,16 @@ import { defineConfig } from 'vitest/config';
 
 const fromRoot = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
+/** Tests run against the sources: `pawl-source` stands first in package.json's exports. The others are Vite's own. */
+const conditions = ['pawl-source', 'module', 'node', 'development|production'];
+
 /** Tests that put something else in the place of a module, or look at the process that they run in. */
 const apart = ['test/record/next-version.test.ts'];
 
 export default defineConfig({
   root: fromRoot(''),
-  resolve: {
-    // Tests run against the sources. The same doors stand in test/tsconfig.json and in package.json's exports.
-    alias: [
-      { find: /^pawl$/, replacement: fromRoot('src/index.ts') },
-      { find: /^pawl\/testing$/, replacement: fromRoot('src/testing/index.ts') },
-      { find: /^pawl\/machines$/, replacement: fromRoot('machines/index.ts') },
-      { find: /^pawl\/prices$/, replacement: fromRoot('src/budget/genai-prices.ts') },
-      { find: /^pawl\/fan-out$/, replacement: fromRoot('src/fan-out/index.ts') },
-      { find: /^pawl\/stores\/file$/, replacement: fromRoot('src/store/file.ts') },
-      { find: /^pawl\/stores\/sqlite$/, replacement: fromRoot('src/store/sqlite.ts') },
-      { find: /^pawl\/stores\/postgres$/, replacement: fromRoot('src/store/postgres.ts') },
-    ],
-  },
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
   test: {
     projects: [
       // Most of a short test file's time is the loading of what it tests: these share their workers.

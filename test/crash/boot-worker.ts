@@ -1,4 +1,4 @@
-// A host with many runs, that leaves them or takes them up: node --import ./sources.ts boot-worker.ts <file> <runs> leave|recover
+// A host with many runs, that leaves them or takes them up: node -C pawl-source boot-worker.ts <file> <runs> leave|recover
 import { writeSync } from 'node:fs';
 import { askingModel, bench, hangingAfter } from '../bench/workload.ts';
 

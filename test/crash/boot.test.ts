@@ -15,9 +15,8 @@ const folder = mkdtempSync(join(tmpdir(), 'pawl-boot-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function boot(what: 'leave' | 'recover'): string {
-  const hooks = new URL('./sources.ts', import.meta.url).href;
   const worker = fileURLToPath(new URL('./boot-worker.ts', import.meta.url));
-  const args = [NURSERY, '--import', hooks, worker, join(folder, 'runs.db'), String(RUNS), what];
+  const args = [NURSERY, '-C', 'pawl-source', worker, join(folder, 'runs.db'), String(RUNS), what];
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(`boot-worker ${what} failed: ${stderr}`);
   return stdout;

@@ -40,7 +40,6 @@ export interface ChildrenTrial {
 
 const MAX_PROCESSES = 12;
 const worker = fileURLToPath(new URL('./children-worker.ts', import.meta.url));
-const sources = new URL('./sources.ts', import.meta.url).href;
 const env = {
   ...process.env,
   NODE_NO_WARNINGS: '1',
@@ -70,7 +69,7 @@ export async function runTree(stops: readonly Stop[], undisturbed?: RunResult): 
 
 async function liveAndDie(folder: string, stop: Stop | undefined) {
   const job: ChildrenJob = { folder, ...(stop && 'failpoint' in stop ? { failpoint: stop.failpoint } : {}) };
-  const child = spawn(process.execPath, ['--import', sources, worker, JSON.stringify(job)], { env });
+  const child = spawn(process.execPath, ['-C', 'pawl-source', worker, JSON.stringify(job)], { env });
   let complaints = '';
   child.stderr.on('data', (text) => {
     complaints += text;

@@ -1,4 +1,4 @@
-// One process of a host with a tree of runs, to be killed: node --import ./sources.ts children-worker.ts '<job as JSON>'
+// One process of a host with a tree of runs, to be killed: node -C pawl-source children-worker.ts '<job as JSON>'
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createExecutor } from 'pawl';

@@ -1,4 +1,4 @@
-// One boot of a host with many runs, one of which kills it: node --import ./sources.ts fleet.ts '<job as JSON>'
+// One boot of a host with many runs, one of which kills it: node -C pawl-source fleet.ts '<job as JSON>'
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createExecutor, defineAgent, defineTool } from 'pawl';

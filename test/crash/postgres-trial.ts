@@ -13,7 +13,6 @@ import type { PostgresJob } from './postgres-worker.ts';
 import type { Death, Stop, Trial } from './trial.ts';
 
 const worker = fileURLToPath(new URL('./postgres-worker.ts', import.meta.url));
-const sources = new URL('./sources.ts', import.meta.url).href;
 const environment = {
   ...process.env,
   NODE_NO_WARNINGS: '1',
@@ -43,7 +42,7 @@ export function newPlace(server: PostgresServer, runId = 'run-1'): Place {
 }
 
 export function startWorker(job: PostgresJob): ChildProcess {
-  const args = ['--import', sources, worker, JSON.stringify(job)];
+  const args = ['-C', 'pawl-source', worker, JSON.stringify(job)];
   return spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: environment });
 }
 

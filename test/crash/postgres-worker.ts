@@ -1,4 +1,4 @@
-// One process of a host on PostgreSQL, to be killed: node --import ./sources.ts postgres-worker.ts '<job as JSON>'
+// One process of a host on PostgreSQL, to be killed: node -C pawl-source postgres-worker.ts '<job as JSON>'
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AppendingStore, createExecutor, type Model, type RunResult } from 'pawl';

@@ -20,7 +20,6 @@ const MAX_FORCED = 2;
 const EVENTS = 8 * RUNS;
 
 const worker = fileURLToPath(new URL('./signals-worker.ts', import.meta.url));
-const sources = new URL('./sources.ts', import.meta.url).href;
 
 interface Boot {
   readonly code: number | null;
@@ -142,7 +141,7 @@ async function roundOf(plan: readonly Plan[]): Promise<Round> {
 
 async function boot(job: SignalJob): Promise<Boot> {
   const before = linesOf(job.folder, 'signals').length;
-  const child = spawn(process.execPath, ['--import', sources, worker, JSON.stringify(job)], {
+  const child = spawn(process.execPath, ['-C', 'pawl-source', worker, JSON.stringify(job)], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, NODE_NO_WARNINGS: '1' },
   });

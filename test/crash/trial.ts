@@ -51,7 +51,6 @@ export interface Trial {
 
 const worker = fileURLToPath(new URL('./worker.ts', import.meta.url));
 const fleet = fileURLToPath(new URL('./fleet.ts', import.meta.url));
-const sources = new URL('./sources.ts', import.meta.url).href;
 /** The cache spares each worker the stripping of types. */
 const environment = {
   ...process.env,
@@ -122,7 +121,7 @@ export const startWorker = (job: Job, under: readonly string[] = []) => startPro
 export const startFleet = (job: FleetJob) => startProcess(fleet, job);
 
 function startProcess(program: string, job: Job | FleetJob, under: readonly string[] = []): ChildProcess {
-  const [command = '', ...args] = [...under, process.execPath, '--import', sources, program, JSON.stringify(job)];
+  const [command = '', ...args] = [...under, process.execPath, '-C', 'pawl-source', program, JSON.stringify(job)];
   return spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: environment,

@@ -1,4 +1,4 @@
-// One process of a host, to be killed: node --import ./sources.ts worker.ts '<job as JSON>'
+// One process of a host, to be killed: node -C pawl-source worker.ts '<job as JSON>'
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AppendingStore, createExecutor, type RunResult } from 'pawl';

@@ -1,18 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseSync } from 'rolldown/utils';
-
-/** The doors of the package, in the order of the page. */
-const doors = [
-  ['pawl', 'src/index.ts'],
-  ['pawl/fan-out', 'src/fan-out/index.ts'],
-  ['pawl/stores/file', 'src/store/file.ts'],
-  ['pawl/stores/sqlite', 'src/store/sqlite.ts'],
-  ['pawl/stores/postgres', 'src/store/postgres.ts'],
-  ['pawl/prices', 'src/budget/genai-prices.ts'],
-  ['pawl/machines', 'machines/index.ts'],
-  ['pawl/testing', 'src/testing/index.ts'],
-] as const;
+import { entryPoints } from '../toolchain/entry-points.ts';
 
 interface Node {
   readonly type: string;
@@ -48,9 +37,9 @@ function parse(root: string, path: string): Parsed {
   return result;
 }
 
-/** The page of public names, made of the doors' exports and their docstrings. */
+/** The page of public names, made of the entry points' exports and their docstrings. */
 export function referencePage(root: string): string {
-  const parts = doors.map(([door, path]) => [`## ${door}`, '', ...exportsOf(root, path)].join('\n'));
+  const parts = entryPoints.map(({ name, source }) => [`## ${name}`, '', ...exportsOf(root, source)].join('\n'));
   const intro = [
     '# Reference',
     '',

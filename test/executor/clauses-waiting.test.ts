@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { type Model, memoryStore, type RunResult } from 'pawl';
 import { callTool, callTools, hang, reply, stallAfter, type TestClock, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -204,8 +203,7 @@ test('a process whose tool ignores its abort and never answers can exit, and the
       const { status } = await executor.run(agent, { prompt: 'Go.' });
       console.log(name, status, performance.now() - begun < 4_000);
     }`;
-  const hooks = fileURLToPath(new URL('../crash/sources.ts', import.meta.url));
-  const child = spawn(process.execPath, ['--import', hooks, '--input-type=module', '--eval', program]);
+  const child = spawn(process.execPath, ['-C', 'pawl-source', '--input-type=module', '--eval', program]);
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data));
   const code = await new Promise((resolve) => child.on('close', resolve));

@@ -13,7 +13,7 @@ interface Seen {
 test('10,000 children under one parent: the last thousand costs what the second did, and none is kept (supervision 8)', {
   timeout: 120_000,
 }, () => {
-  const flags = ['--expose-gc', '--no-flush-bytecode', '--import', here('../crash/sources.ts')];
+  const flags = ['--expose-gc', '--no-flush-bytecode', '-C', 'pawl-source'];
   const program = here('../fixtures/many-children.ts');
   const { stdout, stderr, status } = spawnSync(process.execPath, [...flags, program, '10000'], { encoding: 'utf8' });
   expect([stderr, status]).toEqual(['', 0]);

@@ -40,7 +40,6 @@ type Line =
   | { readonly event: 'published'; readonly title: string; readonly key: string };
 
 const worker = fileURLToPath(new URL('./kill-worker.ts', import.meta.url));
-const sources = new URL('../crash/sources.ts', import.meta.url).href;
 const MAX_PROCESSES = 40;
 
 /** Asks the four models in as many processes as it takes: one for each kill, and one that may end. */
@@ -92,7 +91,7 @@ async function inFolder(job: KillJob, kills: readonly Kill[]): Promise<KillTrial
 
 /** One worker, from its start to its end or to our kill. */
 async function live(job: KillJob, kill: Kill | undefined) {
-  const args = ['--import', sources, worker, JSON.stringify(job)];
+  const args = ['-C', 'pawl-source', worker, JSON.stringify(job)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let complaint = '';
   child.stderr.on('data', (text) => {

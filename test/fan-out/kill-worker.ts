@@ -1,4 +1,4 @@
-// One process that asks four models, to be killed: node --import ../crash/sources.ts kill-worker.ts '<job as JSON>'
+// One process that asks four models, to be killed: node -C pawl-source kill-worker.ts '<job as JSON>'
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

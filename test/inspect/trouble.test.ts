@@ -11,7 +11,7 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 
 /** Runs a host whose client sends to `url`; `inTheMiddle` resolves when the host may go on. */
 async function hostWatchedAt(url: string, how: 'ends' | 'exits', inTheMiddle: Promise<unknown> = Promise.resolve()) {
-  const child = spawn(process.execPath, ['--import', '../crash/sources.ts', 'worker.ts', url, how], { cwd: here });
+  const child = spawn(process.execPath, ['-C', 'pawl-source', 'worker.ts', url, how], { cwd: here });
   onTestFinished(() => void child.kill('SIGKILL'));
   const [out, err, closed] = [text(child.stdout), text(child.stderr), once(child, 'close')];
   void inTheMiddle.then(() => child.stdin.write('on\n'));

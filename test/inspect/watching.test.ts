@@ -17,7 +17,7 @@ const block = (language: string) =>
 /** Runs a block of the page in a process of its own, which ends with the test. */
 function started(language: 'ts' | 'js', env: Readonly<Record<string, string>>) {
   const kind = language === 'ts' ? 'module-typescript' : 'module';
-  const args = ['--import', './test/crash/sources.ts', `--input-type=${kind}`, '--eval', block(language)];
+  const args = ['-C', 'pawl-source', `--input-type=${kind}`, '--eval', block(language)];
   const child = passOnErrors(
     spawn(process.execPath, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }),
   );

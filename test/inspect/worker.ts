@@ -1,4 +1,4 @@
-// A host with an inspector's client and no global handlers: node --import ../crash/sources.ts worker.ts <url> <ends|exits>
+// A host with an inspector's client and no global handlers: node -C pawl-source worker.ts <url> <ends|exits>
 import { once } from 'node:events';
 import { createWebSocketInspector } from '@statelyai/inspect';
 import { memoryStore } from 'pawl';

@@ -11,15 +11,7 @@ const MAX_BYTES_PER_RUN = 64;
 
 /** Does so many runs in a process of its own, and gives what it measured. */
 async function manyRuns(role: 'signal' | 'heap', count: number): Promise<Record<string, unknown>> {
-  const args = [
-    '--expose-gc',
-    '--no-flush-bytecode',
-    '--import',
-    here('../crash/sources.ts'),
-    here('many-runs.ts'),
-    role,
-    String(count),
-  ];
+  const args = ['--expose-gc', '--no-flush-bytecode', '-C', 'pawl-source', here('many-runs.ts'), role, String(count)];
   const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 2 ** 20 });
   return JSON.parse(stdout);
 }

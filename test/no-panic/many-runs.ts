@@ -1,4 +1,4 @@
-// Many runs in one process: node --expose-gc --no-flush-bytecode --import ../crash/sources.ts many-runs.ts <signal|heap> <runs>
+// Many runs in one process: node --expose-gc --no-flush-bytecode -C pawl-source many-runs.ts <signal|heap> <runs>
 import { getEventListeners } from 'node:events';
 import { createExecutor, defineAgent, type RunOptions } from 'pawl';
 import { callTool, reply, scriptedModel } from 'pawl/testing';

@@ -44,7 +44,7 @@ interface Work {
 }
 
 async function work(group: string, from: number): Promise<Work> {
-  const args = ['--import', here('../crash/sources.ts'), here('worker.ts'), group, String(from)];
+  const args = ['-C', 'pawl-source', here('worker.ts'), group, String(from)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let complaint = '';
   child.stderr.on('data', (text) => {

@@ -1,4 +1,4 @@
-// Runs rows of the matrix in a process without global handlers: node --import ../crash/sources.ts worker.ts <group> <from>
+// Runs rows of the matrix in a process without global handlers: node -C pawl-source worker.ts <group> <from>
 import type { Run, RunOutput } from 'pawl';
 import { createActor, waitFor } from 'xstate';
 import { hostOf } from '../fixtures/host.ts';

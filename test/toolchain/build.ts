@@ -1,10 +1,11 @@
-// Types come from tsc, file by file. The doors of the package come from rolldown, as a few files instead of a hundred:
+// Types come from tsc, file by file. The entry points come from rolldown, as a few files instead of a hundred:
 // loading a module costs more than what stands in most of them. The command stays as tsc wrote it; it finds its own files by
 // where they lie.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, globSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
+import { entryPoints } from './entry-points.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 process.chdir(root);
@@ -14,23 +15,14 @@ rmSync('dist', { recursive: true, force: true });
 const { status } = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc'], { stdio: 'inherit' });
 if (status !== 0) process.exit(status ?? 1);
 
-const doors = [
-  'src/index',
-  'src/fan-out/index',
-  'src/store/file',
-  'src/store/sqlite',
-  'src/store/postgres',
-  'src/budget/genai-prices',
-  'src/testing/index',
-  'machines/index',
-];
-/** What each door imports first: it throws on a Node that is too old. */
+const entries = entryPoints.map(({ source }) => source.replace(/\.ts$/, ''));
+/** What each entry point imports first: it throws on a Node that is too old. */
 const check = 'src/shared/require-node';
 /** Which module imports which, statically. */
 const imports = new Map<string, readonly string[]>();
 const bundle = await rolldown({
   input: {
-    ...Object.fromEntries(doors.map((door) => [door, `dist/${door}.js`])),
+    ...Object.fromEntries(entries.map((entry) => [entry, `dist/${entry}.js`])),
     [check]: 'dist/src/cli/require-node.js',
   },
   external: (id) => !/^[./]/.test(id),
@@ -45,9 +37,9 @@ function isCore(id: string): boolean {
   return core.has(id);
 }
 
-/** From the folder of a door to `dist`. */
-function pathFrom(door: string): string {
-  return door.split('/').slice(1).fill('..').join('/');
+/** From the folder of an entry point to `dist`. */
+function pathFrom(entry: string): string {
+  return entry.split('/').slice(1).fill('..').join('/');
 }
 
 function reachedFrom(entry: string): Set<string> {

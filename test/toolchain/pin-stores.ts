@@ -1,8 +1,7 @@
-// Pins what today's stores write of runs whose process dies: `node test/toolchain/pin-stores.ts v1 sqlite`. A version that
+// Pins what today's stores write of runs whose process dies: `node -C pawl-source test/toolchain/pin-stores.ts v1 sqlite`. A version that
 // is released is pinned once, and what is pinned is never written again: tests open copies of it for ever after.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { registerHooks } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -11,14 +10,6 @@ const [version, kind] = process.argv.slice(2);
 const folder = new URL(`../fixtures/stores/${version}/`, import.meta.url).pathname;
 const work = mkdtempSync(join(tmpdir(), 'pawl-pin-'));
 
-// The doors of the package stand for its sources, as in the tests.
-const doors: Record<string, string> = { pawl: 'src/index.ts', 'pawl/testing': 'src/testing/index.ts' };
-registerHooks({
-  resolve: (specifier, context, next) => {
-    const door = doors[specifier];
-    return next(door ? new URL(`../../${door}`, import.meta.url).href : specifier, context);
-  },
-});
 const { leaveRuns, PINNED_AT, recordsIn } = await import('../fixtures/pinned-runs.ts');
 const { fixedWrites } = await import('../fixtures/fixed-writes.ts');
 const { testClock } = await import('../../src/testing/test-clock.ts');

@@ -187,7 +187,7 @@ export function makeCriticMachine() {
     initial: 'watching',
     states: {
       watching: {
-        description: 'Signs of life are noted, and nobody is asked anything.',
+        description: 'Signs of life are noted, and the host is not asked.',
         always: { guard: 'isOutOfSteps', target: 'out-of-steps' },
         on: {
           'activity.seen': { actions: { type: 'noteActivity', params: ({ event }) => event } },

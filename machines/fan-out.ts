@@ -140,7 +140,7 @@ function region(place: number, id: string) {
     initial: 'entering',
     states: {
       entering: {
-        description: 'Whoever has answered in an earlier process is not asked again.',
+        description: 'A model that has answered in an earlier process is not asked again.',
         always: [
           { guard: { type: 'hasAnswered', params: mine }, target: 'answered' },
           { guard: 'isCalledOff', target: 'left' },
@@ -163,7 +163,7 @@ function region(place: number, id: string) {
         initial: 'working',
         states: {
           working: {
-            description: 'Nobody has told it to leave off.',
+            description: 'It has not been stopped.',
             on: {
               'fan-out.leave': {
                 target: 'leaving',
@@ -177,7 +177,7 @@ function region(place: number, id: string) {
             },
           },
           leaving: {
-            description: 'It leaves off as soon as no call with effects is under way any more.',
+            description: 'It stops as soon as no call with effects is under way.',
             on: {
               'leave.overdue': {
                 guard: { type: 'isMine', params: mine },
@@ -188,8 +188,8 @@ function region(place: number, id: string) {
         },
       },
       answered: { type: 'final', description: 'There is an answer: it is never asked again.' },
-      failed: { type: 'final', description: 'There will be no answer; the others do not mind.' },
-      left: { type: 'final', description: 'Cancelled, or out of time: it goes on when it is asked again.' },
+      failed: { type: 'final', description: 'There will be no answer; the other models continue.' },
+      left: { type: 'final', description: 'Cancelled, or out of time: the next call continues it.' },
     },
   });
 }
@@ -219,7 +219,7 @@ export function fanOutMachine(models: readonly ChartedModel[]) {
         },
       },
       asking: {
-        description: 'All models are at it at the same time; what happens to one is nothing to the others.',
+        description: 'All models work at the same time; none affects another.',
         type: 'parallel',
         states: regions,
         onDone: [{ guard: 'isToJudge', target: 'judging' }, { target: 'closing' }],

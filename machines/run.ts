@@ -147,7 +147,7 @@ export function runMachine(agent: ChartedAgent) {
       },
       completing: settling('complete', 'The outcome is made durable and delivered, then the record goes.'),
       failing: settling('fail', 'The error is made durable and delivered, then the record goes.'),
-      'leaving-running': settling('leave-running', 'The newest state is flushed; another process goes on from here.'),
+      'leaving-running': settling('leave-running', 'The newest state is saved; another process continues from here.'),
       settled: { type: 'final', description: 'The run is over; its output is the result.' },
     },
   });

@@ -54,6 +54,7 @@ export { createExecutor, type Executor } from './executor/executor.ts';
 // How a run ends
 export { finalizeCheckpoint } from './executor/finalize-checkpoint.ts';
 export type { Accepted, EndedRun, Run } from './executor/handle.ts';
+export type { CallInfo, Middleware, ModelCallInfo, ToolCallInfo } from './executor/host/middleware.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/json-logger.ts';
 export type {
   ListCursor,
@@ -139,6 +140,7 @@ export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
 export type { ParkedReason, Progress, RunDefinition, ToolFacts } from './run/progress.ts';
 export type { Redaction, RedactionPlace } from './run/redact.ts';
+export type { ModelReply, RefusedCall } from './run/reply.ts';
 export type { ImageInput, ImagePart, Invocation, ParentCall, RunCheckpointMeta, RunInfo } from './run/request.ts';
 export type {
   EndedFacts,

@@ -3,6 +3,7 @@ import { checkKeys, checkWord, type KnownKeys, kindOf } from '../run/known-optio
 import { checkMethods } from '../run/methods.ts';
 import { checkStore } from '../store/port.ts';
 import { isTool } from '../tool/toolbox.ts';
+import { checkMiddleware } from './host/middleware.ts';
 import type { Defaults, ExecutorOptions, Ports } from './ports.ts';
 
 const optionKeys: KnownKeys<ExecutorOptions> = {
@@ -29,6 +30,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   logger: true,
   inspect: true,
   onStep: true,
+  middleware: true,
 };
 
 const portKeys: KnownKeys<Ports> = { checkpointer: true, budget: true, audit: true, critic: true, palette: true };
@@ -56,6 +58,7 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
   checkPolicies(options);
   checkCallbacks(options);
   checkRegistries(options);
+  checkMiddleware(options.middleware, of);
   if (options.checkpoints !== undefined) checkStore(`${of}: checkpoints`, options.checkpoints);
 }
 

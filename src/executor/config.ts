@@ -12,6 +12,7 @@ import type { Tool } from '../tool/define.ts';
 import { checkExecutor } from './check-executor.ts';
 import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
+import { type Layers, layersOf } from './host/middleware.ts';
 import type { Defaults, ExecutorOptions, Ports } from './ports.ts';
 import { redactedInspect, redactedWarn } from './redaction.ts';
 
@@ -62,6 +63,7 @@ export interface Config {
   readonly newId: () => string;
   readonly random: () => number;
   readonly warn: Warn;
+  readonly layers: Layers;
   readonly inspect: ReturnType<typeof guarded<[event: InspectionEvent]>>;
   readonly onStep: ReturnType<typeof guarded<[step: Parameters<NonNullable<ExecutorOptions['onStep']>>[0]]>>;
 }
@@ -101,6 +103,7 @@ export function configOf(options: ExecutorOptions): Config {
     newId: guardedId(options.ids, warn),
     random: guardedRandom(options.random),
     warn,
+    layers: layersOf(options.middleware),
     inspect: redactedInspect(guarded('inspect', options.inspect, warn), options.redact),
     onStep: guarded('onStep', options.onStep, warn),
   };

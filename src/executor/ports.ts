@@ -16,6 +16,7 @@ import type { Checkpointer } from '../store/checkpointer.ts';
 import type { CheckpointerFactory } from '../store/factory.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';
+import type { Middleware } from './host/middleware.ts';
 
 /** Where warnings go. Default: the console. */
 export interface Logger {
@@ -118,6 +119,8 @@ export interface ExecutorOptions {
   /** XState's inspection events of every run. What it throws is logged and changes nothing. */
   readonly inspect?: Inspect;
   readonly onStep?: (step: StepInfo) => void;
+  /** Functions around each model call and each tool call of every run; the first is the outermost. */
+  readonly middleware?: readonly Middleware[];
 }
 
 /** Told after each finished step. */

@@ -26,3 +26,32 @@ export function withDeadline<T>(
     );
   });
 }
+
+/**
+ * Waits for a promise until the signal is aborted and `before` has settled. What comes after that is dropped, a late rejection
+ * included.
+ * @throws the signal's reason
+ */
+export function untilAborted<T>(
+  promise: PromiseLike<T>,
+  signal: AbortSignal,
+  before: () => PromiseLike<unknown> | undefined = () => undefined,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => reject(signal.reason);
+    const stop = (): void => void Promise.resolve(before()).then(giveUp, giveUp);
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop);
+    const end = (): void => signal.removeEventListener('abort', stop);
+    Promise.resolve(promise).then(
+      (value) => {
+        end();
+        resolve(value);
+      },
+      (error) => {
+        end();
+        reject(error);
+      },
+    );
+  });
+}

@@ -15,6 +15,15 @@ export function idempotencyKeyOf(runId: string, callId: string): string {
   return sha256Of(JSON.stringify([runId, 'tool', callId])).toString('hex');
 }
 
+/**
+ * The key of a model call: 64 hexadecimal digits, equal in each process that makes the call for this step. A phase that failed
+ * may leave its step number to the next one, so the phase is part of it.
+ */
+export function modelCallKeyOf(runId: string, step: number, phase: number | undefined): string {
+  const call = [runId, 'model', step];
+  return sha256Of(JSON.stringify(phase === undefined ? call : [...call, phase])).toString('hex');
+}
+
 /** The key and the child id of a call that was under way when its record had no fingerprint yet. */
 export function oldCallName(runId: string, callId: string, separator: ':' | '~'): string {
   return `${runId}${separator}${callId}`;

@@ -59,7 +59,7 @@ export function thrownOutput(error: unknown): ToolOutput {
 }
 
 function readyOutput(output: unknown, rule: OutputRule): ToolOutput {
-  if (!isObject(output) || !isReady(output)) {
+  if (!isToolOutput(output)) {
     throw new TypeError('toModelOutput must return an object with a type and the value that is of this type');
   }
   if (output.type === 'content') return contentOutput(output.value as readonly unknown[], rule);
@@ -69,7 +69,9 @@ function readyOutput(output: unknown, rule: OutputRule): ToolOutput {
 }
 
 /** What is none of these no provider can be sent: the run would end by it. */
-function isReady({ type, value }: Record<string, unknown>): boolean {
+export function isToolOutput(output: unknown): output is Record<string, unknown> {
+  if (!isObject(output)) return false;
+  const { type, value } = output;
   if (type === 'text' || type === 'error-text') return typeof value === 'string';
   if (type === 'json') return true;
   if (type === 'error-json') return value !== undefined;

@@ -6,7 +6,16 @@ import { frozenJson, type JsonValue, prototypeKeyIn } from '../run/json.ts';
 import type { Message, ToolOutput } from '../run/message.ts';
 import type { ImageInput, ImagePart } from '../run/request.ts';
 import type { Tool, ToolContext } from './define.ts';
-import { checkUrl, errorText, type OutputRule, thrownOutput, toToolOutput, withImages } from './output.ts';
+import {
+  checkUrl,
+  errorText,
+  isToolOutput,
+  type OutputRule,
+  ReadyOutput,
+  thrownOutput,
+  toToolOutput,
+  withImages,
+} from './output.ts';
 import type { Validation } from './schema.ts';
 
 /** One call as the model made it; `attempt` counts its starts, this one included. */
@@ -34,6 +43,8 @@ export interface ToolEnvironment {
   readonly onLate?: (output: ToolOutput) => void;
   /** Told how far the tool says it is. */
   readonly onProgress?: (progress: JsonValue) => void;
+  /** Calls the tool by way of the host's middleware. `next` gives the whole output, with the images that the tool attached. */
+  readonly around?: (signal: AbortSignal, next: () => Promise<ToolOutput>) => Promise<unknown>;
 }
 
 /** Where a call's context keeps the way to the messages: not part of what tools are promised. */
@@ -96,8 +107,21 @@ class RunningCall {
 
   #execute(validation: Validation): unknown {
     if (this.#isOver) return undefined;
+    const { around } = this.#environment;
+    if (validation.ok && around) return this.#executeThrough(around, validation.value);
     if (validation.ok) return this.#tool.execute(validation.value, this.#context());
     throw new TypeError(`invalid input for tool "${this.#tool.name}": ${validation.message}`);
+  }
+
+  /** What a middleware returns is checked as the output of a tool that made it itself. */
+  async #executeThrough(around: NonNullable<ToolEnvironment['around']>, input: unknown): Promise<ReadyOutput> {
+    const output = await around(this.#signal(), async () => {
+      if (this.#isOver) throw new TypeError(`the call of tool "${this.#tool.name}" is over; it is not made any more`);
+      const result: unknown = await this.#tool.execute(input, this.#context());
+      return withImages(toToolOutput(result, this.#rule), this.#images.splice(0));
+    });
+    if (isToolOutput(output)) return new ReadyOutput(output);
+    throw new TypeError(`a middleware of tool "${this.#tool.name}" must return what next() gives: { type, value }`);
   }
 
   #context(): ToolContext {

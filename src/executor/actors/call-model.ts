@@ -2,17 +2,22 @@ import type { ModelAnswer } from '../../../machines/context.ts';
 import type { ModelCallInput } from '../../../machines/setup.ts';
 import { task } from '../../../machines/task.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
+import { checkedReply } from '../../model/checked-reply.ts';
 import { type Retry, withRetries } from '../../model/retry.ts';
 import { systemClock } from '../../run/clock.ts';
+import { untilAborted } from '../../run/deadline.ts';
 import { type ErrorData, toErrorData } from '../../run/error-data.ts';
 import { ModelError } from '../../run/errors.ts';
-import type { Message } from '../../run/message.ts';
+import { modelCallKeyOf } from '../../run/identity.ts';
+import { frozenJson } from '../../run/json.ts';
+import type { AssistantMessage, Message } from '../../run/message.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
 import type { ModelReply } from '../../run/reply.ts';
 import { estimateTokens } from '../../run/token-estimate.ts';
 import { addUsage, noUsage, type Spend, type Usage } from '../../run/usage.ts';
 import type { CompactedView } from '../compacted-view.ts';
 import { countedUse, RequestEstimate, warnOfEstimate } from '../estimated-use.ts';
+import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
 import { letOthersIn } from '../let-others-in.ts';
 import type { Kernel, RunScope } from '../scope.ts';
 import { scopeOf } from '../scope-of.ts';
@@ -47,6 +52,10 @@ class Turn {
   #lost: Usage | undefined;
   /** What the model is sent of a history that outgrows its window. */
   #shorter: readonly Message[] | undefined;
+  /** What the model replied, where a middleware may still drop it. */
+  #paid: ModelReply | undefined;
+  /** A middleware answered, and the model was not asked. */
+  #isUnasked = false;
 
   constructor(scope: RunScope, stage: Stage, input: ModelCallInput) {
     this.#scope = scope;
@@ -77,21 +86,29 @@ class Turn {
 
   /** A turn that came to nothing is paid for as far as it was used. Of a reply that was cut off, all that was read is paid for. */
   async #costOf(spending: Spending | undefined, error: ErrorData): Promise<{ usage?: Usage; spend?: Spend }> {
-    const usage = this.#lost;
+    const paid = this.#paid;
+    const usage = paid && this.#lost ? addUsage(paid.usage, this.#lost) : (paid?.usage ?? this.#lost);
     const isCut = error.code === 'REPLY_TOO_LARGE';
     if (!usage && !isCut) {
       await spending?.refund();
       return {};
     }
-    const spend = await spending?.commit(isCut ? this.#countedCut() : (usage ?? noUsage));
+    const spend = await spending?.commit(this.#countedOf(isCut, paid));
     return { ...(usage ? { usage } : {}), ...(spend ? { spend } : {}) };
   }
 
   /** The use of this turn as a budget counts it: the failed attempts, and the reply with an estimate of what was not reported. */
   #counted({ usage, message }: ModelReply): Usage {
+    // A middleware that answered for the model knows what that cost.
+    if (this.#isUnasked) return usage;
     const use = countedUse(usage, { input: () => this.#inputTokens(), output: () => estimateTokens([message]) });
     if (use !== usage) this.#warnOfEstimate();
     return this.#lost ? addUsage(use, this.#lost) : use;
+  }
+
+  #countedOf(isCut: boolean, paid: ModelReply | undefined): Usage {
+    if (paid) return this.#counted(paid);
+    return isCut ? this.#countedCut() : (this.#lost ?? noUsage);
   }
 
   #countedCut(): Usage {
@@ -126,7 +143,47 @@ class Turn {
   }
 
   #ask(step: number, messages: readonly Message[]): Promise<ModelReply> {
-    const [scope, { model }, request] = [this.#scope, this.#stage, this.#request(step, messages)];
+    const request = this.#request(step, messages);
+    const layers = this.#scope.kernel.config.layers.model;
+    if (!layers) return this.#askModel(step, request);
+    return this.#askThrough(layers, step, request);
+  }
+
+  /** What the host's middleware returns is held to what a provider's reply is held to, unless it is that reply. */
+  async #askThrough(layers: NonNullable<Layers['model']>, step: number, request: ModelRequest): Promise<ModelReply> {
+    const { signal, kernel } = this.#scope;
+    let asking: Promise<ModelReply> | undefined;
+    const ask = async (): Promise<ModelReply> => {
+      const { message, ...rest } = await this.#askModel(step, request);
+      this.#paid = Object.freeze({
+        ...rest,
+        message: frozenJson(message, 'reply.message') as unknown as AssistantMessage,
+      });
+      return this.#paid;
+    };
+    const answer = callThrough(layers, this.#info(step, request), () => {
+      asking = ask();
+      return asking;
+    });
+    // A model call that is under way ends by itself when the run is aborted, and says what it has cost.
+    const reply = await untilAborted(answer, signal, () => asking);
+    this.#isUnasked = asking === undefined;
+    return this.#paid && reply === this.#paid ? reply : checkedReply(reply, kernel.config.defaults);
+  }
+
+  #info(step: number, { messages, tools, signal }: ModelRequest): ModelCallInfo {
+    const { runId, agent } = this.#scope;
+    const { tier, model } = this.#stage;
+    const key = modelCallKeyOf(runId, step, this.#input.phase);
+    const { provider, modelId } = model;
+    return Object.freeze({
+      ...{ runId, step, agentId: agent.id, tier, key, signal, labels: noLabels },
+      ...{ provider, modelId, messages: Object.freeze([...messages]), tools: Object.freeze([...tools]) },
+    });
+  }
+
+  #askModel(step: number, request: ModelRequest): Promise<ModelReply> {
+    const [scope, { model }] = [this.#scope, this.#stage];
     const { clock, defaults, random } = scope.kernel.config;
     return withRetries(() => callModel(model, request), {
       signal: scope.signal,

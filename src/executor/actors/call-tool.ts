@@ -3,7 +3,9 @@ import { task } from '../../../machines/task.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
 import { systemClock } from '../../run/clock.ts';
 import { toErrorData } from '../../run/error-data.ts';
+import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run.ts';
+import { callThrough, noLabels } from '../host/middleware.ts';
 import { letOthersIn } from '../let-others-in.ts';
 import type { Kernel, RunScope } from '../scope.ts';
 import { scopeOf } from '../scope-of.ts';
@@ -27,8 +29,10 @@ export function callToolActor(kernel: Kernel) {
       }
       scope.publish({ type: 'tool.started', step: input.iteration + 1, callId, name, input: args, attempt });
       const environment = environmentOf(scope, input);
+      const around = aroundTool(scope, input);
       const result = await runTool(toolbox?.tools.get(name), input.call, {
         ...environment,
+        ...(around ? { around } : {}),
         onProgress: (progress) => scope.publish({ type: 'tool.progress', callId, name, progress }),
         onLate: (output) => scope.publish({ type: 'tool.done', callId, name, output, isLate: true }),
       });
@@ -47,6 +51,18 @@ function notBegun(callId: string): ToolAnswer {
     value: 'not begun: the run was left, or taken over by another process',
   } as const;
   return { callId, result, isUnbegun: true };
+}
+
+/** The host's middleware around one call; undefined where there is none. */
+function aroundTool({ runId, agent, kernel, stages }: RunScope, input: ToolCallInput): ToolEnvironment['around'] {
+  const layers = kernel.config.layers.tool;
+  if (!layers) return undefined;
+  const { callId, name, effect, attempt, input: args, hasOldKey } = input.call;
+  const key = hasOldKey ? oldCallName(runId, callId, ':') : idempotencyKeyOf(runId, callId);
+  const tier = stages[input.phase ?? 0]?.tier ?? '';
+  const call = { runId, step: input.iteration + 1, agentId: agent.id, tier, key, labels: noLabels };
+  const info = { ...call, callId, name, input: args, effect, attempt };
+  return (signal, next) => callThrough(layers, Object.freeze({ ...info, signal }), next);
 }
 
 /** What the run lends a call. The tallies are live: they are read when the tool reads them. */

@@ -1,0 +1,84 @@
+import { ModelError } from '../run/errors.ts';
+import { frozenJson, isObject } from '../run/json.ts';
+import type { AssistantMessage } from '../run/message.ts';
+import type { ModelReply, RefusedCall } from '../run/reply.ts';
+import { INVALID_TOOL_NAME, isToolName, printable } from '../run/tool-name.ts';
+import { noUsage, type Usage } from '../run/usage.ts';
+import { type ReplyLimits, ReplySize } from './reply-limits.ts';
+
+interface GivenReply {
+  readonly message: Record<string, unknown>;
+  readonly refused?: unknown;
+}
+
+/**
+ * A reply that host code made or changed, held to what a provider's reply is held to: a frozen copy. What a budget counted is
+ * not part of it. An absent `usage` counts as zero, an absent `finishReason` is `stop`.
+ * @throws {ModelError} for what is no reply, {ReplyTooLargeError} for one above the limits, {NotJsonError} with the path
+ */
+export function checkedReply(given: unknown, limits: ReplyLimits): ModelReply {
+  if (!isObject(given) || !isObject(given.message)) throw wrong('is no object with a message');
+  const { finishReason = 'stop', usage } = given;
+  if (typeof finishReason !== 'string') throw wrong('has a finishReason that is no string');
+  const refused = refusedCalls(given as unknown as GivenReply, limits);
+  return Object.freeze({
+    message: frozenJson(given.message, 'reply.message') as unknown as AssistantMessage,
+    finishReason,
+    usage: checkedUsage(usage),
+    ...(refused.length > 0 ? { refused } : {}),
+  });
+}
+
+function wrong(what: string): ModelError {
+  return new ModelError(`the reply that a middleware returned ${what}`);
+}
+
+/** The calls that must not run: those that the reply names, and those whose arguments are too large. */
+function refusedCalls({ message, refused: known }: GivenReply, limits: ReplyLimits): RefusedCall[] {
+  if (message.role !== 'assistant') throw wrong('has a message whose role is not assistant');
+  if (!Array.isArray(message.content)) throw wrong('has a message whose content is no list of parts');
+  const size = new ReplySize(limits);
+  const reasons = reasonsIn(known);
+  let position = 0;
+  for (const part of message.content) {
+    if (!isObject(part) || typeof part.type !== 'string') throw wrong('has a part without a type');
+    if ((part.type === 'text' || part.type === 'reasoning') && typeof part.text !== 'string') {
+      throw wrong(`has a ${part.type} part whose text is no string`);
+    }
+    size.chars(size.sizeOf(part));
+    if (part.type !== 'tool-call') size.part(undefined);
+    else {
+      size.call(part.toolCallId, checkedName(part, reasons.has(position)));
+      if (part.providerExecuted === true) continue;
+      const why = size.refusalOf(part.input, 0);
+      if (why !== undefined) reasons.set(position, why);
+      position += 1;
+    }
+  }
+  return [...reasons].filter(([at]) => at < position).map(([at, why]) => ({ position: at, why }));
+}
+
+function reasonsIn(known: unknown): Map<number, string> {
+  if (known === undefined) return new Map();
+  const isRefused = (each: unknown) =>
+    isObject(each) && Number.isSafeInteger(each.position) && typeof each.why === 'string';
+  if (!Array.isArray(known) || !known.every(isRefused)) throw wrong('has a list `refused` that is none');
+  return new Map((known as RefusedCall[]).map(({ position, why }) => [position, why]));
+}
+
+/** The name of a call that is refused may be the one that is recorded for invalid names. */
+function checkedName({ toolCallId, toolName }: Record<string, unknown>, isRefused: boolean): string {
+  if (typeof toolCallId !== 'string') throw wrong('has a tool call whose toolCallId is no string');
+  if (isToolName(toolName) || (toolName === INVALID_TOOL_NAME && isRefused)) return toolName as string;
+  throw wrong(`calls "${printable(toolName)}", which is not a tool name`);
+}
+
+function checkedUsage(given: unknown): Usage {
+  if (given === undefined) return noUsage;
+  const counts = Object.keys(noUsage).map((name) => {
+    const count = isObject(given) ? (given[name] ?? 0) : undefined;
+    if (typeof count === 'number' && Number.isFinite(count) && count >= 0) return [name, count] as const;
+    throw wrong(`has a usage whose ${name} is not a number of 0 or more`);
+  });
+  return Object.freeze(Object.fromEntries(counts)) as unknown as Usage;
+}

@@ -24,12 +24,13 @@ export function sealCutDelta(delta: EncodedDelta & Pieces, sealing: Sealing): En
   return { ...delta, ...sealDelta(delta, cutSealing(sealing)), pieces: sealPieces(runId, pieces, sealing) };
 }
 
-function sealPieces(runId: string, pieces: readonly Piece[], sealing: Sealing): Piece[] {
+export function sealPieces(runId: string, pieces: readonly Piece[], sealing: Sealing): Piece[] {
   const { seal } = cutSealing(sealing);
   return pieces.map(({ name, text }) => ({ name, text: seal(text, runId, partOf(name)) }));
 }
 
-function cutSealing(sealing: Sealing): Pick<Sealing, 'seal'> {
+/** Seals a text that names pieces: the names stay readable behind it. */
+export function cutSealing(sealing: Sealing): Pick<Sealing, 'seal'> {
   return {
     seal: (text, runId, part) => {
       const sealed = sealing.seal(text, runId, part);

@@ -2,14 +2,18 @@ import { CheckpointCorruptError, LeaseLostError, RunOwnedElsewhereError } from '
 import { isDeadProcess } from './owner.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
 
-/** What a store keeps of a run's ownership. It outlives a release: epoch and attempts go on counting. */
-export interface Lease {
+/** What a store keeps of a run's ownership. It outlives a release: epoch and attempts keep counting. */
+export interface Ownership {
   /** Null once it was released; a mark when the record was found damaged. */
   readonly owner: string | null;
   readonly epoch: number;
+  readonly attempts: number;
+}
+
+/** Ownership, and until when it holds. */
+export interface Lease extends Ownership {
   /** On the store's own lease clock, ms. */
   readonly expiresAt: number;
-  readonly attempts: number;
 }
 
 /** Who asks for the lease, and where the counting goes on when the run has none yet. */
@@ -21,32 +25,40 @@ export interface LeaseRequest {
   readonly lastEpoch: number;
   /** The attempts that the record counts. */
   readonly lastAttempts: number;
+  readonly isDead?: IsDead | undefined;
 }
+
+/** Whether an owner is certainly dead. */
+export type IsDead = (owner: string) => boolean;
 
 /** Takes the place of an owner where a record was found damaged. An owner begins with the name of its host. */
 const DAMAGED = '|quarantined|';
 const MAX_DAMAGE = 500;
 
 /** What was found wrong with a record, by whoever claimed it last; undefined when it was found sound, or not read yet. */
-export function damageIn(lease: Pick<Lease, 'owner'> | undefined): string | undefined {
+export function damageIn(lease: Pick<Lease, 'owner'> | null | undefined): string | undefined {
   return lease?.owner?.startsWith(DAMAGED) ? lease.owner.slice(DAMAGED.length) : undefined;
 }
 
 /** @throws {CheckpointCorruptError} when the record was found damaged */
-export function refuseDamaged(lease: Pick<Lease, 'owner'> | undefined): void {
+export function refuseDamaged(lease: Pick<Lease, 'owner'> | null | undefined): void {
   const damage = damageIn(lease);
   if (damage !== undefined) throw new CheckpointCorruptError(damage);
 }
 
 /** The lease after a save of the whole record: what was found wrong before is gone. */
-export function sound(lease: Lease | undefined): Lease | undefined {
+export function sound<T extends Ownership>(lease: T | undefined): T | undefined {
   return lease && damageIn(lease) !== undefined ? { ...lease, owner: null } : lease;
 }
 
 /** Whether somebody holds the run: not released, not expired, and not certainly dead. */
-export function isHeld(lease: Lease | undefined, now: number): lease is Lease & { readonly owner: string } {
+export function isHeld(
+  lease: Lease | undefined,
+  now: number,
+  isDead: IsDead = isDeadProcess,
+): lease is Lease & { readonly owner: string } {
   if (lease === undefined || lease.owner === null || damageIn(lease) !== undefined) return false;
-  return lease.expiresAt > now && !isDeadProcess(lease.owner);
+  return lease.expiresAt > now && !isDead(lease.owner);
 }
 
 /**
@@ -54,9 +66,9 @@ export function isHeld(lease: Lease | undefined, now: number): lease is Lease & 
  * @throws {CheckpointCorruptError} when the record was found damaged
  */
 export function grantLease(lease: Lease | undefined, request: LeaseRequest): Lease | null {
-  const { owner, now, ttlMs } = request;
+  const { owner, now, ttlMs, isDead } = request;
   refuseDamaged(lease);
-  if (lease?.owner !== owner && isHeld(lease, now)) return null;
+  if (lease?.owner !== owner && isHeld(lease, now, isDead)) return null;
   return {
     owner,
     epoch: (lease?.epoch ?? request.lastEpoch) + 1,
@@ -66,17 +78,17 @@ export function grantLease(lease: Lease | undefined, request: LeaseRequest): Lea
 }
 
 /** Whether a claim is the newest of its run. One that ran out is, as long as nobody else took the run. */
-export function isNewest(lease: Lease | undefined, claim: Claim): boolean {
+export function isNewest(lease: Ownership | undefined, claim: Claim): boolean {
   return lease?.owner === claim.owner && lease.epoch === claim.epoch;
 }
 
 /** The lease once its owner has let go of it. */
-export function freed(lease: Lease, { attempts = lease.attempts, damage }: ReleaseOptions = {}): Lease {
+export function freed<T extends Ownership>(lease: T, { attempts = lease.attempts, damage }: ReleaseOptions = {}): T {
   return { ...lease, owner: damage === undefined ? null : DAMAGED + damage.slice(0, MAX_DAMAGE), attempts };
 }
 
 /** @throws {LeaseLostError} when the claim is not the newest of its run */
-export function checkClaim(lease: Lease | undefined, claim: Claim): Lease {
+export function checkClaim<T extends Ownership>(lease: T | undefined, claim: Claim): T {
   if (lease !== undefined && isNewest(lease, claim)) return lease;
   const found = lease === undefined ? 'the run has no claim any more' : `the newest claim has epoch ${lease.epoch}`;
   throw new LeaseLostError(
@@ -91,10 +103,10 @@ export function checkClaim(lease: Lease | undefined, claim: Claim): Lease {
  */
 export function checkWrite(
   lease: Lease | undefined,
-  write: { runId: string; claim: Claim | undefined; now: number },
+  write: { runId: string; claim: Claim | undefined; now: number; isDead?: IsDead | undefined },
 ): void {
   if (write.claim) checkClaim(lease, write.claim);
-  else if (isHeld(lease, write.now)) {
+  else if (isHeld(lease, write.now, write.isDead)) {
     throw new RunOwnedElsewhereError(`run ${write.runId} is held by ${lease.owner}; claim it before writing`);
   }
 }

@@ -1,237 +1,195 @@
-import type { RunCheckpoint } from '../record/checkpoint.ts';
-import type { RunDelta } from '../record/delta.ts';
-import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { type Clock, systemClock } from '../run/clock.ts';
-import type { Command, SentCommand } from '../run/command.ts';
 import { checkKeys } from '../run/known-options.ts';
-import { dropEncoding, type Message } from '../run/message.ts';
-import type { RunOutcome } from '../run/result.ts';
-import { checkRunId } from '../run/run-id.ts';
-import {
-  decodeHead,
-  decodeRecord,
-  type EncodedHead,
-  encodeDelta,
-  encodeOutcome,
-  encodeRecord,
-  parseStored,
-} from './encode.ts';
-import {
-  checkClaim,
-  checkWrite,
-  freed,
-  grantLease,
-  isHeld,
-  isNewest,
-  type Lease,
-  refuseDamaged,
-  sound,
-} from './lease.ts';
-import { MemoryInboxes } from './memory-inboxes.ts';
-import type {
-  AppendingStore,
-  Claim,
-  ControlStore,
-  Cursor,
-  InboxOf,
-  ListOptions,
-  OutcomeStore,
-  OwningStore,
-  ReleaseOptions,
-  WriteOptions,
-} from './port.ts';
-import { isNewRevision } from './revision.ts';
+import type { StoredCommand } from './commands.ts';
+import type { Lease, Ownership } from './lease.ts';
+import type { AppendingStore, ControlStore, Cursor, InboxOf, OutcomeStore, OwningStore } from './port.ts';
+import type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from './store-driver.ts';
+import { storeFrom } from './store-from.ts';
+import type { StoredBody } from './stored-body.ts';
+import { type Change, decideNow, type InboxFacts, type RecordFacts, type RunFacts } from './transitions.ts';
 
 /** Appends, owns, carries commands, and keeps outcomes. */
 export type MemoryStore = AppendingStore & OwningStore & ControlStore & OutcomeStore;
-
-interface Entry {
-  readonly meta: string;
-  readonly extras: string | null;
-  readonly messages: string[];
-  head: EncodedHead;
-}
-
-interface KeptOutcome {
-  readonly text: string;
-  readonly until: number;
-  epoch: number;
-}
 
 /**
  * A store in this process's memory, for tests and for hosts that want claims and listings without files. It cannot
  * survive the restart that a record is kept for: use `sqliteStore` for that.
  *
- * It keeps JSON text, so that nothing it was given or gives away shares an object with what is stored.
+ * It keeps JSON text, so that what is stored shares no object with callers.
  */
 export function memoryStore(options: { readonly clock?: Clock | undefined } = {}): MemoryStore {
   checkKeys(options, { clock: true }, { of: 'memoryStore' });
-  const tables = new Tables(options.clock ?? systemClock);
-  // Own functions rather than methods: hosts and tests wrap a store by spreading it.
-  return {
-    save: async (record, write) => tables.save(record, write),
-    append: async (delta, write) => tables.append(delta, write),
-    load: async (runId, read) => tables.load(runId, read?.signal),
-    delete: async (runId, write) => tables.delete(runId, write),
-    listInterrupted: async (list) => tables.list(list ?? {}),
-    claim: async (runId, owner, ttlMs) => tables.claim(runId, owner, ttlMs),
-    renew: async (claim, ttlMs) => tables.renew(claim, ttlMs),
-    release: async (claim, options) => tables.release(claim, options),
-    send: async (runId, command) => tables.send(runId, command),
-    inbox: async (of) => tables.inbox(of),
-    acknowledge: async (claim, ids) => tables.acknowledge(claim, ids),
-    keepOutcome: async (runId, outcome, untilMs, write) => tables.keepOutcome(runId, { outcome, untilMs }, write),
-    outcome: async (runId) => tables.outcome(runId),
-  };
+  const { clock = systemClock } = options;
+  return storeFrom(new MemoryDriver(clock), { clock });
 }
 
-class Tables {
+/** What a run has. */
+interface Entry {
+  record?: Stored;
+  lease?: Lease;
+  /** Commands by their ids, in the order of their sending. */
+  readonly inbox: Map<string, string>;
+}
+
+interface Stored {
+  readonly start: NonNullable<StoredBody['start']>;
+  readonly rows: string[];
+  head: Head;
+}
+
+type Head = Pick<StoredBody, 'head' | 'version' | 'revision' | 'updatedAt' | 'attempts' | 'messageCount'>;
+
+interface KeptOutcome {
+  readonly text: string;
+  readonly untilMs: number;
+  epoch: number;
+}
+
+class MemoryDriver implements StoreDriver {
   readonly #clock: Clock;
-  readonly #records = new Map<string, Entry>();
-  readonly #leases = new Map<string, Lease>();
+  readonly #runs = new Map<string, Entry>();
   readonly #outcomes = new Map<string, KeptOutcome>();
-  readonly #inboxes = new MemoryInboxes();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  save(record: RunCheckpoint, options: WriteOptions = {}): void {
-    options.signal?.throwIfAborted();
-    const { meta, extras, messages, ...head } = encodeRecord(record);
-    this.#checkWrite(head.runId, options);
-    this.#records.set(head.runId, { meta, extras, messages: [...messages], head });
-    const lease = sound(this.#leases.get(head.runId));
-    if (lease) this.#leases.set(head.runId, lease);
-    this.#countAttempts(head);
-    record.messages.forEach(dropEncoding);
+  async write<T>({ runId, decide, body }: StoreWrite<T>): Promise<T> {
+    const kept = this.#kept(runId);
+    const { value, change } = decideNow(decide, new Facts(this.#runs.get(runId), kept?.epoch ?? 0, this.#clock));
+    if (change) this.#make(change, runId, body);
+    return value;
   }
 
-  append(delta: RunDelta, options: WriteOptions = {}): void {
-    options.signal?.throwIfAborted();
-    const { from, messages, ...head } = encodeDelta(delta);
-    refuseDamaged(this.#leases.get(head.runId));
-    this.#checkWrite(head.runId, options);
-    const entry = this.#records.get(head.runId);
-    const stored = entry && { revision: entry.head.revision, messageCount: entry.messages.length };
-    if (!isNewRevision({ ...head, from }, stored) || !entry) return;
-    for (const text of messages) entry.messages.push(text);
-    entry.head = head;
-    this.#countAttempts(head);
-    delta.messages.forEach(dropEncoding);
+  async load(runId: string, messages: MessageReader): Promise<StoredTexts | null> {
+    const { record, lease } = this.#runs.get(runId) ?? {};
+    if (!record) return null;
+    for (const row of record.rows) messages.add(row);
+    return { ...record.start, head: record.head.head, attempts: lease?.attempts };
   }
 
-  load(runId: string, signal?: AbortSignal): RunCheckpoint | null {
-    signal?.throwIfAborted();
-    const entry = this.#records.get(checkRunId(runId));
-    if (!entry) return null;
-    const messages = entry.messages.map((text) => parseStored(text, 'messages') as Message);
-    const { meta, extras } = entry;
-    return decodeRecord({ runId, meta, extras, messages, head: entry.head.head }, this.#leases.get(runId)?.attempts);
+  async list({ after, limit }: ListPage): Promise<ListedHead[]> {
+    const heads: ListedHead[] = [];
+    const now = this.#clock.monotonic();
+    for (const [runId, { record, lease }] of this.#runs) {
+      if (!record) continue;
+      const { updatedAt, head } = record.head;
+      const listed = { runId, updatedAt, meta: record.start.meta, head, lease, now };
+      if (!after || compareCursors(listed, after) > 0) heads.push(listed);
+    }
+    return heads.sort(compareCursors).slice(0, limit);
   }
 
-  delete(runId: string, options: WriteOptions = {}): void {
-    options.signal?.throwIfAborted();
-    this.#checkWrite(checkRunId(runId), options);
-    const kept = this.#keptOutcome(runId);
-    if (kept) kept.epoch = Math.max(kept.epoch, this.#leases.get(runId)?.epoch ?? 0);
-    this.#records.delete(runId);
-    this.#inboxes.remove(runId);
-    this.#leases.delete(runId);
+  async outcome(runId: string): Promise<string | null> {
+    return this.#kept(runId)?.text ?? null;
   }
 
-  list({ after, limit, signal }: ListOptions): InterruptedRun[] {
-    signal?.throwIfAborted();
-    const heads = [...this.#records.values()].map((entry) => entry.head);
-    const sorted = heads.filter((head) => !after || compareCursors(head, after) > 0).sort(compareCursors);
-    return sorted.slice(0, limit).map((head) => this.#listed(head));
+  async inbox(of: InboxOf): Promise<StoredCommand[]> {
+    const runs = 'runId' in of ? [[of.runId, this.#runs.get(of.runId)] as const] : this.#runs;
+    const waiting: StoredCommand[] = [];
+    for (const [runId, entry] of runs) {
+      if ('owner' in of && entry?.lease?.owner !== of.owner) continue;
+      for (const [id, text] of entry?.inbox ?? []) waiting.push({ runId, id, text });
+    }
+    return waiting;
   }
 
-  claim(runId: string, owner: string, ttlMs: number): Claim | null {
-    const lease = grantLease(this.#leases.get(checkRunId(runId)), {
-      owner,
-      now: this.#clock.monotonic(),
-      ttlMs,
-      lastEpoch: this.#keptOutcome(runId)?.epoch ?? 0,
-      lastAttempts: this.#records.get(runId)?.head.attempts ?? 0,
-    });
-    if (!lease) return null;
-    this.#leases.set(runId, lease);
-    return { runId, owner, epoch: lease.epoch, attempts: lease.attempts };
+  #make(change: Change, runId: string, body: StoredBody | undefined): void {
+    if (change.keep) this.#keep(runId, change.keep);
+    if (change.raiseEpoch !== undefined) this.#raiseEpoch(runId, change.raiseEpoch);
+    if (change.remove) {
+      this.#runs.delete(runId);
+      return;
+    }
+    const entry: Entry = this.#runs.get(runId) ?? { inbox: new Map() };
+    if (change.record && body) store(entry, body);
+    if (change.lease || change.ttlMs !== undefined) this.#own(entry, change.lease, change.ttlMs);
+    if (change.send) entry.inbox.set(change.send.id, change.send.text);
+    for (const id of change.forget ?? []) entry.inbox.delete(id);
+    if (entry.record || entry.lease) this.#runs.set(runId, entry);
   }
 
-  renew(claim: Claim, ttlMs: number): Claim {
-    const lease = checkClaim(this.#leases.get(claim.runId), claim);
-    this.#leases.set(claim.runId, { ...lease, expiresAt: this.#clock.monotonic() + ttlMs });
-    return { ...claim, attempts: lease.attempts };
+  #own(entry: Entry, ownership: Ownership | undefined, ttlMs: number | undefined): void {
+    const owned = ownership ?? entry.lease;
+    if (!owned) return;
+    const expiresAt = ttlMs === undefined ? entry.lease?.expiresAt : this.#clock.monotonic() + ttlMs;
+    const { owner, epoch, attempts } = owned;
+    entry.lease = { owner, epoch, attempts, expiresAt: expiresAt ?? Number.NEGATIVE_INFINITY };
   }
 
-  release(claim: Claim, options?: ReleaseOptions): void {
-    const lease = this.#leases.get(claim.runId);
-    if (lease && isNewest(lease, claim)) this.#leases.set(claim.runId, freed(lease, options));
-  }
-
-  send(runId: string, command: Command): void {
-    this.#inboxes.send(checkRunId(runId), command, this.#records.has(runId));
-  }
-
-  inbox(of: InboxOf): SentCommand[] {
-    if ('runId' in of) return this.#inboxes.of([of.runId]);
-    return this.#inboxes.of([...this.#inboxes.runIds()].filter((runId) => this.#leases.get(runId)?.owner === of.owner));
-  }
-
-  acknowledge(claim: Claim, ids: readonly string[]): void {
-    checkClaim(this.#leases.get(claim.runId), claim);
-    this.#inboxes.acknowledge(claim.runId, ids);
-  }
-
-  keepOutcome(runId: string, kept: { outcome: RunOutcome; untilMs: number }, options: WriteOptions = {}): void {
-    options.signal?.throwIfAborted();
-    const text = encodeOutcome(kept.outcome);
-    this.#checkWrite(checkRunId(runId), options);
-    const epoch = this.#leases.get(runId)?.epoch ?? this.#keptOutcome(runId)?.epoch ?? 0;
+  /** The newest comes last. */
+  #keep(runId: string, kept: KeptOutcome): void {
     this.#forgetExpired();
     this.#outcomes.delete(runId);
-    this.#outcomes.set(runId, { text, until: kept.untilMs, epoch });
+    this.#outcomes.set(runId, { ...kept });
   }
 
-  outcome(runId: string): RunOutcome | null {
-    const kept = this.#keptOutcome(checkRunId(runId));
-    return kept ? (parseStored(kept.text, 'outcome') as RunOutcome) : null;
+  #raiseEpoch(runId: string, epoch: number): void {
+    const kept = this.#kept(runId);
+    if (kept) kept.epoch = Math.max(kept.epoch, epoch);
   }
 
-  #checkWrite(runId: string, { claim }: WriteOptions): void {
-    checkWrite(this.#leases.get(runId), { runId, claim, now: this.#clock.monotonic() });
-  }
-
-  /** The lease's count is the true one: `claim` counts before anything of the run is loaded. */
-  #countAttempts({ runId, attempts }: EncodedHead): void {
-    const lease = this.#leases.get(runId);
-    if (lease && attempts !== undefined) this.#leases.set(runId, { ...lease, attempts });
-  }
-
-  #listed({ runId, head, updatedAt }: EncodedHead): InterruptedRun {
-    const lease = this.#leases.get(runId);
-    const meta = this.#records.get(runId)?.meta ?? '';
-    try {
-      refuseDamaged(lease);
-      const owner = isHeld(lease, this.#clock.monotonic()) ? lease.owner : undefined;
-      return interruptedRun(decodeHead({ runId, meta, head }, lease?.attempts), owner);
-    } catch (error) {
-      return quarantinedRun({ runId, updatedAt }, error);
-    }
-  }
-
-  #keptOutcome(runId: string): KeptOutcome | undefined {
+  /** One whose time is over is gone, also when the clock is set back later. */
+  #kept(runId: string): KeptOutcome | undefined {
     const kept = this.#outcomes.get(runId);
-    if (!kept || kept.until > this.#clock.now()) return kept;
+    if (!kept || kept.untilMs > this.#clock.now()) return kept;
     this.#outcomes.delete(runId);
     return undefined;
   }
 
   /** Hosts keep outcomes for equal times, so that the oldest expire first; the first one that stays ends the search. */
   #forgetExpired(): void {
-    for (const runId of this.#outcomes.keys()) if (this.#keptOutcome(runId)) return;
+    for (const runId of this.#outcomes.keys()) if (this.#kept(runId)) return;
+  }
+}
+
+function store(entry: Entry, body: StoredBody): void {
+  const { start, rows, head, version, revision, updatedAt, attempts, messageCount } = body;
+  const stored = { head, version, revision, updatedAt, attempts, messageCount };
+  if (start) entry.record = { start, rows: rows.map(({ text }) => text), head: stored };
+  else if (entry.record) {
+    for (const { text } of rows) entry.record.rows.push(text);
+    entry.record.head = stored;
+  }
+}
+
+/** The facts of a run, each read when a decision looks at it. */
+class Facts implements RunFacts {
+  readonly #entry: Entry | undefined;
+  readonly #clock: Clock;
+  readonly keptEpoch: number;
+
+  constructor(entry: Entry | undefined, keptEpoch: number, clock: Clock) {
+    this.#entry = entry;
+    this.#clock = clock;
+    this.keptEpoch = keptEpoch;
+  }
+
+  get lease(): Lease | null {
+    return this.#entry?.lease ?? null;
+  }
+
+  get expiresAt(): number | undefined {
+    return this.#entry?.lease?.expiresAt;
+  }
+
+  get now(): number {
+    return this.#clock.monotonic();
+  }
+
+  get record(): RecordFacts | null {
+    return this.#entry?.record?.head ?? null;
+  }
+
+  get attempts(): number {
+    return this.#entry?.record?.head.attempts ?? 0;
+  }
+
+  get inbox(): InboxFacts {
+    const waiting = this.#entry?.inbox ?? new Map<string, string>();
+    let chars = 0;
+    for (const { length } of waiting.values()) chars += length;
+    return { size: waiting.size, chars, has: (id) => waiting.has(id) };
   }
 }
 

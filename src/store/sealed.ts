@@ -58,10 +58,11 @@ export function sealDelta(delta: EncodedDelta, sealing: Pick<Sealing, 'seal'>): 
   };
 }
 
-function rowsOf(
+/** A long history is split, so that loading can pause between its rows. */
+export function rowsOf(
   { runId, from, messages }: Pick<EncodedDelta, 'runId' | 'from' | 'messages'>,
   sealing: Pick<Sealing, 'seal'>,
-) {
+): MessageRow[] {
   const rows: MessageRow[] = [];
   for (let start = 0; start < messages.length; ) {
     let end = start;

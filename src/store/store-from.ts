@@ -1,0 +1,194 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import type { Codec } from '../codec/port.ts';
+import type { RunHead } from '../record/checkpoint.ts';
+import { type Clock, systemClock } from '../run/clock.ts';
+import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { dropEncoding } from '../run/message.ts';
+import { checkRunId } from '../run/run-id.ts';
+import { encodeCommand } from './commands.ts';
+import { encodeOutcome } from './encode.ts';
+import { Minutely } from './minutely.ts';
+import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from './port.ts';
+import { Sealing } from './sealing.ts';
+import type { StoreDriver, StoreWrite } from './store-driver.ts';
+import { BodyWriter, charsOf, type StoredBody } from './stored-body.ts';
+import { StoredReader } from './stored-reader.ts';
+import * as transitions from './transitions.ts';
+
+/** Appends, owns, carries commands, and keeps outcomes. */
+export interface FullStore extends AppendingStore, ControlStore, OutcomeStore {
+  /** Waits for the writes that were asked for. Every later call is refused. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface StoreFromOptions {
+  /** Encrypts what is stored: see `encrypt`. */
+  readonly codec?: Codec | undefined;
+  /**
+   * Stores the large parts of a head once and names them in heads and messages: less is written where a step has several
+   * saves. The driver must then keep `body.blobs`. Default `false`.
+   */
+  readonly blobs?: boolean | undefined;
+  /** When the memory of a delta's encoded messages is given back: `before` it is written, or `after` it was (the default). */
+  readonly dropEncoding?: 'before' | 'after' | undefined;
+  /** Puts the fields of a head in another order before it is encoded. */
+  readonly arrange?: (<T extends Partial<RunHead>>(head: T) => T) | undefined;
+  /** For tests: when outcomes are forgotten by the minute. */
+  readonly clock?: Clock | undefined;
+}
+
+const optionKeys: KnownKeys<StoreFromOptions> = {
+  codec: true,
+  blobs: true,
+  dropEncoding: true,
+  arrange: true,
+  clock: true,
+};
+
+/** What the parts of a store share. */
+interface Parts {
+  readonly driver: StoreDriver;
+  readonly sealing: Sealing;
+  readonly bodies: BodyWriter;
+  readonly dropsBefore: boolean;
+  readonly sweep: Minutely | undefined;
+}
+
+/**
+ * Makes a store of a driver: it brings the rules (who may write, which revision fits, attempts, epochs, inboxes), the texts
+ * of records, encryption and lists.
+ *
+ * The methods are own functions, so that hosts may wrap a store by spreading it.
+ *
+ * @throws {TypeError} for an unknown option
+ * @example const store = storeFrom(new RedisDriver(client), { codec: encrypt({ key }) })
+ */
+export function storeFrom(driver: StoreDriver, options: StoreFromOptions = {}): FullStore {
+  checkKeys(options, optionKeys, { of: 'storeFrom' });
+  const { blobs = false, clock = systemClock } = options;
+  const sealing = new Sealing(options.codec);
+  const parts: Parts = {
+    driver,
+    sealing,
+    bodies: new BodyWriter({ sealing, blobs, arrange: options.arrange }),
+    dropsBefore: options.dropEncoding === 'before',
+    sweep: driver.forgetOutcomes && new Minutely(clock, () => void forgetQuietly(driver)),
+  };
+  const reader = new StoredReader(driver, sealing);
+  const close = async () => {
+    parts.sweep?.end();
+    await driver.close?.();
+  };
+  return {
+    ...recordWrites(parts),
+    ...outcomes(parts, reader),
+    ...ownership(parts),
+    ...control(parts, reader),
+    load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
+    listInterrupted: async (list = {}) => reader.list(list),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** What could not be removed is removed with the next minute. */
+async function forgetQuietly(driver: StoreDriver): Promise<void> {
+  await driver.forgetOutcomes?.({ dryRun: false }).catch(() => {});
+}
+
+function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, 'save' | 'append' | 'delete'> {
+  const { write, by } = writing(driver);
+  return {
+    save: async (record, options = {}) => {
+      options.signal?.throwIfAborted();
+      const body = bodies.ofRecord(record);
+      await write(transitions.saveRecord(body, by(options)), body, options);
+      record.messages.forEach(dropEncoding);
+    },
+    append: async (delta, options = {}) => {
+      options.signal?.throwIfAborted();
+      const body = bodies.ofDelta(delta);
+      // The body has it now. Should the write fail, the next one encodes it again.
+      if (dropsBefore) delta.messages.forEach(dropEncoding);
+      await write(transitions.appendDelta(body, by(options)), body, options);
+      if (!dropsBefore) delta.messages.forEach(dropEncoding);
+    },
+    delete: async (runId, options = {}) => {
+      options.signal?.throwIfAborted();
+      const decide = transitions.deleteRun(checkRunId(runId), by(options));
+      await driver.write({ runId, decide, size: 0, hasClaim: options.claim !== undefined }, options.signal);
+      bodies.forget(runId);
+    },
+  };
+}
+
+function writing(driver: StoreDriver) {
+  const isDead = driver.isDead && ((owner: string) => driver.isDead?.(owner) ?? false);
+  const by = ({ claim }: WriteOptions): transitions.Writer => ({ claim, isDead });
+  const write = (decide: transitions.Decide<void>, body: StoredBody, { claim, signal }: WriteOptions) => {
+    const asked: StoreWrite<void> = {
+      runId: body.runId,
+      decide,
+      body,
+      size: charsOf(body),
+      hasClaim: claim !== undefined,
+    };
+    return driver.write(asked, signal);
+  };
+  return { write, by, isDead };
+}
+
+function outcomes(
+  { driver, sealing, sweep }: Parts,
+  reader: StoredReader,
+): Pick<FullStore, 'keepOutcome' | 'outcome' | 'forgetOutcomes'> {
+  const { by } = writing(driver);
+  return {
+    keepOutcome: async (runId, outcome, untilMs, options = {}) => {
+      options.signal?.throwIfAborted();
+      const text = sealing.seal(encodeOutcome(outcome), checkRunId(runId), 'outcome');
+      const decide = transitions.keepOutcome({ runId, text, untilMs }, by(options));
+      const hasClaim = options.claim !== undefined;
+      await driver.write({ runId, decide, size: text.length, hasClaim }, options.signal);
+      sweep?.begin();
+    },
+    outcome: async (runId) => reader.outcome(checkRunId(runId)),
+    ...(driver.forgetOutcomes
+      ? { forgetOutcomes: async ({ dryRun = false } = {}) => driver.forgetOutcomes?.({ dryRun }) ?? 0 }
+      : {}),
+  };
+}
+
+function ownership({ driver, sweep }: Parts): Pick<FullStore, 'claim' | 'renew' | 'release'> {
+  const { isDead } = writing(driver);
+  return {
+    claim: async (runId, owner, ttlMs) => {
+      const decide = transitions.claimRun({ runId: checkRunId(runId), owner, ttlMs }, { isDead });
+      const claim = await driver.write({ runId, decide, size: 0, hasClaim: false, isClaim: true });
+      sweep?.begin();
+      return claim;
+    },
+    renew: async (claim, ttlMs) =>
+      driver.write({ runId: claim.runId, decide: transitions.renewClaim(claim, ttlMs), size: 0, hasClaim: true }),
+    release: async (claim, options) =>
+      driver.write({ runId: claim.runId, decide: transitions.releaseClaim(claim, options), size: 0, hasClaim: true }),
+  };
+}
+
+function control({ driver, sealing }: Parts, reader: StoredReader): Pick<FullStore, 'send' | 'inbox' | 'acknowledge'> {
+  return {
+    send: async (runId, command) => {
+      const text = sealing.seal(encodeCommand(command), checkRunId(runId), 'command');
+      const toSend = { runId, id: command.id, kind: command.kind, text };
+      if (driver.send) return driver.send(toSend);
+      await driver.write({ runId, decide: transitions.sendCommand(toSend), size: text.length, hasClaim: false });
+    },
+    inbox: async (of) => reader.inbox(of),
+    acknowledge: async (claim, ids) => {
+      if (driver.acknowledge) return driver.acknowledge(claim, ids);
+      const decide = transitions.acknowledge(claim, ids);
+      await driver.write({ runId: claim.runId, decide, size: 0, hasClaim: true });
+    },
+  };
+}

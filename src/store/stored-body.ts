@@ -1,0 +1,101 @@
+import type { RunCheckpoint, RunHead } from '../record/checkpoint.ts';
+import type { RunDelta } from '../record/delta.ts';
+import { cutSealing, sealPieces } from './cut-texts.ts';
+import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
+import { type Pieces, Splitter } from './pieces.ts';
+import { type MessageRow, rowsOf } from './sealed.ts';
+import type { Sealing } from './sealing.ts';
+
+/** A record, or what is new of one, as texts to be stored. */
+export interface StoredBody extends EncodedHead {
+  /** What is written once: of a whole record only. `extras`: inputs, images and the earlier conversation. */
+  readonly start?: { readonly meta: string; readonly extras: string | null };
+  /** The index of the first message in `rows`. */
+  readonly from: number;
+  /** How many messages the record has with this body. */
+  readonly messageCount: number;
+  readonly rows: readonly MessageRow[];
+  /** The large parts that the texts name: none without `blobs`. */
+  readonly blobs: Pieces;
+}
+
+export interface BodyOptions {
+  readonly sealing: Sealing;
+  /** Stores the large parts of heads once, and names them. */
+  readonly blobs: boolean;
+  /** Puts the fields of a head in another order. */
+  readonly arrange?: (<T extends Partial<RunHead>>(head: T) => T) | undefined;
+}
+
+const noBlobs: Pieces = { pieces: [], inHead: [], inMessages: [] };
+
+/** Makes the texts that a store keeps. They are sealed before a write is queued: a codec may throw. */
+export class BodyWriter {
+  readonly #sealing: Sealing;
+  readonly #splitter: Splitter | undefined;
+  readonly #arrange: BodyOptions['arrange'];
+
+  constructor({ sealing, blobs, arrange }: BodyOptions) {
+    this.#sealing = sealing;
+    this.#splitter = blobs ? new Splitter() : undefined;
+    this.#arrange = arrange;
+  }
+
+  /** @throws what `encodeRecord` throws, and what the codec throws */
+  ofRecord(record: RunCheckpoint): StoredBody {
+    const encoded = encodeRecord(this.#arrange?.(record) ?? record);
+    const cut = this.#splitter?.split(encoded, record, { isContinued: false }) ?? { ...encoded, ...noBlobs };
+    const { runId, meta, extras } = cut;
+    const sealing = this.#seal();
+    const start = {
+      meta: sealing.seal(meta, runId, 'meta'),
+      extras: extras === null ? null : sealing.seal(extras, runId, 'extras'),
+    };
+    return { ...this.#body({ ...cut, from: 0 }), start };
+  }
+
+  /** @throws what `encodeDelta` throws, and what the codec throws */
+  ofDelta(delta: RunDelta): StoredBody {
+    const encoded = encodeDelta(this.#arrange ? { ...delta, head: this.#arrange(delta.head) } : delta);
+    return this.#body(this.#splitter?.split(encoded, delta.head, { isContinued: true }) ?? { ...encoded, ...noBlobs });
+  }
+
+  /** The run is gone. */
+  forget(runId: string): void {
+    this.#splitter?.forget(runId);
+  }
+
+  #body(encoded: EncodedHead & Pieces & { readonly from: number; readonly messages: readonly string[] }): StoredBody {
+    const { runId, head, version, revision, updatedAt, attempts, from, messages } = encoded;
+    const sealing = this.#seal();
+    return {
+      runId,
+      head: sealing.seal(head, runId, 'head'),
+      version,
+      revision,
+      updatedAt,
+      attempts,
+      from,
+      messageCount: from + messages.length,
+      rows: rowsOf({ runId, from, messages }, sealing),
+      blobs: this.#blobs(encoded),
+    };
+  }
+
+  #seal(): Pick<Sealing, 'seal'> {
+    return this.#splitter ? cutSealing(this.#sealing) : this.#sealing;
+  }
+
+  #blobs({ runId, pieces, inHead, inMessages }: EncodedHead & Pieces): Pieces {
+    if (pieces.length === 0) return noBlobs;
+    return { pieces: sealPieces(runId, pieces, this.#sealing), inHead, inMessages };
+  }
+}
+
+/** Characters of the texts of a body. */
+export function charsOf({ head, start, rows, blobs }: StoredBody): number {
+  let chars = head.length + (start ? start.meta.length + (start.extras?.length ?? 0) : 0);
+  for (const { text } of rows) chars += text.length;
+  for (const { text } of blobs.pieces) chars += text.length;
+  return chars;
+}

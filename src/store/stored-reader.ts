@@ -1,0 +1,129 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
+import { MAX_WAITING, type SentCommand } from '../run/command.ts';
+import { CheckpointCorruptError, PawlError } from '../run/errors.ts';
+import type { RunOutcome } from '../run/result.ts';
+import { decodeCommand } from './commands.ts';
+import { RunTexts, type StoredPieces } from './cut-texts.ts';
+import { decodeHead, decodeRecord, parseStored } from './encode.ts';
+import { type IsDead, isHeld, refuseDamaged } from './lease.ts';
+import { isDeadProcess } from './owner.ts';
+import type { Cursor, InboxOf, ListOptions } from './port.ts';
+import { messagesFrom } from './sealed.ts';
+import type { Sealing } from './sealing.ts';
+import type { ListedHead, MessageReader, StoreDriver } from './store-driver.ts';
+
+const noPieces: StoredPieces = new Map();
+
+/** Makes records, lists, outcomes and commands of the texts that a driver reads. */
+export class StoredReader {
+  readonly #driver: StoreDriver;
+  readonly #sealing: Sealing;
+
+  constructor(driver: StoreDriver, sealing: Sealing) {
+    this.#driver = driver;
+    this.#sealing = sealing;
+  }
+
+  async load(runId: string, signal?: AbortSignal): Promise<RunCheckpoint | null> {
+    signal?.throwIfAborted();
+    const texts = new RunTexts(this.#sealing, runId);
+    const messages = new Messages(texts);
+    const stored = await this.#driver.load(runId, messages, signal);
+    if (!stored) return null;
+    const { meta, head, extras, pieces = noPieces, attempts } = stored;
+    const opened = {
+      runId,
+      meta: texts.open(meta, 'meta'),
+      head: texts.whole(head, 'head', pieces),
+      extras: extras === null ? null : texts.open(extras, 'extras'),
+      messages: messages.all,
+    };
+    return decodeRecord(opened, attempts);
+  }
+
+  async list({ after, limit = Number.POSITIVE_INFINITY, signal }: ListOptions): Promise<InterruptedRun[]> {
+    signal?.throwIfAborted();
+    const { runsPerPage = Number.POSITIVE_INFINITY } = this.#driver;
+    const listed: InterruptedRun[] = [];
+    for (let from: Cursor | undefined = after; listed.length < limit; ) {
+      const most = Math.min(runsPerPage, limit - listed.length);
+      const heads = await this.#driver.list({ after: from, limit: most, signal });
+      const isDead = this.#lookOnce();
+      for (const head of heads) listed.push(this.#listed(head, isDead));
+      from = heads.at(-1);
+      if (from === undefined || heads.length < most) break;
+      await nextTurn(undefined, { signal });
+    }
+    return listed;
+  }
+
+  async outcome(runId: string): Promise<RunOutcome | null> {
+    const text = await this.#driver.outcome(runId);
+    if (text === null) return null;
+    return parseStored(this.#sealing.open(text, runId, 'outcome'), 'outcome') as RunOutcome;
+  }
+
+  /** A damaged command counts as never sent: it must not keep the others from their runs. */
+  async inbox(of: InboxOf): Promise<SentCommand[]> {
+    const sent: SentCommand[] = [];
+    for (const { runId, text } of await this.#driver.inbox(of)) {
+      if (sent.length === MAX_WAITING) break;
+      try {
+        sent.push({ runId, command: decodeCommand(this.#sealing.open(text, runId, 'command')) });
+      } catch (error) {
+        if (!(error instanceof PawlError)) throw error;
+      }
+    }
+    return sent;
+  }
+
+  #listed({ runId, updatedAt, ...stored }: ListedHead, isDead: IsDead): InterruptedRun {
+    const { meta, head, pieces = noPieces, lease, now, error } = stored;
+    try {
+      if (error !== undefined) throw error;
+      refuseDamaged(lease);
+      const texts = new RunTexts(this.#sealing, runId);
+      const opened = { runId, meta: texts.open(meta, 'meta'), head: texts.whole(head, 'head', pieces) };
+      return interruptedRun(decodeHead(opened, lease?.attempts), isHeld(lease, now, isDead) ? lease.owner : undefined);
+    } catch (reason) {
+      return quarantinedRun({ runId, updatedAt }, reason);
+    }
+  }
+
+  /** Whether an owner lives takes a look at the system; once per owner is enough for a page. */
+  #lookOnce(): IsDead {
+    const dead = new Map<string, boolean>();
+    return (owner) => {
+      const isDead = dead.get(owner) ?? this.#driver.isDead?.(owner) ?? isDeadProcess(owner);
+      dead.set(owner, isDead);
+      return isDead;
+    };
+  }
+}
+
+class Messages implements MessageReader {
+  readonly all: unknown[] = [];
+  readonly #texts: RunTexts;
+
+  constructor(texts: RunTexts) {
+    this.#texts = texts;
+  }
+
+  get count(): number {
+    return this.all.length;
+  }
+
+  add(text: string, pieces: StoredPieces = noPieces): void {
+    const parsed = parseStored(this.#texts.whole(text, messagesFrom(this.count), pieces), 'messages');
+    if (!Array.isArray(parsed) || parsed.length === 0) {
+      throw new CheckpointCorruptError('this record is damaged: its messages are missing or not what they should be');
+    }
+    for (const message of parsed) this.all.push(message);
+  }
+
+  keep(count: number): void {
+    if (count < this.all.length) this.all.length = count;
+  }
+}

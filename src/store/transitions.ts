@@ -1,0 +1,334 @@
+import { isInboxFull, placesFor } from '../run/command.ts';
+import { type CommandToSend, refuseFull, refuseLarge, refuseMissing } from './commands.ts';
+import {
+  checkClaim,
+  checkWrite,
+  damageIn,
+  freed,
+  grantLease,
+  isNewest,
+  type Lease,
+  type Ownership,
+  refuseDamaged,
+  sound,
+} from './lease.ts';
+import type { Claim, ReleaseOptions } from './port.ts';
+import { checkReplaceable, isNewRevision } from './revision.ts';
+
+/*
+ * The rules of every store, written once. Each of the nine transitions is a pure decision: from the facts of one run it gives
+ * the answer and the change, or names the facts that it lacks. The driver reads facts, asks again, and makes the change,
+ * all while no other writer can change the run. Refusals throw before there is a change.
+ */
+
+/**
+ * What a driver knows of one run. A fact that is absent, or undefined, is one that it has not read; a driver may read each with the first decision
+ * that asks for it (by getters, or after a decision has named it).
+ */
+export interface RunFacts {
+  /** Null: the run has no lease, because it was never claimed, or deleted since. */
+  readonly lease?: Ownership | null | undefined;
+  /** Until when the lease holds, on the lease clock, ms. */
+  readonly expiresAt?: number | undefined;
+  /** The lease clock, ms. */
+  readonly now?: number | undefined;
+  /** `unreadable`: there is a record, but its revision cannot be made out. */
+  readonly record?: RecordFacts | 'unreadable' | null | undefined;
+  /** The attempts that the record counts; 0 without a record. */
+  readonly attempts?: number | undefined;
+  /** The epoch that a kept outcome remembers; 0 without one. */
+  readonly keptEpoch?: number | undefined;
+  readonly inbox?: InboxFacts | undefined;
+  /** Why nothing of the run can be believed, where reading its facts showed that. Never asked for. */
+  readonly damage?: unknown;
+}
+
+/** A fact that a decision can ask for. */
+export type Fact = Exclude<keyof RunFacts, 'damage'>;
+
+export interface RecordFacts {
+  readonly version: number;
+  readonly revision: number;
+  readonly messageCount: number;
+}
+
+/** The commands that wait for a run. */
+export interface InboxFacts {
+  readonly size: number;
+  /** Characters of the stored texts. */
+  readonly chars: number;
+  /** Whether a command of this id waits. */
+  has(id: string): boolean;
+}
+
+/** What a driver does to a run: all of it, or nothing. What is absent stays as it is. */
+export interface Change {
+  /** Stores the body of the write, `put` in the place of the record that is there, `append` behind it. */
+  readonly record?: 'put' | 'append';
+  /** Removes the record, the lease, and the commands that wait. */
+  readonly remove?: true;
+  /** Owner, epoch and attempts from now on. Until when the lease holds is changed by `ttlMs` only. */
+  readonly lease?: Ownership;
+  /** From now on the lease holds for so long, by the store's clock. */
+  readonly ttlMs?: number;
+  readonly keep?: OutcomeToKeep & { readonly epoch: number };
+  /** Where an outcome is kept, it remembers at least this epoch. */
+  readonly raiseEpoch?: number;
+  /** Puts a command behind those that wait. */
+  readonly send?: CommandToSend;
+  /** Removes the commands with these ids, as far as they wait. */
+  readonly forget?: readonly string[];
+}
+
+export interface OutcomeToKeep {
+  /** As it is stored. */
+  readonly text: string;
+  /** Wall clock, ms. */
+  readonly untilMs: number;
+}
+
+/** An answer, with the change to be made before it is given. */
+export interface Decided<T> {
+  readonly value: T;
+  readonly change?: Change;
+}
+
+/** A decision, or the facts that it lacks. */
+export type Decision<T> = Decided<T> | { readonly need: readonly Fact[] };
+
+/** @throws errors of Pawl, when the write is refused */
+export type Decide<T> = (facts: RunFacts) => Decision<T>;
+
+/** Who writes. */
+export interface Writer {
+  readonly claim?: Claim | undefined;
+  /** Whether an owner is certainly dead, so that its lease counts as over. */
+  readonly isDead?: ((owner: string) => boolean) | undefined;
+}
+
+/** What a decision looks at of a record, or of a delta, that is to be stored. */
+interface ToStore {
+  readonly runId: string;
+  /** Undefined: the record counts none. */
+  readonly attempts: number | undefined;
+}
+
+export function saveRecord(record: ToStore, by: Writer): Decide<void> {
+  const { runId, attempts } = record;
+  return (facts) => {
+    const need = lacking(facts, factsOfWriter(facts, by), ofRecord);
+    if (need) return need;
+    const lease = writableLease(runId, facts, by);
+    checkReplaceable(runId, readable(facts)?.version);
+    return changed({ record: 'put', ...leaseAfter(lease, sound(lease), attempts) });
+  };
+}
+
+/** @param delta what is new, and what it follows */
+export function appendDelta(
+  delta: ToStore & { readonly revision: number; readonly from: number },
+  by: Writer,
+): Decide<void> {
+  const { runId, attempts } = delta;
+  return (facts) => {
+    const need = lacking(facts, factsOfWriter(facts, by), ofRecord);
+    if (need) return need;
+    refuseDamaged(facts.lease);
+    const lease = writableLease(runId, facts, by);
+    const record = readable(facts);
+    checkReplaceable(runId, record?.version);
+    return isNewRevision(delta, record)
+      ? changed({ record: 'append', ...leaseAfter(lease, lease, attempts) })
+      : unchanged;
+  };
+}
+
+/** The epoch of a run outlives its record while its outcome is kept: a lost owner must stay lost. */
+export function deleteRun(runId: string, by: Writer): Decide<void> {
+  return (facts) => {
+    const need = lacking(facts, factsOfWriter(facts, by));
+    if (need) return need;
+    const lease = writableLease(runId, facts, by);
+    return changed({ remove: true, ...(lease ? { raiseEpoch: lease.epoch } : {}) });
+  };
+}
+
+export function keepOutcome({ runId, text, untilMs }: OutcomeToKeep & { runId: string }, by: Writer): Decide<void> {
+  return (facts) => {
+    const need = lacking(facts, factsOfWriter(facts, by), facts.lease === null ? ofKept : none);
+    if (need) return need;
+    const epoch = writableLease(runId, facts, by)?.epoch ?? facts.keptEpoch ?? 0;
+    return changed({ keep: { text, untilMs, epoch } });
+  };
+}
+
+export interface ClaimWish {
+  readonly runId: string;
+  readonly owner: string;
+  readonly ttlMs: number;
+}
+
+/** Null: another owner holds the run. Each grant counts one more attempt. */
+export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {}): Decide<Claim | null> {
+  const { runId, owner, ttlMs } = wish;
+  return (facts) => {
+    if (facts.damage !== undefined) throw facts.damage;
+    const need = lacking(facts, factsOfHolder(facts.lease, owner), facts.lease === null ? ofCounts : none);
+    if (need) return need;
+    const granted = grantLease(timed(facts), {
+      owner,
+      ttlMs,
+      now: facts.now ?? 0,
+      lastEpoch: facts.keptEpoch ?? 0,
+      lastAttempts: facts.attempts ?? 0,
+      isDead,
+    });
+    if (!granted) return { value: null };
+    const { epoch, attempts } = granted;
+    return { value: { runId, owner, epoch, attempts }, change: { lease: { owner, epoch, attempts }, ttlMs } };
+  };
+}
+
+export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
+  return (facts) => {
+    const need = lacking(facts, ofLease);
+    if (need) return need;
+    const { attempts } = checkClaim(facts.lease ?? undefined, claim);
+    return { value: { ...claim, attempts }, change: { ttlMs } };
+  };
+}
+
+/** A claim that was lost is released without effect. */
+export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<void> {
+  return (facts) => {
+    const need = lacking(facts, ofLease);
+    if (need) return need;
+    const { lease, damage } = facts;
+    if (!lease || damage !== undefined || !isNewest(lease, claim)) return unchanged;
+    return changed({ lease: freed(lease, options) });
+  };
+}
+
+/** A command that waits already is not put a second time. */
+export function sendCommand(command: CommandToSend): Decide<void> {
+  const { runId, id, kind, text } = command;
+  return (facts) => {
+    if (facts.damage !== undefined) throw facts.damage;
+    const need = lacking(facts, ofRecord);
+    if (need) return need;
+    if (facts.record === null) throw refuseMissing(runId);
+    const { inbox } = facts;
+    if (!inbox) return { need: ofInbox };
+    if (inbox.has(id)) return unchanged;
+    if (inbox.size >= placesFor(kind)) throw refuseFull(runId);
+    if (isInboxFull(inbox.chars, text, kind)) throw refuseLarge(runId, inbox.chars);
+    return changed({ send: command });
+  };
+}
+
+export function acknowledge(claim: Claim, ids: readonly string[]): Decide<void> {
+  return (facts) => {
+    const need = lacking(facts, ofLease);
+    if (need) return need;
+    checkClaim(facts.lease ?? undefined, claim);
+    return changed({ forget: ids });
+  };
+}
+
+/**
+ * A decision of a driver that has every fact at once, or reads it when it is looked at.
+ * @throws {TypeError} when a fact is missing all the same: that is a fault of the driver
+ */
+export function decideNow<T>(decide: Decide<T>, facts: RunFacts): Decided<T> {
+  const decision = decide(facts);
+  if ('need' in decision) throw missingFacts(decision.need);
+  return decision;
+}
+
+/**
+ * A decision of a driver that reads what is asked for.
+ * @param facts those that it has already
+ * @param read gives the facts that are named, and may give others
+ * @throws {TypeError} when it does not
+ */
+export async function decideAsking<T>(
+  decide: Decide<T>,
+  facts: RunFacts,
+  read: (need: readonly Fact[]) => Promise<RunFacts>,
+): Promise<Decided<T>> {
+  for (let known = facts; ; ) {
+    const decision = decide(known);
+    if (!('need' in decision)) return decision;
+    const { need } = decision;
+    known = { ...known, ...(await read(need)) };
+    const missing = need.filter((fact) => known[fact] === undefined);
+    if (missing.length > 0) throw missingFacts(missing);
+  }
+}
+
+function missingFacts(names: readonly Fact[]): TypeError {
+  return new TypeError(`the store's driver does not give the facts that a decision asks for: ${names.join(', ')}`);
+}
+
+const none: readonly Fact[] = [];
+const ofLease: readonly Fact[] = ['lease'];
+const ofHeld: readonly Fact[] = ['lease', 'expiresAt', 'now'];
+const ofRecord: readonly Fact[] = ['record'];
+const ofKept: readonly Fact[] = ['keptEpoch'];
+const ofCounts: readonly Fact[] = ['keptEpoch', 'attempts'];
+const ofInbox: readonly Fact[] = ['inbox'];
+
+const unchanged: Decided<void> = { value: undefined };
+const changed = (change: Change): Decided<void> => ({ value: undefined, change });
+
+function lacking(
+  facts: RunFacts,
+  names: readonly Fact[],
+  more: readonly Fact[] = none,
+): { readonly need: readonly Fact[] } | undefined {
+  if (hasAll(facts, names) && hasAll(facts, more)) return undefined;
+  return { need: [...names, ...more].filter((name) => facts[name] === undefined) };
+}
+
+function hasAll(facts: RunFacts, names: readonly Fact[]): boolean {
+  for (const name of names) if (facts[name] === undefined) return false;
+  return true;
+}
+
+/** Only a write without a claim asks until when a lease holds. */
+function factsOfWriter({ lease }: RunFacts, { claim }: Writer): readonly Fact[] {
+  return claim ? ofLease : factsOfHolder(lease);
+}
+
+/** @param owner whose own lease never stands in its way */
+function factsOfHolder(lease: Ownership | null | undefined, owner?: string): readonly Fact[] {
+  const isFree = !lease || lease.owner === null || lease.owner === owner || damageIn(lease) !== undefined;
+  return isFree ? ofLease : ofHeld;
+}
+
+/** The run's lease, once it is sure that this write may be made. @throws {LeaseLostError} @throws {RunOwnedElsewhereError} */
+function writableLease(runId: string, facts: RunFacts, { claim, isDead }: Writer): Ownership | undefined {
+  if (claim) return checkClaim(facts.lease ?? undefined, claim);
+  checkWrite(timed(facts), { runId, claim, now: facts.now ?? 0, isDead });
+  return facts.lease ?? undefined;
+}
+
+/** Decisions ask for `expiresAt` only where it matters; elsewhere any time will do. */
+function timed({ lease, expiresAt = Number.NEGATIVE_INFINITY }: RunFacts): Lease | undefined {
+  return lease ? { owner: lease.owner, epoch: lease.epoch, attempts: lease.attempts, expiresAt } : undefined;
+}
+
+function readable({ record }: RunFacts): RecordFacts | undefined {
+  return record === null || record === 'unreadable' ? undefined : record;
+}
+
+/** The lease's count of attempts is the true one: `claim` counts before anything of the run is loaded. */
+function leaseAfter(
+  found: Ownership | undefined,
+  lease: Ownership | undefined,
+  attempts: number | undefined,
+): Pick<Change, 'lease'> {
+  const isCounted = lease === undefined || attempts === undefined || attempts === lease.attempts;
+  const after = isCounted ? lease : { ...lease, attempts };
+  return after && after !== found ? { lease: after } : {};
+}

@@ -1,6 +1,6 @@
-import type { ErrorData } from '../src/run/error-data.ts';
+import type { ErrorData } from '../src/values/error-data.ts';
 import type { CheckpointOutcome } from '../src/run/finalize.ts';
-import type { JsonValue } from '../src/run/json.ts';
+import type { JsonValue } from '../src/values/json.ts';
 import type { PhaseOutput } from '../src/run/phase.ts';
 import type { Progress } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';

@@ -7,7 +7,7 @@ import {
   type Snapshot,
   setup,
 } from 'xstate';
-import type { ErrorData } from '../src/run/error-data.ts';
+import type { ErrorData } from '../src/values/error-data.ts';
 import type { Invocation } from '../src/run/request.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import type { RunMachineEvent } from './context.ts';

@@ -1,6 +1,6 @@
 import { classifyCheckpointOutcome } from '../src/run/finalize.ts';
 import { toolLoopOf } from '../src/run/limits.ts';
-import { toolCallsOf } from '../src/run/message.ts';
+import { toolCallsOf } from '../src/values/message.ts';
 import { isAllAnswered, isLastUnanswered } from '../src/run/open-step.ts';
 import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
 import type { Progress } from '../src/run/progress.ts';

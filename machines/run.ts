@@ -1,5 +1,5 @@
-import { type ErrorData, toErrorData } from '../src/run/error-data.ts';
-import { CancelledError } from '../src/run/errors.ts';
+import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
+import { CancelledError } from '../src/values/errors.ts';
 import type { CheckpointOutcome } from '../src/run/finalize.ts';
 import { unresolved } from './context.ts';
 import { loop } from './loop.ts';

@@ -84,10 +84,10 @@ export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';
 export { decodeCheckpoint, encodeCheckpoint } from './record/text.ts';
 export type { WholeValue, Writable } from './run/change.ts';
-export type { Clock } from './run/clock.ts';
+export type { Clock } from './values/clock.ts';
 export type { Command, SentCommand } from './run/command.ts';
-export type { ErrorCode, KnownErrorCode } from './run/error-codes.ts';
-export type { ErrorData } from './run/error-data.ts';
+export type { ErrorCode, KnownErrorCode } from './values/error-codes.ts';
+export type { ErrorData } from './values/error-data.ts';
 // Errors
 export {
   AgentNotFoundError,
@@ -127,19 +127,19 @@ export {
   UnknownTierError,
   UnknownToolError,
   UnsupportedError,
-} from './run/errors.ts';
+} from './values/errors.ts';
 export type { RunEvent, RunEventBody } from './run/events.ts';
 export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
-export type { Hidden } from './run/hidden.ts';
-export type { JsonObject, JsonValue } from './run/json.ts';
+export type { Hidden } from './values/hidden.ts';
+export type { JsonObject, JsonValue } from './values/json.ts';
 export type { GuardCounters, Limits } from './run/limits.ts';
 export type { ListedStatus } from './run/listed-status.ts';
-export type { AssistantMessage, Message, ToolOutput } from './run/message.ts';
+export type { AssistantMessage, Message, ToolOutput } from './values/message.ts';
 export type { ModelSettings } from './run/model-settings.ts';
 export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
 export type { ParkedReason, Progress, RunDefinition, ToolFacts } from './run/progress.ts';
-export type { Redaction, RedactionPlace } from './run/redact.ts';
+export type { Redaction, RedactionPlace } from './values/redact.ts';
 export type { ModelReply, RefusedCall } from './run/reply.ts';
 export type { ImageInput, ImagePart, Invocation, ParentCall, RunCheckpointMeta, RunInfo } from './run/request.ts';
 export type {
@@ -153,9 +153,9 @@ export type {
 export type { ResumeState } from './run/resume.ts';
 export type { RunFailedError } from './run/run-failed.ts';
 export { checkRunId } from './run/run-id.ts';
-export { estimateTokens } from './run/token-estimate.ts';
+export { estimateTokens } from './values/token-estimate.ts';
 export type { Transcript } from './run/transcript.ts';
-export type { Spend, Usage } from './run/usage.ts';
+export type { Spend, Usage } from './values/usage.ts';
 // Stores
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export {

@@ -1,6 +1,6 @@
-import { sha256 } from '../run/digest.ts';
-import { readProperty } from '../run/error-data.ts';
-import { type KnownKeys, readOptions } from '../run/known-options.ts';
+import { sha256 } from '../values/digest.ts';
+import { readProperty } from '../values/error-data.ts';
+import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { RunDefinition } from '../run/progress.ts';
 import { type DataOf, readSchema, type ToolInput } from '../tool/schema.ts';

@@ -1,6 +1,6 @@
-import { nearest } from '../run/known-options.ts';
+import { nearest } from '../values/known-options.ts';
 import type { ModelSettings } from '../run/model-settings.ts';
-import { placeholdersOf } from '../run/template.ts';
+import { placeholdersOf } from '../values/template.ts';
 import { nameOfEntry, type ToolEntries } from '../tool/toolbox.ts';
 import type { Phase } from './phase.ts';
 

@@ -1,5 +1,5 @@
-import { sha256 } from '../run/digest.ts';
-import { type KnownKeys, readOptions } from '../run/known-options.ts';
+import { sha256 } from '../values/digest.ts';
+import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { PhaseFacts } from '../run/phase.ts';
 

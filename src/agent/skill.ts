@@ -1,5 +1,5 @@
-import type { JsonObject } from '../run/json.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import type { JsonObject } from '../values/json.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { InputOf } from '../tool/define.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';

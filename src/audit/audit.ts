@@ -1,8 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { type Clock, systemClock } from '../run/clock.ts';
-import { StoreUnavailableError } from '../run/errors.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import { letGo } from '../run/thenable.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
+import { StoreUnavailableError } from '../values/errors.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { letGo } from '../values/thenable.ts';
 import type { Audit } from './port.ts';
 import type { AuditQueries, AuditTotalsFilter } from './queries.ts';
 import { EntryQueue } from './queue.ts';

@@ -1,4 +1,4 @@
-import { isObject } from '../run/json.ts';
+import { isObject } from '../values/json.ts';
 
 /** The beginning of a long text, with how much is missing. */
 export function clipText(text: string, most: number): string {

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../run/json.ts';
+import type { JsonObject, JsonValue } from '../values/json.ts';
 import type { AuditedPhase, AuditedStep, AuditedTool } from './port.ts';
 import type { AuditedAt, AuditedRunDetail } from './queries.ts';
 import type { EntryRow, FoundRun } from './sqlite-reads.ts';

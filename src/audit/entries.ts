@@ -1,6 +1,6 @@
 import type { Spend } from '../budget/port.ts';
 import type { RunStatus } from '../run/finalize.ts';
-import type { Usage } from '../run/usage.ts';
+import type { Usage } from '../values/usage.ts';
 
 /** A run in one process, as what is written of it refers to it. */
 export interface RunHandle {

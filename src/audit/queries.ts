@@ -1,8 +1,8 @@
 import type { Spend } from '../budget/port.ts';
-import type { ErrorData } from '../run/error-data.ts';
+import type { ErrorData } from '../values/error-data.ts';
 import type { RunStatus } from '../run/finalize.ts';
-import type { JsonObject, JsonValue } from '../run/json.ts';
-import type { Usage } from '../run/usage.ts';
+import type { JsonObject, JsonValue } from '../values/json.ts';
+import type { Usage } from '../values/usage.ts';
 import type { AuditedPhase, AuditedStep, AuditedTool } from './port.ts';
 
 /** A run as an audit knows it. Times are of the wall clock, ms. */

@@ -1,5 +1,5 @@
-import type { Clock } from '../run/clock.ts';
-import { readProperty, toErrorData } from '../run/error-data.ts';
+import type { Clock } from '../values/clock.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
 import { type Entry, type QueuedEntry, type RunHandle, type RunRow, sizeOf } from './entries.ts';
 
 /** Where entries go: all of a batch, or none. */

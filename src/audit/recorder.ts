@@ -1,10 +1,10 @@
-import type { Clock } from '../run/clock.ts';
-import type { ErrorData } from '../run/error-data.ts';
+import type { Clock } from '../values/clock.ts';
+import type { ErrorData } from '../values/error-data.ts';
 import type { RunStatus } from '../run/finalize.ts';
-import type { JsonObject, JsonValue } from '../run/json.ts';
+import type { JsonObject, JsonValue } from '../values/json.ts';
 import type { RunInfo } from '../run/request.ts';
-import { isThenable, letGo } from '../run/thenable.ts';
-import type { Usage } from '../run/usage.ts';
+import { isThenable, letGo } from '../values/thenable.ts';
+import type { Usage } from '../values/usage.ts';
 import { clipJson, clipText } from './clip.ts';
 import type { Entry, RunHandle, RunRow } from './entries.ts';
 import type { AuditedPhase, AuditedStep, AuditedTool, AuditRecorder, AuditTotals } from './port.ts';

@@ -1,5 +1,5 @@
 import type { SQLInputValue } from 'node:sqlite';
-import type { Usage } from '../run/usage.ts';
+import type { Usage } from '../values/usage.ts';
 import type { AuditedRun, AuditedRunFilter, AuditTotal, AuditTotalsFilter } from './queries.ts';
 import { ENTRIES_PER_RUN, type Statements } from './sqlite-layout.ts';
 

@@ -1,4 +1,4 @@
-import type { Usage } from '../run/usage.ts';
+import type { Usage } from '../values/usage.ts';
 import type { Entry, Place, QueuedEntry, RunHandle, RunRow } from './entries.ts';
 import { ENTRIES_PER_RUN, type Statements } from './sqlite-layout.ts';
 

@@ -1,7 +1,7 @@
-import { type Clock, systemClock } from '../run/clock.ts';
-import { BudgetExceededError } from '../run/errors.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import { checkMethods } from '../run/methods.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
+import { BudgetExceededError } from '../values/errors.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { checkMethods } from '../values/methods.ts';
 import { amountsOf, type BudgetAmounts, toSpend } from './amounts.ts';
 import { checkAmount, checkedSpend, checkedUse, checkText } from './check-use.ts';
 import { Estimator, type ExpectedUse } from './estimate.ts';

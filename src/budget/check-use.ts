@@ -1,5 +1,5 @@
-import { readProperty } from '../run/error-data.ts';
-import { noUsage, type Usage } from '../run/usage.ts';
+import { readProperty } from '../values/error-data.ts';
+import { noUsage, type Usage } from '../values/usage.ts';
 import type { CallUse, Spend } from './port.ts';
 
 /** @throws {TypeError} unless it is a finite number from 0 */

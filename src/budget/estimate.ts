@@ -1,5 +1,5 @@
-import { BudgetExceededError } from '../run/errors.ts';
-import { noUsage } from '../run/usage.ts';
+import { BudgetExceededError } from '../values/errors.ts';
+import { noUsage } from '../values/usage.ts';
 import { amountsOf, type BudgetAmounts, nothing, toSpend } from './amounts.ts';
 import { checkAmount } from './check-use.ts';
 import type { Limits } from './limits.ts';

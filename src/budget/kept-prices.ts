@@ -1,5 +1,5 @@
-import { readProperty } from '../run/error-data.ts';
-import { UnsupportedError } from '../run/errors.ts';
+import { readProperty } from '../values/error-data.ts';
+import { UnsupportedError } from '../values/errors.ts';
 import type { PricedCall } from './prices.ts';
 
 /** What is used of the package. */

@@ -1,6 +1,6 @@
-import type { Spend, Usage } from '../run/usage.ts';
+import type { Spend, Usage } from '../values/usage.ts';
 
-export type { Spend } from '../run/usage.ts';
+export type { Spend } from '../values/usage.ts';
 
 /** A model call that is about to be made. */
 export interface CallEstimate {

@@ -1,8 +1,8 @@
-import { toErrorData } from '../run/error-data.ts';
-import { isObject } from '../run/json.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import { letGo } from '../run/thenable.ts';
-import type { Usage } from '../run/usage.ts';
+import { toErrorData } from '../values/error-data.ts';
+import { isObject } from '../values/json.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { letGo } from '../values/thenable.ts';
+import type { Usage } from '../values/usage.ts';
 
 /** What a model costs, in US dollars per million tokens. */
 export interface ModelPrice {

@@ -1,4 +1,4 @@
-import type { Clock } from '../run/clock.ts';
+import type { Clock } from '../values/clock.ts';
 import type { BudgetAmounts } from './amounts.ts';
 
 /** What counts against the limits of a caller. */

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { createAudit, type SqliteAudit } from '../index.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { toErrorData } from '../values/error-data.ts';
 import type { Arguments } from './arguments.ts';
 import type { CommandContext } from './command.ts';
 import { Failure, oneLine } from './failure.ts';

@@ -1,5 +1,5 @@
 import type { Codec } from '../index.ts';
-import { readProperty } from '../run/error-data.ts';
+import { readProperty } from '../values/error-data.ts';
 import { Failure } from './failure.ts';
 
 /** The codec that a module exports; undefined when it exports none. @throws {Failure} for something else of that name */

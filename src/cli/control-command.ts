@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Executor } from '../index.ts';
-import { hasCode } from '../run/error-data.ts';
+import { hasCode } from '../values/error-data.ts';
 import { auditForRuns } from './audit-file.ts';
 import { lengthOf } from './bounds.ts';
 import { caretakerOf } from './caretaker.ts';

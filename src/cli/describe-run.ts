@@ -1,6 +1,6 @@
 import type { Command, InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../index.ts';
-import { isObject } from '../run/json.ts';
-import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../run/message.ts';
+import { isObject } from '../values/json.ts';
+import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../values/message.ts';
 import { oneLine } from './failure.ts';
 import { type Place, wayOn } from './family.ts';
 import { ago, count, duration, shortened } from './figures.ts';

@@ -1,4 +1,4 @@
-import { hasCode, readProperty, toErrorData } from '../run/error-data.ts';
+import { hasCode, readProperty, toErrorData } from '../values/error-data.ts';
 import { oneLine } from './foreign-text.ts';
 
 export { oneLine } from './foreign-text.ts';

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
-import { isObject } from '../run/json.ts';
+import { isObject } from '../values/json.ts';
 import { Failure, oneLine } from './failure.ts';
 import { checkPrivate, checkPrivateFile, makePrivateFolder, stateFolder } from './state-folder.ts';
 

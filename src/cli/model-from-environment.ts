@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url';
 import type { Model } from '../index.ts';
-import { readProperty, toErrorData } from '../run/error-data.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
 import { Failure } from './failure.ts';
 import { importFrom } from './module-resolution.ts';
 

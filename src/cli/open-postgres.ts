@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url';
 import type { Codec } from '../index.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { type PostgresPool, type PostgresStore, postgresStore } from '../store/postgres.ts';
 import { Failure } from './failure.ts';
 import { importFrom } from './module-resolution.ts';

@@ -1,5 +1,5 @@
 import type { InterruptedRun } from '../index.ts';
-import { hasCode } from '../run/error-data.ts';
+import { hasCode } from '../values/error-data.ts';
 import { caretakerOf } from './caretaker.ts';
 import type { Command, CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';

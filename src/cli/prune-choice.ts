@@ -1,5 +1,5 @@
 import type { InterruptedRun } from '../index.ts';
-import { hasCode, toErrorData } from '../run/error-data.ts';
+import { hasCode, toErrorData } from '../values/error-data.ts';
 import type { Arguments } from './arguments.ts';
 import { lengthOf } from './bounds.ts';
 import { Failure } from './failure.ts';

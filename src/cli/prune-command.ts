@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import type { InterruptedRun } from '../index.ts';
-import { hasCode } from '../run/error-data.ts';
+import { hasCode } from '../values/error-data.ts';
 import type { Command, CommandContext } from './command.ts';
 import { exitCodes, Failure, lineOf, oneLine } from './failure.ts';
 import { ago, count } from './figures.ts';

@@ -7,7 +7,7 @@ import {
   type RunCheckpoint,
   type RunResult,
 } from '../index.ts';
-import { hasCode, toErrorData } from '../run/error-data.ts';
+import { hasCode, toErrorData } from '../values/error-data.ts';
 import type { AgentModule } from './agent-module.ts';
 import type { AuditFile } from './audit-file.ts';
 import { caretakerOf } from './caretaker.ts';

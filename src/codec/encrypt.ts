@@ -1,8 +1,8 @@
 import type { KeyObject } from 'node:crypto';
-import { nodeCrypto } from '../run/digest.ts';
-import { CheckpointCorruptError, KeyMismatchError } from '../run/errors.ts';
-import { isObject } from '../run/json.ts';
-import { checkKeys, checkWord, type KnownKeys } from '../run/known-options.ts';
+import { nodeCrypto } from '../values/digest.ts';
+import { CheckpointCorruptError, KeyMismatchError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
+import { checkKeys, checkWord, type KnownKeys } from '../values/known-options.ts';
 import type { Codec, Place } from './port.ts';
 
 export interface EncryptOptions {

@@ -1,11 +1,11 @@
 import type { OlderModel } from '../model/adapt.ts';
 import { callModel } from '../model/call.ts';
 import { type Model, modelFor } from '../model/port.ts';
-import { type Clock, systemClock } from '../run/clock.ts';
-import { ModelError } from '../run/errors.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import { type Message, textOf } from '../run/message.ts';
-import { estimateTokens } from '../run/token-estimate.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
+import { ModelError } from '../values/errors.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { type Message, textOf } from '../values/message.ts';
+import { estimateTokens } from '../values/token-estimate.ts';
 import type { Compactor } from './port.ts';
 import { renderMessages } from './render.ts';
 import type { SecretFields } from './secrets.ts';

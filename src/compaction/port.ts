@@ -1,5 +1,5 @@
 import type { Model } from '../model/port.ts';
-import type { Message } from '../run/message.ts';
+import type { Message } from '../values/message.ts';
 
 /** What a compactor is told besides the messages. */
 export interface CompactionRequest {

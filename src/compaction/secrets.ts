@@ -1,5 +1,5 @@
-import { isObject, type JsonValue } from '../run/json.ts';
-import { type Message, type ToolCallPart, toolCallsOf } from '../run/message.ts';
+import { isObject, type JsonValue } from '../values/json.ts';
+import { type Message, type ToolCallPart, toolCallsOf } from '../values/message.ts';
 
 /** For a tool's name: the fields of its input that hold secrets; `a.b` names a field of a field, in lists too. */
 export type SecretFields = { readonly [tool: string]: readonly string[] };

@@ -1,4 +1,4 @@
-import { type Message, toolCallsOf } from '../run/message.ts';
+import { type Message, toolCallsOf } from '../values/message.ts';
 
 /** A history in three parts; joined they are the history. */
 export interface SplitHistory {

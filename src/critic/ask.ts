@@ -1,5 +1,5 @@
-import type { Clock } from '../run/clock.ts';
-import { PortTimeoutError } from '../run/errors.ts';
+import type { Clock } from '../values/clock.ts';
+import { PortTimeoutError } from '../values/errors.ts';
 import { failedJudgement, type Judgement, judgementOf } from './decision.ts';
 import type { Escalator, EscalatorState } from './escalator.ts';
 

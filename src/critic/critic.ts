@@ -1,6 +1,6 @@
 import type { InspectionEvent } from 'xstate';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import { letGo } from '../run/thenable.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { letGo } from '../values/thenable.ts';
 import type { Escalator } from './escalator.ts';
 import type { Critic } from './port.ts';
 import { Watch } from './watch.ts';

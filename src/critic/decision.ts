@@ -1,5 +1,5 @@
 import type { CriticAnswer } from '../../machines/critic.ts';
-import { isObject } from '../run/json.ts';
+import { isObject } from '../values/json.ts';
 
 const MAX_NUDGE = 4_000;
 const MAX_REASON = 500;

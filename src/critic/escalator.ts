@@ -1,5 +1,5 @@
-import type { Message } from '../run/message.ts';
-import type { Usage } from '../run/usage.ts';
+import type { Message } from '../values/message.ts';
+import type { Usage } from '../values/usage.ts';
 
 /** What an escalator is shown of a run. Times in ms. */
 export interface EscalatorState {

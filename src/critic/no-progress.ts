@@ -1,5 +1,5 @@
-import { canonicalJson, type JsonValue } from '../run/json.ts';
-import { type Message, textOf, toolCallsOf, toolResultsOf } from '../run/message.ts';
+import { canonicalJson, type JsonValue } from '../values/json.ts';
+import { type Message, textOf, toolCallsOf, toolResultsOf } from '../values/message.ts';
 
 /** One turn of the model and what its tools answered, reduced to what can be compared. */
 interface Turn {

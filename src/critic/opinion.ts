@@ -1,10 +1,10 @@
 import { callModel } from '../model/call.ts';
 import type { Model } from '../model/port.ts';
-import type { Clock } from '../run/clock.ts';
-import { PortTimeoutError } from '../run/errors.ts';
-import { withoutFence } from '../run/fence.ts';
-import { canonicalJson, isObject, type JsonValue } from '../run/json.ts';
-import { isToolError, type Message, textOf, toolCallsOf, toolResultsOf } from '../run/message.ts';
+import type { Clock } from '../values/clock.ts';
+import { PortTimeoutError } from '../values/errors.ts';
+import { withoutFence } from '../values/fence.ts';
+import { canonicalJson, isObject, type JsonValue } from '../values/json.ts';
+import { isToolError, type Message, textOf, toolCallsOf, toolResultsOf } from '../values/message.ts';
 import { judgementOf } from './decision.ts';
 import type { EscalatorDecision, EscalatorState } from './escalator.ts';
 

@@ -1,8 +1,8 @@
-import type { Clock } from '../run/clock.ts';
-import type { JsonObject } from '../run/json.ts';
-import type { Message } from '../run/message.ts';
+import type { Clock } from '../values/clock.ts';
+import type { JsonObject } from '../values/json.ts';
+import type { Message } from '../values/message.ts';
 import type { RunInfo } from '../run/request.ts';
-import type { Usage } from '../run/usage.ts';
+import type { Usage } from '../values/usage.ts';
 
 /** A sign of life of the run. */
 export type Activity =

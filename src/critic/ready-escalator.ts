@@ -1,7 +1,7 @@
 import type { OlderModel } from '../model/adapt.ts';
 import { type Model, modelFor } from '../model/port.ts';
-import { type Clock, systemClock } from '../run/clock.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import type { Escalator, EscalatorState } from './escalator.ts';
 import { opinionOf } from './opinion.ts';
 import { decide, defaultNudge, type Rules } from './rules.ts';

@@ -1,4 +1,4 @@
-import { letGo } from '../run/thenable.ts';
+import { letGo } from '../values/thenable.ts';
 import type { EscalatorDecision, EscalatorState } from './escalator.ts';
 import { isWithoutProgress } from './no-progress.ts';
 

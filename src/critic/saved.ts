@@ -1,5 +1,5 @@
 import type { CriticContext } from '../../machines/critic.ts';
-import { isObject, type JsonObject } from '../run/json.ts';
+import { isObject, type JsonObject } from '../values/json.ts';
 
 /** The numbers that survive a crash. */
 const counts = ['extendedToMs', 'raisedSteps', 'alarms', 'alarmsInStep', 'nudges', 'failures', 'nudgedAtStep'] as const;

@@ -8,7 +8,7 @@ import {
   makeCriticMachine,
   nextLook,
 } from '../../machines/critic.ts';
-import type { JsonObject } from '../run/json.ts';
+import type { JsonObject } from '../values/json.ts';
 import { askEscalator } from './ask.ts';
 import { failedJudgement } from './decision.ts';
 import type { Escalator, EscalatorState } from './escalator.ts';

@@ -1,14 +1,14 @@
 import type { AnyEventObject } from 'xstate';
 import type { RunEmitted } from '../../machines/context.ts';
 import type { Agent } from '../agent/agent.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { toErrorData } from '../run/error-data.ts';
-import { CancelledError, RunPanicError, ShutdownError } from '../run/errors.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { toErrorData } from '../values/error-data.ts';
+import { CancelledError, RunPanicError, ShutdownError } from '../values/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
 import { outcomeOf } from '../run/outcome.ts';
 import { withdrawCalls } from '../run/progress.ts';
 import { type RunOutput, withoutId } from '../run/result.ts';
-import { noUsage } from '../run/usage.ts';
+import { noUsage } from '../values/usage.ts';
 import { leave } from './actors/settle.ts';
 import { followSignal } from './deadline.ts';
 import { guarded, guardedObserver, type Warn } from './guard.ts';

@@ -1,13 +1,13 @@
 import type { Audit, AuditRecorder } from '../audit/port.ts';
-import type { Clock } from '../run/clock.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { toErrorData } from '../run/error-data.ts';
+import type { Clock } from '../values/clock.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { toErrorData } from '../values/error-data.ts';
 import type { RunEvent } from '../run/events.ts';
-import { isObject, type JsonObject } from '../run/json.ts';
+import { isObject, type JsonObject } from '../values/json.ts';
 import type { ToolFacts } from '../run/progress.ts';
 import type { RunInfo } from '../run/request.ts';
 import type { RunOutput } from '../run/result.ts';
-import { isThenable, letGo } from '../run/thenable.ts';
+import { isThenable, letGo } from '../values/thenable.ts';
 import { guarded, type Warn } from './guard.ts';
 
 /** Events that go to `logEvent` as they are. */

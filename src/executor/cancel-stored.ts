@@ -1,8 +1,8 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { toResumeState } from '../record/checkpoint.ts';
 import { fingerprintIn, identified } from '../record/identify.ts';
-import { toErrorData } from '../run/error-data.ts';
-import { CancelledError } from '../run/errors.ts';
+import { toErrorData } from '../values/error-data.ts';
+import { CancelledError } from '../values/errors.ts';
 import { keptOutcome } from '../run/kept-outcome.ts';
 import { outcomeOf } from '../run/outcome.ts';
 import { beginProgress } from '../run/progress.ts';

@@ -1,6 +1,6 @@
-import { readProperty } from '../run/error-data.ts';
-import { checkKeys, checkWord, type KnownKeys, kindOf } from '../run/known-options.ts';
-import { checkMethods } from '../run/methods.ts';
+import { readProperty } from '../values/error-data.ts';
+import { checkKeys, checkWord, type KnownKeys, kindOf } from '../values/known-options.ts';
+import { checkMethods } from '../values/methods.ts';
 import { checkStore } from '../store/port.ts';
 import { isTool } from '../tool/toolbox.ts';
 import { checkMiddleware } from './host/middleware.ts';

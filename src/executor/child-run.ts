@@ -1,6 +1,6 @@
 import type { Agent } from '../agent/agent.ts';
-import { hasCode, toErrorData } from '../run/error-data.ts';
-import { CancelledError, ShutdownError } from '../run/errors.ts';
+import { hasCode, toErrorData } from '../values/error-data.ts';
+import { CancelledError, ShutdownError } from '../values/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
 import { childRunId, oldCallName } from '../run/identity.ts';
 import type { RunResult } from '../run/result.ts';

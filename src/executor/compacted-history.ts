@@ -1,6 +1,6 @@
-import { TranscriptInvalidError } from '../run/errors.ts';
-import { isObject } from '../run/json.ts';
-import { enterMessage, type Message, toolCallsOf, toolResultsOf } from '../run/message.ts';
+import { TranscriptInvalidError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
+import { enterMessage, type Message, toolCallsOf, toolResultsOf } from '../values/message.ts';
 
 /**
  * A compactor's answer as messages that can be sent: they begin with a user message, end with one or with results, and

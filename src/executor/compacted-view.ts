@@ -1,12 +1,12 @@
 import type { Compactor } from '../compaction/port.ts';
 import type { Model } from '../model/port.ts';
-import type { Clock } from '../run/clock.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { toErrorData } from '../run/error-data.ts';
-import { TranscriptInvalidError } from '../run/errors.ts';
-import type { Message } from '../run/message.ts';
-import { letGo } from '../run/thenable.ts';
-import { estimateTokens } from '../run/token-estimate.ts';
+import type { Clock } from '../values/clock.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { toErrorData } from '../values/error-data.ts';
+import { TranscriptInvalidError } from '../values/errors.ts';
+import type { Message } from '../values/message.ts';
+import { letGo } from '../values/thenable.ts';
+import { estimateTokens } from '../values/token-estimate.ts';
 import { compactedHistory } from './compacted-history.ts';
 import type { Warn } from './guard.ts';
 

@@ -1,8 +1,8 @@
 import { type Command, checkCommand } from '../run/command.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { hasCode } from '../run/error-data.ts';
-import { UndeliveredError, UnsupportedError } from '../run/errors.ts';
-import { checkKeys } from '../run/known-options.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { hasCode } from '../values/error-data.ts';
+import { UndeliveredError, UnsupportedError } from '../values/errors.ts';
+import { checkKeys } from '../values/known-options.ts';
 import { type ControlStore, isControlling } from '../store/port.ts';
 import { settledAtLast } from './actors/settle.ts';
 import { cancelStored } from './cancel-stored.ts';

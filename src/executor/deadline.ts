@@ -1,6 +1,6 @@
-import { readProperty, toErrorData } from '../run/error-data.ts';
-import { DeadlineExceededError } from '../run/errors.ts';
-import { letGo } from '../run/thenable.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
+import { DeadlineExceededError } from '../values/errors.ts';
+import { letGo } from '../values/thenable.ts';
 import type { RunScope } from './scope.ts';
 
 /** Stops the run when its working time is used up. @param leftMs what earlier processes left of it, ms */

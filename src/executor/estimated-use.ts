@@ -1,8 +1,8 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
-import type { Message } from '../run/message.ts';
-import { estimateTokens } from '../run/token-estimate.ts';
+import type { Message } from '../values/message.ts';
+import { estimateTokens } from '../values/token-estimate.ts';
 import type { Transcript } from '../run/transcript.ts';
-import type { Usage } from '../run/usage.ts';
+import type { Usage } from '../values/usage.ts';
 import type { Config } from './config.ts';
 
 /** One request, as far as its size goes. */

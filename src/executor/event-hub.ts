@@ -1,4 +1,4 @@
-import type { Clock } from '../run/clock.ts';
+import type { Clock } from '../values/clock.ts';
 import type { RunEvent, RunEventBody } from '../run/events.ts';
 import { EventBuffer } from './event-buffer.ts';
 

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { ReadonlyAtom } from '@xstate/store';
 import { type Agent, agentFrom } from '../agent/agent.ts';
-import { checkKeys } from '../run/known-options.ts';
+import { checkKeys } from '../values/known-options.ts';
 import type { Invocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
 import { checkRunId } from '../run/run-id.ts';

@@ -1,6 +1,6 @@
-import { readProperty, toErrorData } from '../run/error-data.ts';
-import { RunPanicError } from '../run/errors.ts';
-import { isThenable, letGo } from '../run/thenable.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
+import { RunPanicError } from '../values/errors.ts';
+import { isThenable, letGo } from '../values/thenable.ts';
 import type { Logger } from './ports.ts';
 
 export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>) => void;

@@ -1,6 +1,6 @@
-import { type Clock, systemClock } from '../run/clock.ts';
-import { toErrorData } from '../run/error-data.ts';
-import { letGo } from '../run/thenable.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
+import { toErrorData } from '../values/error-data.ts';
+import { letGo } from '../values/thenable.ts';
 import type { Warn } from './guard.ts';
 
 /** A host's clock may be the timers of Node, which take a longer time for none at all. */

@@ -1,6 +1,6 @@
-import type { ErrorData } from '../run/error-data.ts';
+import type { ErrorData } from '../values/error-data.ts';
 import type { RunEvent } from '../run/events.ts';
-import { checkKeys } from '../run/known-options.ts';
+import { checkKeys } from '../values/known-options.ts';
 import type { OkOutput, RunOutput, RunResult } from '../run/result.ts';
 import { okOrThrow } from '../run/run-failed.ts';
 import type { RunActor } from './run-actor.ts';

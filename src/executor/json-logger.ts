@@ -1,7 +1,7 @@
-import type { Clock } from '../run/clock.ts';
-import { readProperty, toErrorData } from '../run/error-data.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import { isThenable, letGo } from '../run/thenable.ts';
+import type { Clock } from '../values/clock.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { isThenable, letGo } from '../values/thenable.ts';
 import { isError } from './guard.ts';
 import type { Logger } from './ports.ts';
 

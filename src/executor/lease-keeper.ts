@@ -1,6 +1,6 @@
-import type { Clock } from '../run/clock.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { hasCode } from '../run/error-data.ts';
+import type { Clock } from '../values/clock.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { hasCode } from '../values/error-data.ts';
 import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../store/port.ts';
 
 /** Whoever works under a claim. */

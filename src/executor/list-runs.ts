@@ -1,5 +1,5 @@
 import type { InterruptedRun } from '../record/interrupted.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { type ListedStatus, listedStatus } from '../run/listed-status.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import { listed, listing } from './listing.ts';

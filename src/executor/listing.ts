@@ -1,6 +1,6 @@
 import type { InterruptedRun } from '../record/interrupted.ts';
-import type { Clock } from '../run/clock.ts';
-import { withDeadline } from '../run/deadline.ts';
+import type { Clock } from '../values/clock.ts';
+import { withDeadline } from '../values/deadline.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { CheckpointStore, Cursor } from '../store/port.ts';
 import type { Kernel } from './scope.ts';

@@ -2,7 +2,7 @@ import type { ActorLogic, AnyActorRef, Snapshot, SnapshotFrom } from 'xstate';
 import { type RunContext, type RunEmitted, type RunMachineEvent, unresolved } from '../../machines/context.ts';
 import { type RunMachine, runMachine } from '../../machines/run.ts';
 import { type Agent, definitionOf } from '../agent/agent.ts';
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import { beginProgress, type Progress } from '../run/progress.ts';
 import type { Invocation, RunRequest } from '../run/request.ts';
 import type { RunOutput } from '../run/result.ts';

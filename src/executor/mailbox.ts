@@ -1,7 +1,7 @@
-import type { Clock } from '../run/clock.ts';
+import type { Clock } from '../values/clock.ts';
 import { type Command, MAX_COMMANDS, type SentCommand } from '../run/command.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { hasCode, toErrorData } from '../run/error-data.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { hasCode, toErrorData } from '../values/error-data.ts';
 import { type CheckpointStore, type Claim, type ControlStore, isControlling } from '../store/port.ts';
 import type { Warn } from './guard.ts';
 

@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { parentOf } from '../record/identify.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { CHILD_MARK } from '../run/identity.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import type { Listed } from './listing.ts';

@@ -1,5 +1,5 @@
-import { toErrorData } from '../run/error-data.ts';
-import type { JsonObject } from '../run/json.ts';
+import { toErrorData } from '../values/error-data.ts';
+import type { JsonObject } from '../values/json.ts';
 import type { Limits } from '../run/limits.ts';
 import type { Progress } from '../run/progress.ts';
 import type { RunInfo } from '../run/request.ts';

@@ -1,8 +1,8 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { stateOf } from '../record/state.ts';
 import { isRewritten } from '../record/upcast.ts';
-import { hasCode, toErrorData } from '../run/error-data.ts';
-import { NotDurableError } from '../run/errors.ts';
+import { hasCode, toErrorData } from '../values/error-data.ts';
+import { NotDurableError } from '../values/errors.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Transcript } from '../run/transcript.ts';
 import { storeFailure } from '../store/checked-store.ts';

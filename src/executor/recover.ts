@@ -1,5 +1,5 @@
 import type { InterruptedRun } from '../record/interrupted.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import { Lane } from './lane.ts';
 import { type Listed, listing, pages } from './listing.ts';

@@ -1,7 +1,7 @@
 import { type Atom, createAtom, type ReadonlyAtom } from '@xstate/store';
-import { toErrorData } from '../run/error-data.ts';
+import { toErrorData } from '../values/error-data.ts';
 import type { RunOutput } from '../run/result.ts';
-import type { Usage } from '../run/usage.ts';
+import type { Usage } from '../values/usage.ts';
 import { guardedObserver, type Warn } from './guard.ts';
 
 /** What is shown of a live run. */

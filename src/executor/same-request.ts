@@ -1,8 +1,8 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { fingerprintOfRecord } from '../record/identify.ts';
-import { RunIdConflictError } from '../run/errors.ts';
+import { RunIdConflictError } from '../values/errors.ts';
 import { CHILD_MARK, isStoredFingerprint, storedFingerprintOf } from '../run/identity.ts';
-import { type Redaction, Redactor } from '../run/redact.ts';
+import { type Redaction, Redactor } from '../values/redact.ts';
 import type { ParentCall, RunRequest } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { RunScope } from './scope.ts';

@@ -1,7 +1,7 @@
 import type { RunEmitted } from '../../machines/context.ts';
 import { stateOf } from '../record/state.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { hasCode, toErrorData } from '../run/error-data.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { hasCode, toErrorData } from '../values/error-data.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
 import { abandon, isBounded, isTakenOver } from '../store/checkpointer.ts';
 import type { RunScope } from './scope.ts';

@@ -1,6 +1,6 @@
-import { withDeadline } from '../run/deadline.ts';
-import { toErrorData } from '../run/error-data.ts';
-import { ShutdownError } from '../run/errors.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { toErrorData } from '../values/error-data.ts';
+import { ShutdownError } from '../values/errors.ts';
 import type { Kernel } from './scope.ts';
 
 /** Of the time that a shutdown may take, calls with effects get this share; the rest is for the last saves. */

@@ -1,8 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { withDeadline } from '../run/deadline.ts';
-import { toErrorData } from '../run/error-data.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import { letGo } from '../run/thenable.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { toErrorData } from '../values/error-data.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { letGo } from '../values/thenable.ts';
 import type { Config } from './config.ts';
 
 /** A signal, for example SIGTERM. The type needs no types of Node. */

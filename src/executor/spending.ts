@@ -1,8 +1,8 @@
 import type { Reservation } from '../budget/port.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { readProperty, toErrorData } from '../run/error-data.ts';
-import { BudgetExceededError } from '../run/errors.ts';
-import type { Spend, Usage } from '../run/usage.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
+import { BudgetExceededError } from '../values/errors.ts';
+import type { Spend, Usage } from '../values/usage.ts';
 import { asError } from './guard.ts';
 import type { RunScope } from './scope.ts';
 

@@ -1,10 +1,10 @@
 import type { Agent } from '../agent/agent.ts';
 import type { Phase } from '../agent/phase.ts';
 import { type Model, modelFor } from '../model/port.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { type ModelSettings, mergeSettings } from '../run/model-settings.ts';
 import type { PhaseOutput } from '../run/phase.ts';
-import { fillTemplate } from '../run/template.ts';
+import { fillTemplate } from '../values/template.ts';
 import { restrict, type Toolbox } from '../tool/toolbox.ts';
 import { CompactedView } from './compacted-view.ts';
 import type { Config } from './config.ts';

@@ -1,9 +1,9 @@
 import { createActor, type InspectionEvent } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../agent/agent.ts';
-import { readProperty, toErrorData } from '../run/error-data.ts';
-import { RunPanicError, ShutdownError } from '../run/errors.ts';
-import { type KnownKeys, readOptions } from '../run/known-options.ts';
-import { checkMethods } from '../run/methods.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
+import { RunPanicError, ShutdownError } from '../values/errors.ts';
+import { type KnownKeys, readOptions } from '../values/known-options.ts';
+import { checkMethods } from '../values/methods.ts';
 import type { Invocation, ParentCall } from '../run/request.ts';
 import { guarded, isTypeError, readable } from './guard.ts';
 import { handleOf, type Run } from './handle.ts';

@@ -1,7 +1,7 @@
 import type { RunEmitted } from '../../machines/context.ts';
 import { tooLongToSay } from '../run/command.ts';
-import { UndeliveredError } from '../run/errors.ts';
-import { enterMessage } from '../run/message.ts';
+import { UndeliveredError } from '../values/errors.ts';
+import { enterMessage } from '../values/message.ts';
 import { MAX_UNDELIVERED } from '../run/progress.ts';
 import type { RunScope } from './scope.ts';
 

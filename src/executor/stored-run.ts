@@ -1,8 +1,8 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { hasCode } from '../run/error-data.ts';
-import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../run/errors.ts';
-import { Redactor } from '../run/redact.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { hasCode } from '../values/error-data.ts';
+import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../values/errors.ts';
+import { Redactor } from '../values/redact.ts';
 import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../store/port.ts';
 import type { Kernel } from './scope.ts';
 

@@ -1,6 +1,6 @@
 import type { Agent } from '../agent/agent.ts';
-import { type ErrorData, toErrorData } from '../run/error-data.ts';
-import { CancelledError } from '../run/errors.ts';
+import { type ErrorData, toErrorData } from '../values/error-data.ts';
+import { CancelledError } from '../values/errors.ts';
 import type { Lane } from './lane.ts';
 import type { Listed } from './listing.ts';
 import type { Kernel, RunScope } from './scope.ts';

@@ -1,5 +1,5 @@
-import { CheckpointCorruptError, CheckpointTooNewError, NotJsonError } from '../run/errors.ts';
-import { isObject } from '../run/json.ts';
+import { CheckpointCorruptError, CheckpointTooNewError, NotJsonError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
 import type { Ranking } from './ranking.ts';
 import { fromModelResponse, type ModelResponse, type ResponseSnapshot } from './snapshot.ts';
 import { decodeSnapshot, encodeSnapshot } from './snapshot-json.ts';

@@ -1,6 +1,6 @@
 import type { Warn } from '../executor/guard.ts';
 import type { Clock } from '../index.ts';
-import { type ErrorData, toErrorData } from '../run/error-data.ts';
+import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { costsBy, type Paid } from './costs.ts';
 import { rankWithin } from './judge.ts';
 import { DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';

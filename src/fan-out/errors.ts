@@ -1,4 +1,4 @@
-import { PawlError } from '../run/errors.ts';
+import { PawlError } from '../values/errors.ts';
 
 /** Another process works on this fan-out's file. */
 export class FanOutOwnedElsewhereError extends PawlError {

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { diskFiles } from '../files/file-system.ts';
 import type { Clock, Executor, RunCheckpoint } from '../index.ts';
-import { hasCode } from '../run/error-data.ts';
+import { hasCode } from '../values/error-data.ts';
 import { storeError } from '../store/file-errors.ts';
 import { encodeCheckpoint } from './checkpoint.ts';
 import { writeText } from './checkpoint-file.ts';

@@ -1,7 +1,7 @@
 import type { RunCheckpoint, RunEvent, RunOutput, StepInfo, Usage } from '../index.ts';
-import type { ErrorData } from '../run/error-data.ts';
-import { textOf, toolCallsOf } from '../run/message.ts';
-import { noUsage } from '../run/usage.ts';
+import type { ErrorData } from '../values/error-data.ts';
+import { textOf, toolCallsOf } from '../values/message.ts';
+import { noUsage } from '../values/usage.ts';
 import type { ModelResponse, PartialResponse, ResponseSnapshot } from './snapshot.ts';
 import { spentBefore } from './spent.ts';
 import type { Overlay } from './writes/overlay.ts';

@@ -1,6 +1,6 @@
 import type { Prices } from '../budget/prices.ts';
 import type { Clock, ErrorData, ExecutorOptions, Models, RunEvent, Tool } from '../index.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import type { Judge } from './judge.ts';
 import type { JudgeUsage, Ranking } from './ranking.ts';
 import type { ModelResponse, ResponseSnapshot } from './snapshot.ts';

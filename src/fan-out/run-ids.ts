@@ -1,5 +1,5 @@
 import type { Warn } from '../executor/guard.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { checkRunId } from '../run/run-id.ts';
 
 /**

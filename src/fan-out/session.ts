@@ -2,8 +2,8 @@ import type { FanOutContext, FanOutEmitted, FanOutOpening } from '../../machines
 import { guardedWarn, type Warn } from '../executor/guard.ts';
 import { guardedClock } from '../executor/guarded-clock.ts';
 import { type Agent, type Clock, createExecutor, type Executor, type Invocation } from '../index.ts';
-import { type ErrorData, toErrorData } from '../run/error-data.ts';
-import { letGo } from '../run/thenable.ts';
+import { type ErrorData, toErrorData } from '../values/error-data.ts';
+import { letGo } from '../values/thenable.ts';
 import { agentOf } from './asked-agent.ts';
 import { Choice } from './choice.ts';
 import { costsBy, type Paid } from './costs.ts';

@@ -1,5 +1,5 @@
-import { NotJsonError } from '../run/errors.ts';
-import { isObject } from '../run/json.ts';
+import { NotJsonError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
 import type { ResponseSnapshot, WriteSnapshot } from './snapshot.ts';
 
 /** How a field is called on the disk, and whether a value is one. */

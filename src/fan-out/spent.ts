@@ -1,5 +1,5 @@
 import type { Invocation, RunCheckpoint } from '../index.ts';
-import { isObject } from '../run/json.ts';
+import { isObject } from '../values/json.ts';
 import type { ResponseSnapshot } from './snapshot.ts';
 
 /** What attempts of a model have taken that failed, or whose record is lost: they gave nothing, and are paid for all the same. */

@@ -6,7 +6,7 @@ import type {
   LanguageModelV4ToolResultOutput,
   SharedV4FileData,
 } from '@ai-sdk/provider';
-import { ModelError } from '../run/errors.ts';
+import { ModelError } from '../values/errors.ts';
 
 /** The specifications before the current one that models are adapted from. */
 export type OlderVersion = 'v3' | 'v2';

@@ -12,7 +12,7 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4Usage,
 } from '@ai-sdk/provider';
-import { readProperty } from '../run/error-data.ts';
+import { readProperty } from '../values/error-data.ts';
 
 type OlderPart = LanguageModelV3StreamPart | LanguageModelV2StreamPart;
 type OlderContent = LanguageModelV3Content | LanguageModelV2Content;

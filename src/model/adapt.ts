@@ -9,7 +9,7 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4StreamResult,
 } from '@ai-sdk/provider';
-import { readProperty } from '../run/error-data.ts';
+import { readProperty } from '../values/error-data.ts';
 import { type OlderVersion, olderPrompt } from './adapt-prompt.ts';
 import { newerContent, newerFinishReason, newerPart, newerUsage } from './adapt-reply.ts';
 

@@ -1,9 +1,9 @@
-import { ModelError } from '../run/errors.ts';
-import { frozenJson, isObject } from '../run/json.ts';
-import type { AssistantMessage } from '../run/message.ts';
+import { ModelError } from '../values/errors.ts';
+import { frozenJson, isObject } from '../values/json.ts';
+import type { AssistantMessage } from '../values/message.ts';
 import type { ModelReply, RefusedCall } from '../run/reply.ts';
-import { INVALID_TOOL_NAME, isToolName, printable } from '../run/tool-name.ts';
-import { noUsage, type Usage } from '../run/usage.ts';
+import { INVALID_TOOL_NAME, isToolName, printable } from '../values/tool-name.ts';
+import { noUsage, type Usage } from '../values/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 
 interface GivenReply {

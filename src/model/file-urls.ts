@@ -1,8 +1,8 @@
-import { readProperty } from '../run/error-data.ts';
-import { ModelError } from '../run/errors.ts';
-import { isObject } from '../run/json.ts';
-import type { Message } from '../run/message.ts';
-import { isThenable } from '../run/thenable.ts';
+import { readProperty } from '../values/error-data.ts';
+import { ModelError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
+import type { Message } from '../values/message.ts';
+import { isThenable } from '../values/thenable.ts';
 import type { Model } from './port.ts';
 
 interface FileByUrl {

@@ -1,7 +1,7 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider';
-import { readProperty, toErrorData } from '../run/error-data.ts';
-import { UnknownTierError, UnsupportedError } from '../run/errors.ts';
-import { letGo } from '../run/thenable.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
+import { UnknownTierError, UnsupportedError } from '../values/errors.ts';
+import { letGo } from '../values/thenable.ts';
 import { adapted, type OlderModel } from './adapt.ts';
 
 /** A language model: any AI SDK model of specification v4, from whichever provider package. */

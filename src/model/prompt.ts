@@ -1,6 +1,6 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
-import { isObject } from '../run/json.ts';
-import { hasFileUrl, isFileUrl, type Message } from '../run/message.ts';
+import { isObject } from '../values/json.ts';
+import { hasFileUrl, isFileUrl, type Message } from '../values/message.ts';
 
 /**
  * What a model is sent: the system prompt first (none when it is empty), then the transcript.

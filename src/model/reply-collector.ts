@@ -1,10 +1,10 @@
 import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from '@ai-sdk/provider';
-import { readProperty, toErrorData } from '../run/error-data.ts';
-import { ModelError } from '../run/errors.ts';
-import { type AssistantMessage, enterMessage } from '../run/message.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
+import { ModelError } from '../values/errors.ts';
+import { type AssistantMessage, enterMessage } from '../values/message.ts';
 import type { ModelReply, RefusedCall } from '../run/reply.ts';
-import { isToolName, printable } from '../run/tool-name.ts';
-import type { Usage } from '../run/usage.ts';
+import { isToolName, printable } from '../values/tool-name.ts';
+import type { Usage } from '../values/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
 import { brokenOff } from './retryable.ts';

@@ -1,4 +1,4 @@
-import { ReplyTooLargeError } from '../run/errors.ts';
+import { ReplyTooLargeError } from '../values/errors.ts';
 
 /** How much one reply of a model may bring. */
 export interface ReplyLimits {

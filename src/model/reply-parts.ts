@@ -1,8 +1,8 @@
 import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall, LanguageModelV4ToolResult } from '@ai-sdk/provider';
-import { ModelError } from '../run/errors.ts';
-import { isObject } from '../run/json.ts';
-import type { AssistantMessage, ToolCallPart, ToolResultPart } from '../run/message.ts';
-import { INVALID_TOOL_NAME, isToolName } from '../run/tool-name.ts';
+import { ModelError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
+import type { AssistantMessage, ToolCallPart, ToolResultPart } from '../values/message.ts';
+import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
 
 export type ReplyPart = AssistantMessage['content'][number];
 type StreamPart<Type extends LanguageModelV4StreamPart['type']> = Extract<LanguageModelV4StreamPart, { type: Type }>;

@@ -1,7 +1,7 @@
-import type { Clock } from '../run/clock.ts';
-import { type ErrorData, readProperty, toErrorData } from '../run/error-data.ts';
-import { ModelError, ModelStalledError } from '../run/errors.ts';
-import type { Usage } from '../run/usage.ts';
+import type { Clock } from '../values/clock.ts';
+import { type ErrorData, readProperty, toErrorData } from '../values/error-data.ts';
+import { ModelError, ModelStalledError } from '../values/errors.ts';
+import type { Usage } from '../values/usage.ts';
 import { askedWait, isRetryable } from './retryable.ts';
 import { spentBy } from './spent.ts';
 

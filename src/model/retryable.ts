@@ -1,6 +1,6 @@
-import type { Clock } from '../run/clock.ts';
-import { readProperty } from '../run/error-data.ts';
-import { ModelError } from '../run/errors.ts';
+import type { Clock } from '../values/clock.ts';
+import { readProperty } from '../values/error-data.ts';
+import { ModelError } from '../values/errors.ts';
 
 /** Longer chains are cut: a hostile `cause` getter must not make us walk for ever. */
 const MAX_CHAIN = 16;

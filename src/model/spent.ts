@@ -1,5 +1,5 @@
-import { readProperty } from '../run/error-data.ts';
-import { noUsage, type Usage } from '../run/usage.ts';
+import { readProperty } from '../values/error-data.ts';
+import { noUsage, type Usage } from '../values/usage.ts';
 
 /** What failed model calls cost. Not a property of the error: a host's model may throw whatever it likes. */
 const spent = new WeakMap<object, Usage>();

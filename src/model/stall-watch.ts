@@ -1,5 +1,5 @@
-import type { Clock } from '../run/clock.ts';
-import { ModelStalledError } from '../run/errors.ts';
+import type { Clock } from '../values/clock.ts';
+import { ModelStalledError } from '../values/errors.ts';
 
 /** How long a model may be silent, in milliseconds. */
 export interface StallLimits {

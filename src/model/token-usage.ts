@@ -1,5 +1,5 @@
-import { readProperty } from '../run/error-data.ts';
-import type { Usage } from '../run/usage.ts';
+import { readProperty } from '../values/error-data.ts';
+import type { Usage } from '../values/usage.ts';
 
 /** The usage a model reported as a run counts it. What is absent, negative or not a number counts as 0. */
 export function tokenUsage(reported: unknown): Usage {

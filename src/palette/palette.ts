@@ -1,6 +1,6 @@
 import type { Agent } from '../agent/agent.ts';
 import type { Skill } from '../agent/skill.ts';
-import { checkKeys } from '../run/known-options.ts';
+import { checkKeys } from '../values/known-options.ts';
 import type { Palette } from './port.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Message } from '../run/message.ts';
+import type { Message } from '../values/message.ts';
 import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 
 /** What one save adds: the messages since the last save, and the head. */

@@ -1,4 +1,4 @@
-import { toErrorData } from '../run/error-data.ts';
+import { toErrorData } from '../values/error-data.ts';
 import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunHead } from './checkpoint.ts';
 import { parentOf } from './identify.ts';

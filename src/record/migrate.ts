@@ -1,8 +1,8 @@
 import { change, type Writable } from '../run/change.ts';
-import { CheckpointCorruptError, MigrationError } from '../run/errors.ts';
-import { jsonText } from '../run/json.ts';
-import { enterMessage } from '../run/message.ts';
-import { isThenable, letGo } from '../run/thenable.ts';
+import { CheckpointCorruptError, MigrationError } from '../values/errors.ts';
+import { jsonText } from '../values/json.ts';
+import { enterMessage } from '../values/message.ts';
+import { isThenable, letGo } from '../values/thenable.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
 import { parseCheckpoint } from './parse.ts';
 import { rewritten } from './upcast.ts';

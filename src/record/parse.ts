@@ -1,5 +1,5 @@
-import { CheckpointCorruptError, CheckpointTooNewError } from '../run/errors.ts';
-import { isObject } from '../run/json.ts';
+import { CheckpointCorruptError, CheckpointTooNewError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { RECORD_VERSION, type RunCheckpoint, type RunHead } from './checkpoint.ts';
 import { upcast } from './upcast.ts';

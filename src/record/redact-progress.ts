@@ -1,9 +1,9 @@
-import { Hidden } from '../run/hidden.ts';
-import { dropEncoding, enterMessage, type Message } from '../run/message.ts';
+import { Hidden } from '../values/hidden.ts';
+import { dropEncoding, enterMessage, type Message } from '../values/message.ts';
 import type { OpenCall, OpenStep } from '../run/open-step.ts';
 import type { PhaseOutput } from '../run/phase.ts';
 import type { Progress } from '../run/progress.ts';
-import type { Redactor } from '../run/redact.ts';
+import type { Redactor } from '../values/redact.ts';
 import type { RunOutcome, RunOutput } from '../run/result.ts';
 import { Transcript } from '../run/transcript.ts';
 

@@ -1,6 +1,6 @@
-import { hiddenField } from '../run/hidden-field.ts';
-import type { JsonObject } from '../run/json.ts';
-import { enterMessage, type Message } from '../run/message.ts';
+import { hiddenField } from '../values/hidden-field.ts';
+import type { JsonObject } from '../values/json.ts';
+import { enterMessage, type Message } from '../values/message.ts';
 import { recordable } from '../run/pipeline.ts';
 import type { Progress } from '../run/progress.ts';
 import type { ImagePart } from '../run/request.ts';

@@ -1,5 +1,5 @@
-import { CheckpointCorruptError } from '../run/errors.ts';
-import { jsonText } from '../run/json.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
+import { jsonText } from '../values/json.ts';
 import { checkRunId } from '../run/run-id.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
 import { parseCheckpoint } from './parse.ts';

@@ -1,5 +1,5 @@
 import { change, type Recipe } from '../run/change.ts';
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import { RECORD_VERSION } from './checkpoint.ts';
 
 type Stored = Record<string, unknown>;

@@ -1,7 +1,7 @@
 import { Immer } from 'immer';
-import type { Hidden } from './hidden.ts';
-import type { JsonObject } from './json.ts';
-import type { Message, ToolOutput } from './message.ts';
+import type { Hidden } from '../values/hidden.ts';
+import type { JsonObject } from '../values/json.ts';
+import type { Message, ToolOutput } from '../values/message.ts';
 import type { ImagePart } from './request.ts';
 import type { Transcript } from './transcript.ts';
 

@@ -1,5 +1,5 @@
-import { CheckpointCorruptError, UndeliveredError } from './errors.ts';
-import { isObject } from './json.ts';
+import { CheckpointCorruptError, UndeliveredError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
 
 /** What a run is told from outside its process. Sent twice with the same `id`, it counts once. */
 export type Command =

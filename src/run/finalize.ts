@@ -1,5 +1,5 @@
-import { type ErrorData, hasCode, toErrorData } from './error-data.ts';
-import { ShutdownError } from './errors.ts';
+import { type ErrorData, hasCode, toErrorData } from '../values/error-data.ts';
+import { ShutdownError } from '../values/errors.ts';
 
 /** What becomes of a run's record at its end. */
 export type CheckpointOutcome = 'complete' | 'leave-running' | 'fail';

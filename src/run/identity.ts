@@ -1,5 +1,5 @@
-import { nodeCrypto } from './digest.ts';
-import { canonicalJson, type JsonObject } from './json.ts';
+import { nodeCrypto } from '../values/digest.ts';
+import { canonicalJson, type JsonObject } from '../values/json.ts';
 import type { RunRequest } from './request.ts';
 
 /** Ids that begin with it are ids of children. A host cannot start a run under such an id. */

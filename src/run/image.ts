@@ -1,5 +1,5 @@
-import { isObject } from './json.ts';
-import { checkKeys, type KnownKeys } from './known-options.ts';
+import { isObject } from '../values/json.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import type { ImageInput, ImagePart } from './request.ts';
 
 /** What is here and nowhere else: no provider can fetch it. */

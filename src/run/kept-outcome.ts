@@ -1,4 +1,4 @@
-import { encodeMessage } from './message.ts';
+import { encodeMessage } from '../values/message.ts';
 import type { RunOutcome } from './result.ts';
 
 /** Longest outcome that is stored, in characters. */

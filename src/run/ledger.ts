@@ -1,6 +1,6 @@
-import { hiddenField } from './hidden-field.ts';
-import type { JsonValue } from './json.ts';
-import type { AssistantMessage, ToolOutput } from './message.ts';
+import { hiddenField } from '../values/hidden-field.ts';
+import type { JsonValue } from '../values/json.ts';
+import type { AssistantMessage, ToolOutput } from '../values/message.ts';
 
 /**
  * What repeating a call would do. `read`: nothing; `idempotent`: the receiver recognises the idempotency key; `once`: the

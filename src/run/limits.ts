@@ -1,7 +1,7 @@
-import { fingerprint } from './digest.ts';
-import { ToolLoopError } from './errors.ts';
-import { canonicalJson } from './json.ts';
-import { isToolError } from './message.ts';
+import { fingerprint } from '../values/digest.ts';
+import { ToolLoopError } from '../values/errors.ts';
+import { canonicalJson } from '../values/json.ts';
+import { isToolError } from '../values/message.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 
 /** What bounds one run. Times in milliseconds. */

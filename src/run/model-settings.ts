@@ -1,6 +1,6 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import { frozenJson, isObject, type JsonObject } from './json.ts';
-import { checkWord, type KnownKeys, kindOf, type OptionsPlace, readOptions } from './known-options.ts';
+import { frozenJson, isObject, type JsonObject } from '../values/json.ts';
+import { checkWord, type KnownKeys, kindOf, type OptionsPlace, readOptions } from '../values/known-options.ts';
 
 /** How models are called: the call settings of the AI SDK. A model that does not know one ignores it, or says so. */
 export interface ModelSettings {

@@ -1,5 +1,5 @@
-import type { JsonValue } from './json.ts';
-import { textOf } from './message.ts';
+import type { JsonValue } from '../values/json.ts';
+import { textOf } from '../values/message.ts';
 import type { Progress } from './progress.ts';
 import type { EndedFacts, FailedOutput, RunOutcome } from './result.ts';
 

@@ -1,8 +1,8 @@
 import { change } from './change.ts';
-import { Hidden } from './hidden.ts';
-import type { JsonObject } from './json.ts';
+import { Hidden } from '../values/hidden.ts';
+import type { JsonObject } from '../values/json.ts';
 import { countStep, type GuardCounters, noCounters } from './limits.ts';
-import { enterMessage, type Message, type ToolCallPart, type ToolOutput, toolCallsOf } from './message.ts';
+import { enterMessage, type Message, type ToolCallPart, type ToolOutput, toolCallsOf } from '../values/message.ts';
 import {
   isAllAnswered,
   type OpenCall,
@@ -19,7 +19,7 @@ import type { ModelReply } from './reply.ts';
 import type { ImagePart, ParentCall, RunCheckpointMeta, RunRequest } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
-import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from './usage.ts';
+import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from '../values/usage.ts';
 
 /** Which definition of its agent a run was begun with. */
 export interface RunDefinition {

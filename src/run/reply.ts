@@ -1,5 +1,5 @@
-import type { AssistantMessage } from './message.ts';
-import type { Spend, Usage } from './usage.ts';
+import type { AssistantMessage } from '../values/message.ts';
+import type { Spend, Usage } from '../values/usage.ts';
 
 /** A call of a reply that must not run, and what the model reads instead of a result. */
 export interface RefusedCall {

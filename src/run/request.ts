@@ -1,5 +1,5 @@
-import type { JsonValue } from './json.ts';
-import type { Message } from './message.ts';
+import type { JsonValue } from '../values/json.ts';
+import type { Message } from '../values/message.ts';
 
 /**
  * An image for the model. `data`: the bytes, their base64, or where the model's provider finds them (a URL, or a string

@@ -1,9 +1,9 @@
-import type { ErrorData } from './error-data.ts';
+import type { ErrorData } from '../values/error-data.ts';
 import type { RunStatus } from './finalize.ts';
-import type { JsonValue } from './json.ts';
-import type { Message } from './message.ts';
+import type { JsonValue } from '../values/json.ts';
+import type { Message } from '../values/message.ts';
 import type { PhaseOutput } from './phase.ts';
-import type { Spend, Usage } from './usage.ts';
+import type { Spend, Usage } from '../values/usage.ts';
 
 /** What every result has, with any status. */
 export interface EndedFacts {

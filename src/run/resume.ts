@@ -1,8 +1,8 @@
-import { TranscriptInvalidError } from './errors.ts';
-import { Hidden } from './hidden.ts';
-import { isObject, type JsonObject } from './json.ts';
+import { TranscriptInvalidError } from '../values/errors.ts';
+import { Hidden } from '../values/hidden.ts';
+import { isObject, type JsonObject } from '../values/json.ts';
 import { type GuardCounters, noCounters } from './limits.ts';
-import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from './message.ts';
+import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../values/message.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 import type { OpenPhase, PhaseOutput } from './phase.ts';
 import {
@@ -16,7 +16,7 @@ import {
 import type { ImagePart } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
-import { noUsage, type Spend, type Usage } from './usage.ts';
+import { noUsage, type Spend, type Usage } from '../values/usage.ts';
 
 /** Where a run goes on: a stored record's content, or a history of the host's own. Nothing in it is needed. */
 export interface ResumeState {

@@ -1,6 +1,6 @@
-import type { ErrorCode } from './error-codes.ts';
-import type { ErrorData } from './error-data.ts';
-import { PawlError } from './errors.ts';
+import type { ErrorCode } from '../values/error-codes.ts';
+import type { ErrorData } from '../values/error-data.ts';
+import { PawlError } from '../values/errors.ts';
 import type { FailedOutput, RunResult } from './result.ts';
 
 /** A run did not succeed, and its host asked for an error (`run.orThrow()`). The code is that of the run's error. */

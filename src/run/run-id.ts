@@ -1,4 +1,4 @@
-import { InvalidRunIdError } from './errors.ts';
+import { InvalidRunIdError } from '../values/errors.ts';
 import { CHILD_MARK } from './identity.ts';
 
 export const MAX_RUN_ID_BYTES = 512;

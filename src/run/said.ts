@@ -1,4 +1,4 @@
-import { encodeMessage, type Message } from './message.ts';
+import { encodeMessage, type Message } from '../values/message.ts';
 import type { OpenStep } from './open-step.ts';
 import type { Progress } from './progress.ts';
 

@@ -1,4 +1,4 @@
-import { encodeMessage, hasFileUrl, type Message, toolCallsOf } from './message.ts';
+import { encodeMessage, hasFileUrl, type Message, toolCallsOf } from '../values/message.ts';
 
 interface Buffer {
   readonly messages: Message[];

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../files/file-system.ts';
-import { StoreUnavailableError } from '../run/errors.ts';
+import { StoreUnavailableError } from '../values/errors.ts';
 
 export interface DatabaseOptions<T> {
   /** Absolute, or `:memory:`. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CheckpointTooNewError, StoreUnavailableError } from '../run/errors.ts';
+import { CheckpointTooNewError, StoreUnavailableError } from '../values/errors.ts';
 import { isBusy, isIoError, storeError } from '../store/sqlite-errors.ts';
 import { Database } from './connection.ts';
 

@@ -1,8 +1,8 @@
 import type { InterruptedRun } from '../record/interrupted.ts';
-import { readProperty } from '../run/error-data.ts';
-import { StoreUnavailableError } from '../run/errors.ts';
-import { isObject } from '../run/json.ts';
-import { letGo } from '../run/thenable.ts';
+import { readProperty } from '../values/error-data.ts';
+import { StoreUnavailableError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
+import { letGo } from '../values/thenable.ts';
 import type { CheckpointStore } from './port.ts';
 
 /** What a store may have. */

@@ -1,6 +1,6 @@
 import { type Command, checkCommand, MAX_COMMANDS, MAX_INBOX_CHARS, parseCommand } from '../run/command.ts';
-import { CheckpointMissingError, UndeliveredError } from '../run/errors.ts';
-import { jsonText } from '../run/json.ts';
+import { CheckpointMissingError, UndeliveredError } from '../values/errors.ts';
+import { jsonText } from '../values/json.ts';
 import { parseStored } from './encode.ts';
 
 /** A command as it is stored. */

@@ -1,4 +1,4 @@
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import type { EncodedDelta, EncodedRecord } from './encode.ts';
 import { joinPieces, mention, namesIn, type Piece, type Pieces, withoutMentions, withoutPieces } from './pieces.ts';
 import { type MessageRows, sealDelta, sealRecord } from './sealed.ts';

@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from '../run/clock.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import type { RunCheckpointMeta, RunInfo } from '../run/request.ts';
 import { type Checkpointer, createCheckpointer, noCheckpointer } from './checkpointer.ts';
 import { type CheckpointStore, type Claim, checkStore } from './port.ts';

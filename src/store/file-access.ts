@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { type Durable, withFile } from '../files/atomic-write.ts';
 import { isAbsent, orAbsent, systemCode } from '../files/errors.ts';
 import { Locks } from '../files/lock.ts';
-import { StoreUnavailableError } from '../run/errors.ts';
+import { StoreUnavailableError } from '../values/errors.ts';
 import { layoutError } from './file-errors.ts';
 import type { Folders } from './file-folders.ts';
 import { LAYOUT } from './file-lines.ts';

@@ -3,7 +3,7 @@ import { isAbsent, orAbsent, systemCode } from '../files/errors.ts';
 import type { OpenFile } from '../files/file-system.ts';
 import { safeName } from '../files/names.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
-import { CheckpointCorruptError, PawlError } from '../run/errors.ts';
+import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
 import { RunTexts } from './cut-texts.ts';
 import { decodeHead } from './encode.ts';
 import { storeError } from './file-errors.ts';

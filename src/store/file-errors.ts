@@ -1,6 +1,6 @@
 import { systemCode } from '../files/errors.ts';
 import { LockedError } from '../files/lock.ts';
-import { CheckpointTooNewError, PawlError, StoreFullError, StoreUnavailableError } from '../run/errors.ts';
+import { CheckpointTooNewError, PawlError, StoreFullError, StoreUnavailableError } from '../values/errors.ts';
 
 const full = ['ENOSPC', 'EDQUOT'];
 

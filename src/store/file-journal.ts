@@ -1,6 +1,6 @@
 import type { FileStamp, OpenFile } from '../files/file-system.ts';
 import { decodeLine, readLastLine, readLineAt, readLines } from '../files/lines.ts';
-import { CheckpointCorruptError, PawlError } from '../run/errors.ts';
+import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
 import {
   intactLine,
   type LeaseInFile,

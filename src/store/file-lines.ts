@@ -1,5 +1,5 @@
 import { decodeLine, type Line, type RawLine, unchecked } from '../files/lines.ts';
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import { parseStored } from './encode.ts';
 import { layoutError } from './file-errors.ts';
 import type { Lease } from './lease.ts';

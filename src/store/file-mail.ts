@@ -3,7 +3,7 @@ import { orAbsent } from '../files/errors.ts';
 import { decodeLine, encodeLine, splitLines } from '../files/lines.ts';
 import { isSafeName } from '../files/names.ts';
 import { MAX_WAITING, type SentCommand } from '../run/command.ts';
-import { PawlError } from '../run/errors.ts';
+import { PawlError } from '../values/errors.ts';
 import { decodeCommand, type StoredCommand } from './commands.ts';
 import { parseStored } from './encode.ts';
 import type { Folders } from './file-folders.ts';

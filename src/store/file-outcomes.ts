@@ -3,7 +3,7 @@ import { type Durable, writeAtomically } from '../files/atomic-write.ts';
 import { orAbsent, systemCode } from '../files/errors.ts';
 import { decodeLine, encodeLine } from '../files/lines.ts';
 import { safeName } from '../files/names.ts';
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import { parseStored } from './encode.ts';
 import type { Folders } from './file-folders.ts';
 import { toNumber } from './file-lines.ts';

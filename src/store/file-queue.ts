@@ -1,5 +1,5 @@
 import { safeName } from '../files/names.ts';
-import { PawlError } from '../run/errors.ts';
+import { PawlError } from '../values/errors.ts';
 import type { Access } from './file-access.ts';
 import { storeError } from './file-errors.ts';
 import type { RunFiles } from './file-run.ts';

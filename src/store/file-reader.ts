@@ -6,7 +6,7 @@ import { readLines } from '../files/lines.ts';
 import { safeName } from '../files/names.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { MAX_WAITING, type SentCommand } from '../run/command.ts';
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { StoredCommand } from './commands.ts';
 import { RunTexts } from './cut-texts.ts';

@@ -4,7 +4,7 @@ import { isAbsent, orAbsent } from '../files/errors.ts';
 import type { FileStamp, OpenFile } from '../files/file-system.ts';
 import type { KeptFiles } from '../files/kept-files.ts';
 import type { Syncs } from '../files/syncs.ts';
-import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../run/errors.ts';
+import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../values/errors.ts';
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './file-commit.ts';
 import type { Folders } from './file-folders.ts';
 import { type Found, type Journal, readJournal } from './file-journal.ts';

@@ -1,5 +1,5 @@
 import { isIntact, type Line, type RawLine } from '../files/lines.ts';
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import {
   intactLine,
   type LeaseInFile,

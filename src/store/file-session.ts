@@ -1,5 +1,5 @@
 import { withFile } from '../files/atomic-write.ts';
-import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../run/errors.ts';
+import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../values/errors.ts';
 import { RunTexts } from './cut-texts.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import { parseStored } from './encode.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../run/clock.ts';
+import type { Clock } from '../values/clock.ts';
 import type { OutcomeFiles } from './file-outcomes.ts';
 import { nameRun, type WriteQueues } from './file-queue.ts';
 import { MINUTE_MS, Minutely } from './minutely.ts';

@@ -1,4 +1,4 @@
-import { CheckpointCorruptError, LeaseLostError, RunOwnedElsewhereError } from '../run/errors.ts';
+import { CheckpointCorruptError, LeaseLostError, RunOwnedElsewhereError } from '../values/errors.ts';
 import { isDeadProcess } from './owner.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
 

@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from '../run/clock.ts';
-import { checkKeys } from '../run/known-options.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
+import { checkKeys } from '../values/known-options.ts';
 import type { StoredCommand } from './commands.ts';
 import type { Lease, Ownership } from './lease.ts';
 import type { AppendingStore, ControlStore, Cursor, InboxOf, OutcomeStore, OwningStore } from './port.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../run/clock.ts';
+import type { Clock } from '../values/clock.ts';
 
 /** How often outcomes whose time is over are removed, ms. */
 export const MINUTE_MS = 60_000;

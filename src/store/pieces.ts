@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import type { RunHead } from '../record/checkpoint.ts';
-import { CheckpointCorruptError } from '../run/errors.ts';
-import { encodeMessage } from '../run/message.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
+import { encodeMessage } from '../values/message.ts';
 import type { OpenStep } from '../run/open-step.ts';
 import type { EncodedHead } from './encode.ts';
 

@@ -4,7 +4,7 @@ import {
   RecordTooLargeError,
   StoreFullError,
   StoreUnavailableError,
-} from '../run/errors.ts';
+} from '../values/errors.ts';
 
 /** Codes of PostgreSQL (SQLSTATE) that are told apart here. */
 const code = {

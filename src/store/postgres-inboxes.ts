@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor, type SentCommand } from '../run/command.ts';
-import { PawlError } from '../run/errors.ts';
+import { PawlError } from '../values/errors.ts';
 import { isIntact } from './checksum.ts';
 import { type CommandToSend, decodeCommand, refuseFull, refuseLarge, refuseMissing } from './commands.ts';
 import { checkClaim } from './lease.ts';

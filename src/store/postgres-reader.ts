@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import type { SentCommand } from '../run/command.ts';
-import { CheckpointCorruptError, StoreUnavailableError } from '../run/errors.ts';
+import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { isIntact } from './checksum.ts';
 import type { CommandToSend } from './commands.ts';

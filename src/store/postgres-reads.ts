@@ -1,4 +1,4 @@
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import { isIntact } from './checksum.ts';
 import { RunTexts, type StoredPieces } from './cut-texts.ts';
 import { parseStored } from './encode.ts';

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { CheckpointTooNewError, StoreUnavailableError } from '../run/errors.ts';
+import { CheckpointTooNewError, StoreUnavailableError } from '../values/errors.ts';
 import { isTableMissing } from './postgres-errors.ts';
 import type { Session } from './postgres-pool.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { StoreUnavailableError } from '../run/errors.ts';
+import { StoreUnavailableError } from '../values/errors.ts';
 import { Appends } from './postgres-append.ts';
 import { isPassing, isTableMissing, storeError } from './postgres-errors.ts';
 import { Parameters } from './postgres-parameters.ts';

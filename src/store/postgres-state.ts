@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { type Clock, systemClock } from '../run/clock.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
 import type { EncodedHead } from './encode.ts';
 import type { Lease } from './lease.ts';
 import { Parameters } from './postgres-parameters.ts';

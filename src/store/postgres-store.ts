@@ -1,10 +1,10 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../codec/port.ts';
 import type { RunHead } from '../record/checkpoint.ts';
-import { type Clock, systemClock } from '../run/clock.ts';
-import { RecordTooLargeError } from '../run/errors.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import { dropEncoding } from '../run/message.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
+import { RecordTooLargeError } from '../values/errors.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { dropEncoding } from '../values/message.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { encodeCommand } from './commands.ts';
 import { sealCutDelta, sealCutRecord } from './cut-texts.ts';

@@ -1,4 +1,4 @@
-import { PawlError } from '../run/errors.ts';
+import { PawlError } from '../values/errors.ts';
 import { type Decision, recordAfter } from './postgres-changes.ts';
 import { isEverybodys, isPassing, NoAnswer } from './postgres-errors.ts';
 import type { Session } from './postgres-pool.ts';

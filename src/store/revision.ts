@@ -1,5 +1,5 @@
 import { RECORD_VERSION } from '../record/checkpoint.ts';
-import { CheckpointTooNewError, RevisionGapError } from '../run/errors.ts';
+import { CheckpointTooNewError, RevisionGapError } from '../values/errors.ts';
 
 /** What a delta says it follows. */
 interface Following {

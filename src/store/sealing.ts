@@ -1,5 +1,5 @@
 import type { Codec } from '../codec/port.ts';
-import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../run/errors.ts';
+import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../values/errors.ts';
 
 /** What a sealed text begins with. No JSON text does. */
 const MARK = 'sealed:';

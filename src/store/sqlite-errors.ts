@@ -1,4 +1,4 @@
-import { PawlError, RecordTooLargeError, StoreFullError, StoreUnavailableError } from '../run/errors.ts';
+import { PawlError, RecordTooLargeError, StoreFullError, StoreUnavailableError } from '../values/errors.ts';
 
 /** Primary result codes of SQLite, as far as they are told apart here. */
 const code = {

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { isInboxFull, MAX_WAITING, placesFor, type SentCommand } from '../run/command.ts';
-import { PawlError } from '../run/errors.ts';
+import { PawlError } from '../values/errors.ts';
 import { isIntact } from './checksum.ts';
 import { type CommandToSend, decodeCommand, refuseFull, refuseLarge } from './commands.ts';
 import type { InboxOf } from './port.ts';

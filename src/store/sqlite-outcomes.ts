@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { isIntact } from './checksum.ts';
 import { parseStored } from './encode.ts';

@@ -1,5 +1,5 @@
 import { setImmediate, setTimeout } from 'node:timers';
-import { PawlError } from '../run/errors.ts';
+import { PawlError } from '../values/errors.ts';
 import type { RunDatabase } from './sqlite-connection.ts';
 import { isBusy, isIoError, storeError } from './sqlite-errors.ts';
 import type { Tables } from './sqlite-writes.ts';

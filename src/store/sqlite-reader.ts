@@ -2,7 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { SentCommand } from '../run/command.ts';
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { decodeRecord } from './encode.ts';
 import type { InboxOf, ListOptions } from './port.ts';

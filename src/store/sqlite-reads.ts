@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
-import { CheckpointCorruptError } from '../run/errors.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import { isIntact } from './checksum.ts';
 import { decodeHead, parseStored } from './encode.ts';
 import { isHeld, refuseDamaged } from './lease.ts';

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { KeyMismatchError, RecordTooLargeError } from '../run/errors.ts';
+import { KeyMismatchError, RecordTooLargeError } from '../values/errors.ts';
 import type { EncodedHead, EncodedRecord } from './encode.ts';
 import type { MessageRow, MessageRows, SealedDelta } from './sealed.ts';
 import type { Sealing } from './sealing.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../run/clock.ts';
+import type { Clock } from '../values/clock.ts';
 import { Minutely } from './minutely.ts';
 import type { RunDatabase } from './sqlite-connection.ts';
 import type { WriteQueue } from './sqlite-queue.ts';

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { CheckpointTooNewError, StoreUnavailableError } from '../run/errors.ts';
+import { CheckpointTooNewError, StoreUnavailableError } from '../values/errors.ts';
 import { DAMAGE_ADVICE } from './sqlite-errors.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */

@@ -1,9 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { resolve } from 'node:path';
 import type { Codec } from '../codec/port.ts';
-import { type Clock, systemClock } from '../run/clock.ts';
-import { checkKeys, checkWord, type KnownKeys, kindOf } from '../run/known-options.ts';
-import { dropEncoding } from '../run/message.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
+import { checkKeys, checkWord, type KnownKeys, kindOf } from '../values/known-options.ts';
+import { dropEncoding } from '../values/message.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { encodeCommand } from './commands.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from './encode.ts';

@@ -1,9 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../codec/port.ts';
 import type { RunHead } from '../record/checkpoint.ts';
-import { type Clock, systemClock } from '../run/clock.ts';
-import { checkKeys, type KnownKeys } from '../run/known-options.ts';
-import { dropEncoding } from '../run/message.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { dropEncoding } from '../values/message.ts';
 import { checkRunId } from '../run/run-id.ts';
 import { encodeCommand } from './commands.ts';
 import { encodeOutcome } from './encode.ts';

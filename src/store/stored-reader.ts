@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { MAX_WAITING, type SentCommand } from '../run/command.ts';
-import { CheckpointCorruptError, PawlError } from '../run/errors.ts';
+import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { decodeCommand } from './commands.ts';
 import { RunTexts, type StoredPieces } from './cut-texts.ts';

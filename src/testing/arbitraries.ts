@@ -1,5 +1,5 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
-import type { Message } from '../run/message.ts';
+import type { Message } from '../values/message.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Invocation } from '../run/request.ts';
 import { causesWith } from './arbitrary-causes.ts';

@@ -1,4 +1,4 @@
-import * as errors from '../run/errors.ts';
+import * as errors from '../values/errors.ts';
 import type { Arbitrary, Generators } from './fast-check.ts';
 
 type Make = (message: string) => unknown;

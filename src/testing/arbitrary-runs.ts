@@ -1,6 +1,6 @@
 import { type RunCheckpoint, toCheckpoint } from '../record/checkpoint.ts';
-import type { JsonObject } from '../run/json.ts';
-import { enterMessage, type ToolOutput } from '../run/message.ts';
+import type { JsonObject } from '../values/json.ts';
+import { enterMessage, type ToolOutput } from '../values/message.ts';
 import type { ToolEffect } from '../run/open-step.ts';
 import { outcomeOf } from '../run/outcome.ts';
 import {
@@ -15,7 +15,7 @@ import {
 } from '../run/progress.ts';
 import type { ModelReply } from '../run/reply.ts';
 import type { Invocation, RunCheckpointMeta } from '../run/request.ts';
-import type { Usage } from '../run/usage.ts';
+import type { Usage } from '../values/usage.ts';
 import type { Arbitrary, Generators } from './fast-check.ts';
 
 interface Call {

@@ -1,8 +1,8 @@
 import type { RunMachineEvent } from '../../machines/context.ts';
-import { ModelError } from '../run/errors.ts';
+import { ModelError } from '../values/errors.ts';
 import type { CheckpointOutcome } from '../run/finalize.ts';
 import type { RunOutcome } from '../run/result.ts';
-import { noUsage } from '../run/usage.ts';
+import { noUsage } from '../values/usage.ts';
 import type { Arbitrary, Generators } from './fast-check.ts';
 import { type AcceptedRun, freshProgress, runEvents } from './run-events.ts';
 

@@ -1,5 +1,5 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
-import { isToolError, type Message, type ToolOutput } from '../run/message.ts';
+import { isToolError, type Message, type ToolOutput } from '../values/message.ts';
 import { outcomeUnknown } from '../run/open-step.ts';
 
 /** What a call came back to the model as. */

@@ -1,5 +1,5 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { type CheckpointStore, isKeepingOutcomes, isOwning } from '../store/port.ts';
 import { checkAside, isAsideAsAsked, isShortOfHelp } from './crash-test-aside.ts';
 import { firstDifference } from './crash-test-difference.ts';

@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
-import { isToolError } from '../run/message.ts';
+import { isToolError } from '../values/message.ts';
 import type { ToolEffect } from '../run/open-step.ts';
 import type { ParentCall } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../run/clock.ts';
+import type { Clock } from '../values/clock.ts';
 import type { Claim } from '../store/port.ts';
 
 /** A moment between two things that a process does to the world outside, or in the middle of one. */

@@ -2,7 +2,7 @@ import type { Agent } from '../agent/agent.ts';
 import { createExecutor, type Executor } from '../executor/executor.ts';
 import type { ExecutorOptions, Ports } from '../executor/ports.ts';
 import type { Model } from '../model/port.ts';
-import { type Clock, systemClock } from '../run/clock.ts';
+import { type Clock, systemClock } from '../values/clock.ts';
 import type { CheckpointerFactory } from '../store/factory.ts';
 import { type CheckpointStore, type Claim, isOwning } from '../store/port.ts';
 import type { Tool } from '../tool/define.ts';

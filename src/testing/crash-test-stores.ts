@@ -1,5 +1,5 @@
-import { systemClock } from '../run/clock.ts';
-import { withDeadline } from '../run/deadline.ts';
+import { systemClock } from '../values/clock.ts';
+import { withDeadline } from '../values/deadline.ts';
 import type { CheckpointStore } from '../store/port.ts';
 
 const CLOSE_MS = 5_000;

@@ -1,7 +1,7 @@
 import { type Model, modelFor } from '../model/port.ts';
-import { systemClock } from '../run/clock.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { toErrorData } from '../run/error-data.ts';
+import { systemClock } from '../values/clock.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { toErrorData } from '../values/error-data.ts';
 import type { RunStatus } from '../run/finalize.ts';
 import { memoryStore } from '../store/memory.ts';
 import { type CheckpointStore, isAppending } from '../store/port.ts';

@@ -6,8 +6,8 @@ import type {
   LanguageModelV4GenerateResult,
   LanguageModelV4StreamPart,
 } from '@ai-sdk/provider';
-import type { JsonValue } from '../run/json.ts';
-import type { Message } from '../run/message.ts';
+import type { JsonValue } from '../values/json.ts';
+import type { Message } from '../values/message.ts';
 import { contentParts } from './scripted-stream.ts';
 
 /** One request that a scripted model got. */

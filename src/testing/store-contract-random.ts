@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
-import type { JsonValue } from '../run/json.ts';
-import type { Message } from '../run/message.ts';
+import type { JsonValue } from '../values/json.ts';
+import type { Message } from '../values/message.ts';
 import { fullRecord, sampleRecord } from './store-contract-records.ts';
 
 /** A source of random choices that a seed repeats. */

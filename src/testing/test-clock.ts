@@ -1,4 +1,4 @@
-import type { Clock } from '../run/clock.ts';
+import type { Clock } from '../values/clock.ts';
 
 /** A clock that stands still until it is told to move. */
 export interface TestClock extends Clock {

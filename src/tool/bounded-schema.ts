@@ -1,4 +1,4 @@
-import { canonicalJson, isObject, type JsonObject, type JsonValue } from '../run/json.ts';
+import { canonicalJson, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
 
 /*
  * What models say is checked in one go, which blocks the process: the check must take linear time. Three keywords of the

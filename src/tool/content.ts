@@ -1,4 +1,4 @@
-import { isObject } from '../run/json.ts';
+import { isObject } from '../values/json.ts';
 
 /** The same in every copy of the package. JSON has no symbols: nothing that was parsed can carry it. */
 const brand: unique symbol = Symbol.for('pawl.tool-content') as never;

@@ -1,6 +1,6 @@
 import type { OutputUnit, Schema, SchemaDraft, Validator } from '@cfworker/json-schema';
-import { toErrorData } from '../run/error-data.ts';
-import type { JsonObject } from '../run/json.ts';
+import { toErrorData } from '../values/error-data.ts';
+import type { JsonObject } from '../values/json.ts';
 import {
   boundedFormats,
   boundedSchema,

@@ -1,8 +1,8 @@
 import type { LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
-import { toErrorData } from '../run/error-data.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { fetchableUrl } from '../run/image.ts';
-import { frozenJson, isObject } from '../run/json.ts';
-import { isToolError, type ToolOutput } from '../run/message.ts';
+import { frozenJson, isObject } from '../values/json.ts';
+import { isToolError, type ToolOutput } from '../values/message.ts';
 import type { ImagePart } from '../run/request.ts';
 import { isToolContent } from './content.ts';
 

@@ -1,7 +1,7 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
-import { readProperty, toErrorData } from '../run/error-data.ts';
-import { frozenJson, isObject, type JsonObject, type JsonValue } from '../run/json.ts';
-import { letGo } from '../run/thenable.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
+import { frozenJson, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
+import { letGo } from '../values/thenable.ts';
 import { jsonSchemaValidator, type SchemaIssue } from './json-schema.ts';
 
 /** Whether an input fits; `value` is what the tool gets (a schema may fill in defaults or convert). */

@@ -1,8 +1,8 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
-import { UnknownToolError } from '../run/errors.ts';
-import { isObject } from '../run/json.ts';
+import { UnknownToolError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
 import type { ToolFacts } from '../run/progress.ts';
-import { isToolName, printable } from '../run/tool-name.ts';
+import { isToolName, printable } from '../values/tool-name.ts';
 import {
   type AiSdkTool,
   type AiSdkToolEntry,

@@ -1,6 +1,6 @@
 import type { AuditedTool, AuditTotals } from '../../src/audit/port.ts';
 import type { RunInfo } from '../../src/run/request.ts';
-import { noUsage } from '../../src/run/usage.ts';
+import { noUsage } from '../../src/values/usage.ts';
 
 export const noon = Date.UTC(2026, 10, 22, 12);
 

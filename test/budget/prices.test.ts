@@ -1,7 +1,7 @@
 import { createBudget, type Prices } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { priceOfCalls } from '../../src/budget/prices.ts';
-import { noUsage } from '../../src/run/usage.ts';
+import { noUsage } from '../../src/values/usage.ts';
 import { call, use } from './stores.ts';
 
 const usd = (prices: Prices, model: string, usage: Partial<typeof noUsage>) =>

@@ -5,7 +5,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { createBudget } from '../../src/budget/budget.ts';
 import { sqliteBudget } from '../../src/budget/sqlite.ts';
-import { noUsage } from '../../src/run/usage.ts';
+import { noUsage } from '../../src/values/usage.ts';
 
 const [role = '', path = '', argument = ''] = process.argv.slice(2);
 const say = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}\n`);

@@ -6,7 +6,7 @@ import { afterAll } from 'vitest';
 import { memoryBudget } from '../../src/budget/memory.ts';
 import type { CallEstimate, CallUse } from '../../src/budget/port.ts';
 import type { BudgetStore } from '../../src/budget/store.ts';
-import { noUsage } from '../../src/run/usage.ts';
+import { noUsage } from '../../src/values/usage.ts';
 
 const folders: string[] = [];
 const open: { close(): Promise<void> }[] = [];

@@ -1,7 +1,7 @@
 import { type InterruptedRun, memoryStore } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { Family } from '../../src/cli/family.ts';
-import { StoreUnavailableError } from '../../src/run/errors.ts';
+import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { interruptedRun } from './stored-runs.ts';
 
 /** The list of a store of runs, each with the run that it says began it. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { createAudit } from '../../src/index.ts';
-import { noUsage } from '../../src/run/usage.ts';
+import { noUsage } from '../../src/values/usage.ts';
 import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
 import { interruptedRun, storeRuns } from './stored-runs.ts';
 import { hasTerminal, TerminalSession } from './terminal.ts';

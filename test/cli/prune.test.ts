@@ -9,7 +9,7 @@ import {
   CheckpointTooNewError,
   KeyMismatchError,
   StoreUnavailableError,
-} from '../../src/run/errors.ts';
+} from '../../src/values/errors.ts';
 import { fileStore } from '../../src/store/file.ts';
 import { postgresStore } from '../../src/store/postgres.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';

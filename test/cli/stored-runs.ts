@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { KnownModules } from '../../src/cli/known-modules.ts';
 import { identityOf, placeOf } from '../../src/cli/store-place.ts';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
-import { noUsage } from '../../src/run/usage.ts';
+import { noUsage } from '../../src/values/usage.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { type HeadRow, headChecksum } from '../../src/store/sqlite-records.ts';
 import { agentFile, stateHome } from './pawl.ts';

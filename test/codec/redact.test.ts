@@ -282,7 +282,7 @@ describe('redact (recovery 11)', () => {
   );
 
   test('what was signed by its provider loses the signature together with its text', async () => {
-    const { Redactor } = await import('../../src/run/redact.ts');
+    const { Redactor } = await import('../../src/values/redact.ts');
     const signed = (text: string) => ({ type: 'reasoning' as const, text, providerOptions: { a: { signature: 'S' } } });
     const message: Message = { role: 'assistant', content: [signed('plain'), signed(SECRET)] };
     const redactor = new Redactor(redact, 'record');

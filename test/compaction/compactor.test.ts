@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { type CompactionRequest, type CompactorOptions, createCompactor, type Message } from 'pawl';
 import { arbitraries, fail, hang, reply, type ScriptedEntry, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { textOf } from '../../src/run/message.ts';
+import { textOf } from '../../src/values/message.ts';
 import { answered, faultOf, history, said, step } from './histories.ts';
 
 const { signal } = new AbortController();

@@ -1,6 +1,6 @@
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/run/json.ts';
+import type { JsonObject } from '../../src/values/json.ts';
 import { watched } from './supervised-run.ts';
 
 const throughJson = (value: unknown) => JSON.parse(JSON.stringify(value)) as JsonObject;

@@ -1,7 +1,7 @@
 import { createCritic, createEscalator, type Escalator, type EscalatorState, memoryStore } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { textOf } from '../../src/run/message.ts';
+import { textOf } from '../../src/values/message.ts';
 import { gate, hostOf, toolOf, until } from '../fixtures/host.ts';
 
 const look = toolOf('look');

@@ -13,7 +13,7 @@ import {
 } from 'pawl';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { noUsage } from '../../src/run/usage.ts';
+import { noUsage } from '../../src/values/usage.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
 
 const usual = { version: 1, iteration: 2, completedPhases: [], revision: 1, usage: noUsage, attempts: 0 } as const;

@@ -1,7 +1,7 @@
 import { createPalette, memoryStore, type RunCheckpoint, type RunOutcome } from 'pawl';
 import { reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { StoreUnavailableError } from '../../src/run/errors.ts';
+import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { childId } from '../fixtures/child-id.ts';
 import { asking, askReviewer, family, reviewer } from '../fixtures/family.ts';
 import { settle } from '../fixtures/host.ts';

@@ -1,6 +1,6 @@
 import { fromPromise, initialTransition, transition } from 'xstate';
 import { type FanOutEmitted, type FanOutEvent, fanOutMachine } from '../../machines/fan-out.ts';
-import type { ErrorData } from '../../src/run/error-data.ts';
+import type { ErrorData } from '../../src/values/error-data.ts';
 import type { RunOutput } from '../../src/run/result.ts';
 
 export const cause: ErrorData = { name: 'ShutdownError', code: 'ERR_SHUTDOWN', message: 'the fan-out leaves off' };

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { type Checkpoint, fanOut, loadCheckpoint, saveCheckpoint } from 'pawl/fan-out';
 import { reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, type JsonValue } from '../../src/run/json.ts';
+import { canonicalJson, type JsonValue } from '../../src/values/json.ts';
 import { freshFolder } from './fresh-folder.ts';
 import { answer } from './sample-answers.ts';
 

@@ -3,7 +3,7 @@ import { loadCheckpoint } from 'pawl/fan-out';
 import { callTool, fail, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { ModelWatch } from '../../src/fan-out/model-watch.ts';
-import { noUsage } from '../../src/run/usage.ts';
+import { noUsage } from '../../src/values/usage.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { around, asked, freshPath, until } from './asking.ts';
 

@@ -14,7 +14,7 @@ import {
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import type { InspectionEvent, Observer } from 'xstate';
-import { systemClock } from '../../src/run/clock.ts';
+import { systemClock } from '../../src/values/clock.ts';
 
 const stem = 'hush';
 /** A secret that says where it was put. */

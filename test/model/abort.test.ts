@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { ModelError, ShutdownError } from '../../src/run/errors.ts';
+import { ModelError, ShutdownError } from '../../src/values/errors.ts';
 import { drivenModel, finish, modelOf, requestOf, streaming, text, watch } from './fake-model.ts';
 
 const never = new Promise<never>(() => {});

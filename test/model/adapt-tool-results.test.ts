@@ -1,6 +1,6 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../src/run/message.ts';
+import type { Message } from '../../src/values/message.ts';
 import { sentTo } from './older-model.ts';
 
 const resultOf = (output: unknown): Message =>

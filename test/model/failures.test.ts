@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { ModelError } from '../../src/run/errors.ts';
+import { ModelError } from '../../src/values/errors.ts';
 import { finish, finishedBy, modelOf, replyOf, requestOf, streaming, text } from './fake-model.ts';
 
 const errorOf = async (promise: Promise<unknown>) =>

@@ -1,7 +1,7 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { callModel } from '../../src/model/call.ts';
 import { modelFor } from '../../src/model/port.ts';
-import type { Message } from '../../src/run/message.ts';
+import type { Message } from '../../src/values/message.ts';
 import { requestOf, streamOf } from './fake-model.ts';
 
 export type Version = 'v3' | 'v2';

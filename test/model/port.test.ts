@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Models, modelFor } from '../../src/model/port.ts';
-import { UnknownTierError, UnsupportedError } from '../../src/run/errors.ts';
+import { UnknownTierError, UnsupportedError } from '../../src/values/errors.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 
 const model = scriptedModel([]);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { enterMessage } from '../../src/run/message.ts';
+import { enterMessage } from '../../src/values/message.ts';
 import { reply, scriptedModel } from '../../src/testing/index.ts';
 import { drivenModel, finish, requestOf } from './fake-model.ts';
 

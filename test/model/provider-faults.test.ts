@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { textOf, toolCallsOf } from '../../src/run/message.ts';
+import { textOf, toolCallsOf } from '../../src/values/message.ts';
 import {
   type Answer,
   ask,

@@ -7,8 +7,8 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { callModel, type ModelRequest } from '../../src/model/call.ts';
 import type { Model } from '../../src/model/port.ts';
 import { type Retry, withRetries } from '../../src/model/retry.ts';
-import { type Clock, systemClock } from '../../src/run/clock.ts';
-import { enterMessage } from '../../src/run/message.ts';
+import { type Clock, systemClock } from '../../src/values/clock.ts';
+import { enterMessage } from '../../src/values/message.ts';
 
 export const providers = ['anthropic', 'openai-compatible'] as const;
 export type Provider = (typeof providers)[number];

@@ -4,8 +4,8 @@ import { LLMock } from '@copilotkit/aimock';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { callModel, type ModelRequest } from '../../src/model/call.ts';
 import type { Model } from '../../src/model/port.ts';
-import { systemClock } from '../../src/run/clock.ts';
-import { enterMessage, type Message, textOf, toolCallsOf } from '../../src/run/message.ts';
+import { systemClock } from '../../src/values/clock.ts';
+import { enterMessage, type Message, textOf, toolCallsOf } from '../../src/values/message.ts';
 
 const server = new LLMock({ port: 0 });
 /** The bodies of the requests, as the provider packages wrote them. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { encodeMessage, enterMessage } from '../../src/run/message.ts';
+import { encodeMessage, enterMessage } from '../../src/values/message.ts';
 import { finish, finishedBy, modelOf, replyOf, requestOf, streaming, text } from './fake-model.ts';
 
 const call = (input: unknown, id = 'c1') => ({ type: 'tool-call', toolCallId: id, toolName: 'lookup', input });

@@ -1,7 +1,7 @@
 import { APICallError } from '@ai-sdk/provider';
 import { describe, expect, test } from 'vitest';
 import { brokenOff, isRetryable } from '../../src/model/retryable.ts';
-import { ModelError, ModelStalledError } from '../../src/run/errors.ts';
+import { ModelError, ModelStalledError } from '../../src/values/errors.ts';
 
 const withCode = (code: string, cause?: unknown) => Object.assign(new Error(code, { cause }), { code });
 const apiError = (statusCode: number | undefined, extra: { isRetryable?: boolean; cause?: unknown } = {}) =>

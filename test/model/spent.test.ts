@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
 import { withRetries } from '../../src/model/retry.ts';
 import { spentBy } from '../../src/model/spent.ts';
-import { ModelError } from '../../src/run/errors.ts';
-import { addUsage, noUsage, type Usage } from '../../src/run/usage.ts';
+import { ModelError } from '../../src/values/errors.ts';
+import { addUsage, noUsage, type Usage } from '../../src/values/usage.ts';
 import { finish, finishedBy, modelOf, type Part, requestOf, streaming, streamOf, text } from './fake-model.ts';
 
 const cost: Usage = { inputTokens: 7, outputTokens: 3, reasoningTokens: 2, cacheReadTokens: 2, cacheWriteTokens: 1 };

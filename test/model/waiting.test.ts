@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { ModelStalledError } from '../../src/run/errors.ts';
+import { ModelStalledError } from '../../src/values/errors.ts';
 import { drivenModel, finish, modelOf, type Part, requestOf, streaming, text, watch } from './fake-model.ts';
 
 const delta = (value: string): Part => ({ type: 'text-delta', id: 't', delta: value });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { type Message, memoryStore, parseCheckpoint, type RunCheckpoint } from 'pawl';
 import { callTools, reply, type ScriptedEntry } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import type { JsonValue } from '../../src/run/json.ts';
+import type { JsonValue } from '../../src/values/json.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
 import { isWrite, plainStore, watchedStore } from '../fixtures/watched-store.ts';
 

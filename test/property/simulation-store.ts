@@ -1,6 +1,6 @@
 import type { CheckpointStore } from 'pawl';
 import type { TestClock } from 'pawl/testing';
-import { StoreUnavailableError } from '../../src/run/errors.ts';
+import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { isOwning } from '../../src/store/port.ts';
 import type { FaultKind, Misfortune } from './simulation-plans.ts';
 

@@ -1,5 +1,5 @@
 import { type CheckpointStore, createCheckpointerFactory } from 'pawl';
-import { hasCode } from '../../src/run/error-data.ts';
+import { hasCode } from '../../src/values/error-data.ts';
 import type { Job } from '../../src/testing/crash-test-process.ts';
 import { type Fired, fire } from './simulation-store.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { StepLimitError, ToolLoopError } from '../../src/run/errors.ts';
-import { enterMessage } from '../../src/run/message.ts';
+import { StepLimitError, ToolLoopError } from '../../src/values/errors.ts';
+import { enterMessage } from '../../src/values/message.ts';
 import {
   askForRepair,
   beginPhase,

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import type { Message } from 'pawl';
 import { describe, expect, test } from 'vitest';
-import { dropEncoding, encodeMessage, enterMessage, enterStored } from '../../src/run/message.ts';
+import { dropEncoding, encodeMessage, enterMessage, enterStored } from '../../src/values/message.ts';
 import { Transcript } from '../../src/run/transcript.ts';
 import { said } from '../fixtures/states.ts';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunHead } from '../../src/record/checkpoint.ts';
 import { headOf } from '../../src/record/delta.ts';
-import type { Message } from '../../src/run/message.ts';
+import type { Message } from '../../src/values/message.ts';
 import { type OpenCall, type OpenStep, resultsMessage } from '../../src/run/open-step.ts';
 import { encodeDelta, encodeRecord } from '../../src/store/encode.ts';
 import { isCut, joinPieces, namesIn, type Pieces, Splitter, withoutPieces } from '../../src/store/pieces.ts';

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { encodeMessage, enterMessage } from '../../src/run/message.ts';
+import { encodeMessage, enterMessage } from '../../src/values/message.ts';
 import type { Claim } from '../../src/store/port.ts';
 import { type PostgresStore, postgresStore } from '../../src/store/postgres.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../src/run/message.ts';
+import type { Message } from '../../src/values/message.ts';
 import { type OpenStep, resultsMessage } from '../../src/run/open-step.ts';
 import type { Claim } from '../../src/store/port.ts';
 import { postgresStore } from '../../src/store/postgres.ts';

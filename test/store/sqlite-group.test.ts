@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { encodeMessage, enterMessage } from '../../src/run/message.ts';
+import { encodeMessage, enterMessage } from '../../src/values/message.ts';
 import { sqliteStore } from '../../src/store/sqlite.ts';
 import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
 import { expectLoadInParts } from './large-records.ts';

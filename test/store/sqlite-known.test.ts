@@ -1,6 +1,6 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { readProperty } from '../../src/run/error-data.ts';
+import { readProperty } from '../../src/values/error-data.ts';
 import type { Claim } from '../../src/store/port.ts';
 import { type SqliteStore, sqliteStore } from '../../src/store/sqlite.ts';
 import { nextStep, sampleRecord } from '../../src/testing/store-contract-records.ts';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/run/clock.ts';
+import { systemClock } from '../../src/values/clock.ts';
 import { fileStore } from '../../src/store/file.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import { newOwner } from '../../src/store/owner.ts';

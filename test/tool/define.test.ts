@@ -1,8 +1,8 @@
 import { jsonSchema } from '@ai-sdk/provider-utils';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import { UnsupportedError } from '../../src/run/errors.ts';
-import type { JsonObject } from '../../src/run/json.ts';
+import { UnsupportedError } from '../../src/values/errors.ts';
+import type { JsonObject } from '../../src/values/json.ts';
 import { defineTool, type Tool } from '../../src/tool/define.ts';
 
 const definition = {

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import type { ToolOutput } from '../../src/run/message.ts';
-import { noUsage } from '../../src/run/usage.ts';
+import type { ToolOutput } from '../../src/values/message.ts';
+import { noUsage } from '../../src/values/usage.ts';
 import { type TestClock, testClock } from '../../src/testing/index.ts';
 import { defineTool, type Tool, type ToolContext } from '../../src/tool/define.ts';
 import { runTool, type ToolCall, type ToolEnvironment } from '../../src/tool/run.ts';

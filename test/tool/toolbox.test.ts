@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { UnknownToolError } from '../../src/run/errors.ts';
+import { UnknownToolError } from '../../src/values/errors.ts';
 import { defineTool } from '../../src/tool/define.ts';
 import { toolboxOf } from '../../src/tool/toolbox.ts';
 

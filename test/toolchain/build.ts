@@ -61,7 +61,7 @@ const { output } = await bundle.write({
 await bundle.close();
 
 /** The command imports these one by one; everything else is in the bundle now. */
-const kept = /^dist\/(src\/(cli|run)|docs)\//;
+const kept = /^dist\/(src\/(cli|run|values)|docs)\//;
 const bundled = new Set(output.map(({ fileName }) => `dist/${fileName}`));
 for (const file of globSync('dist/**/*.js').map((path) => path.replaceAll('\\', '/'))) {
   if (!kept.test(file) && !bundled.has(file)) rmSync(file);

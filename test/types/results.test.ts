@@ -14,7 +14,7 @@ import { fail, reply } from 'pawl/testing';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { createActor, setup, toPromise } from 'xstate';
 import { z } from 'zod';
-import * as errorClasses from '../../src/run/errors.ts';
+import * as errorClasses from '../../src/values/errors.ts';
 import { hostOf } from '../fixtures/host.ts';
 
 const city = z.object({ name: z.string(), people: z.number() });

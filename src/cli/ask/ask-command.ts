@@ -1,7 +1,7 @@
 import { rename } from 'node:fs/promises';
 import { type FanOutOptions, fanOut } from '../../fan-out/index.ts';
 import type { Logger } from '../../index.ts';
-import { hasCode, toErrorData } from '../../run/error-data.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { countOf, lengthOf } from '../bounds.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { Failure, oneLine } from '../failure.ts';

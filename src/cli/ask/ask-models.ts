@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { FanOutOptions } from '../../fan-out/index.ts';
 import type { Model, Tool } from '../../index.ts';
-import { toErrorData } from '../../run/error-data.ts';
-import { isObject } from '../../run/json.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { isObject } from '../../values/json.ts';
 import { loadModule } from '../agent-module.ts';
 import type { Arguments } from '../arguments.ts';
 import { Failure } from '../failure.ts';

@@ -1,6 +1,6 @@
 import type { ModelResponse, ResponseSnapshot } from '../../fan-out/index.ts';
 import type { RunEvent } from '../../index.ts';
-import { isObject, type JsonValue } from '../../run/json.ts';
+import { isObject, type JsonValue } from '../../values/json.ts';
 import type { ModelState, ModelView } from './board-state.ts';
 
 /** No terminal shows more of an answer than that, in characters. */

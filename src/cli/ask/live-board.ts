@@ -1,6 +1,6 @@
 import { createStore } from '@xstate/store';
 import { change, type Writable } from '../../run/change.ts';
-import { type Clock, systemClock } from '../../run/clock.ts';
+import { type Clock, systemClock } from '../../values/clock.ts';
 import type { Output } from '../output.ts';
 import { withoutKeys } from '../own-secrets.ts';
 import { renderBoard } from './board.ts';

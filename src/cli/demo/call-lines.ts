@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { RunCheckpoint } from '../../index.ts';
-import { toolResultsOf } from '../../run/message.ts';
+import { toolResultsOf } from '../../values/message.ts';
 
 /** A line of the journal that the survey's tools write. */
 export interface CallLine {

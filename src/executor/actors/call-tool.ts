@@ -1,8 +1,8 @@
 import type { ToolAnswer } from '../../../machines/context.ts';
 import { task } from '../../../machines/task.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
-import { systemClock } from '../../run/clock.ts';
-import { toErrorData } from '../../run/error-data.ts';
+import { systemClock } from '../../values/clock.ts';
+import { toErrorData } from '../../values/error-data.ts';
 import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';

@@ -1,9 +1,9 @@
 import type { OutputCheck } from '../../../machines/context.ts';
 import { task } from '../../../machines/task.ts';
-import { withDeadline } from '../../run/deadline.ts';
-import { toErrorData } from '../../run/error-data.ts';
-import { withoutFence } from '../../run/fence.ts';
-import { frozenJson, prototypeKeyIn } from '../../run/json.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { withoutFence } from '../../values/fence.ts';
+import { frozenJson, prototypeKeyIn } from '../../values/json.ts';
 import { lastTextOf } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ToolInput } from '../../tool/schema.ts';

@@ -1,7 +1,7 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
-import { isObject, type JsonValue } from '../../run/json.ts';
-import { checkKeys, type KnownKeys, kindOf } from '../../run/known-options.ts';
-import type { Message, ToolOutput } from '../../run/message.ts';
+import { isObject, type JsonValue } from '../../values/json.ts';
+import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
+import type { Message, ToolOutput } from '../../values/message.ts';
 import type { ToolEffect } from '../../run/open-step.ts';
 import type { ModelReply } from '../../run/reply.ts';
 

@@ -1,4 +1,4 @@
-import { isObject } from '../../run/json.ts';
+import { isObject } from '../../values/json.ts';
 import { plainName } from './paths.ts';
 
 /** Files and folders that other programs execute or obey by themselves, and which. */

@@ -1,4 +1,4 @@
-import { isObject } from '../../run/json.ts';
+import { isObject } from '../../values/json.ts';
 
 /** One file of an undo. Its old bytes stand beside the manifest, under its number. */
 export interface UndoneFile {

@@ -1,5 +1,5 @@
-import { isObject, type JsonValue } from '../../run/json.ts';
-import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../run/message.ts';
+import { isObject, type JsonValue } from '../../values/json.ts';
+import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
 import type { OpenStep } from '../../run/open-step.ts';
 import type { WriteQueue } from './queue.ts';
 

@@ -1,7 +1,7 @@
 import type { Message, OpenStep } from 'pawl';
 import { fileTools } from '../../../src/fan-out/writes/file-tools.ts';
 import { Overlay } from '../../../src/fan-out/writes/overlay.ts';
-import type { AssistantMessage, ToolOutput } from '../../../src/run/message.ts';
+import type { AssistantMessage, ToolOutput } from '../../../src/values/message.ts';
 import { resultsMessage } from '../../../src/run/open-step.ts';
 import { runTool } from '../../../src/tool/run.ts';
 

@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, frozenJson, jsonText } from '../../src/run/json.ts';
+import { canonicalJson, frozenJson, jsonText } from '../../src/values/json.ts';
 
 class Point {
   x = 1;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { estimateTokens, type Message } from 'pawl';
 import { arbitraries } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { answered, said } from './histories.ts';
+import { answered, said } from '../compaction/histories.ts';
 
 const of = (content: readonly object[], role = 'assistant') =>
   estimateTokens([{ role, content } as unknown as Message]);

@@ -7,7 +7,7 @@ import { CancelledError, DeadlineExceededError, ShutdownError } from '../values/
 import { isShutdown } from '../run/finalize.ts';
 import { checkOptions, DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';
 import { Session } from './session.ts';
-import { Root } from './writes/root.ts';
+import { Root } from '../edits/root/root.ts';
 
 /** How long calls with effects are waited for when a model leaves off, ms. */
 const LEAVE_MS = 7_500;

@@ -25,6 +25,6 @@ export {
   type WriteSnapshot,
 } from './snapshot.ts';
 // Proposed writes
-export { type AppliedWrites, applyWrites } from './writes/apply.ts';
-export { type PreviewedFile, previewWrites } from './writes/preview.ts';
-export { type FileChange, type RewoundWrites, rewind } from './writes/undo.ts';
+export { type AppliedWrites, applyWrites } from '../edits/apply.ts';
+export { type PreviewedFile, previewWrites } from '../edits/preview.ts';
+export { type FileChange, type RewoundWrites, rewind } from '../edits/undo.ts';

@@ -10,7 +10,7 @@ import { type CheckpointSubject, CheckpointWriter } from './checkpoint-writer.ts
 import type { Ranking } from './ranking.ts';
 import { Records } from './records.ts';
 import { fromModelResponse, type ModelResponse, type ResponseSnapshot, toModelResponse } from './snapshot.ts';
-import { pawlFolder } from './writes/pawl-folder.ts';
+import { pawlFolder } from '../edits/pawl-folder.ts';
 
 const ANSWERS = 'answers.json';
 

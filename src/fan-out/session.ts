@@ -20,7 +20,7 @@ import {
   toModelResponse,
 } from './snapshot.ts';
 import { inputsAfter, inputsOf } from './spent.ts';
-import { Overlay } from './writes/overlay.ts';
+import { Overlay } from '../edits/overlay.ts';
 
 /** What a fan-out holds while it lasts: the executor of its runs, what is to be seen of each, its files. */
 export class Session {

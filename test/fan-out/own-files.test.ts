@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { callTool, callTools, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { Overlay } from '../../src/fan-out/writes/overlay.ts';
+import { Overlay } from '../../src/edits/overlay.ts';
 import { asked } from './asking.ts';
 import { freshFolder } from './fresh-folder.ts';
 

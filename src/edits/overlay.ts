@@ -1,0 +1,177 @@
+import { systemCode } from '../files/errors.ts';
+import type { WriteSnapshot } from '../fan-out/snapshot.ts';
+import { type Listing, listFolder, MAX_ENTRIES } from './root/listing.ts';
+import { fileInsideRoot, quoted } from './root/paths.ts';
+import { FileRefusedError, MAX_FILE_BYTES, type QueuedContent, type QueuedWrite, WriteQueue } from './queue.ts';
+import { type RecordedCalls, replayInto } from './replay.ts';
+import { Root } from './root/root.ts';
+import { versionOf } from './version.ts';
+
+/** A file as its model sees it. */
+export interface FileText {
+  /** Normalized. */
+  readonly path: string;
+  readonly content: string;
+  /** What was on the disk when this model first saw the file: the SHA-256 of the bytes; null = no file. */
+  readonly version: string | null;
+}
+
+/**
+ * The files of a root as one model sees them: those of the disk, with its own queued changes over them. Nothing on the disk
+ * changes, and nothing of it is stored: after a crash `replay` rebuilds it from the record of the run.
+ *
+ * All methods reject with `WriteOutsideRootError` for a path that leads out of the root, through a link, into `.git` or
+ * `.pawl`, or to what is off limits (ignored by Git, or likely to hold secrets), and with `FileRefusedError` for what cannot be done otherwise; both are for the model to read.
+ * @example
+ * const overlay = new Overlay('/home/ada/project');
+ * await overlay.write('notes.txt', 'Begin.\n');
+ * overlay.writes(); // [{ path: 'notes.txt', content: 'Begin.\n', base: null }]
+ */
+export class Overlay {
+  readonly #root: string;
+  readonly #checkpoint: string | undefined;
+  #opening: Promise<Root> | undefined;
+  #queue = new WriteQueue();
+  /** The end of what was asked for so far. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** @param checkpoint the checkpoint file of the fan-out, an absolute path: what it keeps is not for the model */
+  constructor(root: string, checkpoint?: string) {
+    this.#root = root;
+    this.#checkpoint = checkpoint;
+  }
+
+  /** Text in UTF-8, at most 256 KB. */
+  read(path: string): Promise<FileText> {
+    return this.#inTurn((root) => this.#read(root, fileInsideRoot(path)));
+  }
+
+  /** Queues the whole new text of a file. */
+  write(path: string, content: string): Promise<QueuedWrite> {
+    return this.#inTurn((root) => {
+      checkText(path, content);
+      return this.#put(root, fileInsideRoot(path), content);
+    });
+  }
+
+  /** Queues that a file is to go. One that only the queue has is gone at once. */
+  delete(path: string): Promise<QueuedWrite> {
+    return this.#inTurn((root) => this.#put(root, fileInsideRoot(path), null));
+  }
+
+  /** All that is in a folder and below it. @param folder '' is the root */
+  list(folder = ''): Promise<Listing> {
+    return this.#inTurn(async (root) => {
+      const place = await root.folder(folder);
+      await root.checkAllowed(place.path, true);
+      const onDisk = await listFolder(place, root);
+      const prefix = place.path === '' ? '' : `${place.path}/`;
+      const queued = [...this.#queue.files()].filter((path) => path.startsWith(prefix));
+      if (!onDisk && queued.length === 0) throw new FileRefusedError(`there is no folder ${quoted(place.path)}`);
+      const kept = (onDisk?.entries ?? []).filter((entry) => this.#queue.contentOf(entry) !== null);
+      const entries = [...new Set([...kept, ...queued.flatMap((path) => withFolders(path, prefix))])].sort();
+      return { entries: entries.slice(0, MAX_ENTRIES), isCut: onDisk?.isCut || entries.length > MAX_ENTRIES };
+    });
+  }
+
+  /** What is queued, sorted by path: the `proposedWrites` of the answer. */
+  writes(): readonly WriteSnapshot[] {
+    return this.#queue.writes();
+  }
+
+  /**
+   * Rebuilds the queue from the record of a run, in the place of what this overlay has. The disk is not looked at: what
+   * the model was told is in the record.
+   */
+  replay(record: RecordedCalls): void {
+    this.#queue = new WriteQueue();
+    replayInto(this.#queue, record);
+  }
+
+  async #read(root: Root, path: string): Promise<FileText> {
+    const queued = this.#queue.contentOf(path);
+    if (queued === null) throw new FileRefusedError(`there is no file ${quoted(path)}: its deletion is queued`);
+    if (queued !== undefined) return { path, content: queued, version: this.#queue.baseOf(path) ?? null };
+    const { stats } = await root.file(path);
+    await root.checkAllowed(path);
+    if (stats && stats.size > MAX_FILE_BYTES) throw tooLarge(path);
+    const bytes = await root.read(path);
+    if (!bytes) throw new FileRefusedError(`there is no file ${quoted(path)}`);
+    const content = textOf(path, bytes);
+    this.#queue.saw(path, versionOf(bytes));
+    return { path, content, version: this.#queue.baseOf(path) ?? null };
+  }
+
+  async #put(root: Root, path: string, content: QueuedContent): Promise<QueuedWrite> {
+    const bytes = await root.read(path);
+    await root.checkAllowed(path);
+    const base = bytes ? versionOf(bytes) : null;
+    if (content === null) this.#checkIsThere(path, base);
+    else this.#checkIsNoFolder(path);
+    return this.#queue.put(path, content, base);
+  }
+
+  #checkIsThere(path: string, base: string | null): void {
+    const isQueued = this.#queue.contentOf(path) !== undefined;
+    if (!isQueued && base === null) throw new FileRefusedError(`there is no file ${quoted(path)}`);
+  }
+
+  /** The disk was asked already; a queued file may be in the way, too. */
+  #checkIsNoFolder(path: string): void {
+    for (const other of this.#queue.files()) {
+      if (!other.startsWith(`${path}/`) && !path.startsWith(`${other}/`)) continue;
+      throw new FileRefusedError(`${quoted(path)} is refused: ${quoted(other)} is queued, and a file is no folder`);
+    }
+  }
+
+  /** One after the other, in the order of the calls. */
+  #inTurn<T>(work: (root: Root) => Promise<T>): Promise<T> {
+    const turn = this.#last.then(async () => work(await this.#open())).catch(refuse);
+    this.#last = turn.catch(() => {});
+    return turn;
+  }
+
+  #open(): Promise<Root> {
+    this.#opening ??= Root.open(this.#root, this.#checkpoint).catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+}
+
+/** Where on this machine the root is, as the system's errors say, is not a model's business. */
+function refuse(error: unknown): never {
+  const code = systemCode(error);
+  throw code === undefined ? error : new FileRefusedError(`the disk refuses that: ${code}`);
+}
+
+function checkText(path: string, content: unknown): void {
+  if (typeof content !== 'string' || !content.isWellFormed()) {
+    throw new FileRefusedError(`the content for ${quoted(String(path))} is no text`);
+  }
+  if (Buffer.byteLength(content) > MAX_FILE_BYTES) throw tooLarge(String(path));
+}
+
+/** A mark at the beginning stays: writing the text back must give the same bytes. */
+function textOf(path: string, bytes: Buffer): string {
+  if (bytes.length > MAX_FILE_BYTES) throw tooLarge(path);
+  try {
+    if (!bytes.includes(0)) return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    // Not UTF-8, then.
+  }
+  throw new FileRefusedError(`${quoted(path)} is no text in UTF-8, and is not shown`);
+}
+
+function tooLarge(path: string): FileRefusedError {
+  return new FileRefusedError(
+    `${quoted(path)} is refused: more than ${MAX_FILE_BYTES >> 10} KB in one file are too much`,
+  );
+}
+
+/** A file, and the folders above it up to where the listing begins. */
+function withFolders(path: string, prefix: string): string[] {
+  const names = path.slice(prefix.length).split('/');
+  return names.map((_, i) => `${prefix}${names.slice(0, i + 1).join('/')}${i + 1 < names.length ? '/' : ''}`);
+}

@@ -1,0 +1,96 @@
+import { WriteConflictError } from '../fan-out/errors.ts';
+import type { WriteSnapshot } from '../fan-out/snapshot.ts';
+import { quoted } from './root/paths.ts';
+import type { Place, Root } from './root/root.ts';
+import { versionOf } from './version.ts';
+
+/** What is to become of one file. */
+export interface Change {
+  readonly path: string;
+  /** The SHA-256 of the new bytes; null = the file is to go. */
+  readonly after: string | null;
+  /** The new bytes. */
+  bytes(): Promise<Uint8Array>;
+  /** Permissions of a file that is not there; one that is keeps its own. */
+  readonly mode?: number;
+  /** What the file has to be now; absent = anything. */
+  readonly base?: string | null;
+}
+
+/** A change that was found possible, and what was there when it was. */
+export interface PlannedChange extends Change, Pick<Place, 'at'> {
+  readonly before: { readonly version: string; readonly mode: number } | null;
+}
+
+/** @throws {TypeError} for what is no list of writes */
+export function changesOf(writes: readonly WriteSnapshot[]): Change[] {
+  return writes.map(({ path, content, delete: isDeletion, base }) => {
+    const isText = typeof content === 'string' && content.isWellFormed();
+    if (!isText || !['string', 'object', 'undefined'].includes(typeof base)) {
+      throw new TypeError(
+        `the proposed write to ${quoted(String(path))} has no text as its content, or no version as its base`,
+      );
+    }
+    const bytes = Buffer.from(content);
+    return {
+      path,
+      after: isDeletion ? null : versionOf(bytes),
+      bytes: async () => bytes,
+      ...(base === undefined ? {} : { base }),
+    };
+  });
+}
+
+/**
+ * Looks whether all changes can be made, and leaves out those that change nothing.
+ * @param fold names that the file system takes for the same become equal
+ * @throws {WriteOutsideRootError} @throws {WriteConflictError} and nothing was written
+ */
+export async function planFor(
+  root: Root,
+  changes: readonly Change[],
+  fold = (path: string) => path,
+): Promise<readonly PlannedChange[]> {
+  const planned: PlannedChange[] = [];
+  const conflicts: string[] = [];
+  for (const change of changes) {
+    const { path, at, stats } = await root.file(change.path);
+    const bytes = await root.read(path);
+    const before = bytes && stats ? { version: versionOf(bytes), mode: stats.mode & 0o7777 } : null;
+    const version = before?.version ?? null;
+    if (change.base !== undefined && change.base !== version) conflicts.push(path);
+    planned.push({ ...change, path, at, before });
+  }
+  refuseOverlaps(planned.map(({ path }) => fold(path)));
+  if (conflicts.length === 0) return planned.filter(({ before, after }) => after !== (before?.version ?? null));
+  const what = conflicts.length === 1 ? 'is not what it was' : 'are not what they were';
+  throw new WriteConflictError(
+    `${listed(conflicts)} ${what} when this change was made; nothing was written. Put back what was there, or ask again`,
+  );
+}
+
+function refuseOverlaps(paths: readonly string[]): void {
+  const seen = new Set<string>();
+  for (const path of paths) {
+    if (seen.has(path))
+      throw new WriteConflictError(`two changes are for ${quoted(path)}; nothing was written, keep one`);
+    seen.add(path);
+  }
+  for (const path of paths) {
+    const above = foldersAbove(path).find((folder) => seen.has(folder));
+    if (above === undefined) continue;
+    throw new WriteConflictError(`${quoted(above)} is to be a file, and a folder with ${quoted(path)} in it; keep one`);
+  }
+}
+
+/** The folders that a path is in, the uppermost first. */
+export function foldersAbove(path: string): string[] {
+  const names = path.split('/').slice(0, -1);
+  return names.map((_, i) => names.slice(0, i + 1).join('/'));
+}
+
+function listed(paths: readonly string[]): string {
+  const most = 10;
+  const rest = paths.length > most ? ` and ${paths.length - most} more` : '';
+  return `${paths.slice(0, most).map(quoted).join(', ')}${rest}`;
+}

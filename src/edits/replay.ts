@@ -1,0 +1,83 @@
+import { isObject, type JsonValue } from '../values/json.ts';
+import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../values/message.ts';
+import type { OpenStep } from '../run/open-step.ts';
+import type { WriteQueue } from './queue.ts';
+
+/** What a stored run says of its calls. A `RunCheckpoint` is one. */
+export interface RecordedCalls {
+  readonly messages: readonly Message[];
+  readonly openStep?: OpenStep;
+}
+
+/** A call that has answered. */
+interface Answered {
+  readonly name: string;
+  readonly input: unknown;
+  readonly output: ToolOutput;
+}
+
+/** Does again what the file tools did to the queue in earlier processes. Calls that failed did nothing. */
+export function replayInto(queue: WriteQueue, { messages, openStep }: RecordedCalls): void {
+  for (const step of finishedSteps(messages)) replayStep(queue, step);
+  if (openStep) replayStep(queue, answeredOf(openStep));
+}
+
+/** Calls of one step run side by side, and after a crash in any order: the changes are numbered. */
+function replayStep(queue: WriteQueue, step: readonly Answered[]): void {
+  const calls = step.map(({ name, input, output }) => ({ name, input, result: resultOf(output) }));
+  for (const { name, input, result } of calls.sort((a, b) => changeOf(a.result) - changeOf(b.result))) {
+    if (result) replayCall(queue, { name, input, result });
+  }
+}
+
+type Result = { readonly path: string } & { readonly [key: string]: unknown };
+
+function replayCall(
+  queue: WriteQueue,
+  { name, input, result }: { name: string; input: unknown; result: Result },
+): void {
+  const { path, version, base } = result;
+  const change = changeOf(result);
+  if (name === 'read_file' && isVersion(version)) queue.saw(path, version);
+  if (!isVersion(base)) return;
+  if (name === 'delete_file') queue.restore(path, null, { base, change });
+  if (name !== 'write_file' || !isObject(input) || typeof input.content !== 'string') return;
+  queue.restore(path, input.content, { base, change });
+}
+
+function changeOf(result: Result | undefined): number {
+  return typeof result?.change === 'number' ? result.change : 0;
+}
+
+function isVersion(value: unknown): value is string | null {
+  return value === null || typeof value === 'string';
+}
+
+/** The file tools answer in JSON; the output of a call that failed is of another type. */
+function resultOf(output: ToolOutput): Result | undefined {
+  if (output.type !== 'json') return undefined;
+  const value: unknown = output.value;
+  return isObject(value) && typeof value.path === 'string' ? (value as Result) : undefined;
+}
+
+/** The calls of each message, with the results that follow it. */
+function* finishedSteps(messages: readonly Message[]): Generator<Answered[]> {
+  let inputs = new Map<string, JsonValue>();
+  for (const message of messages) {
+    if (message.role === 'assistant') {
+      inputs = new Map(toolCallsOf(message).map((call) => [call.toolCallId, call.input as JsonValue]));
+    }
+    const results = toolResultsOf(message).filter(({ toolCallId }) => inputs.has(toolCallId));
+    yield results.map(({ toolCallId, toolName, output }) => ({
+      name: toolName,
+      input: inputs.get(toolCallId),
+      output,
+    }));
+  }
+}
+
+function answeredOf({ calls }: OpenStep): Answered[] {
+  return calls.flatMap(({ name, input, state, result }) =>
+    state === 'done' && result ? [{ name, input, output: result }] : [],
+  );
+}

@@ -1,0 +1,152 @@
+import { lstat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { orAbsent } from '../files/errors.ts';
+import { diskFiles } from '../files/file-system.ts';
+import { newOwner } from '../store/owner.ts';
+import { WriteConflictError, WriteFailedError, WriteOutsideRootError } from '../fan-out/errors.ts';
+import { exclusively, type Worker } from './exclusive.ts';
+import { install, missingFolders, putBack, removeFolders, type Site } from './install.ts';
+import { hasPawlFolder, ownFolder, pawlFolderIn, removeUnused } from './pawl-folder.ts';
+import { type Change, planFor } from './plan.ts';
+import { Root } from './root/root.ts';
+import { type ReadyUndo, type Undo, UndoLog } from './undo-log.ts';
+
+/** How many applies can be rewound, one after the other. */
+const MAX_UNDOS = 20;
+
+/** This process on this machine. */
+export const thisWorker: Worker = { files: diskFiles, newOwner };
+
+/** A root while it is ours alone, and no half-done work is left in it. */
+export interface Session extends Site {
+  /** Makes names equal that the file system takes for the same. */
+  fold(path: string): string;
+}
+
+/**
+ * Works on a root as the only one. Half-done work of killed processes is put back first.
+ * @param before of a root where Pawl never was: refuses the work, or has a result already, before anything is written there
+ * @throws {WriteFailedError} and whatever else the work throws of our own errors
+ */
+export async function inRoot<T>(
+  { root: path, worker }: { readonly root: string; readonly worker: Worker },
+  before: (root: Root) => Promise<T | undefined>,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  const root = await Root.open(path);
+  let isMade = false;
+  try {
+    isMade = !(await hasPawlFolder(root));
+    const early = isMade ? await before(root) : undefined;
+    if (early !== undefined) return early;
+    const folder = await pawlFolderIn(root);
+    const locks = await ownFolder(folder, 'lock');
+    return await exclusively(worker, locks, async () => {
+      const log = new UndoLog(worker.files, await ownFolder(folder, 'undo'));
+      const isFolding = (await orAbsent(lstat(join(folder, '.GITIGNORE')))) !== undefined;
+      const fold = (each: string) => (isFolding ? each.normalize('NFC').toLowerCase() : each);
+      await settle({ root, log }).catch(explain);
+      return work({ root, log, fold });
+    });
+  } catch (error) {
+    if (isMade) await removeUnused(root);
+    throw isOwn(error) ? error : failed(error);
+  }
+}
+
+/**
+ * Makes all changes, or none.
+ * @param rewinds the undo that these changes take back
+ * @returns what undoes them; undefined when there was nothing to change
+ */
+export async function transact(
+  { root, log, fold }: Session,
+  changes: readonly Change[],
+  rewinds?: number,
+): Promise<ReadyUndo | undefined> {
+  const plan = await planFor(root, changes, fold);
+  if (plan.length === 0) return undefined;
+  const undo = await log.begin(plan, await missingFolders(root, plan), rewinds);
+  const placed = new Set<number>();
+  try {
+    await install({ root, log }, { undo, plan }, placed);
+    return await log.write(undo, { ...undo.manifest, state: 'applied' });
+  } catch (error) {
+    await takeBack({ root, log }, { undo, placed, error });
+    throw error;
+  }
+}
+
+/** Removes what makes more undos than are kept. That it fails is no reason to call the apply failed. */
+export async function prune(log: UndoLog): Promise<void> {
+  try {
+    for (const undo of (await log.all()).slice(0, -MAX_UNDOS)) await log.discard(undo);
+  } catch {
+    // The next one tries again.
+  }
+}
+
+/** A rewind is done when its own undo is complete: both of them go then. @param rewound when it is still there */
+export async function finishRewind({ root, log }: Site, rewinding: Undo, rewound: Undo | undefined): Promise<void> {
+  if (rewound?.manifest) await removeFolders(root, rewound.manifest.folders);
+  if (rewound) await log.discard(rewound);
+  await log.discard(rewinding);
+}
+
+/** Puts back what killed processes have left half done, and finishes rewinds that were complete. */
+async function settle(site: Site): Promise<void> {
+  const all = await site.log.all();
+  for (const undo of all) {
+    if (!isReady(undo)) await site.log.discard(undo);
+    else if (undo.manifest.state === 'applying') {
+      await putBack(site, undo);
+      await site.log.discard(undo);
+    } else if (undo.manifest.rewinds !== undefined) {
+      const rewound = all.find(({ ordinal }) => ordinal === undo.manifest.rewinds);
+      await finishRewind(site, undo, rewound);
+    }
+  }
+}
+
+function explain(cause: unknown): never {
+  if (isOwn(cause)) throw cause;
+  const what = 'an earlier apply was interrupted, and what it had written cannot be put back';
+  throw new WriteFailedError(`${what} (${messageOf(cause)}); nothing else was done, the next call tries again`, {
+    cause,
+  });
+}
+
+/** @throws {WriteFailedError} when that fails, too: then the next call tries again */
+async function takeBack(
+  site: Site,
+  { undo, placed, error }: { readonly undo: ReadyUndo; readonly placed: ReadonlySet<number>; readonly error: unknown },
+): Promise<void> {
+  try {
+    // It may say that all is done, when only the sync after that has failed.
+    await site.log.write(undo, undo.manifest).catch(() => {});
+    await putBack(site, undo, placed);
+    await site.log.discard(undo);
+  } catch (second) {
+    const cause = new AggregateError([error, second]);
+    const what = 'the writes failed, and what had been written could not be put back';
+    const todo = `the next apply or rewind tries that again; the old bytes are in ${undo.folder}`;
+    throw new WriteFailedError(`${what} (${messageOf(error)}; ${messageOf(second)}); ${todo}`, { cause });
+  }
+}
+
+function isReady(undo: Undo): undo is ReadyUndo {
+  return undo.manifest !== undefined;
+}
+
+function isOwn(error: unknown): boolean {
+  const own = [WriteFailedError, WriteConflictError, WriteOutsideRootError];
+  return own.some((each) => error instanceof each);
+}
+
+function failed(cause: unknown): WriteFailedError {
+  return new WriteFailedError(`the writes failed (${messageOf(cause)}); the files are as they were`, { cause });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

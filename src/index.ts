@@ -164,7 +164,7 @@ export {
   createCheckpointerFactory,
   type FactoryOptions,
 } from './store/factory.ts';
-export { type MemoryStore, memoryStore } from './store/memory.ts';
+export { type MemoryStore, memoryStore } from './store/memory/memory-store.ts';
 export type {
   AppendingStore,
   CheckpointStore,

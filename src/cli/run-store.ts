@@ -1,6 +1,6 @@
 import type { AppendingStore, Codec, ControlStore, InterruptedRun, OutcomeStore, RunCheckpoint } from '../index.ts';
-import { fileStore } from '../store/file.ts';
-import { sqliteStore } from '../store/sqlite.ts';
+import { fileStore } from '../store/file/index.ts';
+import { sqliteStore } from '../store/sqlite/index.ts';
 import { codecFromEnvironment } from './codec-from-environment.ts';
 import { Failure, lineOf, oneLine } from './failure.ts';
 import { shortened } from './figures.ts';

@@ -2,7 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { FolderSyncs, writeAtomically } from '../files/atomic-write.ts';
 import { orAbsent } from '../files/errors.ts';
 import { diskFiles, type FileSystem } from '../files/file-system.ts';
-import { storeError } from '../store/file-errors.ts';
+import { storeError } from '../store/file/errors.ts';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoint.ts';
 
 /**

@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { withFile } from '../files/atomic-write.ts';
 import type { FileSystem } from '../files/file-system.ts';
 import { LockedError, Locks } from '../files/lock.ts';
-import { storeError } from '../store/file-errors.ts';
+import { storeError } from '../store/file/errors.ts';
 import { isDeadOwner, isRunning, newOwner } from '../store/owner.ts';
 import { temporaryFor, writerOf } from './checkpoint-file.ts';
 import { FanOutOwnedElsewhereError } from './errors.ts';

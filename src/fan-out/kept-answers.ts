@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { diskFiles } from '../files/file-system.ts';
 import type { Clock, Executor, RunCheckpoint } from '../index.ts';
 import { hasCode } from '../values/error-data.ts';
-import { storeError } from '../store/file-errors.ts';
+import { storeError } from '../store/file/errors.ts';
 import { encodeCheckpoint } from './checkpoint.ts';
 import { writeText } from './checkpoint-file.ts';
 import { type CheckpointSubject, CheckpointWriter } from './checkpoint-writer.ts';

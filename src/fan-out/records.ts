@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { orAbsent, systemCode } from '../files/errors.ts';
 import { diskFiles } from '../files/file-system.ts';
 import { CheckpointCorruptError, type Executor, type InterruptedRun, type RunCheckpoint } from '../index.ts';
-import { type FileStore, fileStoreOn } from '../store/file-store.ts';
+import { type FileStore, fileStoreOn } from '../store/file/file-store.ts';
 import { FanOutConflictError } from './errors.ts';
 
 /** The records of the runs of one fan-out: they are what an unfinished model goes on from. */

@@ -1,7 +1,7 @@
 import { type Command, checkCommand, MAX_COMMANDS, MAX_INBOX_CHARS, parseCommand } from '../run/command.ts';
 import { CheckpointMissingError, UndeliveredError } from '../values/errors.ts';
 import { jsonText } from '../values/json.ts';
-import { parseStored } from './encode.ts';
+import { parseStored } from './encoding/encode.ts';
 
 /** A command as it is stored. */
 export interface StoredCommand {

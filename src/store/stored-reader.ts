@@ -5,13 +5,13 @@ import { MAX_WAITING, type SentCommand } from '../run/command.ts';
 import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { decodeCommand } from './commands.ts';
-import { RunTexts, type StoredPieces } from './cut-texts.ts';
-import { decodeHead, decodeRecord, parseStored } from './encode.ts';
+import { RunTexts, type StoredPieces } from './encoding/cut-texts.ts';
+import { decodeHead, decodeRecord, parseStored } from './encoding/encode.ts';
 import { type IsDead, isHeld, refuseDamaged } from './lease.ts';
 import { isDeadProcess } from './owner.ts';
 import type { Cursor, InboxOf, ListOptions } from './port.ts';
-import { messagesFrom } from './sealed.ts';
-import type { Sealing } from './sealing.ts';
+import { messagesFrom } from './encoding/encryption.ts';
+import type { Sealing } from './encoding/sealing.ts';
 import type { ListedHead, MessageReader, StoreDriver } from './store-driver.ts';
 
 const noPieces: StoredPieces = new Map();

@@ -13,7 +13,7 @@ import {
   sound,
 } from './lease.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
-import { checkReplaceable, isNewRevision } from './revision.ts';
+import { checkReplaceable, isNewRevision } from './encoding/revision.ts';
 
 /*
  * The rules of every store, written once. Each of the nine transitions is a pure decision: from the facts of one run it gives

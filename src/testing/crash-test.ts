@@ -3,7 +3,7 @@ import { systemClock } from '../values/clock.ts';
 import { withDeadline } from '../values/deadline.ts';
 import { toErrorData } from '../values/error-data.ts';
 import type { RunStatus } from '../run/finalize.ts';
-import { memoryStore } from '../store/memory.ts';
+import { memoryStore } from '../store/memory/memory-store.ts';
 import { type CheckpointStore, isAppending } from '../store/port.ts';
 import { type History, play, type Scene } from './crash-test-history.ts';
 import { type Allowed, judge } from './crash-test-judge.ts';

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { filesBelow } from '../store/file-folder.ts';
+import { filesBelow } from '../store/file/folder.ts';
 import { agentFile, emptyFolder, Pawl, pawl } from './pawl.ts';
 
 const keys = (letter: string) =>

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { encrypt } from '../../src/codec/encrypt.ts';
 import { noUsage } from '../../src/values/usage.ts';
-import { sqliteStore } from '../../src/store/sqlite.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
 import { damageMessages, execute, interruptedRun, makeTooNew, stepsOf, storeRuns } from './stored-runs.ts';
 

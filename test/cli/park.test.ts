@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { sqliteStore } from '../../src/store/sqlite.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { emptyFolder, jsonLines, pawl } from './pawl.ts';
 import { damageMessages, interruptedRun, stepsOf, storeRuns } from './stored-runs.ts';
 

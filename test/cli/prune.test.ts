@@ -10,10 +10,10 @@ import {
   KeyMismatchError,
   StoreUnavailableError,
 } from '../../src/values/errors.ts';
-import { fileStore } from '../../src/store/file.ts';
-import { postgresStore } from '../../src/store/postgres.ts';
+import { fileStore } from '../../src/store/file/index.ts';
+import { postgresStore } from '../../src/store/postgres/index.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
-import { journalOf } from '../store/file-folder.ts';
+import { journalOf } from '../store/file/folder.ts';
 import { emptyFolder, pawl, type Settings } from './pawl.ts';
 import { damageMessages, interruptedRun, storeRuns } from './stored-runs.ts';
 

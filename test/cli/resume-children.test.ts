@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { sqliteStore } from '../../src/store/sqlite.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { begin, callLines, texts, until } from '../examples/review-trial.ts';
 import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
 import { execute, interruptedRun, stepsOf, storeRuns } from './stored-runs.ts';

@@ -3,8 +3,8 @@ import { KnownModules } from '../../src/cli/known-modules.ts';
 import { identityOf, placeOf } from '../../src/cli/store-place.ts';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
 import { noUsage } from '../../src/values/usage.ts';
-import { sqliteStore } from '../../src/store/sqlite.ts';
-import { type HeadRow, headChecksum } from '../../src/store/sqlite-records.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { type HeadRow, headChecksum } from '../../src/store/sqlite/records.ts';
 import { agentFile, stateHome } from './pawl.ts';
 
 type Change = { readonly [Key in 'runId' | 'agentId' | 'prompt' | 'module']?: string } & Partial<RunCheckpoint>;

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock, Codec, ControlStore, OutcomeStore } from 'pawl';
-import { fileStore } from '../../src/store/file.ts';
-import { sqliteStore } from '../../src/store/sqlite.ts';
-import { freshDir } from '../store/file-folder.ts';
-import { freshPath } from '../store/sqlite-files.ts';
+import { fileStore } from '../../src/store/file/index.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { freshDir } from '../store/file/folder.ts';
+import { freshPath } from '../store/sqlite/files.ts';
 
 export type DurableStore = ControlStore & OutcomeStore & { close(): Promise<void> };
 

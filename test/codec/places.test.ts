@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { decodeLine, encodeLine, splitLines } from '../../src/files/lines.ts';
-import { fileStore } from '../../src/store/file.ts';
-import { sqliteStore } from '../../src/store/sqlite.ts';
+import { fileStore } from '../../src/store/file/index.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
-import { freshDir, journalOf, replaceFile } from '../store/file-folder.ts';
-import { freshPath, sql } from '../store/sqlite-files.ts';
+import { freshDir, journalOf, replaceFile } from '../store/file/folder.ts';
+import { freshPath, sql } from '../store/sqlite/files.ts';
 import { codecOf } from './keys.ts';
 
 const corrupt = { code: 'CHECKPOINT_CORRUPT' };

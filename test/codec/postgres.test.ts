@@ -2,15 +2,15 @@ import { crc32 } from 'node:zlib';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { resultsMessage } from '../../src/run/open-step.ts';
-import { type PostgresStore, postgresStore } from '../../src/store/postgres.ts';
-import { Sealing } from '../../src/store/sealing.ts';
+import { type PostgresStore, postgresStore } from '../../src/store/postgres/index.ts';
+import { Sealing } from '../../src/store/encoding/sealing.ts';
 import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
 import { expectSameRecords } from '../fixtures/pinned-ends.ts';
 import { leaveRuns, saidInRuns } from '../fixtures/pinned-runs.ts';
 
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
-import { emptyTables } from '../store/postgres-tables.ts';
+import { emptyTables } from '../store/postgres/tables.ts';
 import { codecOf } from './keys.ts';
 import { flipped } from './sqlite-sealed.ts';
 

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
-import { Sealing } from '../../src/store/sealing.ts';
+import { Sealing } from '../../src/store/encoding/sealing.ts';
 import type { DamageKind } from '../../src/testing/store-contract.ts';
-import { sql } from '../store/sqlite-files.ts';
+import { sql } from '../store/sqlite/files.ts';
 import { codecOf } from './keys.ts';
 
 const sealing = new Sealing(codecOf());

@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest';
-import { type SqliteStore, sqliteStore } from '../../src/store/sqlite.ts';
+import { type SqliteStore, sqliteStore } from '../../src/store/sqlite/index.ts';
 import { checkpointStoreContract } from '../../src/testing/store-contract.ts';
-import { freshPath } from '../store/sqlite-files.ts';
+import { freshPath } from '../store/sqlite/files.ts';
 import { codecOf } from './keys.ts';
 import { damageSealed } from './sqlite-sealed.ts';
 

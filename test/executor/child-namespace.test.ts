@@ -7,7 +7,7 @@ import { answeringModel, turnsOf } from '../fixtures/answering-model.ts';
 import { childId } from '../fixtures/child-id.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash } from '../fixtures/watched-store.ts';
-import { freshDir } from '../store/file-folder.ts';
+import { freshDir } from '../store/file/folder.ts';
 
 const helper = defineAgent({ id: 'helper', instructions: 'Help.', description: 'Helps.' });
 const palette = createPalette({ agents: [helper] });

@@ -10,8 +10,8 @@ import { sampleRecord } from '../../src/testing/store-contract-records.ts';
 import { hostOf } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
-import { filesBelow, freshDir, journalOf } from '../store/file-folder.ts';
-import { sql } from '../store/sqlite-files.ts';
+import { filesBelow, freshDir, journalOf } from '../store/file/folder.ts';
+import { sql } from '../store/sqlite/files.ts';
 
 const server = postgresServer();
 

@@ -8,7 +8,7 @@ import { freshFolder } from '../fan-out/fresh-folder.ts';
 import { childId } from '../fixtures/child-id.ts';
 import { hostOf, settle, until } from '../fixtures/host.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
-import { journalOf } from '../store/file-folder.ts';
+import { journalOf } from '../store/file/folder.ts';
 
 const palette = createPalette({ agents: [defineAgent({ id: 'kid', instructions: 'kid' })] });
 

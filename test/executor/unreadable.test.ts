@@ -15,7 +15,7 @@ import { keyOf } from '../codec/keys.ts';
 import { hostOf } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { requestIn } from '../fixtures/records.ts';
-import { freshDir } from '../store/file-folder.ts';
+import { freshDir } from '../store/file/folder.ts';
 
 const server = postgresServer(['fsync=off']);
 

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { sqliteBudget } from '../../src/budget/sqlite.ts';
 import { applyWrites, fanOut } from '../../src/fan-out/index.ts';
 import { createAudit, createBudget, createExecutor, defineAgent, type OutcomeStore } from '../../src/index.ts';
-import { fileStore } from '../../src/store/file.ts';
-import { sqliteStore } from '../../src/store/sqlite.ts';
+import { fileStore } from '../../src/store/file/index.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { callTool, hang, reply, scriptedModel } from '../../src/testing/index.ts';
 
 const [umask = '', folder = '', what = ''] = process.argv.slice(2);

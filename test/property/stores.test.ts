@@ -4,8 +4,8 @@ import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { arbitraries } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import { freshDir } from '../store/file-folder.ts';
-import { freshPath } from '../store/sqlite-files.ts';
+import { freshDir } from '../store/file/folder.ts';
+import { freshPath } from '../store/sqlite/files.ts';
 
 const { checkpoint } = arbitraries(fc);
 

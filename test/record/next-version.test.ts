@@ -1,11 +1,11 @@
 import { createExecutor, defineAgent, type Message, type RunCheckpoint } from 'pawl';
 import { callTool, hang, scriptedModel } from 'pawl/testing';
 import { describe, expect, test, vi } from 'vitest';
-import { sqliteStore } from '../../src/store/sqlite.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { toolOf, until } from '../fixtures/host.ts';
 import { copyOfPinned, pinnedRecords } from '../fixtures/pinned-stores.ts';
 import { requestIn } from '../fixtures/records.ts';
-import { sql } from '../store/sqlite-files.ts';
+import { sql } from '../store/sqlite/files.ts';
 
 /** What a version 2 could be: one that changes every part of a record, the parts that stores write only once too. */
 vi.mock('../../src/record/checkpoint.ts', async (original) => ({ ...(await original<object>()), RECORD_VERSION: 2 }));

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { testClock } from 'pawl/testing';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { type PostgresStore, postgresStore } from '../../src/store/postgres.ts';
+import { type PostgresStore, postgresStore } from '../../src/store/postgres/index.ts';
 import { fixedWrites } from '../fixtures/fixed-writes.ts';
 import { expectAllEnds, expectAllRecords } from '../fixtures/pinned-ends.ts';
 import { PINNED_AT } from '../fixtures/pinned-runs.ts';

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { memoryStore, type OutcomeStore, type OwningStore } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { fileStore } from '../../src/store/file.ts';
-import { sqliteStore } from '../../src/store/sqlite.ts';
+import { fileStore } from '../../src/store/file/index.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { fixedWrites } from '../fixtures/fixed-writes.ts';
 import { expectAllEnds, expectAllRecords, expectSameRecords } from '../fixtures/pinned-ends.ts';
 import { KEPT_UNTIL, leaveRuns, PINNED_AT, steered } from '../fixtures/pinned-runs.ts';
 import { copyOfPinned, freshFolder, hashOfPinned, pinnedRecords } from '../fixtures/pinned-stores.ts';
-import { filesBelow } from '../store/file-folder.ts';
-import { sql } from '../store/sqlite-files.ts';
+import { filesBelow } from '../store/file/folder.ts';
+import { sql } from '../store/sqlite/files.ts';
 
 type Store = OwningStore & OutcomeStore & AsyncDisposable;
 

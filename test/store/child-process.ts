@@ -33,7 +33,7 @@ export interface ChildOptions {
 
 /** Starts a role in a process of its own. */
 export function startChild(options: ChildOptions): Child {
-  const { role, path, argument = '', script = 'sqlite-child.ts', under = [] } = options;
+  const { role, path, argument = '', script = './sqlite/child.ts', under = [] } = options;
   const program = fileURLToPath(new URL(script, import.meta.url));
   const [command = '', ...args] = [...under, process.execPath, program, role, path, argument];
   const child = passOnErrors(spawn(command, args));

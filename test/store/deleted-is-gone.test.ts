@@ -8,7 +8,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/values/clock.ts';
 import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
 import { toolOf } from '../fixtures/host.ts';
-import { filesBelow, freshDir } from './file-folder.ts';
+import { filesBelow, freshDir } from './file/folder.ts';
 
 const SECRET = 'hunter2-of-ada';
 

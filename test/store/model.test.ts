@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
-import { fileStore } from '../../src/store/file.ts';
-import { memoryStore } from '../../src/store/memory.ts';
+import { fileStore } from '../../src/store/file/index.ts';
+import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import type { AppendingStore, OutcomeStore } from '../../src/store/port.ts';
-import { sqliteStore } from '../../src/store/sqlite.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
-import { freshDir } from './file-folder.ts';
-import { freshPath } from './sqlite-files.ts';
+import { freshDir } from './file/folder.ts';
+import { freshPath } from './sqlite/files.ts';
 
 interface Opened {
   readonly store: AppendingStore & OutcomeStore;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { memoryStore } from '../../src/store/memory.ts';
+import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import type { CheckpointStore } from '../../src/store/port.ts';
 import { checkpointStoreContract } from '../../src/testing/store-contract.ts';
 import { openStepRecord, sampleRecord } from '../../src/testing/store-contract-records.ts';

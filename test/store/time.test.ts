@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/values/clock.ts';
-import { fileStore } from '../../src/store/file.ts';
-import { memoryStore } from '../../src/store/memory.ts';
+import { fileStore } from '../../src/store/file/index.ts';
+import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import { newOwner } from '../../src/store/owner.ts';
-import { sqliteStore } from '../../src/store/sqlite.ts';
-import { leaseClock } from '../../src/store/sqlite-lease-clock.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { leaseClock } from '../../src/store/lease-clock.ts';
 import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
 import { testClock } from '../../src/testing/test-clock.ts';
-import { freshDir } from './file-folder.ts';
+import { freshDir } from './file/folder.ts';
 import { expectStranger } from './same-host-name.ts';
-import { freshPath, sql } from './sqlite-files.ts';
+import { freshPath, sql } from './sqlite/files.ts';
 
 const stores = {
   memory: memoryStore,

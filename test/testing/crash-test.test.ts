@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest';
 import { toolOf } from '../fixtures/host.ts';
 import { notingBudget } from '../fixtures/noting-ports.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
-import { freshDir } from '../store/file-folder.ts';
-import { freshPath } from '../store/sqlite-files.ts';
+import { freshDir } from '../store/file/folder.ts';
+import { freshPath } from '../store/sqlite/files.ts';
 import { honestStore, liars } from './lying-stores.ts';
 
 const tools = [toolOf('look', 'read'), toolOf('send', 'idempotent'), toolOf('pay', 'once')];

@@ -36,7 +36,7 @@ function fresh(name: string): string {
 
 async function sqlite(): Promise<void> {
   const target = fresh('runs.db');
-  const { sqliteStore } = await import('../../src/store/sqlite.ts');
+  const { sqliteStore } = await import('../../src/store/sqlite/index.ts');
   const path = join(work, 'runs.db');
   await leaveRuns(sqliteStore({ path, clock }));
   // All that stands beside the file goes into it.
@@ -47,7 +47,7 @@ async function sqlite(): Promise<void> {
 
 async function file(): Promise<void> {
   const target = fresh('files');
-  const { fileStore } = await import('../../src/store/file.ts');
+  const { fileStore } = await import('../../src/store/file/index.ts');
   const dir = join(work, 'files');
   await leaveRuns(fileStore({ dir, clock }));
   await copyFiles(dir, target);
@@ -67,7 +67,7 @@ async function copyFiles(from: string, to: string): Promise<void> {
 async function postgres(): Promise<void> {
   const targets = { pinned_runs: fresh('postgres.sql'), pinned_writes: fresh('written-postgres.sql') };
   const url = process.env.PAWL_TEST_POSTGRES_URL ?? '';
-  const { postgresStore } = await import('../../src/store/postgres.ts');
+  const { postgresStore } = await import('../../src/store/postgres/index.ts');
   const { Pool } = (await import('pg')).default;
   const pool = new Pool({ connectionString: url });
   await leaveRuns(postgresStore({ pool, schema: 'pinned_runs', clock }));
@@ -84,7 +84,7 @@ async function postgres(): Promise<void> {
 /** What every store must give of the pinned runs. */
 async function records(): Promise<void> {
   const target = fresh('records.json');
-  const { memoryStore } = await import('../../src/store/memory.ts');
+  const { memoryStore } = await import('../../src/store/memory/memory-store.ts');
   const store = memoryStore();
   await leaveRuns(store);
   writeFileSync(target, `${JSON.stringify(await recordsIn(store), undefined, 2)}\n`);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { RunCheckpoint } from '../../index.ts';
-import { sqliteStore } from '../../store/sqlite.ts';
+import { sqliteStore } from '../../store/sqlite/index.ts';
 import type { Command } from '../command.ts';
 import { exitCodes, Failure } from '../failure.ts';
 import { Interruption } from '../interruption.ts';

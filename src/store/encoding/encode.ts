@@ -1,0 +1,145 @@
+import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
+import type { RunDelta } from '../../record/delta.ts';
+import { parseCheckpoint, parseHead } from '../../record/parse.ts';
+import { CheckpointCorruptError } from '../../values/errors.ts';
+import { isObject, jsonText } from '../../values/json.ts';
+import { encodeMessage, enterMessage, type Message } from '../../values/message.ts';
+import type { RunOutcome } from '../../run/result.ts';
+import { checkRunId } from '../../run/run-id.ts';
+
+/** The part of a record that changes from save to save, as text, and what stores look at without parsing it. */
+export interface EncodedHead {
+  readonly runId: string;
+  /** JSON of the head without what is written once. */
+  readonly head: string;
+  readonly version: number;
+  readonly revision: number;
+  readonly updatedAt: number;
+  /** Undefined when the record has no such field (a host's own record may not). */
+  readonly attempts: number | undefined;
+}
+
+/** A record as the texts that stores keep. Texts cannot be changed from outside: that isolates what is stored. */
+export interface EncodedRecord extends EncodedHead {
+  /** JSON of what is written once: the meta, with `identity` (fingerprint and parent) where the record has one. */
+  readonly meta: string;
+  /** JSON of inputs, images and the earlier conversation, null when there are none. */
+  readonly extras: string | null;
+  /** One JSON text a message. */
+  readonly messages: readonly string[];
+}
+
+/** What a delta adds, as text. */
+export interface EncodedDelta extends EncodedHead {
+  readonly from: number;
+  readonly messages: readonly string[];
+}
+
+/** The texts of a stored record; `messages` are parsed already. */
+export interface StoredRecord {
+  readonly runId: string;
+  readonly meta: string;
+  readonly head: string;
+  readonly extras: string | null;
+  readonly messages: readonly unknown[];
+}
+
+/**
+ * @throws {NotJsonError} naming the path of what JSON cannot hold
+ * @throws {InvalidRunIdError}
+ * @throws {CheckpointCorruptError} when it is no record: better refused now than found unreadable at recovery
+ */
+export function encodeRecord(record: RunCheckpoint): EncodedRecord {
+  const { messages, inputs, images, earlier, ...head } = record;
+  const hasExtras = inputs !== undefined || images !== undefined || earlier !== undefined;
+  const encoded = {
+    ...encodeHead(checkRunId(head.meta?.runId), head),
+    meta: startText(head),
+    extras: hasExtras ? jsonText({ inputs, images, earlier }, 'record') : null,
+    messages: encodeMessages(messages, 0),
+  };
+  parseCheckpoint(record);
+  return encoded;
+}
+
+/** @throws what `encodeRecord` throws, for the same reasons */
+export function encodeDelta(delta: RunDelta): EncodedDelta {
+  const { runId, revision, from, head } = delta;
+  const messages = encodeMessages(delta.messages, from);
+  const encoded = { ...encodeHead(checkRunId(runId), head), revision, from, messages };
+  parseHead(head);
+  return encoded;
+}
+
+function startText({ meta, fingerprint, parent }: RunHead): string {
+  const hasIdentity = fingerprint !== undefined || parent !== undefined;
+  return jsonText(hasIdentity ? { ...meta, identity: { fingerprint, parent } } : meta, 'record.meta');
+}
+
+function encodeHead(runId: string, head: RunHead): EncodedHead {
+  const { meta: _, fingerprint: __, parent: ___, ...rest } = head;
+  return {
+    runId,
+    head: jsonText(rest, 'record'),
+    version: head.version,
+    revision: head.revision ?? 0,
+    updatedAt: head.updatedAt,
+    attempts: head.attempts,
+  };
+}
+
+function encodeMessages(messages: readonly Message[], from: number): string[] {
+  return messages.map((message, i) => encodeMessage(enterMessage(message, `record.messages[${from + i}]`)));
+}
+
+/**
+ * Puts a stored record together again.
+ * @param attempts what the claim counts; it replaces the record's own count
+ * @throws {CheckpointCorruptError} @throws {CheckpointTooNewError}
+ */
+export function decodeRecord(stored: StoredRecord, attempts?: number): RunCheckpoint {
+  const extras = stored.extras === null ? {} : parseStored(stored.extras, 'extras');
+  if (!isObject(extras)) throw new CheckpointCorruptError('this record is damaged: its extras are not an object');
+  const record = parseCheckpoint({ ...headFields(stored, attempts), messages: stored.messages, ...extras });
+  return checkOwnId(record, stored.runId);
+}
+
+/** The head of a stored record. @throws {CheckpointCorruptError} @throws {CheckpointTooNewError} */
+export function decodeHead(stored: Pick<StoredRecord, 'runId' | 'meta' | 'head'>, attempts?: number): RunHead {
+  return checkOwnId(parseHead(headFields(stored, attempts)), stored.runId);
+}
+
+function headFields(
+  stored: Pick<StoredRecord, 'meta' | 'head'>,
+  attempts: number | undefined,
+): Record<string, unknown> {
+  const head = parseStored(stored.head, 'head');
+  if (!isObject(head)) throw new CheckpointCorruptError('this record is damaged: its head is not an object');
+  const counts = attempts !== undefined && head.attempts !== undefined ? { attempts } : {};
+  return { ...head, ...startFields(parseStored(stored.meta, 'meta')), ...counts };
+}
+
+function startFields(start: unknown): Record<string, unknown> {
+  if (!isObject(start) || !isObject(start.identity)) return { meta: start };
+  const { identity, ...meta } = start;
+  return { ...identity, meta };
+}
+
+function checkOwnId<T extends RunHead>(head: T, runId: string): T {
+  if (head.meta.runId === runId) return head;
+  throw new CheckpointCorruptError('this record is damaged: it is stored under the id of another run');
+}
+
+/** Parses a stored text. @throws {CheckpointCorruptError} */
+export function parseStored(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new CheckpointCorruptError(`this record is damaged: its ${what} is not JSON`, { cause });
+  }
+}
+
+/** The text of an outcome to keep. @throws {NotJsonError} */
+export function encodeOutcome(outcome: RunOutcome): string {
+  return jsonText(outcome, 'outcome');
+}

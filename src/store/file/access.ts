@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type Durable, withFile } from '../../files/atomic-write.ts';
+import { isAbsent, orAbsent, systemCode } from '../../files/errors.ts';
+import { Locks } from '../../files/lock.ts';
+import { StoreUnavailableError } from '../../values/errors.ts';
+import { layoutError } from './errors.ts';
+import type { Folders } from './folders.ts';
+import { LAYOUT } from './journal/lines.ts';
+import { isDeadOwner, newOwner } from '../owner.ts';
+
+/** The folder of a store, as one process works with it: opened at the first use, and anew when it was removed meanwhile. */
+export class Access {
+  readonly #durable: Durable;
+  readonly #folders: Folders;
+  /** How long a write waits for the lock of another process, ms. */
+  readonly #waitMs: number;
+  readonly #owner = newOwner();
+  #isChecked = false;
+  #isClosed = false;
+  #opening: Promise<Opened> | undefined;
+  /** What `#opening` has come to. */
+  #opened: Opened | undefined;
+  /** Folders with new names in them, which the disk may not have yet. */
+  #unsynced: readonly string[] = [];
+
+  constructor(durable: Durable, folders: Folders, waitMs: number) {
+    this.#durable = durable;
+    this.#folders = folders;
+    this.#waitMs = waitMs;
+  }
+
+  /** For those who only read: makes nothing. @throws {CheckpointTooNewError} @throws {StoreUnavailableError} */
+  async check(): Promise<void> {
+    if (this.#isClosed) throw this.#closed();
+    if (this.#isChecked) return;
+    const bytes = await orAbsent(this.#durable.files.readWhole(this.#folders.layout));
+    const layout = Number(bytes?.toString() ?? LAYOUT);
+    if (layout > LAYOUT) throw layoutError(this.#folders.dir, layout, LAYOUT);
+    this.#isChecked = bytes !== undefined;
+  }
+
+  /** Makes this process the only one that writes to a run, until it unlocks it. */
+  async lock(name: string): Promise<void> {
+    const { locks } = this.#opened ?? (await this.#open());
+    try {
+      await locks.acquire(name, this.#waitMs);
+    } catch (error) {
+      throw isAbsent(error) ? this.#gone(error) : error;
+    }
+  }
+
+  /** Something was not found. @throws {StoreUnavailableError} when that is because the whole store is gone */
+  async confirm(): Promise<void> {
+    const opened = this.#opened;
+    if (!opened) return;
+    try {
+      await this.#durable.files.stamp(opened.ownerFile);
+    } catch (error) {
+      throw isAbsent(error) ? this.#gone(error) : error;
+    }
+  }
+
+  /** A lock that cannot be let go is ours still when we want it again, and nobody's when we are dead. */
+  async unlock(name: string): Promise<void> {
+    try {
+      await this.#opened?.locks.release(name);
+    } catch {
+      // It goes with the next write, or once somebody finds that we are dead.
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const opened = await this.#opening?.catch(() => undefined);
+    this.#opened = undefined;
+    if (opened) await this.#durable.files.remove(opened.ownerFile).catch(() => {});
+  }
+
+  #closed(): StoreUnavailableError {
+    return new StoreUnavailableError(`the store ${this.#folders.dir} was closed`);
+  }
+
+  /** The next write makes everything anew. */
+  #gone(cause: unknown): StoreUnavailableError {
+    this.#opening = undefined;
+    this.#opened = undefined;
+    this.#isChecked = false;
+    const what = `the store ${this.#folders.dir} was deleted or replaced while it was open; restore the folder`;
+    return new StoreUnavailableError(what, { cause });
+  }
+
+  #open(): Promise<Opened> {
+    if (this.#isClosed) return Promise.reject(this.#closed());
+    this.#opening ??= this.#prepare().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #prepare(): Promise<Opened> {
+    const { files } = this.#durable;
+    await this.check();
+    const { runs, outcomes, mail, locks, owners } = this.#folders;
+    // The number of the layout comes last: without it nobody knows what another process has synced before it was killed.
+    const isNew = !this.#isChecked;
+    if (isNew && this.#unsynced.length === 0) this.#unsynced = await this.#parents();
+    for (const folder of [runs, outcomes, mail, locks, owners]) await files.makeFolder(folder);
+    const ownerFile = join(owners, randomUUID());
+    if (this.#unsynced.length > 0) await this.#finish();
+    await this.#create(ownerFile, this.#owner);
+    const found = new Locks(files, {
+      folder: locks,
+      ownerFile,
+      owner: this.#owner,
+      isDead: isGone,
+      isKnown: this.#isKnown,
+    });
+    // Whatever is in the way of that is no reason not to work.
+    await this.#tidy(found).catch(() => {});
+    this.#opened = { locks: found, ownerFile };
+    return this.#opened;
+  }
+
+  /** The folder of the store, and those above it that have to be made for it, up to one that is there. */
+  async #parents(): Promise<string[]> {
+    const { files } = this.#durable;
+    const { dir } = this.#folders;
+    const parents = [dir];
+    for (let path = dirname(dir); ; path = dirname(path)) {
+      parents.push(path);
+      if (path === dirname(path) || (await orAbsent(files.stamp(path)))) return parents;
+    }
+  }
+
+  async #finish(): Promise<void> {
+    const { isSynced, folders } = this.#durable;
+    const { dir, layout } = this.#folders;
+    // A folder that we may not even read is none that we have made; a store that was put into it works all the same.
+    const isOthers = (error: unknown) => ['EACCES', 'EPERM'].includes(systemCode(error) ?? '');
+    for (const folder of isSynced ? this.#unsynced : []) {
+      await folders.sync(folder).catch((error: unknown) => {
+        if (folder === dir || !isOthers(error)) throw error;
+      });
+    }
+    await this.#create(layout, `${LAYOUT}\n`);
+    if (isSynced) await folders.sync(dir);
+    this.#unsynced = [];
+    this.#isChecked = true;
+  }
+
+  async #create(path: string, text: string): Promise<void> {
+    try {
+      await withFile(this.#durable.files.open(path, 'create'), async (file) => {
+        await file.write(Buffer.from(text), 0);
+        if (this.#durable.isSynced) await file.sync();
+      });
+    } catch (error) {
+      if (systemCode(error) === 'EEXIST') return;
+      await this.#durable.files.remove(path).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Removes what processes that were killed have left. */
+  async #tidy(locks: Locks): Promise<void> {
+    const { files } = this.#durable;
+    for (const name of await files.names(this.#folders.owners)) {
+      const path = join(this.#folders.owners, name);
+      const owner = await orAbsent(files.readWhole(path));
+      if (owner && isGone(owner.toString())) await files.remove(path);
+    }
+    for (const name of await files.names(this.#folders.locks)) if (await locks.inherit(name)) await locks.release(name);
+  }
+
+  /** Of a process in another container or on another host nobody here can tell whether it lives. */
+  readonly #isKnown = (owner: string): boolean => {
+    const [host, boot, namespace] = this.#owner.split('|');
+    const other = owner.split('|');
+    return boot !== '' && namespace !== '' && other[0] === host && other[1] === boot && other[2] === namespace;
+  };
+}
+
+interface Opened {
+  readonly locks: Locks;
+  readonly ownerFile: string;
+}
+
+/** Whether an owner is certainly a process of this machine that writes nothing any more. */
+function isGone(owner: string): boolean {
+  return isDeadOwner(owner) && !isDying(owner);
+}
+
+/** A process that was killed counts as dead at once, but one of its threads may still be within a write. */
+function isDying(owner: string): boolean {
+  const pid = owner.split('|')[3];
+  try {
+    const isZombie = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.startsWith('Z') ?? false;
+    return isZombie && readdirSync(`/proc/${pid}/task`).length > 1;
+  } catch {
+    return false;
+  }
+}

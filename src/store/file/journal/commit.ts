@@ -1,0 +1,187 @@
+import { type Durable, withFile, writeAtomically } from '../../../files/atomic-write.ts';
+import type { FileStamp, OpenFile } from '../../../files/file-system.ts';
+import { readLines } from '../../../files/lines.ts';
+import { type Journal, withoutHead } from './journal.ts';
+import { LineWriter } from './line-writer.ts';
+import {
+  baseLine,
+  extrasLine,
+  intactLine,
+  type LineKind,
+  leaseLine,
+  messagesLine,
+  type PieceInFile,
+  pieceLine,
+  type RecordState,
+  runLine,
+  type StoredLease,
+  stateLine,
+} from './lines.ts';
+import { namesIn, type Piece } from '../../encoding/blob-refs.ts';
+import type { MessageRow } from '../../encoding/encryption.ts';
+
+/** What a commit writes. */
+export interface Commit {
+  readonly runId: string;
+  /** Begins a record in the place of the one that is there. */
+  readonly base: { readonly meta: string; readonly extras: string | null } | undefined;
+  readonly rows: readonly MessageRow[];
+  readonly lease: StoredLease | undefined;
+  readonly isLeaseNew: boolean;
+  readonly record: (RecordState & { readonly head: string }) | undefined;
+  /** What the head and the messages name, as far as they are new. */
+  readonly pieces: readonly Piece[];
+  /** The names of the pieces that the head needs, and that the messages need. */
+  readonly inHead: readonly string[];
+  readonly inMessages: ReadonlySet<string>;
+}
+
+/** Below this many superseded bytes a journal is never written anew, ... */
+const MIN_SUPERSEDED = 2 ** 16;
+/** ... and above it when they are more than this share of the others. */
+const MAX_SUPERSEDED_SHARE = 0.45;
+
+/** Whether so much of a journal has been replaced since that writing it anew is worth its bytes. */
+export function isBloated({ superseded, end }: Journal): boolean {
+  return superseded > MIN_SUPERSEDED && superseded > MAX_SUPERSEDED_SHARE * (end - superseded);
+}
+
+/** Adds a commit to the end of a journal. Another process may see it before it is synced; nobody is told so yet. */
+export async function appendCommit(file: OpenFile, journal: Journal, commit: Commit): Promise<Journal> {
+  if (journal.stamp.size > journal.end) await file.truncate(journal.end);
+  const writer = new LineWriter(file, journal.end);
+  let superseded = journal.superseded + (journal.end - journal.stateAt);
+  const pieces = addPieces(writer, commit, journal.pieces);
+  for (const [name, { length }] of journal.pieces) {
+    if (!pieces.has(name) && !commit.inMessages.has(name)) superseded += length;
+  }
+  await addRows(writer, commit.rows);
+  let { lease } = journal;
+  if (commit.isLeaseNew && commit.lease) {
+    superseded += lease?.length ?? 0;
+    lease = addLease(writer, commit.lease);
+  }
+  return addState(writer, { commit, lease, superseded, stamp: journal.stamp, pieces });
+}
+
+/**
+ * Writes a journal anew, in the place of the one that is there.
+ * @param old where to take the record from, when the commit does not bring a whole one
+ */
+export function rewriteJournal(durable: Durable, path: string, { commit, old }: Rewrite): Promise<Journal> {
+  return writeAtomically(durable, path, async (file) => {
+    const writer = new LineWriter(file, 0);
+    const there = new Map<string, PieceInFile>();
+    if (old && !commit.base) {
+      await withFile(durable.files.open(path, 'read'), (from) => copyRecord(from, { old, commit, writer, there }));
+    } else writer.add(runLine(commit.runId));
+    if (commit.base) writer.add(baseLine(commit.base.meta));
+    if (commit.base?.extras != null) writer.add(extrasLine(commit.base.extras));
+    const pieces = addPieces(writer, commit, there);
+    await addRows(writer, commit.rows);
+    const lease = commit.lease && addLease(writer, commit.lease);
+    const stamp = await file.stamp();
+    return addState(writer, { commit, lease, superseded: 0, stamp, pieces });
+  });
+}
+
+export interface Rewrite {
+  readonly commit: Commit;
+  readonly old: Journal | undefined;
+}
+
+const copied: readonly string[] = ['run', 'base', 'extras', 'piece', 'messages'] satisfies LineKind[];
+
+interface Copying {
+  readonly old: Journal;
+  readonly commit: Commit;
+  readonly writer: LineWriter;
+  /** Gets the places of the pieces. */
+  readonly there: Map<string, PieceInFile>;
+}
+
+/** Each line is checked on the way: damage must not get into a file that looks sound. */
+async function copyRecord(from: OpenFile, { old, commit, writer, there }: Copying): Promise<void> {
+  const needed = await piecesNeeded(from, old, commit);
+  for await (const { lines } of readLines(from)) {
+    for (const raw of lines) {
+      if (raw.at >= old.end) continue;
+      const { kind, fields } = intactLine(raw);
+      const [name = ''] = fields;
+      if (!copied.includes(kind) || (kind === 'piece' && !needed.has(name))) continue;
+      if (kind === 'piece') there.set(name, { at: writer.position, length: raw.bytes.length });
+      writer.copy(raw.bytes);
+      if (writer.isFull) await writer.flush();
+    }
+  }
+}
+
+/** The pieces that a message names, or that this commit needs. */
+async function piecesNeeded(from: OpenFile, old: Journal, { inHead, inMessages }: Commit): Promise<Set<string>> {
+  const needed = new Set([...inHead, ...inMessages]);
+  const inner = new Map<string, string[]>();
+  for await (const { lines } of readLines(from)) {
+    for (const raw of lines) {
+      const { kind, fields } = intactLine(raw);
+      const [name = '', text = ''] = fields;
+      if (raw.at >= old.end) continue;
+      if (kind === 'piece') inner.set(name, namesIn(text));
+      if (kind === 'messages') for (const named of namesIn(text)) needed.add(named);
+    }
+  }
+  // A set that grows while it is gone through is gone through to its end.
+  for (const name of needed) for (const each of inner.get(name) ?? []) needed.add(each);
+  return needed;
+}
+
+/** A state that names such a piece is found damaged. It cannot be: whoever names a piece brings it, or found it. */
+const nowhere: PieceInFile = { at: -1, length: 0 };
+
+const none: Journal['pieces'] = new Map();
+
+/** Adds the pieces that are not there yet. @returns where those stand that the head names */
+function addPieces(
+  writer: LineWriter,
+  { pieces, inHead, inMessages }: Commit,
+  there: ReadonlyMap<string, PieceInFile>,
+): Journal['pieces'] {
+  if (inHead.length === 0 && pieces.every(({ name }) => there.has(name))) return none;
+  const places = new Map(there);
+  const needed = new Set([...inHead, ...inMessages]);
+  for (const piece of pieces) {
+    if (places.has(piece.name) || !needed.has(piece.name)) continue;
+    const at = writer.position;
+    places.set(piece.name, { at, length: writer.add(pieceLine(piece)) });
+  }
+  return new Map(inHead.map((name) => [name, places.get(name) ?? nowhere]));
+}
+
+async function addRows(writer: LineWriter, rows: readonly MessageRow[]): Promise<void> {
+  for (const row of rows) {
+    writer.add(messagesLine(row));
+    if (writer.isFull) await writer.flush();
+  }
+}
+
+function addLease(writer: LineWriter, value: StoredLease): Journal['lease'] {
+  const at = writer.position;
+  return { value, at, length: writer.add(leaseLine(value)) };
+}
+
+interface Ending {
+  readonly commit: Commit;
+  readonly lease: Journal['lease'];
+  readonly superseded: number;
+  readonly stamp: FileStamp;
+  readonly pieces: Journal['pieces'];
+}
+
+async function addState(writer: LineWriter, { commit, lease, superseded, stamp, pieces }: Ending): Promise<Journal> {
+  const stateAt = writer.position;
+  const record = commit.record && { ...commit.record, pieces: [...pieces.values()].map(({ at }) => at) };
+  const state = { leaseAt: lease?.at ?? -1, superseded, record };
+  writer.add(stateLine(state));
+  const end = writer.position;
+  await writer.end();
+  return { ...withoutHead(state, stateAt), stamp: { ...stamp, size: end }, end, lease, pieces };
+}

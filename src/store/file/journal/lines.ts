@@ -1,0 +1,134 @@
+import { decodeLine, type Line, type RawLine, unchecked } from '../../../files/lines.ts';
+import { CheckpointCorruptError } from '../../../values/errors.ts';
+import { parseStored } from '../../encoding/encode.ts';
+import { layoutError } from '../errors.ts';
+import type { Lease } from '../../lease.ts';
+import type { Piece } from '../../encoding/blob-refs.ts';
+import type { MessageRow } from '../../encoding/encryption.ts';
+
+/*
+ * A run's journal. One commit = the lines it adds, the last of which is a state. What the last state does not cover was
+ * never acknowledged. Kinds of lines:
+ *
+ *   run       layout, run id             the first line of each journal
+ *   base      meta                       the second, once there is a record
+ *   extras    inputs and images          when the record has any
+ *   piece     a name, a part of a record: heads and messages name it
+ *   messages  how many, an array of them
+ *   lease     epoch, attempts, until, boot, owner
+ *   state     where the lease stands, superseded bytes, and of the record: version, revision, updatedAt, messages, head,
+ *             where the pieces stand that the head names
+ *
+ * A state that has no record is that of a run which was only claimed yet.
+ */
+
+/** The layout that this code reads and writes. */
+export const LAYOUT = 1;
+
+export type LineKind = 'run' | 'base' | 'extras' | 'piece' | 'messages' | 'lease' | 'state';
+
+/** A lease, and the boot that its time belongs to. */
+export interface StoredLease extends Lease {
+  readonly boot: string;
+}
+
+/** A lease, and where its line is. */
+export interface LeaseInFile {
+  readonly value: StoredLease;
+  readonly at: number;
+  /** Bytes. */
+  readonly length: number;
+}
+
+/** A piece, as far as it is kept in memory. */
+export interface PieceInFile {
+  readonly at: number;
+  /** Bytes of its line. */
+  readonly length: number;
+}
+
+/** What a state line says of the record. */
+export interface RecordState {
+  readonly version: number;
+  readonly revision: number;
+  readonly updatedAt: number;
+  readonly messageCount: number;
+}
+
+export interface State {
+  /** Where the line of the lease begins; -1 when there is none. */
+  readonly leaseAt: number;
+  /** Bytes of lines that a later one has replaced. */
+  readonly superseded: number;
+  readonly record: (RecordState & { readonly head: string; readonly pieces: PiecesInFile }) | undefined;
+}
+
+/** Where the lines of the pieces that a head names begin, in order. */
+export type PiecesInFile = readonly number[];
+
+// Lines to be written, without their checksums.
+export const runLine = (runId: string): string => unchecked('run', [LAYOUT, JSON.stringify(runId)]);
+export const baseLine = (meta: string): string => unchecked('base', [meta]);
+export const extrasLine = (extras: string): string => unchecked('extras', [extras]);
+export const pieceLine = ({ name, text }: Piece): string => unchecked('piece', [name, text]);
+
+export function leaseLine({ epoch, attempts, expiresAt, boot, owner }: StoredLease): string {
+  return unchecked('lease', [epoch, attempts, expiresAt, JSON.stringify(boot), JSON.stringify(owner)]);
+}
+
+export function stateLine({ leaseAt, superseded, record }: State): string {
+  if (!record) return unchecked('state', [leaseAt, superseded]);
+  const { version, revision, updatedAt, messageCount, head, pieces } = record;
+  const at = pieces.length > 0 ? [pieces.map((each) => each.toString(36)).join(' ')] : [];
+  return unchecked('state', [leaseAt, superseded, version, revision, updatedAt, messageCount, head, ...at]);
+}
+
+export const messagesLine = ({ count, text }: MessageRow): string => unchecked('messages', [count, text]);
+
+/** @throws {CheckpointCorruptError} when its checksum is wrong */
+export function intactLine({ at, bytes }: RawLine): Line {
+  const line = decodeLine(bytes);
+  if (line) return line;
+  throw new CheckpointCorruptError(`this record is damaged: the checksum of the line at byte ${at} is wrong`);
+}
+
+export function toLease(line: Line): StoredLease {
+  const [epoch, attempts, expiresAt, boot = '', owner = ''] = line.fields;
+  return {
+    epoch: toNumber(epoch),
+    attempts: toNumber(attempts),
+    expiresAt: toNumber(expiresAt),
+    boot: String(parseStored(boot, 'lease')),
+    owner: parseStored(owner, 'lease') as string | null,
+  };
+}
+
+export function toState(line: Line): State {
+  const [leaseAt, superseded, version, revision, updatedAt, messageCount, head, pieces] = line.fields;
+  const state = { leaseAt: toNumber(leaseAt), superseded: toNumber(superseded) };
+  if (head === undefined) return { ...state, record: undefined };
+  const record = {
+    version: toNumber(version),
+    revision: toNumber(revision),
+    updatedAt: toNumber(updatedAt),
+    messageCount: toNumber(messageCount),
+    head,
+    pieces: pieces === undefined ? [] : pieces.split(' ').map((each) => Number.parseInt(each, 36)),
+  };
+  return { ...state, record };
+}
+
+/** The id that the first line names. @throws {CheckpointTooNewError} */
+export function runIdOf({ fields }: Line): string {
+  const [layout, runId = ''] = fields;
+  if (toNumber(layout) > LAYOUT) throw layoutError('this record', toNumber(layout), LAYOUT);
+  return String(parseStored(runId, 'run id'));
+}
+
+export function toNumber(field: string | undefined): number {
+  const number = Number(field);
+  if (field === undefined || field === '' || Number.isNaN(number)) {
+    throw new CheckpointCorruptError(`this record is damaged: it has ${field} where a number should be`);
+  }
+  return number;
+}

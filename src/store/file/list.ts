@@ -1,0 +1,179 @@
+import { orAbsent } from '../../files/errors.ts';
+import { isSafeName } from '../../files/names.ts';
+import type { InterruptedRun } from '../../record/interrupted.ts';
+import type { Access } from './access.ts';
+import { Entries, type Entry, type Leftover } from './entry.ts';
+import { storeError } from './errors.ts';
+import type { WriteQueues } from './queue.ts';
+import type { RunFiles } from './run.ts';
+import { isHeld } from '../lease.ts';
+import type { Cursor, ListOptions } from '../port.ts';
+
+/** So many journals are read at once. */
+const AT_ONCE = 16;
+
+/** Up to so many runs the first page need not be read a second time. */
+const KEPT_ENTRIES = 1_000;
+
+/** Further pages go by the places of the first one for so long, ms. */
+const PLACES_LAST_MS = 30_000;
+
+/** A folder without a record is left alone for so long, ms: somebody may be about to put one there. */
+const LEFTOVER_MS = 3_600_000;
+
+/** Where each run stands in the list, by name; nothing else is kept of those that a page does not show. */
+interface Places {
+  readonly foundAt: number;
+  readonly byName: Map<string, Cursor>;
+  /** The names in order; undefined when a place has changed since. */
+  sorted: readonly string[] | undefined;
+}
+
+/** One call. */
+interface Listing extends ListOptions {
+  readonly entries: Entries;
+  readonly read: Map<string, Entry>;
+}
+
+/**
+ * Lists runs without an index on disk: the first page looks at the end of every journal to put the runs in order, further
+ * ones read what they show. What another process begins meanwhile is in the next list.
+ */
+export class Lister {
+  readonly #access: Access;
+  readonly #queues: WriteQueues;
+  readonly #files: RunFiles;
+  #places: Places | undefined;
+
+  constructor(access: Access, queues: WriteQueues, files: RunFiles) {
+    this.#access = access;
+    this.#queues = queues;
+    this.#files = files;
+  }
+
+  async list(options: ListOptions): Promise<InterruptedRun[]> {
+    options.signal?.throwIfAborted();
+    try {
+      await this.#access.check();
+      await this.#queues.idle();
+      return await this.#page({ ...options, entries: new Entries(this.#files), read: new Map() });
+    } catch (error) {
+      throw storeError(error, this.#files.folders.dir);
+    }
+  }
+
+  async #page(listing: Listing): Promise<InterruptedRun[]> {
+    const { after, limit = Number.POSITIVE_INFINITY, read } = listing;
+    const places = await this.#placesFor(listing);
+    for (;;) {
+      const names = namesAfter(places, after).slice(0, limit);
+      const missing = names.filter((name) => !read.has(name));
+      if (missing.length === 0) {
+        if (names.length < limit) this.#forget(places);
+        return names.flatMap((name) => read.get(name)?.run ?? []);
+      }
+      // What has moved or gone meanwhile makes room for others.
+      await this.#look(missing, listing, places);
+    }
+  }
+
+  async #placesFor(listing: Listing): Promise<Places> {
+    const known = this.#places;
+    const { written } = this.#files;
+    if (known && listing.after && performance.now() - known.foundAt < PLACES_LAST_MS) {
+      const changed = [...(written.names ?? [])];
+      written.names?.clear();
+      await this.#look(changed, listing, known);
+      return known;
+    }
+    const places: Places = { foundAt: performance.now(), byName: new Map(), sorted: undefined };
+    this.#places = places;
+    written.names = new Set();
+    const names = await orAbsent(this.#files.durable.files.folders(this.#files.folders.runs));
+    if (!names) await this.#access.confirm();
+    const leftovers = await this.#look((names ?? []).filter(isSafeName), listing, places);
+    for (const name of leftovers) this.#tidy(name);
+    return places;
+  }
+
+  /** Reads runs, and puts them in their places. @returns the names of leftovers that are old enough to go */
+  async #look(names: readonly string[], { entries, read, signal }: Listing, places: Places): Promise<string[]> {
+    const leftovers: string[] = [];
+    await eachOf(names, async (name) => {
+      signal?.throwIfAborted();
+      const found = await entries.read(name);
+      if (isLeftover(found) && Date.now() - found.changedAt > LEFTOVER_MS) leftovers.push(name);
+      const entry = isLeftover(found) ? undefined : found;
+      const isWanted = names.length <= KEPT_ENTRIES || read.size < KEPT_ENTRIES;
+      if (entry && isWanted) read.set(name, entry);
+      place(places, name, entry?.place);
+    });
+    return leftovers;
+  }
+
+  #forget(places: Places): void {
+    if (this.#places !== places) return;
+    this.#places = undefined;
+    this.#files.written.names = undefined;
+  }
+
+  /** Removes a leftover, if it is one still when its lock is ours. */
+  #tidy(name: string): void {
+    const removing = this.#queues.add({ runId: '', name }, async (session) => {
+      const isUsed = session.record !== undefined || session.damage !== undefined;
+      if (!isUsed && !isHeld(await session.renewedLease(), session.now())) session.remove();
+    });
+    removing.catch(() => {
+      // It stays until the next list.
+    });
+  }
+}
+
+function isLeftover(found: Entry | Leftover | undefined): found is Leftover {
+  return found !== undefined && 'changedAt' in found;
+}
+
+function place(places: Places, name: string, cursor: Cursor | undefined): void {
+  const before = places.byName.get(name);
+  if (before?.updatedAt === cursor?.updatedAt && before?.runId === cursor?.runId) return;
+  places.sorted = undefined;
+  if (cursor) places.byName.set(name, cursor);
+  else places.byName.delete(name);
+}
+
+function namesAfter(places: Places, after: Cursor | undefined): readonly string[] {
+  if (!places.sorted) {
+    const sorted = [...places.byName].sort(([, a], [, b]) => compareCursors(a, b));
+    places.sorted = sorted.map(([name]) => name);
+  }
+  if (!after) return places.sorted;
+  return places.sorted.filter((name) => compareCursors(places.byName.get(name) ?? after, after) > 0);
+}
+
+/** By time, then by id in the order of its UTF-8 bytes, as databases sort. */
+function compareCursors(a: Cursor, b: Cursor): number {
+  return a.updatedAt - b.updatedAt || compareBytes(a.runId, b.runId);
+}
+
+/** Many runs may have one time, so that this must not make buffers. */
+function compareBytes(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    if (a.charCodeAt(i) !== b.charCodeAt(i)) return rank(a.charCodeAt(i)) - rank(b.charCodeAt(i));
+  }
+  return a.length - b.length;
+}
+
+/** Halves of pairs stand for characters that come after all others. */
+function rank(unit: number): number {
+  return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
+}
+
+/** Works on all of them, a few at a time. */
+async function eachOf(names: readonly string[], work: (name: string) => Promise<void>): Promise<void> {
+  const rest = names.values();
+  const lanes = Array.from({ length: AT_ONCE }, async () => {
+    for (const name of rest) await work(name);
+  });
+  await Promise.all(lanes);
+}

@@ -1,0 +1,72 @@
+import { type Durable, writeAtomically } from '../../files/atomic-write.ts';
+import { orAbsent } from '../../files/errors.ts';
+import { decodeLine, encodeLine, splitLines } from '../../files/lines.ts';
+import { isSafeName } from '../../files/names.ts';
+import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
+import { PawlError } from '../../values/errors.ts';
+import { decodeCommand, type StoredCommand } from '../commands.ts';
+import { parseStored } from '../encoding/encode.ts';
+import type { Folders } from './folders.ts';
+import type { Sealing } from '../encoding/sealing.ts';
+
+/** The commands that wait for a run, by their ids: the oldest first. */
+export type Mail = ReadonlyMap<string, StoredCommand>;
+
+/**
+ * The files of commands: one a run, and only while commands wait for it, so that one look at a folder shows that there are
+ * none. Whoever changes one holds the lock of its run. Those who read take no lock: a file is replaced as a whole.
+ */
+export class MailFiles {
+  readonly #durable: Durable;
+  readonly #folders: Folders;
+
+  constructor(durable: Durable, folders: Folders) {
+    this.#durable = durable;
+    this.#folders = folders;
+  }
+
+  /** A damaged command is as good as never sent: it must not keep the others from their runs. */
+  async find(name: string): Promise<Mail> {
+    const bytes = await orAbsent(this.#durable.files.readWhole(this.#folders.mailOf(name)));
+    const mail = new Map<string, StoredCommand>();
+    for (const raw of bytes ? splitLines(bytes) : []) {
+      const [id = '', runId = '', text = ''] = decodeLine(raw.bytes)?.fields ?? [];
+      if (id === '') continue;
+      const command = { id: String(parseStored(id, 'id')), runId: String(parseStored(runId, 'run id')), text };
+      mail.set(command.id, command);
+    }
+    return mail;
+  }
+
+  async put(name: string, mail: Mail): Promise<void> {
+    const path = this.#folders.mailOf(name);
+    if (mail.size === 0) return this.#durable.files.remove(path);
+    await writeAtomically(this.#durable, path, async (file) => {
+      let at = 0;
+      for (const { id, runId, text } of mail.values()) {
+        const line = encodeLine('command', [JSON.stringify(id), JSON.stringify(runId), text]);
+        await file.write(line, at);
+        at += line.length;
+      }
+    });
+  }
+
+  /** The names of the runs that commands wait for. */
+  async names(): Promise<string[]> {
+    return ((await orAbsent(this.#durable.files.names(this.#folders.mail))) ?? []).filter(isSafeName);
+  }
+}
+
+/** What is shown of mail: up to as many commands as may wait for one run. */
+export function opened(mail: Iterable<StoredCommand>, sealing: Sealing): SentCommand[] {
+  const sent: SentCommand[] = [];
+  for (const { runId, text } of mail) {
+    if (sent.length === MAX_WAITING) break;
+    try {
+      sent.push({ runId, command: decodeCommand(sealing.open(text, runId, 'command')) });
+    } catch (error) {
+      if (!(error instanceof PawlError)) throw error;
+    }
+  }
+  return sent;
+}

@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto';
+import { type Durable, unfinished, withFile } from '../../files/atomic-write.ts';
+import { isAbsent, orAbsent } from '../../files/errors.ts';
+import type { FileStamp, OpenFile } from '../../files/file-system.ts';
+import type { KeptFiles } from '../../files/kept-files.ts';
+import type { Syncs } from '../../files/syncs.ts';
+import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../../values/errors.ts';
+import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';
+import type { Folders } from './folders.ts';
+import { type Found, type Journal, readJournal } from './journal/journal.ts';
+import type { MailFiles } from './mail.ts';
+import type { OutcomeFiles } from './outcomes.ts';
+import type { Sealing } from '../encoding/sealing.ts';
+import type { LeaseClock } from '../lease-clock.ts';
+
+/** What the writes of all runs share. */
+export interface RunFiles {
+  readonly durable: Durable;
+  readonly folders: Folders;
+  readonly outcomes: OutcomeFiles;
+  readonly mail: MailFiles;
+  readonly leaseClock: LeaseClock;
+  readonly sealing: Sealing;
+  readonly syncs: Syncs;
+  /** Journals that stay open between two writes, by name. */
+  readonly kept: KeptFiles;
+  /** What this process knows of the journals that it writes, by name. */
+  readonly known: Map<string, Journal>;
+  /** Journals whose last sync failed: a second one could succeed without having written anything. They are written anew. */
+  readonly suspects: Set<string>;
+  /** What was written since a list put the runs in order; no names while there is no such list. */
+  readonly written: { names: Set<string> | undefined };
+}
+
+/** More journals than this are not known at once: what is known of a further one pushes out the oldest. */
+const MAX_KNOWN = 20_000;
+
+const nothing: Found = { journal: undefined, damage: undefined };
+
+/** What stands in the journal of a run. Whoever calls holds its lock, also below. */
+export async function findRun(run: RunFiles, name: string): Promise<Found> {
+  const { durable, folders, known } = run;
+  const path = folders.journal(name);
+  const journal = known.get(name);
+  let stamp: FileStamp;
+  try {
+    stamp = await durable.files.stamp(path);
+  } catch (error) {
+    if (isAbsent(error)) return nothing;
+    throw error;
+  }
+  if (journal && isSame(journal.stamp, stamp)) return { journal, damage: undefined };
+  await checkFolder(run, name);
+  await durable.files.remove(unfinished(path));
+  return withFile(durable.files.open(path, 'read'), readJournal);
+}
+
+function isSame(a: FileStamp, b: FileStamp): boolean {
+  return a.identity === b.identity && a.size === b.size;
+}
+
+/** A link in the place of a run's folder would lead out of the store. */
+export async function checkFolder({ durable, folders }: RunFiles, name: string): Promise<void> {
+  const stamp = await orAbsent(durable.files.stamp(folders.run(name)));
+  if (!stamp || stamp.isFolder) return;
+  throw new StoreUnavailableError(`${folders.run(name)} is not a folder; something that is not the store made it`);
+}
+
+export interface Store {
+  readonly found: Found;
+  readonly commit: Commit;
+  /** Of what was found nothing is to stay. */
+  readonly isDiscarded: boolean;
+  readonly isSynced: boolean;
+}
+
+/** Writes a commit: at the end of the journal where that will do, else the journal anew. */
+export async function storeCommit(run: RunFiles, name: string, what: Store): Promise<void> {
+  const { found, commit, isDiscarded } = what;
+  const old = isDiscarded ? undefined : found.journal;
+  // A claim of a record that is damaged further up must not fail because the journal is due to be written anew.
+  const isOfLease = commit.isLeaseNew && commit.rows.length === 0;
+  const mayGrow = old && (isOfLease || !isBloated(old));
+  const mayAppend = mayGrow && !found.damage && !commit.base && !run.suspects.has(name);
+  try {
+    const journal = mayAppend ? await append(run, name, { ...what, old }) : await rewrite(run, name, { ...what, old });
+    remember(run.known, name, journal);
+  } catch (error) {
+    run.known.delete(name);
+    if (what.isSynced) run.suspects.add(name);
+    throw error;
+  }
+}
+
+function remember(known: Map<string, Journal>, name: string, journal: Journal): void {
+  known.delete(name);
+  known.set(name, journal);
+  const [oldest] = known.size > MAX_KNOWN ? known.keys() : [];
+  if (oldest !== undefined) known.delete(oldest);
+}
+
+async function append(
+  run: RunFiles,
+  name: string,
+  { old, commit, isSynced }: Store & { old: Journal },
+): Promise<Journal> {
+  const { durable, folders, kept, syncs } = run;
+  const { identity } = old.stamp;
+  const file = kept.take(name, identity) ?? (await durable.files.open(folders.journal(name), 'update'));
+  try {
+    const journal = await appendCommit(file, old, commit);
+    if (isSynced) await syncs.sync(file, name);
+    kept.keep(name, identity, file);
+    // A run that nobody holds is done with for now.
+    if (commit.lease?.owner == null) kept.drop(name);
+    return journal;
+  } catch (error) {
+    await takeBack(file, old);
+    await file.close().catch(() => {});
+    throw error;
+  }
+}
+
+/** Nobody must take for stored what the disk may not have. When even that fails, the next writer finds a torn end. */
+async function takeBack(file: OpenFile, { end }: Journal): Promise<void> {
+  await file.truncate(end).catch(() => {});
+}
+
+async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal | undefined }): Promise<Journal> {
+  const { durable, folders } = run;
+  const { found, commit, old } = what;
+  const path = folders.journal(name);
+  run.kept.drop(name);
+  // Whatever asked for it: the file that is replaced may be the only one that the disk has of a record.
+  const isSynced = what.isSynced || (durable.isSynced && commit.record !== undefined);
+  const isNew = !found.journal && !found.damage;
+  if (isNew) {
+    await checkFolder(run, name);
+    await durable.files.makeFolder(folders.run(name));
+  }
+  // Epochs begin anew: a renewal of what was here before would pass for one of the new lease.
+  if (!old) await durable.files.remove(folders.expiry(name), true);
+  // Its bytes stay, under another name: somebody may want to look at them.
+  if (found.damage) await durable.files.link(path, `${path}.damaged-${randomBytes(6).toString('hex')}`);
+  const journal = await rewriteJournal({ ...durable, isSynced }, path, { commit, old }).catch((error: unknown) => {
+    if (!(error instanceof CheckpointCorruptError)) throw error;
+    // Whoever writes deltas has all of the record, and can save it as a whole.
+    throw new RevisionGapError(`run ${commit.runId}: what is stored is damaged; save the whole record`, {
+      cause: error,
+    });
+  });
+  // The sync that failed may have been that of the run's own name.
+  const mayBeNameless = !found.journal?.record || run.suspects.has(name);
+  if (isSynced && mayBeNameless) await durable.folders.sync(folders.runs);
+  run.suspects.delete(name);
+  return journal;
+}
+
+/** The journal goes first: without it there is no run. What stays of its folder is removed with a later list. */
+export async function removeRun(run: RunFiles, name: string, isSynced: boolean): Promise<void> {
+  const { durable, folders, known, suspects } = run;
+  known.delete(name);
+  suspects.delete(name);
+  run.kept.drop(name);
+  await durable.files.remove(folders.journal(name));
+  const isGone = await durable.files.removeFolder(folders.run(name)).then(
+    () => true,
+    () => false,
+  );
+  if (isSynced) await durable.folders.sync(isGone ? folders.runs : folders.run(name));
+}

@@ -1,3 +1,0 @@
-// The door `pawl/stores/postgres`: what keeps its books in a PostgreSQL database.
-export type { PostgresClient, PostgresPool, PostgresQuery } from './postgres-pool.ts';
-export { type PostgresStore, type PostgresStoreOptions, postgresStore } from './postgres-store.ts';

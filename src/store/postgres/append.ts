@@ -1,0 +1,97 @@
+import { hash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { bundleOf } from '../encoding/blob-refs.ts';
+import type { Session, Statement } from './pool.ts';
+import { messageRows, newPieces, tokensOf } from './rows.ts';
+import type { Tables } from './schema.ts';
+import { headChecksum } from './state.ts';
+import type { Sent } from './write.ts';
+
+/*
+ * Nearly all writes add to one record: a step of a run. Such a write is one of four statements whose texts never change, with a
+ * plain parameter for each value. The general statement, which takes whatever changes of whatever runs, is made anew each
+ * time, and costs this process several times as much.
+ */
+
+/** What a write adds to a record besides its new head. */
+interface Parts {
+  readonly hasPieces: boolean;
+  readonly hasMessages: boolean;
+}
+
+const headColumns = {
+  ...{ token: 'bigint', attempts: 'bigint', version: 'bigint', revision: 'bigint', updated_at: 'float8' },
+  ...{ message_count: 'bigint', checksum: 'bigint', pieces: 'text', head: 'text' },
+};
+
+/** The statements of a schema that add to one record. */
+export class Appends {
+  readonly #tables: Tables;
+  readonly #statements = new Map<number, Statement>();
+
+  constructor(tables: Tables) {
+    this.#tables = tables;
+  }
+
+  /** Whether a change only adds to the record that is there. */
+  has({ change }: Sent): boolean {
+    const { kind, seen, head, start, record, outcome, ttlMs, rows = [] } = change;
+    const isOther = kind !== 'put' || seen === null || start || outcome || ttlMs !== undefined;
+    return !isOther && head !== undefined && record !== undefined && rows.length <= 1;
+  }
+
+  /** @returns whether it landed: false when the row is not what it was, or another transaction has it locked */
+  async write(session: Session, { change, token, record }: Sent): Promise<boolean> {
+    const { runId, head, seen, attempts } = change;
+    if (!head || !record) return false;
+    const pieces = newPieces(change);
+    const [row] = messageRows(change, token);
+    const { version, revision, updatedAt, messageCount } = head;
+    const named = tokensOf([...record.pieces.values()]);
+    const values: unknown[] = [Buffer.from(runId), seen, record.body, token, attempts, version, revision, updatedAt];
+    values.push(messageCount, headChecksum(head, record), named, head.head);
+    if (pieces.length > 0) {
+      const bundled = bundleOf(pieces);
+      values.push(crc32(bundled), bundled);
+    }
+    if (row) values.push(row.first, row.checksum, row.messages, row.pieces);
+    const statement = this.#statement({ hasPieces: pieces.length > 0, hasMessages: row !== undefined });
+    return (await session.change(statement, values)) === 1;
+  }
+
+  #statement(parts: Parts): Statement {
+    const key = (parts.hasPieces ? 1 : 0) + (parts.hasMessages ? 2 : 0);
+    const known = this.#statements.get(key);
+    if (known) return known;
+    const text = appendText(this.#tables, parts);
+    const statement = { text, name: `pawl_${hash('sha1', text)}` };
+    this.#statements.set(key, statement);
+    return statement;
+  }
+}
+
+/** A lock that somebody else holds is not waited for: the write looks again. */
+function appendText({ runs, pieces, messages }: Tables, { hasPieces, hasMessages }: Parts): string {
+  let count = 0;
+  const next = (type: string) => `$${++count}::${type}`;
+  const nexts = (...types: string[]) => types.map(next).join(', ');
+  const [runId, seen, body] = [next('bytea'), next('bigint'), next('bigint')];
+  const token = `$${count + 1}::bigint`;
+  const set = Object.entries(headColumns).map(([column, type]) => `${column} = ${next(type)}`);
+  const parts = [
+    `landed AS (SELECT FROM ${runs} WHERE run_id = ${runId} AND token = ${seen} AND body = ${body} FOR UPDATE SKIP LOCKED)`,
+    ...(hasPieces
+      ? [
+          `pieces_put AS (INSERT INTO ${pieces} (body, bundle, checksum, bundled)
+            SELECT ${body}, ${token}, ${nexts('bigint', 'text')} FROM landed)`,
+        ]
+      : []),
+    ...(hasMessages
+      ? [
+          `messages_put AS (INSERT INTO ${messages} (body, first, checksum, messages, pieces)
+            SELECT ${body}, ${nexts('bigint', 'bigint', 'text', 'text')} FROM landed)`,
+        ]
+      : []),
+  ];
+  return `WITH ${parts.join(', ')} UPDATE ${runs} SET ${set.join(', ')} FROM landed WHERE run_id = ${runId}`;
+}

@@ -1,0 +1,116 @@
+import {
+  CheckpointCorruptError,
+  PawlError,
+  RecordTooLargeError,
+  StoreFullError,
+  StoreUnavailableError,
+} from '../../values/errors.ts';
+
+/** Codes of PostgreSQL (SQLSTATE) that are told apart here. */
+const code = {
+  twice: '23505',
+  serialization: '40001',
+  deadlock: '40P01',
+  noStatement: '26000',
+  statementExists: '42P05',
+  readOnly: '25006',
+  noTable: '42P01',
+  noColumn: '42703',
+  tableExists: '42P07',
+  noRights: '42501',
+  noDatabase: '3D000',
+  diskFull: '53100',
+  outOfMemory: '53200',
+  tooManyConnections: '53300',
+  programLimit: '54000',
+  locked: '55P03',
+  cancelled: '57014',
+  dataCorrupted: 'XX001',
+  indexCorrupted: 'XX002',
+} as const;
+
+const advice: Readonly<Record<string, string>> = {
+  [code.readOnly]: 'it takes no writes (a standby?); connect to the primary',
+  [code.noTable]: 'its tables are not all there; restore them, or drop what is left of the schema',
+  [code.noColumn]: 'it has tables of something else; choose another schema',
+  [code.tableExists]: 'it has tables of something else; choose another schema',
+  [code.noRights]: 'the role lacks rights; it must own the schema, or be able to create it',
+  [code.noDatabase]: 'the database does not exist; create it',
+  [code.tooManyConnections]: 'the server has no connection left; make the pool smaller or max_connections larger',
+};
+
+/** What may go away by itself: the server is starting, stopping or overloaded, or another transaction was in the way. */
+const passing: ReadonlySet<string> = new Set([
+  // Two saves drew the same number at random.
+  code.twice,
+  code.serialization,
+  code.deadlock,
+  code.readOnly,
+  code.outOfMemory,
+  code.tooManyConnections,
+  code.locked,
+  code.cancelled,
+]);
+
+/** The pool or the server let us wait for too long. */
+export class NoAnswer extends Error {}
+
+/** SQLSTATE; errors of the operating system have a code too, but no severity. */
+function stateOf(error: unknown): string | undefined {
+  const { code: state, severity } = (error ?? {}) as { code?: unknown; severity?: unknown };
+  return typeof state === 'string' && typeof severity === 'string' ? state : undefined;
+}
+
+/** Nobody knows whether the connection still works, nor whether what was sent last has happened. */
+export function isConnectionLost(error: unknown): boolean {
+  const state = stateOf(error);
+  // 08: connection exceptions; 57P: the server is going down or coming up.
+  if (state !== undefined) return state.startsWith('08') || state.startsWith('57P');
+  return !(error instanceof PawlError);
+}
+
+/**
+ * Whether trying again, over another connection, may help. What was asked for may have happened all the same: who tries
+ * again has to look first.
+ */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof Error && error.message.includes('after calling end on the pool')) return false;
+  return isConnectionLost(error) || passing.has(stateOf(error) ?? '');
+}
+
+/** What would fail every other write just as well. */
+export function isEverybodys(error: unknown): boolean {
+  return error instanceof PawlError || stateOf(error) === code.diskFull || stateOf(error) === code.noRights;
+}
+
+/** A statement was not done because the server's connection does not know it by its name, or knows it from somebody else. */
+export function isStatementLost(error: unknown): boolean {
+  const state = stateOf(error);
+  return state === code.noStatement || state === code.statementExists;
+}
+
+/** The tables that were there are not there any more. */
+export function isTableMissing(error: unknown): boolean {
+  return stateOf(error) === code.noTable;
+}
+
+/** What a store's caller gets to see of an error of the server or of the driver. @param what names the store */
+export function storeError(error: unknown, what: string): unknown {
+  if (error instanceof PawlError) return error;
+  const state = stateOf(error);
+  const options = { cause: state === undefined ? error : withoutDetails(error as Error, state) };
+  if (state === code.diskFull) {
+    return new StoreFullError(`the disk of ${what} is full; make room, what is stored is intact`, options);
+  }
+  if (state === code.programLimit) return new RecordTooLargeError(`a text is too long for ${what}`, options);
+  if (state === code.dataCorrupted || state === code.indexCorrupted) {
+    return new CheckpointCorruptError(`pages of ${what} are damaged; take a backup before anything else`, options);
+  }
+  const reason = advice[state ?? ''] ?? (error instanceof Error ? error.message : String(error));
+  return new StoreUnavailableError(`${what} is not available: ${reason}`, options);
+}
+
+/** The details that the server adds may quote the row: what a transcript says must not get into logs this way. */
+function withoutDetails({ message, name }: Error, state: string): Error {
+  return Object.assign(new Error(message), { name, code: state });
+}

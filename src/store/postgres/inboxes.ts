@@ -1,0 +1,101 @@
+import { crc32 } from 'node:zlib';
+import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor, type SentCommand } from '../../run/command.ts';
+import { PawlError } from '../../values/errors.ts';
+import { isIntact } from '../encoding/checksum.ts';
+import { type CommandToSend, decodeCommand, refuseFull, refuseLarge, refuseMissing } from '../commands.ts';
+import { checkClaim } from '../lease.ts';
+import type { Claim, InboxOf } from '../port.ts';
+import type { Row, Session } from './pool.ts';
+import type { Tables } from './schema.ts';
+import type { Server } from './server.ts';
+import { hexOf, leaseOf, ownerText, runIdOf } from './state.ts';
+import type { Sealing } from '../encoding/sealing.ts';
+
+/** An id is any string; its JSON is one that PostgreSQL can hold. */
+const idText = (id: string) => JSON.stringify(id);
+
+/** A command on its way. */
+interface Sending {
+  readonly command: CommandToSend;
+  /** It was sent before, and nobody knows what became of it. */
+  readonly isAgain: boolean;
+}
+
+/**
+ * Leaves a command. The run's row gets another token: whoever deletes the run at this moment finds it changed, looks again,
+ * and takes the command with it. Sent again, it is there already, or the run has taken it out and remembers it, or has ended.
+ * @throws {CheckpointMissingError} @throws {UndeliveredError}
+ */
+export async function send(session: Session, tables: Tables, { command, isAgain }: Sending): Promise<void> {
+  const { runs, commands, outcomes } = tables;
+  const { runId, id, text, kind } = command;
+  const [row] = await session.query(
+    `WITH run AS (UPDATE ${runs} SET token = $3::bigint
+         WHERE run_id = decode($1, 'hex') AND body IS NOT NULL RETURNING run_id),
+       waiting AS (SELECT count(*) AS count, coalesce(sum(char_length(command)), 0) AS chars, count(*) FILTER (WHERE command_id = $2) AS same
+         FROM ${commands} WHERE run_id = decode($1, 'hex')),
+       put AS (INSERT INTO ${commands} (run_id, command_id, checksum, command)
+         SELECT run.run_id, $2, $4::bigint, $5 FROM run, waiting WHERE waiting.count < $7::bigint
+           AND (NOT $6 OR waiting.chars + char_length($5) <= ${MAX_INBOX_CHARS}) ON CONFLICT DO NOTHING)
+     SELECT (SELECT count(*) FROM run) AS runs, count, chars, same,
+       (SELECT count(*) FROM ${outcomes} WHERE run_id = decode($1, 'hex')) AS ended FROM waiting`,
+    [
+      hexOf(runId),
+      idText(id),
+      Math.floor(Math.random() * 2 ** 53),
+      crc32(text),
+      text,
+      isInboxFull(MAX_INBOX_CHARS, text, kind),
+      placesFor(kind),
+    ],
+  );
+  if (Number(row?.runs) === 0) {
+    // What was sent first may be the very reason: a cancel that was obeyed.
+    if (isAgain && Number(row?.ended) > 0) return;
+    throw refuseMissing(runId);
+  }
+  if (Number(row?.same) > 0) return;
+  if (Number(row?.count) >= placesFor(kind)) throw refuseFull(runId);
+  if (isInboxFull(Number(row?.chars), text, kind)) throw refuseLarge(runId, Number(row?.chars));
+}
+
+/** A damaged command is as good as never sent: it must not keep the others from their runs. */
+export async function readInbox(session: Session, { tables, sealing }: Server, of: InboxOf): Promise<SentCommand[]> {
+  const { runs, commands } = tables;
+  const whose =
+    'owner' in of ? `JOIN ${runs} r ON r.run_id = c.run_id WHERE r.owner = $1` : "WHERE c.run_id = decode($1, 'hex')";
+  const rows = await session.query(
+    `SELECT encode(c.run_id, 'hex') AS id, c.checksum, c.command FROM ${commands} c ${whose}
+     ORDER BY c.no LIMIT ${MAX_WAITING}`,
+    ['owner' in of ? ownerText(of.owner) : hexOf(of.runId)],
+  );
+  return rows.flatMap((row) => sentCommand(row, sealing));
+}
+
+function sentCommand({ id, checksum, command }: Row, sealing: Sealing): SentCommand[] {
+  if (!isIntact(command, checksum)) return [];
+  try {
+    const runId = runIdOf(id ?? '');
+    return [{ runId, command: decodeCommand(sealing.open(command, runId, 'command')) }];
+  } catch (error) {
+    if (error instanceof PawlError) return [];
+    throw error;
+  }
+}
+
+/** @throws {LeaseLostError} */
+export async function acknowledge(
+  session: Session,
+  { runs, commands }: Tables,
+  { claim, ids }: { readonly claim: Claim; readonly ids: readonly string[] },
+): Promise<void> {
+  const { runId, owner, epoch } = claim;
+  const [row = {}] = await session.query(
+    `WITH run AS (SELECT owner, epoch, attempts, expires_at FROM ${runs} WHERE run_id = decode($1, 'hex')),
+       gone AS (DELETE FROM ${commands} WHERE run_id = decode($1, 'hex') AND command_id = ANY ($2::text[])
+         AND EXISTS (SELECT FROM run WHERE owner = $3 AND epoch = $4::bigint))
+     SELECT * FROM run`,
+    [hexOf(runId), ids.map(idText), ownerText(owner), epoch],
+  );
+  checkClaim(leaseOf(row), claim);
+}

@@ -1,0 +1,200 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../record/interrupted.ts';
+import type { SentCommand } from '../../run/command.ts';
+import { CheckpointCorruptError, StoreUnavailableError } from '../../values/errors.ts';
+import type { RunOutcome } from '../../run/result.ts';
+import { isIntact } from '../encoding/checksum.ts';
+import type { CommandToSend } from '../commands.ts';
+import { decodeHead, decodeRecord, parseStored } from '../encoding/encode.ts';
+import { isHeld, type Lease, refuseDamaged } from '../lease.ts';
+import type { Claim, InboxOf, ListOptions } from '../port.ts';
+import { acknowledge, readInbox, send } from './inboxes.ts';
+import type { Session } from './pool.ts';
+import type { WriteQueue } from './queue.ts';
+import { isSame, readMessages, readPage, readRun, type StoredRun, textsOf } from './reads.ts';
+import type { Server } from './server.ts';
+import { hexOf } from './state.ts';
+import type { Sealing } from '../encoding/sealing.ts';
+
+/** Reads, and commands, that are under way at once. More wait here, where waiting is no fault, and leave the host's pool to others. */
+const MAX_READS = 4;
+
+/** A list reads this many runs at a time. */
+const RUNS_PER_PAGE = 500;
+
+/** So many outcomes whose time is over are forgotten by one statement. */
+const FORGOTTEN_AT_ONCE = 1_000;
+
+/** No command is tried longer than this, ms: its run remembers it for twice as long, however often it comes. */
+const MAX_SEND_MS = 30_000;
+
+/** A record that is replaced each time while it is read is not read for ever. */
+const MAX_LOADS = 20;
+
+/** Loads and lists. It waits for the writes before it, and reads what is large in parts. */
+export class Reader {
+  readonly #server: Server;
+  readonly #queue: WriteQueue;
+  readonly #waitMs: number;
+  readonly #waiting: (() => void)[] = [];
+  #underWay = 0;
+  /** What the last read came to, if it failed. */
+  #failure: unknown;
+
+  /** @param waitMs how long one read of the server is tried */
+  constructor(server: Server, queue: WriteQueue, waitMs: number) {
+    this.#server = server;
+    this.#queue = queue;
+    this.#waitMs = waitMs;
+  }
+
+  async load(runId: string, signal?: AbortSignal): Promise<RunCheckpoint | null> {
+    signal?.throwIfAborted();
+    await this.#queue.settled(runId);
+    for (let loads = 0; loads < MAX_LOADS; loads++) {
+      signal?.throwIfAborted();
+      const stored = await this.#read((session) => readRun(session, this.#server, runId));
+      if (!stored) return null;
+      const texts = textsOf(stored, this.#server.sealing);
+      const messages = await this.#messages(stored, signal);
+      if (messages) return decodeRecord({ runId, ...texts, messages }, stored.lease?.attempts);
+    }
+    throw new StoreUnavailableError(
+      `run ${runId}: its record was replaced each time while it was read; try again later`,
+    );
+  }
+
+  async list({ after, limit = Number.POSITIVE_INFINITY, signal }: ListOptions): Promise<InterruptedRun[]> {
+    signal?.throwIfAborted();
+    await this.#queue.settled();
+    const listed: InterruptedRun[] = [];
+    for (let from = after; listed.length < limit; ) {
+      signal?.throwIfAborted();
+      const page = { after: from, limit: Math.min(RUNS_PER_PAGE, limit - listed.length) };
+      const runs = await this.#read((session) => readPage(session, this.#server, page));
+      const owners = new Map<string, boolean>();
+      for (const run of runs) listed.push(listedRun(run, owners, this.#server.sealing));
+      if (runs.length < page.limit) break;
+      from = runs.at(-1);
+    }
+    return listed;
+  }
+
+  async outcome(runId: string): Promise<RunOutcome | null> {
+    await this.#queue.settled(runId);
+    const { tables, times } = this.#server;
+    const now = times.wall();
+    const [row] = await this.#read(async (session) => {
+      const id = hexOf(runId);
+      const rows = await session.query(
+        `SELECT until, checksum, outcome FROM ${tables.outcomes} WHERE run_id = decode($1, 'hex')`,
+        [id],
+      );
+      // One whose time is over is as good as gone, and stays gone when the clock is set back.
+      if (rows[0] && Number(rows[0].until) <= now) {
+        const forget = `DELETE FROM ${tables.outcomes} WHERE run_id = decode($1, 'hex') AND until <= $2::float8`;
+        await session.query(forget, [id, now]);
+        return [];
+      }
+      return rows;
+    });
+    if (!row) return null;
+    const text = row.outcome ?? '';
+    const open = () => this.#server.sealing.open(text, runId, 'outcome');
+    if (isIntact(text, row.checksum)) return parseStored(open(), 'outcome') as RunOutcome;
+    throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
+  }
+
+  /** @returns how many outcomes were past their time; they are removed, unless they are only counted */
+  async forgetOutcomes(isOnlyCounted: boolean): Promise<number> {
+    const { tables, times } = this.#server;
+    const now = times.wall();
+    const due = `FROM ${tables.outcomes} WHERE until <= $1::float8`;
+    if (isOnlyCounted) {
+      const [row] = await this.#read((session) => session.query(`SELECT count(*) AS count ${due}`, [now]));
+      return Number(row?.count);
+    }
+    const some = `SELECT run_id ${due} LIMIT ${FORGOTTEN_AT_ONCE} FOR UPDATE SKIP LOCKED`;
+    const forget = `DELETE FROM ${tables.outcomes} WHERE run_id IN (${some}) RETURNING 1 AS gone`;
+    for (let count = 0; ; ) {
+      const { length } = await this.#read((session) => session.query(forget, [now]));
+      count += length;
+      if (length < FORGOTTEN_AT_ONCE) return count;
+    }
+  }
+
+  async inbox(of: InboxOf): Promise<SentCommand[]> {
+    if ('runId' in of) await this.#queue.settled(of.runId);
+    return this.#read((session) => readInbox(session, this.#server, of));
+  }
+
+  /** These two write, but change no record: they need not stand in line with what does. */
+  async send(command: CommandToSend): Promise<void> {
+    await this.#queue.settled(command.runId);
+    let sent = 0;
+    const attempt = (session: Session) => send(session, this.#server.tables, { command, isAgain: sent++ > 0 });
+    await this.#read(attempt, Math.min(this.#waitMs, MAX_SEND_MS));
+  }
+
+  async acknowledge(claim: Claim, ids: readonly string[]): Promise<void> {
+    await this.#queue.settled(claim.runId);
+    await this.#read((session) => acknowledge(session, this.#server.tables, { claim, ids }));
+  }
+
+  /** Undefined when the record was replaced or deleted under our eyes. One that only grew is read as it was. */
+  async #messages(stored: StoredRun, signal: AbortSignal | undefined): Promise<unknown[] | undefined> {
+    const messages: unknown[] = [];
+    const { row } = stored;
+    const count = Number(row.message_count);
+    while (messages.length < count) {
+      const isMore = await this.#read((session) => readMessages(session, this.#server, { stored, messages }));
+      if (!isMore) {
+        if (!(await this.#read((session) => isSame(session, this.#server, stored)))) return undefined;
+        break;
+      }
+      await nextTurn(undefined, { signal });
+    }
+    if (messages.length === count) return messages;
+    throw new CheckpointCorruptError(`this record is damaged: it has ${messages.length} of its ${count} messages`);
+  }
+
+  async #read<T>(work: (session: Session) => Promise<T>, ms = this.#waitMs): Promise<T> {
+    const until = performance.now() + ms;
+    while (this.#underWay >= MAX_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#underWay += 1;
+    try {
+      const left = until - performance.now();
+      // Many that wait for a server that is down must not each wait for it again, one after the other.
+      if (left <= 0 && this.#failure !== undefined) throw this.#failure;
+      const answer = await this.#server.insist(left, work);
+      this.#failure = undefined;
+      return answer;
+    } catch (error) {
+      this.#failure = error instanceof StoreUnavailableError ? error : undefined;
+      throw error;
+    } finally {
+      this.#underWay -= 1;
+      this.#waiting.shift()?.();
+    }
+  }
+}
+
+/** @param owners whether an owner lives takes a look at the system; once for each is enough for a page */
+function listedRun(stored: StoredRun, owners: Map<string, boolean>, sealing: Sealing): InterruptedRun {
+  const { runId, updatedAt, lease, now } = stored;
+  try {
+    const { meta, head } = textsOf(stored, sealing);
+    refuseDamaged(lease);
+    return interruptedRun(decodeHead({ runId, meta, head }, lease?.attempts), liveOwner(lease, now, owners));
+  } catch (error) {
+    return quarantinedRun({ runId, updatedAt }, error);
+  }
+}
+
+function liveOwner(lease: Lease | undefined, now: number, owners: Map<string, boolean>): string | undefined {
+  if (!lease || lease.owner === null || lease.expiresAt <= now) return undefined;
+  const isLive = owners.get(lease.owner) ?? isHeld(lease, now);
+  owners.set(lease.owner, isLive);
+  return isLive ? lease.owner : undefined;
+}

@@ -1,0 +1,164 @@
+import { CheckpointCorruptError } from '../../values/errors.ts';
+import { isIntact } from '../encoding/checksum.ts';
+import { RunTexts, type StoredPieces } from '../encoding/cut-texts.ts';
+import { parseStored } from '../encoding/encode.ts';
+import type { Lease } from '../lease.ts';
+import { piecesIn } from '../encoding/blob-refs.ts';
+import type { Cursor } from '../port.ts';
+import { Parameters } from './parameters.ts';
+import type { Row, Session } from './pool.ts';
+import type { Tables } from './schema.ts';
+import type { Server } from './server.ts';
+import { headChecksum, hexOf, leaseOf, runIdOf } from './state.ts';
+import { messagesFrom } from '../encoding/encryption.ts';
+import type { Sealing } from '../encoding/sealing.ts';
+
+/** About how many characters of a transcript are read and parsed before the event loop gets its turn, and how many rows. */
+const CHARS_PER_PAGE = 2 ** 20;
+const ROWS_PER_PAGE = 1_024;
+
+/** A record as it is stored, without its messages. */
+export interface StoredRun {
+  readonly runId: string;
+  readonly updatedAt: number;
+  readonly lease: Lease | undefined;
+  /** The lease clock when it was read, ms. */
+  readonly now: number;
+  readonly row: Row;
+}
+
+const columns = `encode(r.run_id, 'hex') AS id, r.body, r.version, r.revision, r.updated_at, r.message_count, r.checksum,
+  r.head, r.owner, r.epoch, r.attempts, r.expires_at, s.meta, s.meta_checksum`;
+
+/** The pieces that a row of `runs` or `messages` names, as it is at the moment of the statement. */
+function piecesOf(tables: Tables, row: string): string {
+  return `(SELECT json_agg(json_build_array(x.checksum, x.bundled)) FROM ${bundlesOf(tables, row)}) AS pieces`;
+}
+
+function bundlesOf({ pieces }: Tables, row: string): string {
+  return `${pieces} x WHERE x.body = ${row}.body AND x.bundle = ANY (string_to_array(${row}.pieces, ' ')::bigint[])`;
+}
+
+export async function readRun(
+  session: Session,
+  { tables, times }: Server,
+  runId: string,
+): Promise<StoredRun | undefined> {
+  const parameters = new Parameters();
+  const rows = await session.query(
+    `SELECT ${columns}, ${piecesOf(tables, 'r')}, s.extras, s.extras_checksum, ${times.lease(parameters)} AS now
+     FROM ${tables.runs} r LEFT JOIN ${tables.starts} s ON s.body = r.body
+     WHERE r.run_id = decode(${parameters.add(hexOf(runId))}, 'hex') AND r.body IS NOT NULL`,
+    parameters.values,
+  );
+  return rows[0] && storedRun(rows[0]);
+}
+
+/** Sorts keys alone, and reads the texts of the page only. */
+export async function readPage(
+  session: Session,
+  { tables, times }: Server,
+  { after, limit }: { readonly after: Cursor | undefined; readonly limit: number },
+): Promise<StoredRun[]> {
+  const parameters = new Parameters();
+  const from = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, hexOf(after?.runId ?? '')] as const;
+  const rows = await session.query(
+    `SELECT ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now FROM (
+       SELECT run_id, updated_at FROM ${tables.runs} WHERE body IS NOT NULL
+         AND (updated_at, run_id) > (${parameters.add(from[0])}::float8, decode(${parameters.add(from[1])}, 'hex'))
+       ORDER BY updated_at, run_id LIMIT ${parameters.add(limit)}::bigint
+     ) p JOIN ${tables.runs} r ON r.run_id = p.run_id LEFT JOIN ${tables.starts} s ON s.body = r.body
+     ORDER BY p.updated_at, p.run_id`,
+    parameters.values,
+  );
+  return rows.map(storedRun);
+}
+
+/**
+ * Adds messages of a record to `messages`, up to what one turn may cost.
+ * @returns whether there were any
+ * @throws {CheckpointCorruptError}
+ */
+export async function readMessages(
+  session: Session,
+  { tables, sealing }: Server,
+  { stored, messages }: { readonly stored: StoredRun; readonly messages: unknown[] },
+): Promise<boolean> {
+  const { row, runId } = stored;
+  const texts = new RunTexts(sealing, runId);
+  // The size of a stored text is known without reading it.
+  const rows = await session.query(
+    `SELECT first, checksum, messages, ${piecesOf(tables, 'sized')} FROM (
+       SELECT page.*, sum(size) OVER (ORDER BY first) - size AS before
+       FROM (SELECT body, first, checksum, messages, pieces, octet_length(messages) + CASE WHEN pieces IS NULL THEN 0 ELSE
+           (SELECT coalesce(sum(octet_length(x.bundled)), 0) FROM ${bundlesOf(tables, 'm')}) END AS size
+         FROM ${tables.messages} m
+         WHERE body = $1::bigint AND first >= $2::bigint AND first < $3::bigint ORDER BY first LIMIT ${ROWS_PER_PAGE}) page
+     ) sized WHERE before < ${CHARS_PER_PAGE} ORDER BY first`,
+    [row.body, messages.length, row.message_count],
+  );
+  for (const { first, checksum, messages: text, pieces } of rows) {
+    if (Number(first) !== messages.length) return false;
+    checkText(text ?? '', checksum, `messages from ${first} on`);
+    const whole = texts.whole(text ?? '', messagesFrom(messages.length), piecesFrom(pieces));
+    const parsed = parseStored(whole, 'messages');
+    if (!Array.isArray(parsed) || parsed.length === 0) throw damaged('messages');
+    for (const message of parsed) messages.push(message);
+  }
+  return rows.length > 0;
+}
+
+/** Whether a record is still the one that was read: it may have grown, but was not replaced or deleted. */
+export async function isSame(session: Session, { tables }: Server, { runId, row }: StoredRun): Promise<boolean> {
+  const rows = await session.query(`SELECT body FROM ${tables.runs} WHERE run_id = decode($1, 'hex')`, [hexOf(runId)]);
+  return rows[0]?.body === row.body;
+}
+
+function storedRun(row: Row): StoredRun {
+  const runId = runIdOf(row.id ?? '');
+  return { runId, updatedAt: Number(row.updated_at), lease: leaseOf(row), now: Number(row.now), row };
+}
+
+/** The texts of a record, once they are sure to be what was written. @throws {CheckpointCorruptError} */
+export function textsOf(
+  { runId, row, updatedAt }: StoredRun,
+  sealing: Sealing,
+): { meta: string; head: string; extras: string | null } {
+  const { body, version, revision, message_count: messageCount, meta, head, extras = null } = row;
+  if (meta == null) throw damaged('meta');
+  if (head == null) throw damaged('head');
+  checkText(meta, row.meta_checksum, 'meta');
+  if ('extras' in row) checkText(extras ?? '', row.extras_checksum, 'extras');
+  const fields = { version: Number(version), revision: Number(revision), updatedAt, head };
+  const checksum = headChecksum(fields, { body: Number(body), messageCount: Number(messageCount) });
+  if (checksum !== Number(row.checksum)) throw new CheckpointCorruptError(wrongChecksum('head'));
+  const texts = new RunTexts(sealing, runId);
+  return {
+    meta: texts.open(meta, 'meta'),
+    head: texts.whole(head, 'head', piecesFrom(row.pieces)),
+    extras: extras === null ? null : texts.open(extras, 'extras'),
+  };
+}
+
+/** The pieces of some rows by name. @param found as JSON @throws {CheckpointCorruptError} */
+function piecesFrom(found: string | null | undefined): StoredPieces {
+  const pieces = new Map<string, { readonly stored: string }>();
+  if (found == null) return pieces;
+  for (const [checksum, bundled] of parseStored(found, 'pieces') as [unknown, string][]) {
+    checkText(bundled, String(checksum), 'pieces');
+    for (const { name, text } of piecesIn(bundled)) pieces.set(name, { stored: text });
+  }
+  return pieces;
+}
+
+function checkText(text: string, checksum: string | null | undefined, what: string): void {
+  if (!isIntact(text, checksum)) throw new CheckpointCorruptError(wrongChecksum(what));
+}
+
+function wrongChecksum(what: string): string {
+  return `this record is damaged: the checksum of its ${what} is wrong`;
+}
+
+function damaged(what: string): CheckpointCorruptError {
+  return new CheckpointCorruptError(`this record is damaged: its ${what} is missing or not what it should be`);
+}

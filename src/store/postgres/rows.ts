@@ -1,0 +1,37 @@
+import { crc32 } from 'node:zlib';
+import { namesIn, type Piece } from '../encoding/blob-refs.ts';
+import type { Change } from './changes.ts';
+
+/** A row of `messages` as a change adds it. */
+export interface MessageRow {
+  readonly first: number;
+  readonly checksum: number;
+  readonly messages: string;
+  readonly pieces: string | null;
+}
+
+export const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join(' ');
+
+/** Those that are not known to be there. One that is there all the same is there twice. */
+export function newPieces({ head, start, record }: Change): readonly Piece[] {
+  return head?.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
+}
+
+/** @param token what is found under it is written by this change */
+export function messageRows(change: Change, token: number): MessageRow[] {
+  const { rows = [] } = change;
+  return rows.map(({ first, text }) => {
+    const tokens = tokensNamed(change, token, text);
+    return { first, checksum: crc32(text), messages: text, pieces: tokens.length > 0 ? tokensOf(tokens) : null };
+  });
+}
+
+/** Where the pieces are that a text names, and those that these name. */
+function tokensNamed({ head, start, record }: Change, token: number, text: string): number[] {
+  const names = namesIn(text);
+  if (names.length === 0) return [];
+  const known = record?.pieces;
+  const inner = new Map(head?.pieces.map((piece) => [piece.name, namesIn(piece.text)]));
+  const named = names.flatMap((name) => [...(inner.get(name) ?? []), name]);
+  return named.map((name) => (start ? token : (known?.get(name) ?? token)));
+}

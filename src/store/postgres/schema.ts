@@ -1,0 +1,206 @@
+import { crc32 } from 'node:zlib';
+import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
+import { isTableMissing } from './errors.ts';
+import type { Session } from './pool.ts';
+
+/** The tables of a store, as names that stand in statements. */
+export interface Tables {
+  readonly schema: string;
+  readonly layouts: string;
+  readonly runs: string;
+  readonly starts: string;
+  readonly messages: string;
+  readonly pieces: string;
+  readonly outcomes: string;
+  readonly commands: string;
+}
+
+/** PostgreSQL cuts longer names off: two of them could become one. */
+const MAX_NAME_BYTES = 63;
+
+/** "Pawl" in ASCII: the first half of the lock under which a layout is changed. */
+const LOCK = 0x5061776c;
+
+/** @throws {TypeError} when PostgreSQL could not have a schema of this name */
+export function tablesIn(name: string): Tables {
+  const isFine = typeof name === 'string' && name !== '' && name.isWellFormed() && !name.includes('\0');
+  if (!isFine || Buffer.byteLength(name) > MAX_NAME_BYTES || /^pg_|^information_schema$/i.test(name)) {
+    throw new TypeError(
+      `schema must be a name of 1 to ${MAX_NAME_BYTES} bytes that PostgreSQL does not reserve, not ${JSON.stringify(name)}`,
+    );
+  }
+  const schema = quoted(name);
+  const table = (of: string) => `${schema}.${of}`;
+  return {
+    schema,
+    layouts: table('layouts'),
+    runs: table('runs'),
+    starts: table('starts'),
+    messages: table('messages'),
+    pieces: table('pieces'),
+    outcomes: table('outcomes'),
+    commands: table('commands'),
+  };
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/**
+ * What makes each layout of the one before; the first makes it of nothing. A layout that was released is never changed:
+ * append another step.
+ *
+ * Ids are kept as bytes, because a PostgreSQL text cannot hold every string. `runs` has the claim and the head, which change
+ * with each save: it leaves room in its pages for the next version of a row, and what seldom changes stands first, because
+ * the server's log leaves out how a row begins when it begins as before. What a whole save writes once (`starts`) and the
+ * log (`messages`) are found by the token of that save. So are the `pieces` that heads and messages name: those of one write
+ * are one row, whose token stands beside the texts that name them. Nothing that changes from save to save is indexed.
+ */
+const layouts: readonly ((tables: Tables) => string)[] = [
+  ({ runs, starts, messages, pieces, outcomes, commands }) => `
+    CREATE TABLE ${runs} (
+      run_id bytea PRIMARY KEY,
+      body bigint,
+      epoch bigint,
+      attempts bigint NOT NULL,
+      version bigint,
+      expires_at double precision,
+      owner text,
+      token bigint NOT NULL,
+      revision bigint,
+      updated_at double precision,
+      message_count bigint,
+      checksum bigint,
+      pieces text,
+      head text
+    ) WITH (fillfactor = 70);
+    CREATE TABLE ${starts} (
+      body bigint PRIMARY KEY,
+      meta_checksum bigint NOT NULL,
+      extras_checksum bigint NOT NULL,
+      meta text NOT NULL,
+      extras text
+    );
+    CREATE TABLE ${messages} (
+      body bigint,
+      first bigint,
+      checksum bigint NOT NULL,
+      messages text NOT NULL,
+      pieces text,
+      PRIMARY KEY (body, first)
+    );
+    CREATE TABLE ${pieces} (
+      body bigint,
+      bundle bigint,
+      checksum bigint NOT NULL,
+      bundled text NOT NULL,
+      PRIMARY KEY (body, bundle)
+    );
+    CREATE TABLE ${outcomes} (
+      run_id bytea PRIMARY KEY,
+      until double precision NOT NULL,
+      epoch bigint NOT NULL,
+      checksum bigint NOT NULL,
+      outcome text NOT NULL
+    );
+    CREATE INDEX ON ${outcomes} (until);
+    CREATE TABLE ${commands} (
+      no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      run_id bytea NOT NULL,
+      command_id text NOT NULL,
+      checksum bigint NOT NULL,
+      command text NOT NULL,
+      UNIQUE (run_id, command_id)
+    );
+  `,
+];
+
+/** Sees to it that the tables are there before the first use, and are those that this code knows. */
+export class Schema {
+  readonly #name: string;
+  readonly #tables: Tables;
+  #isReady = false;
+
+  constructor(name: string) {
+    this.#name = name;
+    this.#tables = tablesIn(name);
+  }
+
+  get tables(): Tables {
+    return this.#tables;
+  }
+
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /** @throws {CheckpointTooNewError} when a newer version laid it out */
+  async prepare(session: Session): Promise<void> {
+    if ((await this.#found(session)) !== layouts.length) await this.#migrate(session);
+    this.#isReady = true;
+  }
+
+  /** The next use looks again: somebody dropped the tables. */
+  forget(): void {
+    this.#isReady = false;
+  }
+
+  /** The layout that is there; 0 when there is none. */
+  async #found(session: Session): Promise<number> {
+    try {
+      return await this.#read(session);
+    } catch (error) {
+      if (isTableMissing(error)) return 0;
+      throw error;
+    }
+  }
+
+  async #read(session: Session): Promise<number> {
+    const rows = await session.query(`SELECT layout FROM ${this.#tables.layouts} WHERE part = 'store'`);
+    const layout = Number(rows[0]?.layout ?? 0);
+    if (layout <= layouts.length) return layout;
+    throw new CheckpointTooNewError(
+      `schema ${this.#name} has layout ${layout}, this Pawl knows ${layouts.length}: upgrade the package (nothing was touched)`,
+    );
+  }
+
+  /** Under a lock: of several processes that come at once, the others find it done. */
+  async #migrate(session: Session): Promise<void> {
+    await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+    try {
+      await session.query('SELECT pg_advisory_xact_lock($1::int, $2::int)', [LOCK, crc32(this.#name) | 0]);
+      await this.#create(session);
+      const from = await this.#read(session);
+      for (const step of layouts.slice(from)) await session.query(step(this.#tables));
+      await session.query(
+        `INSERT INTO ${this.#tables.layouts} (part, layout) VALUES ('store', $1::int)
+         ON CONFLICT (part) DO UPDATE SET layout = excluded.layout`,
+        [layouts.length],
+      );
+      await session.query('COMMIT');
+    } catch (error) {
+      // Where this fails too the connection is gone, and the transaction with it.
+      await session.query('ROLLBACK').catch(() => {});
+      throw error;
+    }
+  }
+
+  async #create(session: Session): Promise<void> {
+    const [found] = await session.query(
+      `SELECT current_setting('server_encoding') AS encoding,
+         EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)::text AS schema,
+         EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'layouts')::text AS layouts`,
+      [this.#name],
+    );
+    if (found?.encoding !== 'UTF8') {
+      throw new StoreUnavailableError(
+        `the database has the encoding ${found?.encoding}, which cannot hold every text; use one with UTF8`,
+      );
+    }
+    // `IF NOT EXISTS` would ask for the right to create schemas even where there is nothing to create.
+    if (found.schema !== 'true') await session.query(`CREATE SCHEMA ${this.#tables.schema}`);
+    if (found.layouts === 'true') return;
+    await session.query(`CREATE TABLE ${this.#tables.layouts} (part text PRIMARY KEY, layout integer NOT NULL)`);
+  }
+}

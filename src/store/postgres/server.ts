@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { StoreUnavailableError } from '../../values/errors.ts';
+import { Appends } from './append.ts';
+import { isPassing, isTableMissing, storeError } from './errors.ts';
+import { Parameters } from './parameters.ts';
+import { Connections, type PostgresPool, type Session } from './pool.ts';
+import { Schema, type Tables } from './schema.ts';
+import type { Times } from './state.ts';
+import type { Sealing } from '../encoding/sealing.ts';
+
+/** Whatever is left of the time: an attempt gets this many ms at least. */
+const LEAST_MS = 500;
+
+/** A lease that ran out this many ms ago is of nobody. */
+const LONG_OVER_MS = 86_400_000;
+
+export interface ServerOptions {
+  readonly pool: PostgresPool;
+  readonly schema: string;
+  readonly times: Times;
+  readonly sealing: Sealing;
+}
+
+/** A schema on a server, reached over the host's pool. */
+export class Server {
+  readonly tables: Tables;
+  readonly appends: Appends;
+  readonly times: Times;
+  readonly sealing: Sealing;
+  readonly #connections: Connections;
+  readonly #schema: Schema;
+  readonly #name: string;
+  #isSwept = false;
+  #isClosed = false;
+
+  constructor({ pool, schema, times, sealing }: ServerOptions) {
+    this.times = times;
+    this.sealing = sealing;
+    this.#connections = new Connections(pool);
+    this.#schema = new Schema(schema);
+    this.#name = `the PostgreSQL store in schema ${schema}`;
+    this.tables = this.#schema.tables;
+    this.appends = new Appends(this.tables);
+  }
+
+  /** One attempt: lends `work` a connection, once the tables are there. */
+  async attempt<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw new StoreUnavailableError(`${this.#name} was closed`);
+    try {
+      return await this.#connections.use(Math.max(ms, LEAST_MS), async (session) => {
+        if (!this.#schema.isReady) await this.#schema.prepare(session);
+        if (!this.#isSwept) await this.#sweep(session);
+        return work(session);
+      });
+    } catch (error) {
+      if (isTableMissing(error)) this.#schema.forget();
+      throw error;
+    }
+  }
+
+  /** Tries again, over other connections, until the time is over. For work that may be done twice. */
+  async insist<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
+    const until = performance.now() + ms;
+    for (let failures = 1; ; failures++) {
+      try {
+        return await this.attempt(until - performance.now(), work);
+      } catch (error) {
+        if (!isPassing(error) || performance.now() >= until) throw this.seen(error);
+      }
+      await pause(failures);
+    }
+  }
+
+  /** An error as a caller gets to see it. */
+  seen(error: unknown): unknown {
+    return storeError(error, this.#name);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#connections.close();
+  }
+
+  /** Once: forgets claims of runs without a record that were released, or ran out long ago; nobody else ever would. */
+  async #sweep(session: Session): Promise<void> {
+    const parameters = new Parameters();
+    const { runs } = this.tables;
+    await session.query(
+      `DELETE FROM ${runs} WHERE run_id IN (SELECT run_id FROM ${runs} WHERE body IS NULL
+         AND (owner IS NULL OR expires_at < ${this.times.lease(parameters)} - ${LONG_OVER_MS}) FOR UPDATE SKIP LOCKED)`,
+      parameters.values,
+    );
+    this.#isSwept = true;
+  }
+}
+
+/** Doubles up to half a second, with jitter: hosts that wait for one server should not come back together. */
+export function pause(failures: number): Promise<void> {
+  return sleep(Math.min(500, 5 * 2 ** failures) * (0.5 + Math.random()));
+}

@@ -1,0 +1,122 @@
+import { crc32 } from 'node:zlib';
+import { type Clock, systemClock } from '../../values/clock.ts';
+import type { EncodedHead } from '../encoding/encode.ts';
+import type { Lease } from '../lease.ts';
+import { Parameters } from './parameters.ts';
+import type { Row, Session } from './pool.ts';
+import type { Tables } from './schema.ts';
+
+/** What is known of a stored record without reading its texts. */
+export interface StoredRecord {
+  /** The token of the save that wrote it as a whole: under it its parts are found. */
+  readonly body: number;
+  readonly version: number;
+  readonly revision: number;
+  readonly messageCount: number;
+  /** The pieces that its head names, by the bundle that they are in, as far as that is known. */
+  readonly pieces: ReadonlyMap<string, number>;
+}
+
+/** A row of `runs`. Each write gives it another token: whoever knows the token knows the row. */
+export interface RunState {
+  readonly token: number;
+  /** Undefined as long as nobody has claimed the run. */
+  readonly lease: Lease | undefined;
+  readonly attempts: number;
+  /** Undefined when the run is claimed only. */
+  readonly record: StoredRecord | undefined;
+}
+
+/** What was found when a write looked. */
+export interface Found {
+  /** Undefined when there is no row. */
+  readonly run: RunState | undefined;
+  /** The lease clock, ms. */
+  readonly now: number;
+  /** The epoch that a kept outcome remembers. */
+  readonly outcomeEpoch: number;
+}
+
+/** Which clock leases and outcomes go by. */
+export interface Times {
+  /** SQL of the lease clock, ms. */
+  lease(parameters: Parameters): string;
+  /** Wall clock, ms. */
+  wall(): number;
+}
+
+/** The server's clock for leases, unless a test brings a clock of its own. */
+export function serverTimes(clock: Clock): Times {
+  const server = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
+  const isServers = clock === systemClock;
+  return {
+    lease: (parameters) => (isServers ? server : `${parameters.add(clock.monotonic())}::float8`),
+    wall: () => clock.now(),
+  };
+}
+
+/** Looks at some runs. The answer may be out of date as soon as it is there: a write checks the token again. */
+export async function look(
+  session: Session,
+  runIds: readonly string[],
+  { tables, times }: { readonly tables: Tables; readonly times: Times },
+): Promise<Map<string, Found>> {
+  const parameters = new Parameters();
+  const ids = [...new Set(runIds)];
+  const text = `
+    SELECT i.id, r.token, r.body, r.owner, r.epoch, r.attempts, r.expires_at, r.version, r.revision, r.message_count,
+      o.epoch AS outcome_epoch, ${times.lease(parameters)} AS now
+    FROM unnest(${parameters.add(ids.map(hexOf))}::text[]) AS i (id)
+    LEFT JOIN ${tables.runs} r ON r.run_id = decode(i.id, 'hex')
+    LEFT JOIN ${tables.outcomes} o ON o.run_id = decode(i.id, 'hex') AND o.until > ${parameters.add(times.wall())}::float8`;
+  const rows = await session.query(text, parameters.values);
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return new Map(ids.map((runId) => [runId, found(byId.get(hexOf(runId)) ?? {})]));
+}
+
+function found(row: Row): Found {
+  return { run: stateOf(row), now: Number(row.now), outcomeEpoch: Number(row.outcome_epoch ?? 0) };
+}
+
+function stateOf(row: Row): RunState | undefined {
+  if (row.token == null) return undefined;
+  const { token, body, version, revision, message_count: messageCount } = row;
+  const record =
+    body == null
+      ? undefined
+      : {
+          body: Number(body),
+          version: Number(version),
+          revision: Number(revision),
+          messageCount: Number(messageCount),
+          pieces: new Map<string, number>(),
+        };
+  return { token: Number(token), lease: leaseOf(row), attempts: Number(row.attempts), record };
+}
+
+export function leaseOf({ owner, epoch, attempts, expires_at: expiresAt }: Row): Lease | undefined {
+  if (epoch == null) return undefined;
+  return {
+    owner: owner == null ? null : (JSON.parse(owner) as string),
+    epoch: Number(epoch),
+    attempts: Number(attempts),
+    expiresAt: Number(expiresAt),
+  };
+}
+
+/** An owner is any string; its JSON is one that PostgreSQL can hold. */
+export const ownerText = (owner: string | null) => (owner === null ? null : JSON.stringify(owner));
+
+export const hexOf = (runId: string) => Buffer.from(runId, 'utf8').toString('hex');
+export const runIdOf = (hex: string) => Buffer.from(hex, 'hex').toString('utf8');
+
+/** Covers the columns too: a flipped bit in a count is damage like one in the text. */
+export function headChecksum(
+  head: Pick<EncodedHead, 'version' | 'revision' | 'updatedAt' | 'head'>,
+  place: { readonly body: number; readonly messageCount: number },
+): number {
+  return crc32(
+    head.head,
+    crc32(`${place.body},${head.version},${head.revision},${head.updatedAt},${place.messageCount}`),
+  );
+}

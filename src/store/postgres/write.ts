@@ -1,0 +1,203 @@
+import { crc32 } from 'node:zlib';
+import { bundleOf } from '../encoding/blob-refs.ts';
+import type { Change } from './changes.ts';
+import { Parameters } from './parameters.ts';
+import type { Session } from './pool.ts';
+import { messageRows, newPieces, tokensOf } from './rows.ts';
+import type { Tables } from './schema.ts';
+import { headChecksum, hexOf, ownerText, type StoredRecord, type Times } from './state.ts';
+
+/** A change on its way, with the token that the run's row gets by it. */
+export interface Sent {
+  readonly change: Change;
+  readonly token: number;
+  /** The record as it is when the change has landed. */
+  readonly record: StoredRecord | undefined;
+}
+
+/** What a statement is made for. */
+interface Writing {
+  readonly sent: readonly Sent[];
+  readonly tables: Tables;
+  readonly times: Times;
+  readonly parameters: Parameters;
+}
+
+/** So many outcomes whose time is over are forgotten by one write. */
+const FORGOTTEN_AT_ONCE = 100;
+
+/**
+ * Writes changes of different runs in one statement: all of them are stored, or nothing. One whose row is not what it was
+ * when the change was decided, or that another transaction is about to change, is left out; it waits for nobody.
+ * @returns the tokens of those that landed
+ */
+export async function write(
+  session: Session,
+  sent: readonly Sent[],
+  { tables, times }: { readonly tables: Tables; readonly times: Times },
+): Promise<Set<number>> {
+  const parameters = new Parameters();
+  // In one order everywhere: of two statements that add the same runs, one waits for the other, and not both.
+  const ordered = sent.toSorted((a, b) => Buffer.compare(Buffer.from(a.change.runId), Buffer.from(b.change.runId)));
+  const parts = partsOf({ sent: ordered, tables, times, parameters });
+  const rows = await session.query(`WITH ${parts.join(',\n')}\nSELECT token FROM landed`, parameters.values);
+  return new Set(rows.map((row) => Number(row.token)));
+}
+
+/** The parts of the statement that some change needs. */
+function partsOf(writing: Writing): string[] {
+  const changes = writing.sent.map(({ change }) => change);
+  const has = (test: (change: Change) => unknown) => changes.some(test);
+  const landing = [
+    ['created', has(({ kind, seen }) => kind === 'put' && seen === null) && created(writing)],
+    ['changed', has(({ kind, seen }) => kind === 'put' && seen !== null) && changed(writing)],
+    ['removed', has(({ kind }) => kind === 'remove') && removed(writing)],
+    ['free', has(({ kind }) => kind === 'none') && "SELECT token FROM input WHERE kind = 'none'"],
+  ].filter(([, part]) => part);
+  const landed = landing.map(([name]) => `SELECT token FROM ${name}`).join(' UNION ALL ');
+  const following = [
+    has(({ start }) => start) && starts(writing),
+    has((change) => newPieces(change).length) && pieces(writing),
+    has(({ rows }) => rows?.length) && messages(writing),
+    has(isReplacing) && bodiesGone(writing),
+    has(({ outcome }) => outcome) && outcomes(writing),
+    has(({ kind, lease }) => kind === 'remove' && lease) && epochKept(writing),
+    has(({ kind }) => kind === 'remove') && commandsGone(writing),
+  ].filter((part) => part !== false);
+  return [
+    input(writing),
+    locked(writing),
+    ...landing.map(([name, part]) => `${name} AS (${part})`),
+    `landed AS (${landed})`,
+    ...following,
+  ];
+}
+
+/** What the record had before goes. */
+const isReplacing = ({ start, kind, record }: Change) => record !== undefined && (start || kind === 'remove');
+
+function input({ sent, parameters }: Writing): string {
+  const rows = sent.map(({ change, token, record }) => {
+    const { runId, kind, seen, lease, attempts, ttlMs: ttl, head } = change;
+    const checksum = head && record ? headChecksum(head, record) : null;
+    const from = { id: hexOf(runId), kind, seen, token, body: record?.body, replaced: replacedBody(change) };
+    const { version, revision, updatedAt: updated_at, head: text } = head ?? {};
+    const to = { version, revision, updated_at, message_count: head?.messageCount, checksum, head: text };
+    const pieces = head && record ? tokensOf([...record.pieces.values()]) : null;
+    return { ...from, owner: ownerText(lease?.owner ?? null), epoch: lease?.epoch, attempts, ttl, ...to, pieces };
+  });
+  return `input AS (SELECT decode(t.id, 'hex') AS run_id, t.* FROM ${parameters.table(
+    {
+      ...{ id: 'text', kind: 'text', seen: 'bigint', token: 'bigint', body: 'bigint', replaced: 'bigint' },
+      ...{ owner: 'text', epoch: 'bigint', attempts: 'bigint', ttl: 'float8', version: 'bigint', revision: 'bigint' },
+      ...{ updated_at: 'float8', message_count: 'bigint', checksum: 'bigint', head: 'long', pieces: 'text' },
+    },
+    rows,
+  )} WHERE t.id IS NOT NULL)`;
+}
+
+const replacedBody = (change: Change) => (isReplacing(change) ? change.record?.body : null);
+
+/** The rows that are still what they were. A lock that somebody else holds is not waited for: the write looks again. */
+function locked({ tables }: Writing): string {
+  return `locked AS (SELECT i.token FROM input i JOIN ${tables.runs} r ON r.run_id = i.run_id AND r.token = i.seen
+    FOR UPDATE OF r SKIP LOCKED)`;
+}
+
+const columns =
+  'token, body, owner, epoch, attempts, version, revision, updated_at, message_count, checksum, pieces, head';
+
+function created({ tables, times, parameters }: Writing): string {
+  return `INSERT INTO ${tables.runs} (run_id, expires_at, ${columns})
+    SELECT run_id, ${times.lease(parameters)} + ttl, ${columns} FROM input WHERE kind = 'put' AND seen IS NULL ORDER BY run_id
+    ON CONFLICT (run_id) DO NOTHING RETURNING token`;
+}
+
+/** A change without a head leaves the record as it is. */
+function changed({ tables, times, parameters }: Writing): string {
+  const kept = ['version', 'revision', 'updated_at', 'message_count', 'checksum', 'pieces', 'head'];
+  return `UPDATE ${tables.runs} r SET token = i.token, body = i.body, owner = i.owner, epoch = i.epoch,
+      attempts = i.attempts, expires_at = coalesce(${times.lease(parameters)} + i.ttl, r.expires_at),
+      ${kept.map((column) => `${column} = coalesce(i.${column}, r.${column})`).join(', ')}
+    FROM input i JOIN locked USING (token) WHERE i.kind = 'put' AND r.run_id = i.run_id RETURNING i.token`;
+}
+
+function removed({ tables }: Writing): string {
+  return `DELETE FROM ${tables.runs} r USING input i JOIN locked USING (token)
+    WHERE i.kind = 'remove' AND r.run_id = i.run_id RETURNING i.token`;
+}
+
+function starts({ sent, tables, parameters }: Writing): string {
+  const rows = sent.flatMap(({ change: { start }, token }) => {
+    if (!start) return [];
+    const { meta, extras } = start;
+    return [{ token, meta_checksum: crc32(meta), extras_checksum: crc32(extras ?? ''), meta, extras }];
+  });
+  const table = parameters.table(
+    { token: 'bigint', meta_checksum: 'bigint', extras_checksum: 'bigint', meta: 'long', extras: 'long' },
+    rows,
+  );
+  return `starts_put AS (INSERT INTO ${tables.starts} (body, meta_checksum, extras_checksum, meta, extras)
+    SELECT token, meta_checksum, extras_checksum, meta, extras FROM ${table} JOIN landed USING (token))`;
+}
+
+function messages({ sent, tables, parameters }: Writing): string {
+  const rows = sent.flatMap(({ change, token, record }) => {
+    const body = record?.body;
+    return messageRows(change, token).map((row) => ({ token, body, ...row }));
+  });
+  const table = parameters.table(
+    { token: 'bigint', body: 'bigint', first: 'bigint', checksum: 'bigint', messages: 'long', pieces: 'text' },
+    rows,
+  );
+  return `messages_put AS (INSERT INTO ${tables.messages} (body, first, checksum, messages, pieces)
+    SELECT body, first, checksum, messages, pieces FROM ${table} JOIN landed USING (token))`;
+}
+
+function pieces({ sent, tables, parameters }: Writing): string {
+  const rows = sent.flatMap(({ change, token, record }) => {
+    const body = record?.body;
+    const bundled = bundleOf(newPieces(change));
+    return bundled === '' ? [] : [{ token, body, checksum: crc32(bundled), bundled }];
+  });
+  const table = parameters.table({ token: 'bigint', body: 'bigint', checksum: 'bigint', bundled: 'long' }, rows);
+  return `pieces_put AS (INSERT INTO ${tables.pieces} (body, bundle, checksum, bundled)
+    SELECT body, token, checksum, bundled FROM ${table} JOIN landed USING (token))`;
+}
+
+function bodiesGone({ tables }: Writing): string {
+  const gone = (table: string) =>
+    `DELETE FROM ${table} p USING input i JOIN landed USING (token) WHERE p.body = i.replaced`;
+  const { starts, messages, pieces } = tables;
+  return `starts_gone AS (${gone(starts)}), messages_gone AS (${gone(messages)}), pieces_gone AS (${gone(pieces)})`;
+}
+
+function outcomes({ sent, tables, times, parameters }: Writing): string {
+  const rows = sent.flatMap(({ change: { runId, outcome }, token }) => {
+    if (!outcome) return [];
+    const { untilMs: until, epoch, checksum, text } = outcome;
+    return [{ token, id: hexOf(runId), until, epoch, checksum, outcome: text }];
+  });
+  const table = parameters.table(
+    { token: 'bigint', id: 'text', until: 'float8', epoch: 'bigint', checksum: 'bigint', outcome: 'long' },
+    rows,
+  );
+  return `outcomes_gone AS (DELETE FROM ${tables.outcomes} WHERE run_id IN (
+      SELECT run_id FROM ${tables.outcomes} WHERE until <= ${parameters.add(times.wall())}::float8
+        AND run_id NOT IN (SELECT run_id FROM input) ORDER BY until LIMIT ${FORGOTTEN_AT_ONCE} FOR UPDATE SKIP LOCKED)),
+    outcomes_put AS (INSERT INTO ${tables.outcomes} AS o (run_id, until, epoch, checksum, outcome)
+      SELECT decode(id, 'hex'), until, epoch, checksum, outcome FROM ${table} JOIN landed USING (token) ORDER BY id
+      ON CONFLICT (run_id) DO UPDATE SET until = excluded.until, epoch = excluded.epoch,
+        checksum = excluded.checksum, outcome = excluded.outcome)`;
+}
+
+function commandsGone({ tables }: Writing): string {
+  return `commands_gone AS (DELETE FROM ${tables.commands} c USING input i JOIN landed USING (token)
+    WHERE i.kind = 'remove' AND c.run_id = i.run_id)`;
+}
+
+/** The epoch goes on after the record, as long as the outcome is kept. */
+function epochKept({ tables }: Writing): string {
+  return `epoch_kept AS (UPDATE ${tables.outcomes} o SET epoch = greatest(o.epoch, i.epoch)
+    FROM input i JOIN landed USING (token) WHERE i.kind = 'remove' AND o.run_id = i.run_id)`;
+}

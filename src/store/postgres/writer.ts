@@ -1,0 +1,191 @@
+import { PawlError } from '../../values/errors.ts';
+import { type Decision, recordAfter } from './changes.ts';
+import { isEverybodys, isPassing, NoAnswer } from './errors.ts';
+import type { Session } from './pool.ts';
+import type { Job, SentJob } from './queue.ts';
+import { pause, type Server } from './server.ts';
+import { type Found, look, type RunState } from './state.ts';
+import { write } from './write.ts';
+
+/** So many runs are remembered as this store wrote them last. */
+const MAX_KNOWN = 4_096;
+
+/** A group gets more time for what it sends: 0.1 s for a million characters. */
+const MS_PER_CHAR = 1e-4;
+
+/** A change that is to be sent for a job. */
+interface Planned extends SentJob {
+  readonly job: Job;
+}
+
+/**
+ * Performs groups of writes. Each is decided from what is stored, and lands only if that is still there: the row's token
+ * says so. That makes it safe to send one again whose answer got lost: a row that has the token it was to get says that it
+ * landed.
+ *
+ * A write that names its claim is decided from what this store wrote last, which spares the look. Only a fresh look refuses
+ * anything.
+ */
+export class Writer {
+  readonly #server: Server;
+  readonly #known = new Map<string, RunState>();
+
+  constructor(server: Server) {
+    this.#server = server;
+  }
+
+  /**
+   * Settles each of them; never rejects.
+   * @param takeLate takes out the jobs that waited behind a group until their own time was over
+   */
+  async perform(group: readonly Job[], takeLate: () => readonly Job[]): Promise<void> {
+    const open = new Set(group);
+    for (let failures = 1; open.size > 0; failures++) {
+      try {
+        await this.#attempt(open);
+      } catch (error) {
+        if (isPassing(error)) {
+          const now = performance.now();
+          const late = [...open].filter((job) => job.until <= now);
+          this.#refuse([...late, ...takeLate()], open, error);
+          if (open.size > 0) await pause(failures);
+        } else if (open.size === 1 || isEverybodys(error)) {
+          this.#refuse([...open], open, error);
+        } else {
+          // Something failed that nobody foresaw: each goes alone, so that only the guilty one fails.
+          for (const job of open) await this.perform([job], takeLate);
+          return;
+        }
+      }
+    }
+  }
+
+  /** @throws what failed, and `NoAnswer` when something is still open although nothing failed */
+  async #attempt(open: Set<Job>): Promise<void> {
+    dropAborted(open);
+    if (open.size === 0) return;
+    let [size, until] = [0, 0];
+    for (const job of open) {
+      size += job.size;
+      until = Math.max(until, job.until);
+    }
+    const ms = until - performance.now() + size * MS_PER_CHAR;
+    await this.#server.attempt(ms, async (session) => {
+      const planned = await this.#plan(session, open);
+      if (planned.length > 0) await this.#send(session, planned, open);
+    });
+    if (open.size > 0) throw new NoAnswer('other transactions keep changing the run, or keep it locked');
+  }
+
+  async #plan(session: Session, open: Set<Job>): Promise<Planned[]> {
+    const planned: Planned[] = [];
+    const unknown: Job[] = [];
+    for (const job of open) {
+      const plan = this.#planFromMemory(job);
+      if (plan) planned.push(plan);
+      else unknown.push(job);
+    }
+    if (unknown.length === 0) return planned;
+    const ids = unknown.map((job) => job.runId);
+    const found = await look(session, ids, this.#server);
+    for (const job of unknown) {
+      const plan = this.#planFrom(job, found.get(job.runId) as Found, open);
+      if (plan) planned.push(plan);
+    }
+    return planned;
+  }
+
+  /** Nothing that comes out of memory is the last word: undefined where a look is needed. */
+  #planFromMemory(job: Job): Planned | undefined {
+    const run = job.hasClaim && job.sent.size === 0 ? this.#known.get(job.runId) : undefined;
+    if (!run) return undefined;
+    try {
+      return plannedFor(job, job.decide({ run, now: 0, outcomeEpoch: 0 }));
+    } catch (error) {
+      if (error instanceof PawlError) return undefined;
+      throw error;
+    }
+  }
+
+  #planFrom(job: Job, found: Found, open: Set<Job>): Planned | undefined {
+    const sent = sentFor(job, found);
+    if (sent) {
+      this.#landed(job, sent, open);
+      return undefined;
+    }
+    try {
+      const decision = job.decide(found);
+      const plan = plannedFor(job, decision);
+      if (plan) return plan;
+      open.delete(job);
+      job.resolve(decision.value);
+    } catch (error) {
+      this.#refuse([job], open, error);
+    }
+    return undefined;
+  }
+
+  async #send(session: Session, planned: readonly Planned[], open: Set<Job>): Promise<void> {
+    for (const plan of planned) plan.job.sent.set(plan.token, plan);
+    const landed = await this.#write(session, planned);
+    for (const plan of planned) {
+      if (landed.has(plan.token)) {
+        this.#landed(plan.job, plan, open);
+      } else {
+        plan.job.sent.delete(plan.token);
+        this.#known.delete(plan.job.runId);
+      }
+    }
+  }
+
+  /** @returns the tokens of those that landed */
+  async #write(session: Session, planned: readonly Planned[]): Promise<ReadonlySet<number>> {
+    const { appends } = this.#server;
+    const [first] = planned;
+    if (!first || planned.length > 1 || !appends.has(first)) return write(session, planned, this.#server);
+    return new Set((await appends.write(session, first)) ? [first.token] : []);
+  }
+
+  #landed(job: Job, { change, token, record, value }: SentJob, open: Set<Job>): void {
+    const { kind, lease, attempts } = change;
+    this.#known.delete(job.runId);
+    // Whoever has released a run, or deleted it, does not write to it next.
+    if (kind === 'put' && lease?.owner != null) this.#known.set(job.runId, { token, lease, attempts, record });
+    for (const runId of this.#known.keys()) {
+      if (this.#known.size <= MAX_KNOWN) break;
+      this.#known.delete(runId);
+    }
+    open.delete(job);
+    job.resolve(value);
+  }
+
+  #refuse(jobs: readonly Job[], open: Set<Job>, error: unknown): void {
+    for (const job of jobs) {
+      this.#known.delete(job.runId);
+      open.delete(job);
+      job.reject(this.#server.seen(error));
+    }
+  }
+}
+
+/** Something that was asked for and may have landed is not taken back. */
+function dropAborted(open: Set<Job>): void {
+  for (const job of open) {
+    if (!job.signal?.aborted || job.sent.size > 0) continue;
+    open.delete(job);
+    job.reject(job.signal.reason);
+  }
+}
+
+function plannedFor(job: Job, { value, change }: Decision<unknown>): Planned | undefined {
+  if (!change) return undefined;
+  const token = Math.floor(Math.random() * 2 ** 53);
+  return { job, value, change, token, record: recordAfter(change, token) };
+}
+
+/** What was sent before, and is found to have landed. */
+function sentFor(job: Job, { run }: Found): SentJob | undefined {
+  if (run) return job.sent.get(run.token);
+  for (const sent of job.sent.values()) if (sent.change.kind === 'remove') return sent;
+  return undefined;
+}

@@ -1,0 +1,46 @@
+import { Database } from '../../sqlite/connection.ts';
+import type { Sealing } from '../encoding/sealing.ts';
+import { InboxTable } from './inboxes.ts';
+import { KnownRuns } from './known.ts';
+import type { LeaseClock } from '../lease-clock.ts';
+import { LeaseTable } from './leases.ts';
+import { OutcomeTable } from './outcomes.ts';
+import { Reads } from './reads.ts';
+import { RecordTable } from './records.ts';
+import { prepareSchema } from './schema.ts';
+import type { Tables } from './writes.ts';
+
+interface RunDatabaseOptions {
+  readonly path: string;
+  readonly durability: 'power' | 'process';
+  readonly leaseClock: LeaseClock;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+  readonly sealing: Sealing;
+}
+
+/** The prepared statements of a store's connection. */
+export interface Statements {
+  readonly tables: Tables;
+  readonly reads: Reads;
+}
+
+export type RunDatabase = Database<Statements>;
+
+/** The database of a store. */
+export function runDatabase({ path, durability, leaseClock, now, sealing }: RunDatabaseOptions): RunDatabase {
+  return new Database({
+    path,
+    name: `the store ${path}`,
+    isSynced: durability === 'power',
+    makeTables: (db) => prepareSchema(db, path),
+    prepare: (db) => {
+      const known = new KnownRuns(db);
+      const leases = new LeaseTable(db, leaseClock, known);
+      const records = new RecordTable(db, sealing, known);
+      const outcomes = new OutcomeTable(db, now, sealing);
+      const tables = { records, leases, outcomes, inboxes: new InboxTable(db, sealing), known };
+      return { tables, reads: new Reads(db, leases, sealing) };
+    },
+  });
+}

@@ -1,0 +1,72 @@
+import { PawlError, RecordTooLargeError, StoreFullError, StoreUnavailableError } from '../../values/errors.ts';
+
+/** Primary result codes of SQLite, as far as they are told apart here. */
+const code = {
+  busy: 5,
+  locked: 6,
+  readonly: 8,
+  ioError: 10,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  tooBig: 18,
+  notADatabase: 26,
+} as const;
+
+export const DAMAGE_ADVICE = 'stop, copy the file, and restore it (`sqlite3 <file> .recover`)';
+
+const advice: Readonly<Record<number, string>> = {
+  [code.readonly]: 'it cannot be written; check the permissions of the file and its folder',
+  [code.ioError]: 'reading or writing it failed; check the disk',
+  [code.corrupt]: `its pages are damaged; ${DAMAGE_ADVICE}`,
+  [code.cannotOpen]: 'it cannot be opened; check that its folder exists and can be written',
+  [code.notADatabase]: 'it is not a SQLite database; choose another path',
+};
+
+/** The primary result code of an error of SQLite; undefined for any other error. */
+function resultCode(error: unknown): number | undefined {
+  const { code: name, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown };
+  return name === 'ERR_SQLITE_ERROR' && typeof errcode === 'number' ? errcode & 0xff : undefined;
+}
+
+/** Another connection holds the lock; trying again later may succeed. */
+export function isBusy(error: unknown): boolean {
+  const found = resultCode(error);
+  return found === code.busy || found === code.locked;
+}
+
+/**
+ * The disk failed. What this connection wrote last is uncertain, and a second sync of the same file could succeed
+ * without having written it: the connection must not be used again.
+ */
+export function isIoError(error: unknown): boolean {
+  return resultCode(error) === code.ioError;
+}
+
+/** A number that JavaScript cannot hold was never written by this store. */
+export function isDamage(error: unknown): boolean {
+  return resultCode(error) === code.corrupt || (error as { code?: unknown } | null)?.code === 'ERR_OUT_OF_RANGE';
+}
+
+/** What a store's caller gets to see of an error of SQLite or of the file system. */
+export function storeError(error: unknown, path: string): unknown {
+  if (error instanceof PawlError) return error;
+  const found = resultCode(error);
+  const options = { cause: error };
+  if (found === code.full || systemCode(error) === 'ENOSPC') {
+    return new StoreFullError(`the disk of ${path} is full; make room, what is stored is intact`, options);
+  }
+  if (found === code.tooBig) return new RecordTooLargeError(`a text is too long for ${path}`, options);
+  if (found === code.busy || found === code.locked) {
+    return new StoreUnavailableError(`${path} stayed locked by another process; find out which one holds it`, options);
+  }
+  if (found === undefined && systemCode(error) === undefined && !isDamage(error)) return error;
+  const reason = advice[isDamage(error) ? code.corrupt : (found ?? 0)] ?? (error as Error).message;
+  return new StoreUnavailableError(`the store ${path} is not available: ${reason}`, options);
+}
+
+/** The code of a file system error, as in `ENOTDIR`. */
+function systemCode(error: unknown): string | undefined {
+  const { code: name, errno } = (error ?? {}) as { code?: unknown; errno?: unknown };
+  return typeof name === 'string' && typeof errno === 'number' ? name : undefined;
+}

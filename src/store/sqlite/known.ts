@@ -1,0 +1,84 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Lease } from '../lease.ts';
+
+/** What is known of a stored record without reading its texts. Null: the row of its head is missing. */
+export interface Stored {
+  readonly no: number;
+  readonly generation: number | null;
+  readonly version: number | null;
+  readonly revision: number | null;
+  readonly message_count: number | null;
+}
+
+/** What stands in the tables of one run; `null` = there is nothing. */
+interface Known {
+  lease?: Lease | null;
+  record?: Stored | null;
+}
+
+/** More runs than this are not known at once: a further one pushes the oldest out. */
+const MAX_KNOWN = 20_000;
+
+/**
+ * What a connection knows of the runs that it writes, so that a step need not ask for its lease and its revision before each
+ * commit. It stays true until somebody else commits, which SQLite counts (`data_version`), or a transaction of our own comes
+ * to nothing. Asked within a write transaction, when nobody else can commit, the count leaves no gap.
+ */
+export class KnownRuns {
+  readonly #runs = new Map<string, Known>();
+  readonly #dataVersion: StatementSync;
+  #seen: unknown;
+  #isUnsure = false;
+
+  constructor(db: DatabaseSync) {
+    this.#dataVersion = db.prepare('PRAGMA data_version');
+  }
+
+  /** A write transaction has begun. Until `committed` nothing is sure. */
+  begun(): void {
+    const seen = this.#dataVersion.get()?.data_version;
+    if (this.#isUnsure || seen !== this.#seen) this.#runs.clear();
+    this.#seen = seen;
+    this.#isUnsure = true;
+  }
+
+  committed(): void {
+    this.#isUnsure = false;
+  }
+
+  /** Undefined = not known. */
+  lease(runId: string): Lease | null | undefined {
+    return this.#runs.get(runId)?.lease;
+  }
+
+  /** Undefined = not known. */
+  record(runId: string): Stored | null | undefined {
+    return this.#runs.get(runId)?.record;
+  }
+
+  putLease(runId: string, lease: Lease | null): void {
+    this.#of(runId).lease = lease;
+  }
+
+  putRecord(runId: string, record: Stored | null): void {
+    this.#of(runId).record = record;
+  }
+
+  forget(runId: string): void {
+    this.#runs.delete(runId);
+  }
+
+  forgetAll(): void {
+    this.#runs.clear();
+  }
+
+  #of(runId: string): Known {
+    const known = this.#runs.get(runId);
+    if (known) return known;
+    const fresh: Known = {};
+    this.#runs.set(runId, fresh);
+    const [oldest] = this.#runs.size > MAX_KNOWN ? this.#runs.keys() : [];
+    if (oldest !== undefined) this.#runs.delete(oldest);
+    return fresh;
+  }
+}

@@ -1,0 +1,70 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Lease } from '../lease.ts';
+import type { KnownRuns } from './known.ts';
+import type { LeaseClock } from '../lease-clock.ts';
+
+interface LeaseRow {
+  readonly owner: string | null;
+  readonly epoch: number;
+  readonly attempts: number;
+  readonly expires_at: number;
+  readonly boot: string;
+}
+
+/** The rows of `claims`. A released one stays, without an owner, because epoch and attempts go on. */
+export class LeaseTable {
+  readonly #clock: LeaseClock;
+  readonly #known: KnownRuns;
+  readonly #find: StatementSync;
+  readonly #put: StatementSync;
+  readonly #remove: StatementSync;
+  readonly #sweep: StatementSync;
+  #isSwept = false;
+
+  constructor(db: DatabaseSync, clock: LeaseClock, known: KnownRuns) {
+    this.#clock = clock;
+    this.#known = known;
+    this.#find = db.prepare('SELECT owner, epoch, attempts, expires_at, boot FROM claims WHERE run_id = ?');
+    this.#put = db.prepare(
+      'INSERT OR REPLACE INTO claims (run_id, owner, epoch, attempts, expires_at, boot) VALUES (?, ?, ?, ?, ?, ?)',
+    );
+    this.#remove = db.prepare('DELETE FROM claims WHERE run_id = ?');
+    this.#sweep = db.prepare('DELETE FROM claims WHERE owner IS NULL AND run_id NOT IN (SELECT run_id FROM runs)');
+  }
+
+  now(): number {
+    return this.#clock.now();
+  }
+
+  find(runId: string): Lease | undefined {
+    const known = this.#known.lease(runId);
+    if (known !== undefined) return known ?? undefined;
+    const row = this.#find.get(runId) as unknown as LeaseRow | undefined;
+    const lease = row && this.toLease(row);
+    this.#known.putLease(runId, lease ?? null);
+    return lease;
+  }
+
+  toLease({ owner, epoch, attempts, expires_at, boot }: LeaseRow): Lease {
+    return { owner, epoch, attempts, expiresAt: boot === this.#clock.boot ? expires_at : Number.NEGATIVE_INFINITY };
+  }
+
+  put(runId: string, lease: Lease): void {
+    const { owner, epoch, attempts, expiresAt } = lease;
+    this.#put.run(runId, owner, epoch, attempts, expiresAt, this.#clock.boot);
+    this.#known.putLease(runId, lease);
+  }
+
+  remove(runId: string): void {
+    this.#remove.run(runId);
+    this.#known.forget(runId);
+  }
+
+  /** Once per connection: forgets released claims of runs that have no record, which nobody would ever remove. */
+  sweep(): void {
+    if (this.#isSwept) return;
+    this.#isSwept = true;
+    this.#sweep.run();
+    this.#known.forgetAll();
+  }
+}

@@ -1,0 +1,81 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
+import { CheckpointCorruptError } from '../../values/errors.ts';
+import type { RunOutcome } from '../../run/result.ts';
+import { isIntact } from '../encoding/checksum.ts';
+import { parseStored } from '../encoding/encode.ts';
+import type { Sealing } from '../encoding/sealing.ts';
+
+interface OutcomeRow {
+  readonly until: number;
+  readonly epoch: number;
+  readonly checksum: number;
+  readonly outcome: string;
+}
+
+export interface OutcomeToKeep {
+  readonly runId: string;
+  readonly text: string;
+  /** Wall clock, ms. */
+  readonly untilMs: number;
+}
+
+/** The rows of `outcomes`. One whose time is over is as good as gone. */
+export class OutcomeTable {
+  readonly #now: () => number;
+  readonly #sealing: Sealing;
+  readonly #find: StatementSync;
+  readonly #put: StatementSync;
+  readonly #raiseEpoch: StatementSync;
+  readonly #forget: StatementSync;
+  readonly #countExpired: StatementSync;
+
+  constructor(db: DatabaseSync, now: () => number, sealing: Sealing) {
+    this.#now = now;
+    this.#sealing = sealing;
+    this.#find = db.prepare('SELECT until, epoch, checksum, outcome FROM outcomes WHERE run_id = ?');
+    this.#put = db.prepare(
+      `INSERT INTO outcomes (run_id, until, epoch, checksum, outcome) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (run_id) DO UPDATE SET until = excluded.until, epoch = excluded.epoch,
+       checksum = excluded.checksum, outcome = excluded.outcome`,
+    );
+    this.#raiseEpoch = db.prepare('UPDATE outcomes SET epoch = max(epoch, ?) WHERE run_id = ?');
+    this.#forget = db.prepare('DELETE FROM outcomes WHERE until <= ?');
+    this.#countExpired = db.prepare('SELECT count(*) AS count FROM outcomes WHERE until <= ?');
+  }
+
+  /** @throws {CheckpointCorruptError} */
+  read(runId: string): RunOutcome | 'expired' | null {
+    const row = this.#find.get(runId) as unknown as OutcomeRow | undefined;
+    if (!row) return null;
+    if (row.until <= this.#now()) return 'expired';
+    if (!isIntact(row.outcome, row.checksum)) {
+      throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
+    }
+    return parseStored(this.#sealing.open(row.outcome, runId, 'outcome'), 'outcome') as RunOutcome;
+  }
+
+  /** The epoch that a kept outcome remembers for its run. */
+  epoch(runId: string): number {
+    const row = this.#find.get(runId) as unknown as OutcomeRow | undefined;
+    return row && row.until > this.#now() ? row.epoch : 0;
+  }
+
+  put({ runId, text, untilMs }: OutcomeToKeep, epoch: number): void {
+    this.forgetExpired();
+    this.#put.run(runId, untilMs, epoch, crc32(text), text);
+  }
+
+  raiseEpoch(runId: string, epoch: number): void {
+    this.#raiseEpoch.run(epoch, runId);
+  }
+
+  /** @returns how many there were */
+  forgetExpired(): number {
+    return Number(this.#forget.run(this.#now()).changes);
+  }
+
+  countExpired(): number {
+    return Number(this.#countExpired.get(this.#now())?.count);
+  }
+}

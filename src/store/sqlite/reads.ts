@@ -1,0 +1,177 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../record/interrupted.ts';
+import { CheckpointCorruptError } from '../../values/errors.ts';
+import { isIntact } from '../encoding/checksum.ts';
+import { decodeHead, parseStored } from '../encoding/encode.ts';
+import { isHeld, refuseDamaged } from '../lease.ts';
+import type { Cursor } from '../port.ts';
+import { messagesFrom } from '../encoding/encryption.ts';
+import type { Sealing } from '../encoding/sealing.ts';
+import type { LeaseTable } from './leases.ts';
+import { type HeadRow, headChecksum, KEYS_PER_RUN } from './records.ts';
+
+interface RunRow extends HeadRow {
+  readonly no: number;
+  readonly run_id: string;
+  readonly meta: string;
+  readonly meta_checksum: number;
+  /** The head's; null when its row is missing. */
+  readonly checksum: number | null;
+  readonly attempts: number | null;
+}
+
+export interface LoadedRow extends RunRow {
+  readonly extras: string | null;
+  readonly extras_checksum: number;
+}
+
+interface ListedRow extends RunRow {
+  readonly owner: string | null;
+  readonly epoch: number | null;
+  readonly expires_at: number;
+  readonly boot: string;
+}
+
+interface MessageRow {
+  readonly id: number;
+  readonly checksum: number;
+  readonly messages: string;
+}
+
+/** About how many characters of a transcript are read and parsed before the event loop gets its turn. */
+const CHARS_PER_TURN = 2 ** 22;
+
+const columns = `r.no, r.run_id, r.meta, r.meta_checksum, c.attempts, h.generation, h.version, h.revision,
+  h.updated_at, h.message_count, h.checksum, h.head`;
+
+/** The queries of `load` and `listInterrupted`. */
+export class Reads {
+  readonly #leases: LeaseTable;
+  readonly #sealing: Sealing;
+  readonly #run: StatementSync;
+  readonly #generation: StatementSync;
+  readonly #messages: StatementSync;
+  readonly #page: StatementSync;
+
+  constructor(db: DatabaseSync, leases: LeaseTable, sealing: Sealing) {
+    this.#leases = leases;
+    this.#sealing = sealing;
+    this.#run = db.prepare(
+      `SELECT ${columns}, r.extras, r.extras_checksum FROM runs r LEFT JOIN heads h ON h.no = r.no
+       LEFT JOIN claims c ON c.run_id = r.run_id WHERE r.run_id = ?`,
+    );
+    this.#generation = db.prepare(
+      'SELECT h.generation FROM runs r JOIN heads h ON h.no = r.no WHERE r.no = ? AND r.run_id = ?',
+    );
+    this.#messages = db.prepare('SELECT id, checksum, messages FROM messages WHERE id >= ? AND id < ? ORDER BY id');
+    // Sorts keys alone, and reads the texts of the page only.
+    this.#page = db.prepare(
+      `SELECT ${columns}, p.at, c.owner, c.epoch, c.expires_at, c.boot FROM (
+         SELECT r.no, coalesce(h.updated_at, 0) AS at, r.run_id FROM runs r LEFT JOIN heads h ON h.no = r.no
+         WHERE (coalesce(h.updated_at, 0), r.run_id) > (?, ?) ORDER BY 2, 3 LIMIT ?
+       ) p JOIN runs r ON r.no = p.no LEFT JOIN heads h ON h.no = p.no LEFT JOIN claims c ON c.run_id = p.run_id
+       ORDER BY p.at, p.run_id`,
+    );
+  }
+
+  /** @throws {CheckpointCorruptError} */
+  run(runId: string): LoadedRow | undefined {
+    const row = this.#run.get(runId) as unknown as LoadedRow | undefined;
+    if (!row) return undefined;
+    checkTexts(row);
+    checkText(row.extras ?? '', row.extras_checksum, 'extras');
+    const extras = row.extras === null ? null : this.#sealing.open(row.extras, runId, 'extras');
+    return { ...row, ...this.#opened(row), extras };
+  }
+
+  /** Whether a record is still the one that was read: it may have grown, but was not replaced or deleted. */
+  isSame(row: LoadedRow): boolean {
+    const found = this.#generation.get(row.no, row.run_id) as { generation: number } | undefined;
+    return found?.generation === row.generation;
+  }
+
+  /**
+   * Adds messages of a record to `messages`, up to what one turn may cost.
+   * @throws {CheckpointCorruptError}
+   */
+  messages(row: LoadedRow, messages: unknown[]): void {
+    const first = row.no * KEYS_PER_RUN;
+    let size = 0;
+    const rows = this.#messages.iterate(first + messages.length, first + row.message_count);
+    for (const { id, checksum, messages: text } of rows as unknown as Iterable<MessageRow>) {
+      if (id !== first + messages.length) break;
+      checkText(text, checksum, `messages from ${messages.length} on`);
+      const part = messagesFrom(messages.length);
+      const parsed = parseStored(this.#sealing.open(text, row.run_id, part), 'messages');
+      if (!Array.isArray(parsed) || parsed.length === 0) throw damaged('messages');
+      for (const message of parsed) messages.push(message);
+      size += text.length;
+      if (size > CHARS_PER_TURN) return;
+    }
+    if (messages.length !== row.message_count) {
+      throw new CheckpointCorruptError(
+        `this record is damaged: it has ${messages.length} of its ${row.message_count} messages`,
+      );
+    }
+  }
+
+  page(
+    after: Cursor | undefined,
+    limit: number,
+  ): { readonly runs: InterruptedRun[]; readonly last: Cursor | undefined } {
+    const from = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, after?.runId ?? ''] as const;
+    const rows = this.#page.all(...from, limit) as unknown as (ListedRow & { at: number })[];
+    const owners = new Map<string, boolean>();
+    const last = rows.at(-1);
+    return {
+      runs: rows.map((row) => this.#listed(row, owners)),
+      last: last && { updatedAt: last.at, runId: last.run_id },
+    };
+  }
+
+  #listed(row: ListedRow & { readonly at: number }, owners: Map<string, boolean>): InterruptedRun {
+    const runId = row.run_id;
+    try {
+      checkTexts(row);
+      refuseDamaged(row);
+      const head = decodeHead({ runId, ...this.#opened(row) }, row.attempts ?? undefined);
+      return interruptedRun(head, this.#ownerOf(row, owners));
+    } catch (error) {
+      return quarantinedRun({ runId, updatedAt: row.at }, error);
+    }
+  }
+
+  #opened({ run_id: runId, meta, head }: RunRow): Pick<RunRow, 'meta' | 'head'> {
+    return { meta: this.#sealing.open(meta, runId, 'meta'), head: this.#sealing.open(head, runId, 'head') };
+  }
+
+  /** Whether an owner lives takes a look at the system; once per owner is enough for a page. */
+  #ownerOf(row: ListedRow, known: Map<string, boolean>): string | undefined {
+    const { owner, epoch, attempts } = row;
+    if (owner === null || epoch === null || attempts === null) return undefined;
+    const lease = this.#leases.toLease({ ...row, owner, epoch, attempts });
+    if (lease.expiresAt <= this.#leases.now()) return undefined;
+    const isLive = known.get(owner) ?? isHeld(lease, this.#leases.now());
+    known.set(owner, isLive);
+    return isLive ? owner : undefined;
+  }
+}
+
+function checkTexts(row: RunRow): void {
+  if (row.checksum === null) throw damaged('head');
+  checkText(row.meta, row.meta_checksum, 'meta');
+  if (typeof row.head !== 'string' || headChecksum(row) !== row.checksum)
+    throw new CheckpointCorruptError(wrongChecksum('head'));
+}
+
+function checkText(text: string, checksum: number, what: string): void {
+  if (!isIntact(text, checksum)) throw new CheckpointCorruptError(wrongChecksum(what));
+}
+
+function wrongChecksum(what: string): string {
+  return `this record is damaged: the checksum of its ${what} is wrong`;
+}
+
+function damaged(what: string): CheckpointCorruptError {
+  return new CheckpointCorruptError(`this record is damaged: its ${what} is missing or not what it should be`);
+}

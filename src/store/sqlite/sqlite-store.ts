@@ -1,0 +1,161 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { resolve } from 'node:path';
+import type { Codec } from '../../codec/port.ts';
+import { type Clock, systemClock } from '../../values/clock.ts';
+import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
+import { dropEncoding } from '../../values/message.ts';
+import { checkRunId } from '../../run/run-id.ts';
+import { encodeCommand } from '../commands.ts';
+import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
+import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';
+import { sealDelta, sealRecord } from '../encoding/encryption.ts';
+import { Sealing } from '../encoding/sealing.ts';
+import { runDatabase } from './connection.ts';
+import { leaseClock } from '../lease-clock.ts';
+import { WriteQueue } from './queue.ts';
+import { Reader } from './reader.ts';
+import { Removals } from './removals.ts';
+import * as writes from './writes.ts';
+
+export interface SqliteStoreOptions {
+  /** The file; made, with its folder, at the first use. */
+  readonly path: string;
+  /**
+   * What a save that has resolved survives: `power` (the default) the loss of power, by one disk sync per commit;
+   * `process` the death of the process.
+   */
+  readonly durability?: 'power' | 'process' | undefined;
+  /** How long a call waits while another process holds the lock, ms; default 10,000. The event loop goes on meanwhile. */
+  readonly busyTimeoutMs?: number | undefined;
+  /** Encrypts what is stored: see `encrypt`. */
+  readonly codec?: Codec | undefined;
+  /** For tests. All stores of one file must then share it, because leases are measured by it. */
+  readonly clock?: Clock | undefined;
+}
+
+/** Appends, owns, carries commands, and keeps outcomes. */
+export interface SqliteStore extends AppendingStore, ControlStore, OutcomeStore {
+  /** Waits for the writes that were asked for, and closes the file. Every later call is refused. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+const optionKeys: KnownKeys<SqliteStoreOptions> = {
+  path: true,
+  durability: true,
+  busyTimeoutMs: true,
+  codec: true,
+  clock: true,
+};
+
+/**
+ * Records in one SQLite file, for all processes of one machine. It is opened at the first use, so that an error of
+ * opening it (StoreUnavailableError, or CheckpointTooNewError for a newer layout) comes from the call that needed it.
+ *
+ * Writes that are asked for in one turn of the event loop share a commit. Do not put the file on a network file system.
+ *
+ * @throws {TypeError} for an unknown option, or one of the wrong type
+ * @example const store = sqliteStore({ path: 'runs.db' })
+ */
+export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
+  checkKeys(options, optionKeys, { of: 'sqliteStore' });
+  checkWord('sqliteStore: durability', options.durability, ['power', 'process']);
+  if (typeof options.path !== 'string')
+    throw new TypeError(`sqliteStore: path must be a string, not ${kindOf(options.path)}`);
+  const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
+  const path = options.path === ':memory:' ? options.path : resolve(options.path);
+  const sealing = new Sealing(options.codec);
+  const database = runDatabase({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now(), sealing });
+  const queue = new WriteQueue(database, { path, busyTimeoutMs });
+  const removals = new Removals(database, queue, clock);
+  const close = async () => {
+    removals.end();
+    await queue.idle();
+    database.close();
+  };
+  // Own functions rather than methods: hosts and tests wrap a store by spreading it.
+  return {
+    forgetOutcomes: async ({ dryRun = false } = {}) =>
+      dryRun ? queue.add(({ outcomes }) => outcomes.countExpired()) : removals.forgetOutcomes(),
+    ...recordWrites(queue, sealing, removals),
+    ...ownership(queue, removals),
+    ...control(queue, sealing, removals),
+    ...reading(new Reader(database, queue, { path, busyTimeoutMs })),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function recordWrites(
+  queue: WriteQueue,
+  sealing: Sealing,
+  removals: Removals,
+): Pick<SqliteStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
+  return {
+    save: async (record, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      const encoded = sealRecord(encodeRecord(record), sealing);
+      await queue.add((tables) => writes.saveRecord(tables, encoded, claim), signal);
+      record.messages.forEach(dropEncoding);
+    },
+    append: async (delta, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      const encoded = sealDelta(encodeDelta(delta), sealing);
+      // It stands in the rows now. Should the write fail, the next one encodes it anew.
+      delta.messages.forEach(dropEncoding);
+      await queue.add((tables) => writes.appendDelta(tables, encoded, claim), signal);
+    },
+    delete: async (runId, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      checkRunId(runId);
+      await queue.add((tables) => writes.deleteRun(tables, runId, claim), signal);
+      removals.happened();
+    },
+    keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
+      signal?.throwIfAborted();
+      const kept = { runId: checkRunId(runId), text: sealing.seal(encodeOutcome(outcome), runId, 'outcome'), untilMs };
+      await queue.add((tables) => writes.keepOutcome(tables, kept, claim), signal);
+      removals.begin();
+    },
+  };
+}
+
+function ownership(queue: WriteQueue, removals: Removals): Pick<SqliteStore, 'claim' | 'renew' | 'release'> {
+  return {
+    claim: async (runId, owner, ttlMs) => {
+      const wish = { runId: checkRunId(runId), owner, ttlMs };
+      const claim = await queue.add((tables) => writes.claimRun(tables, wish));
+      removals.begin();
+      return claim;
+    },
+    renew: async (claim, ttlMs) => queue.add((tables) => writes.renewClaim(tables, claim, ttlMs)),
+    release: async (claim, options) => queue.add((tables) => writes.releaseClaim(tables, claim, options)),
+  };
+}
+
+function control(queue: WriteQueue, sealing: Sealing, removals: Removals): Pick<SqliteStore, 'send' | 'acknowledge'> {
+  return {
+    send: async (runId, command) => {
+      const wish = {
+        runId: checkRunId(runId),
+        id: command.id,
+        kind: command.kind,
+        text: sealing.seal(encodeCommand(command), runId, 'command'),
+      };
+      await queue.add((tables) => writes.sendCommand(tables, wish));
+    },
+    acknowledge: async (claim, ids) => {
+      await queue.add((tables) => writes.acknowledge(tables, claim, ids));
+      removals.happened();
+    },
+  };
+}
+
+function reading(reader: Reader): Pick<SqliteStore, 'load' | 'listInterrupted' | 'outcome' | 'inbox'> {
+  return {
+    load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
+    listInterrupted: async (options = {}) => reader.list(options),
+    outcome: async (runId) => reader.outcome(checkRunId(runId)),
+    inbox: async (of) => reader.inbox(of),
+  };
+}

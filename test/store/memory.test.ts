@@ -1,8 +1,0 @@
-import { describe, test } from 'vitest';
-import { memoryStore } from '../../src/store/memory.ts';
-import { checkpointStoreContract } from '../../src/testing/store-contract.ts';
-
-describe('memory store', () => {
-  const cases = checkpointStoreContract({ create: async () => memoryStore() });
-  for (const { title, run } of cases) test(title, run);
-});

@@ -47,15 +47,15 @@ export { type CriticOptions, createCritic } from './critic/critic.ts';
 export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
 export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
 export { createEscalator, type EscalatorOptions } from './critic/ready-escalator.ts';
-export type { RunControl } from './executor/control.ts';
+export type { RunControl } from './executor/lifecycle/control.ts';
 // Running
-export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/doctor.ts';
-export { createExecutor, type Executor } from './executor/executor.ts';
+export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/diagnose.ts';
+export { createExecutor, type Executor } from './executor/lifecycle/executor.ts';
 // How a run ends
-export { finalizeCheckpoint } from './executor/finalize-checkpoint.ts';
-export type { Accepted, EndedRun, Run } from './executor/handle.ts';
+export { finalizeCheckpoint } from './executor/run/finalize-checkpoint.ts';
+export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
 export type { CallInfo, Middleware, ModelCallInfo, ToolCallInfo } from './executor/host/middleware.ts';
-export { type JsonLoggerOptions, jsonLogger } from './executor/json-logger.ts';
+export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';
 export type {
   ListCursor,
   ListedRun,
@@ -63,15 +63,15 @@ export type {
   LiveRunLine,
   QuarantinedRunLine,
   StoredRunLine,
-} from './executor/list-runs.ts';
-export type { RunLogic, RunSnapshot } from './executor/logic.ts';
+} from './executor/lifecycle/list-runs.ts';
+export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
 // Records
-export { asSnapshot, type PersistedRun } from './executor/persisted.ts';
-export type { Defaults, ExecutorOptions, Inspect, Logger, Ports, RunOptions, StepInfo } from './executor/ports.ts';
-export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/recover.ts';
-export type { RunSummary } from './executor/registry.ts';
-export type { RunActor } from './executor/run-actor.ts';
-export type { SignalName, SignalOptions } from './executor/signals.ts';
+export { asSnapshot, type PersistedRun } from './executor/host/snapshot.ts';
+export type { Defaults, ExecutorOptions, Inspect, Logger, Ports, RunOptions, StepInfo } from './executor/host/options.ts';
+export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/recover.ts';
+export type { RunSummary } from './executor/services/registry.ts';
+export type { RunActor } from './executor/run/run-actor.ts';
+export type { SignalName, SignalOptions } from './executor/host/signals.ts';
 export type { OlderModel } from './model/adapt.ts';
 export type { Model, Models } from './model/port.ts';
 export { createPalette } from './palette/palette.ts';

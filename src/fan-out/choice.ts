@@ -1,4 +1,4 @@
-import type { Warn } from '../executor/guard.ts';
+import type { Warn } from '../executor/host/guard.ts';
 import type { Clock } from '../index.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { costsBy, type Paid } from './costs.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { type ActorRefFrom, createActor, fromPromise, waitFor } from 'xstate';
 import { type FanOutContext, type FanOutEmitted, fanOutMachine } from '../../machines/fan-out.ts';
-import { guarded } from '../executor/guard.ts';
+import { guarded } from '../executor/host/guard.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { CancelledError, DeadlineExceededError, ShutdownError } from '../values/errors.ts';
 import { isShutdown } from '../run/finalize.ts';

@@ -1,4 +1,4 @@
-import type { Warn } from '../executor/guard.ts';
+import type { Warn } from '../executor/host/guard.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { checkRunId } from '../run/run-id.ts';
 

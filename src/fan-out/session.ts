@@ -1,6 +1,6 @@
 import type { FanOutContext, FanOutEmitted, FanOutOpening } from '../../machines/fan-out.ts';
-import { guardedWarn, type Warn } from '../executor/guard.ts';
-import { guardedClock } from '../executor/guarded-clock.ts';
+import { guardedWarn, type Warn } from '../executor/host/guard.ts';
+import { guardedClock } from '../executor/host/guarded-clock.ts';
 import { type Agent, type Clock, createExecutor, type Executor, type Invocation } from '../index.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { letGo } from '../values/thenable.ts';

@@ -2,7 +2,7 @@ import { type Message, memoryStore, type RunCheckpoint, type RunEvent } from 'pa
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { createActor } from 'xstate';
-import { RunRedaction } from '../../src/executor/redaction.ts';
+import { RunRedaction } from '../../src/executor/host/redaction.ts';
 import type { RunEventBody } from '../../src/run/events.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, watchedStore } from '../fixtures/watched-store.ts';

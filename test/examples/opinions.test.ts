@@ -42,7 +42,7 @@ const reviewed = (options: { readonly signal?: AbortSignal } = {}) =>
     ...options,
   });
 
-const readsSaving = { toolCalls: [{ name: 'read_file', arguments: '{"path":"src/executor/saving.ts"}' }] };
+const readsSaving = { toolCalls: [{ name: 'read_file', arguments: '{"path":"src/executor/run/checkpointing.ts"}' }] };
 const note = '// Saves of a run that is closing are dropped.\n';
 const writesNote = {
   toolCalls: [{ name: 'write_file', arguments: JSON.stringify({ path: 'notes.md', content: note }) }],
@@ -56,10 +56,10 @@ function conversationsOf(server: LLMock): string {
 function script(): void {
   servers.sonnet
     .on({ hasToolResult: false }, readsSaving)
-    .on({ hasToolResult: true }, { content: '- `src/executor/saving.ts:57`: a save that waits is dropped silently.' });
+    .on({ hasToolResult: true }, { content: '- `src/executor/run/checkpointing.ts:57`: a save that waits is dropped silently.' });
   servers.qwen.on(
     { hasToolResult: false },
-    { content: 'src/executor/saving.ts:57 what waits is lost\nsrc/executor/scope.ts:88 the flag is never taken back' },
+    { content: 'src/executor/run/checkpointing.ts:57 what waits is lost\nsrc/executor/scope.ts:88 the flag is never taken back' },
   );
   servers.mistral.on({ hasToolResult: false }, writesNote).on({ hasToolResult: true }, { content: 'no findings' });
   judge.onMessage(/Rank the 3 answers/, { content: '{"order":[2,1,3],"reason":"It finds the most."}' });
@@ -77,10 +77,10 @@ describe('three reviewers of a change (the example opinions)', () => {
     ]);
     expect(findingsOf(responses)).toEqual([
       {
-        at: 'src/executor/saving.ts:57',
+        at: 'src/executor/run/checkpointing.ts:57',
         says: { qwen: 'what waits is lost', sonnet: 'a save that waits is dropped silently.' },
       },
-      { at: 'src/executor/scope.ts:88', says: { qwen: 'the flag is never taken back' } },
+      { at: 'src/executor/run/active-run.ts:88', says: { qwen: 'the flag is never taken back' } },
     ]);
     expect(ranking).toEqual({ order: ['qwen', 'sonnet', 'mistral'], reason: 'It finds the most.' });
     expect(conversationsOf(servers.sonnet)).toContain('hands each announced boundary over');

@@ -1,7 +1,7 @@
 import { memoryStore } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { LeaseKeeper } from '../../src/executor/lease-keeper.ts';
+import { LeaseKeeper } from '../../src/executor/services/lease-renewal.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 
 describe('while the store fails, a run whose policy is to fail', () => {

@@ -28,7 +28,7 @@ import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
 import { reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { createActor, waitFor } from 'xstate';
-import { configOf } from '../../src/executor/config.ts';
+import { configOf } from '../../src/executor/host/config.ts';
 import { hostOf } from '../fixtures/host.ts';
 
 const models = { fast: scriptedModel([reply('done')]) };

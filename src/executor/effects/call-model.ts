@@ -1,0 +1,240 @@
+import type { ModelAnswer } from '../../../machines/context.ts';
+import type { ModelCallInput } from '../../../machines/setup.ts';
+import { task } from '../../../machines/task.ts';
+import { callModel, type ModelRequest } from '../../model/call.ts';
+import { checkedReply } from '../../model/checked-reply.ts';
+import { type Retry, withRetries } from '../../model/retry.ts';
+import { systemClock } from '../../values/clock.ts';
+import { untilAborted } from '../../values/deadline.ts';
+import { type ErrorData, toErrorData } from '../../values/error-data.ts';
+import { ModelError } from '../../values/errors.ts';
+import { modelCallKeyOf } from '../../run/identity.ts';
+import { frozenJson } from '../../values/json.ts';
+import type { AssistantMessage, Message } from '../../values/message.ts';
+import type { ModelSettings } from '../../run/model-settings.ts';
+import type { ModelReply } from '../../run/reply.ts';
+import { estimateTokens } from '../../values/token-estimate.ts';
+import { addUsage, noUsage, type Spend, type Usage } from '../../values/usage.ts';
+import type { CompactedView } from '../services/compaction.ts';
+import { countedUse, RequestEstimate, warnOfEstimate } from '../services/estimated-use.ts';
+import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
+import { letOthersIn } from '../host/yield-to-event-loop.ts';
+import type { Kernel, RunScope } from '../run/active-run.ts';
+import { scopeOf } from '../run/run-of.ts';
+import { type BudgetedCall, Spending } from '../run/spending.ts';
+import type { Stage } from '../services/loop-context.ts';
+
+/** One model call, with its retries: the transcript goes out, one reply or one error comes back. It never rejects. */
+export function callModelActor(kernel: Kernel) {
+  return task<ModelAnswer, ModelCallInput>(async ({ input, self }) => {
+    try {
+      const scope = scopeOf(kernel, self);
+      const stage = scope.stages[input.phase ?? 0];
+      if (!stage) throw new ModelError('this run has no model');
+      // A host that brings a clock of its own decides itself when time passes.
+      const turn = kernel.config.clock === systemClock ? letOthersIn() : undefined;
+      if (turn) await turn;
+      // What was let in may have stopped the run.
+      scope.signal.throwIfAborted();
+      return await new Turn(scope, stage, input).answer();
+    } catch (error) {
+      return { error: toErrorData(error, 'MODEL') };
+    }
+  });
+}
+
+/** One turn of the model: reserved with the budget, asked for with retries, and paid for however it ends. */
+class Turn {
+  readonly #scope: RunScope;
+  readonly #stage: Stage;
+  readonly #input: ModelCallInput;
+  /** What failed attempts have cost. */
+  #lost: Usage | undefined;
+  /** What the model is sent of a history that outgrows its window. */
+  #shorter: readonly Message[] | undefined;
+  /** What the model replied, where a middleware may still drop it. */
+  #paid: ModelReply | undefined;
+  /** A middleware answered, and the model was not asked. */
+  #isUnasked = false;
+
+  constructor(scope: RunScope, stage: Stage, input: ModelCallInput) {
+    this.#scope = scope;
+    this.#stage = stage;
+    this.#input = input;
+  }
+
+  /** Without a budget nothing stands between the turn and its call: not even a promise, a thousand runs a second feel it. */
+  async answer(): Promise<ModelAnswer> {
+    const { budget } = this.#scope.kernel.config;
+    const spending = budget ? await Spending.reserve(this.#scope, this.#estimate()) : undefined;
+    const step = this.#input.iteration + 1;
+    this.#scope.publish({ type: 'step.started', step });
+    try {
+      const { view } = this.#stage;
+      this.#shorter = view && (await this.#shortened(view));
+      const reply = await this.#ask(step, this.#shorter ?? this.#input.transcript.slice());
+      this.#stage.lastInputTokens = reply.usage.inputTokens;
+      this.#stage.lastSize = this.#input.transcript.size;
+      const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
+      const spend = spending && (await spending.commit(this.#counted(reply)));
+      return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
+    } catch (error) {
+      const data = toErrorData(error, 'MODEL');
+      return { error: data, ...(await this.#costOf(spending, data)) };
+    }
+  }
+
+  /** A turn that came to nothing is paid for as far as it was used. Of a reply that was cut off, all that was read is paid for. */
+  async #costOf(spending: Spending | undefined, error: ErrorData): Promise<{ usage?: Usage; spend?: Spend }> {
+    const paid = this.#paid;
+    const usage = paid && this.#lost ? addUsage(paid.usage, this.#lost) : (paid?.usage ?? this.#lost);
+    const isCut = error.code === 'REPLY_TOO_LARGE';
+    if (!usage && !isCut) {
+      await spending?.refund();
+      return {};
+    }
+    const spend = await spending?.commit(this.#countedOf(isCut, paid));
+    return { ...(usage ? { usage } : {}), ...(spend ? { spend } : {}) };
+  }
+
+  /** The use of this turn as a budget counts it: the failed attempts, and the reply with an estimate of what was not reported. */
+  #counted({ usage, message }: ModelReply): Usage {
+    // A middleware that answered for the model knows what that cost.
+    if (this.#isUnasked) return usage;
+    const use = countedUse(usage, { input: () => this.#inputTokens(), output: () => estimateTokens([message]) });
+    if (use !== usage) this.#warnOfEstimate();
+    return this.#lost ? addUsage(use, this.#lost) : use;
+  }
+
+  #countedOf(isCut: boolean, paid: ModelReply | undefined): Usage {
+    if (paid) return this.#counted(paid);
+    return isCut ? this.#countedCut() : (this.#lost ?? noUsage);
+  }
+
+  #countedCut(): Usage {
+    const { maxReplyChars } = this.#scope.kernel.config.defaults;
+    this.#warnOfEstimate();
+    const use = { ...noUsage, inputTokens: this.#inputTokens(), outputTokens: Math.ceil(maxReplyChars / 4) };
+    return this.#lost ? addUsage(use, this.#lost) : use;
+  }
+
+  #inputTokens(): number {
+    const { toolbox, system } = this.#stage;
+    const { transcript, completedPhases } = this.#input;
+    this.#stage.estimate ??= new RequestEstimate();
+    const request = { system: system(completedPhases), tools: toolbox.definitions, transcript };
+    return this.#stage.estimate.of({ ...request, shortened: this.#shorter });
+  }
+
+  #warnOfEstimate(): void {
+    const { kernel, runId } = this.#scope;
+    const { provider, modelId } = this.#stage.model;
+    warnOfEstimate(kernel.config, { runId, model: `${provider}/${modelId}` });
+  }
+
+  #estimate(): BudgetedCall {
+    const { tier, model } = this.#stage;
+    const { transcript, iteration, phase } = this.#input;
+    // What the provider counted last, and what came since: a compacted history is shorter than the transcript.
+    const { lastInputTokens, lastSize = 0 } = this.#stage;
+    const known = lastInputTokens ? lastInputTokens - lastSize / 4 : 0;
+    const inputTokens = Math.ceil(known + transcript.size / 4);
+    return { turn: iteration + 1, phase, modelTier: tier, model: `${model.provider}/${model.modelId}`, inputTokens };
+  }
+
+  #ask(step: number, messages: readonly Message[]): Promise<ModelReply> {
+    const request = this.#request(step, messages);
+    const layers = this.#scope.kernel.config.layers.model;
+    if (!layers) return this.#askModel(step, request);
+    return this.#askThrough(layers, step, request);
+  }
+
+  /** What the host's middleware returns is held to what a provider's reply is held to, unless it is that reply. */
+  async #askThrough(layers: NonNullable<Layers['model']>, step: number, request: ModelRequest): Promise<ModelReply> {
+    const { signal, kernel } = this.#scope;
+    let asking: Promise<ModelReply> | undefined;
+    const ask = async (): Promise<ModelReply> => {
+      const { message, ...rest } = await this.#askModel(step, request);
+      this.#paid = Object.freeze({
+        ...rest,
+        message: frozenJson(message, 'reply.message') as unknown as AssistantMessage,
+      });
+      return this.#paid;
+    };
+    const answer = callThrough(layers, this.#info(step, request), () => {
+      asking = ask();
+      return asking;
+    });
+    // A model call that is under way ends by itself when the run is aborted, and says what it has cost.
+    const reply = await untilAborted(answer, signal, () => asking);
+    this.#isUnasked = asking === undefined;
+    return this.#paid && reply === this.#paid ? reply : checkedReply(reply, kernel.config.defaults);
+  }
+
+  #info(step: number, { messages, tools, signal }: ModelRequest): ModelCallInfo {
+    const { runId, agent } = this.#scope;
+    const { tier, model } = this.#stage;
+    const key = modelCallKeyOf(runId, step, this.#input.phase);
+    const { provider, modelId } = model;
+    return Object.freeze({
+      ...{ runId, step, agentId: agent.id, tier, key, signal, labels: noLabels },
+      ...{ provider, modelId, messages: Object.freeze([...messages]), tools: Object.freeze([...tools]) },
+    });
+  }
+
+  #askModel(step: number, request: ModelRequest): Promise<ModelReply> {
+    const [scope, { model }] = [this.#scope, this.#stage];
+    const { clock, defaults, random } = scope.kernel.config;
+    return withRetries(() => callModel(model, request), {
+      signal: scope.signal,
+      clock,
+      attempts: defaults.modelAttempts,
+      random,
+      onRetry: (retry: Retry) => scope.publish({ type: 'model.retry', step, ...retry }),
+      onSpent: (usage) => {
+        this.#lost = this.#lost ? addUsage(this.#lost, usage) : usage;
+      },
+    });
+  }
+
+  /** What is stored stays whole; what the model sees of it may be shorter. */
+  #shortened(view: CompactedView): Promise<readonly Message[]> {
+    const { tier, model, lastInputTokens } = this.#stage;
+    const messages = this.#input.transcript.slice();
+    return view.messagesFor(messages, { tier, model, signal: this.#scope.signal, lastInputTokens });
+  }
+
+  #request(step: number, messages: readonly Message[]): ModelRequest {
+    const { signal, agent, kernel, stages } = this.#scope;
+    const { clock, defaults } = kernel.config;
+    const { transcript, completedPhases, phase = 0 } = this.#input;
+    const schema = phase + 1 >= stages.length ? agent.outputSchema?.jsonSchema : undefined;
+    return {
+      system: this.#stage.system(completedPhases),
+      messages,
+      // A compactor may bring files of its own.
+      hasUrls: transcript.hasUrls || this.#stage.view !== undefined,
+      tools: this.#stage.toolbox.definitions,
+      settings: settingsFor(this.#stage, this.#input.turn),
+      ...(schema ? { outputSchema: schema } : {}),
+      signal,
+      clock,
+      firstChunkMs: defaults.firstChunkMs,
+      chunkGapMs: defaults.chunkGapMs,
+      limits: defaults,
+      onDelta: ({ type: kind, text }) => this.#scope.publish({ type: 'model.delta', step, kind, text }),
+    };
+  }
+}
+
+/**
+ * The settings of one turn of a loop. A choice that forces a call holds for the first turn only: a model that must call a tool
+ * in each turn never answers. Without the tool nothing is sent.
+ */
+function settingsFor({ settings, toolbox }: Stage, turn: number): ModelSettings {
+  const { toolChoice, ...rest } = settings;
+  if (toolChoice === undefined || toolbox.tools.size === 0) return rest;
+  if (toolChoice === 'auto' || toolChoice === 'none') return settings;
+  const isThere = toolChoice === 'required' || toolbox.tools.has(toolChoice.toolName);
+  return isThere && turn === 1 ? settings : rest;
+}

@@ -1,0 +1,86 @@
+import type { ToolAnswer } from '../../../machines/context.ts';
+import { task } from '../../../machines/task.ts';
+import type { ToolCallInput } from '../../../machines/tool-calls.ts';
+import { systemClock } from '../../values/clock.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
+import { runTool, type ToolEnvironment } from '../../tool/run.ts';
+import { callThrough, noLabels } from '../host/middleware.ts';
+import { letOthersIn } from '../host/yield-to-event-loop.ts';
+import type { Kernel, RunScope } from '../run/active-run.ts';
+import { scopeOf } from '../run/run-of.ts';
+
+/** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
+export function callToolActor(kernel: Kernel) {
+  return task<ToolAnswer, ToolCallInput>(async ({ input, self }) => {
+    const { callId, name, attempt, input: args } = input.call;
+    try {
+      const scope = scopeOf(kernel, self);
+      const toolbox = scope.stages[input.phase ?? 0]?.toolbox;
+      // Calls that wait for nothing come one after another, thousands of them where a message has as many.
+      const turn = kernel.config.clock === systemClock ? letOthersIn() : undefined;
+      if (turn) await turn;
+      // A run that is to leave begins nothing any more, also when it was told so while the call waited here.
+      const isOver = () => scope.signal.aborted || scope.actor.getSnapshot().context.cause !== undefined;
+      if (turn && isOver()) return notBegun(callId);
+      // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
+      while (input.call.effect !== 'read' && !kernel.leases.isFresh(scope)) {
+        if (!(await kernel.leases.confirm(scope, isOver))) return notBegun(callId);
+      }
+      scope.publish({ type: 'tool.started', step: input.iteration + 1, callId, name, input: args, attempt });
+      const environment = environmentOf(scope, input);
+      const around = aroundTool(scope, input);
+      const result = await runTool(toolbox?.tools.get(name), input.call, {
+        ...environment,
+        ...(around ? { around } : {}),
+        onProgress: (progress) => scope.publish({ type: 'tool.progress', callId, name, progress }),
+        onLate: (output) => scope.publish({ type: 'tool.done', callId, name, output, isLate: true }),
+      });
+      scope.publish({ type: 'tool.done', callId, name, output: result });
+      return { callId, result };
+    } catch (error) {
+      return { callId, result: { type: 'error-text', value: toErrorData(error).message } };
+    }
+  });
+}
+
+/** The run is somebody else's: what is answered here is read by nobody. */
+function notBegun(callId: string): ToolAnswer {
+  const result = {
+    type: 'error-text',
+    value: 'not begun: the run was left, or taken over by another process',
+  } as const;
+  return { callId, result, isUnbegun: true };
+}
+
+/** The host's middleware around one call; undefined where there is none. */
+function aroundTool({ runId, agent, kernel, stages }: RunScope, input: ToolCallInput): ToolEnvironment['around'] {
+  const layers = kernel.config.layers.tool;
+  if (!layers) return undefined;
+  const { callId, name, effect, attempt, input: args, hasOldKey } = input.call;
+  const key = hasOldKey ? oldCallName(runId, callId, ':') : idempotencyKeyOf(runId, callId);
+  const tier = stages[input.phase ?? 0]?.tier ?? '';
+  const call = { runId, step: input.iteration + 1, agentId: agent.id, tier, key, labels: noLabels };
+  const info = { ...call, callId, name, input: args, effect, attempt };
+  return (signal, next) => callThrough(layers, Object.freeze({ ...info, signal }), next);
+}
+
+/** What the run lends a call. The tallies are live: they are read when the tool reads them. */
+function environmentOf(scope: RunScope, { meta, inputs, transcript }: ToolCallInput): ToolEnvironment {
+  const { callerId, channelId, guildId, parentRunId, prompt } = meta;
+  const { clock, defaults } = scope.kernel.config;
+  return {
+    context: {
+      runId: scope.runId,
+      invocation: { callerId, channelId, guildId, parentRunId, prompt, inputs: inputs.value },
+      get runState() {
+        const { iteration, usage, transcript: messages } = scope.actor.getSnapshot().context.progress;
+        return { iteration, usage, messages: messages.length };
+      },
+    },
+    transcript: () => transcript.slice(),
+    signal: scope.signal,
+    clock,
+    timeoutMs: defaults.toolTimeoutMs,
+  };
+}

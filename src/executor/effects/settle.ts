@@ -1,0 +1,191 @@
+import type { SettleInput } from '../../../machines/setup.ts';
+import { task } from '../../../machines/task.ts';
+import { fingerprintIn } from '../../record/identify.ts';
+import { stateOf } from '../../record/state.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { RunPanicError } from '../../values/errors.ts';
+import { statusOf } from '../../run/finalize.ts';
+import { keptOutcome } from '../../run/kept-outcome.ts';
+import { outcomeOf, type RunEnd } from '../../run/outcome.ts';
+import type { Progress } from '../../run/progress.ts';
+import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
+import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
+import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
+import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
+import type { Kernel, RunScope } from '../run/active-run.ts';
+import { scopeOf } from '../run/run-of.ts';
+
+/** Trying again does not help against these. */
+const hopeless = ['RECORD_TOO_LARGE', 'NOT_JSON'];
+const RETRY_MS = [50, 200, 750] as const;
+
+/** Ends as they go on when their time is over. */
+const unbounded = new WeakMap<RunScope, Promise<void>>();
+
+/** Resolves when nothing of the run's end is under way any more: perhaps never. */
+export const settledAtLast = async (scope: RunScope): Promise<void> => unbounded.get(scope);
+
+/** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
+export function settleActor(kernel: Kernel) {
+  return task<RunOutput, SettleInput>(({ input, self }) => {
+    const scope = scopeOf(kernel, self);
+    scope.settling = settled(scope, input);
+    return scope.settling;
+  });
+}
+
+async function settled(scope: RunScope, input: SettleInput): Promise<RunOutput> {
+  const { clock, defaults, warn } = scope.kernel.config;
+  const outcome = outcomeFor(scope, input);
+  try {
+    const settling = settle(scope, input, outcome);
+    unbounded.set(
+      scope,
+      settling.catch(() => {}),
+    );
+    await withDeadline(settling, { ms: defaults.finalizeMs, clock, what: 'finalising' });
+  } catch (error) {
+    if (hasCode(error, 'LEASE_LOST')) return lost(scope, outcome, error);
+    const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
+    warn(`run: checkpoint ${step} failed`, { runId: scope.runId, error: toErrorData(error) });
+  }
+  // Also when there was only an outcome to deliver, and the host could not take it.
+  void scope.outlive(releaseClaim(scope, input.progress.outcome && uncounted(scope)));
+  return outputOf(scope, outcome);
+}
+
+async function settle(scope: RunScope, input: SettleInput, outcome: RunOutcome): Promise<void> {
+  scope.isClosing = true;
+  if (input.outcome === 'leave-running') await leave(scope, input.progress);
+  else await end(scope, input, outcome);
+  await releaseClaim(scope);
+}
+
+/** What the first save of a run that is not durable may have left: nobody must go on with it. */
+async function takeBack(scope: RunScope, claim: Claim | undefined): Promise<void> {
+  const { store, clock, defaults } = scope.kernel.config;
+  if (!store || !scope.hasLeftover || scope.isLost) return;
+  // Within its lease nobody else can have taken it: then an earlier delete has landed unheard.
+  const isSure = scope.kernel.leases.isFresh(scope);
+  // With the record its claim goes: a renewal that finds none must not say that the run was lost.
+  forgetClaim(scope);
+  const limit = { ms: defaults.finalizeMs / 2, clock, what: 'store.delete' };
+  await withDeadline(store.delete(scope.runId, { claim }), limit).catch((error) => {
+    if (!isSure || !hasCode(error, 'LEASE_LOST')) throw error;
+  });
+  scope.hasLeftover = false;
+}
+
+/** A record that already has its outcome is only delivered: the same outcome, with the same id. */
+function outcomeFor(scope: RunScope, input: SettleInput): RunOutcome {
+  if (input.progress.outcome) return input.progress.outcome;
+  return outcomeOf(input.progress, endOf(input), {
+    durable: scope.isDurable,
+    saveErrors: scope.saveErrors,
+    outcomeId: `${scope.runId}:${scope.claim?.epoch ?? 1}`,
+  });
+}
+
+function endOf({ outcome, error, cause, data }: SettleInput): RunEnd {
+  const status = statusOf(outcome, error, cause);
+  if (status === 'ok') return { status, ...(data === undefined ? {} : { data }) };
+  return { status, error: error ?? cause ?? toErrorData(new RunPanicError('the run failed without an error')) };
+}
+
+/** Somebody else took the run over before its end was recorded here: that end is theirs to announce. */
+function lost(scope: RunScope, outcome: RunOutcome, error: unknown): RunOutput {
+  scope.loseLease(error);
+  const { data: _, ...output } = outputOf(scope, outcome);
+  return { ...output, status: 'interrupted', error: toErrorData(error) };
+}
+
+function outputOf(scope: RunScope, outcome: RunOutcome): RunOutput {
+  return { ...withoutId(outcome), saveErrors: scope.saveErrors };
+}
+
+/** First the outcome is durable, then it is delivered and kept, then the record goes: a crash in between loses nothing. */
+async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Promise<void> {
+  const { checkpointer, claim, kernel } = scope;
+  const { store, keepOutcomesMs, clock } = kernel.config;
+  const { progress, error, cause } = input;
+  if (checkpointer && !progress.outcome) await recordOutcome(scope, progress, outcome);
+  // Before anybody hears of the end: what is left may be somebody else's run by now, or become so while the host listens.
+  await takeBack(scope, claim).catch((error) => {
+    if (hasCode(error, 'LEASE_LOST')) throw error;
+  });
+  scope.checkOurs();
+  try {
+    if (scope.isOurs) await deliver(scope, progress, outcome);
+  } finally {
+    // The host has been told: whatever is said of the claim now changes no result.
+    await takeBack(scope, claim).catch((error) => {
+      if (!hasCode(error, 'LEASE_LOST')) throw error;
+    });
+  }
+  if (checkpointer) await closeAudit(scope, outcome);
+  if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
+    const outcomeToKeep = scope.redaction?.records.outcome(outcome) ?? outcome;
+    const kept = keptOutcome({ ...outcomeToKeep, ...fingerprintIn(progress) });
+    await store.keepOutcome(scope.runId, kept, clock.now() + keepOutcomesMs, { claim });
+  }
+  await finalizeCheckpoint(checkpointer, error, cause);
+  if (checkpointer) forgetClaim(scope);
+}
+
+/** @throws when the host could not take it: then the record stays, and the outcome is delivered again by a later start */
+async function deliver(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
+  const { onOutcome, warn } = scope.kernel.config;
+  try {
+    await onOutcome?.(outcome);
+  } catch (error) {
+    warn('run: onOutcome failed', { runId: scope.runId, error: toErrorData(error) });
+    // Where no claim counts the starts the record does, and this one has not failed: nobody's process died of it.
+    if (progress.outcome && !scope.claim) await leave(scope, progress);
+    throw error;
+  }
+}
+
+/** An audit that does not answer may take half of the time there is: the record has to go as well. */
+async function closeAudit(scope: RunScope, outcome: RunOutcome): Promise<void> {
+  const { clock, defaults } = scope.kernel.config;
+  const closing = scope.closeAudit(outputOf(scope, outcome));
+  if (!closing) return;
+  const limit = { ms: defaults.finalizeMs / 2, clock, what: 'audit close' };
+  await withDeadline(closing, limit).catch(() => {});
+}
+
+/**
+ * A save that is refused is tried again for a second: the outcome must be durable before anybody hears of it. A record that
+ * cannot hold it (too large, no JSON) will never, and goes without it.
+ * @throws the store's error: then nothing is delivered, and the record stays for the next start
+ */
+async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
+  const { clock, warn, defaults } = scope.kernel.config;
+  const latest = clock.monotonic() + defaults.finalizeMs;
+  const state = stateOf({ ...progress, outcome: keptOutcome(outcome) }, scope.nowOf(progress));
+  for (let tries = 0; ; tries++) {
+    scope.checkOurs();
+    try {
+      return await scope.checkpointer?.save(state, { force: true });
+    } catch (error) {
+      if (hasCode(error, 'LEASE_LOST')) throw error;
+      if (tries === 0) scope.saveErrors += 1;
+      const isHopeless = hopeless.some((code) => hasCode(error, code));
+      if (isHopeless) return warn('run: outcome save failed', { runId: scope.runId, error: toErrorData(error) });
+      const wait = RETRY_MS[tries];
+      // Nobody waits for the end any longer than that; a timer would keep the process alive.
+      if (wait === undefined || clock.monotonic() + wait >= latest) throw error;
+      await new Promise<void>((resolve) => clock.setTimeout(resolve, wait));
+    }
+  }
+}
+
+/** The newest state, past the throttle; a run that is left in good order has no failed start to its name. */
+export async function leave(scope: RunScope, progress: Progress): Promise<void> {
+  scope.isClosing = true;
+  const { claim } = scope;
+  const state = stateOf({ ...progress, attempts: 0 }, scope.nowOf(progress));
+  await scope.checkpointer?.save(state, { force: true });
+  await takeBack(scope, claim);
+}

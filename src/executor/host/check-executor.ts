@@ -1,0 +1,141 @@
+import { readProperty } from '../../values/error-data.ts';
+import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
+import { checkMethods } from '../../values/methods.ts';
+import { checkStore } from '../../store/port.ts';
+import { isTool } from '../../tool/toolbox.ts';
+import { checkMiddleware } from './middleware.ts';
+import type { Defaults, ExecutorOptions, Ports } from './options.ts';
+
+const optionKeys: KnownKeys<ExecutorOptions> = {
+  models: true,
+  tools: true,
+  agents: true,
+  checkpoints: true,
+  ports: true,
+  defaults: true,
+  requireDurable: true,
+  onSaveError: true,
+  onUnknownOutcome: true,
+  onDefinitionChange: true,
+  migrate: true,
+  redact: true,
+  systemHeader: true,
+  compactor: true,
+  contextTokens: true,
+  onOutcome: true,
+  keepOutcomesMs: true,
+  clock: true,
+  random: true,
+  ids: true,
+  logger: true,
+  inspect: true,
+  onStep: true,
+  middleware: true,
+};
+
+const portKeys: KnownKeys<Ports> = { checkpointer: true, budget: true, audit: true, critic: true, palette: true };
+
+// biome-ignore lint/suspicious/noThenProperty: the name of a policy's field
+const saveErrorKeys: KnownKeys<NonNullable<ExecutorOptions['onSaveError']>> = { maxUnsavedSteps: true, then: true };
+
+const of = 'createExecutor';
+
+/**
+ * Checks what an executor is made of: a name that is not known, or a port that cannot do its work, would else show only when
+ * a run is not durable, not bounded or not charged.
+ * @throws {TypeError} that names the option and says what it must be
+ */
+export function checkExecutor(options: ExecutorOptions, defaults: Defaults): void {
+  const elsewhere = [
+    ...names('defaults', defaults),
+    ...names('ports', portKeys),
+    ...names('onSaveError', saveErrorKeys),
+  ];
+  checkKeys(options, optionKeys, { of, elsewhere });
+  checkModels(options.models);
+  checkPorts(options.ports);
+  checkDefaults(options.defaults, defaults);
+  checkPolicies(options);
+  checkCallbacks(options);
+  checkRegistries(options);
+  checkMiddleware(options.middleware, of);
+  if (options.checkpoints !== undefined) checkStore(`${of}: checkpoints`, options.checkpoints);
+}
+
+const names = (at: string, keys: object) => Object.keys(keys).map((key) => `${at}.${key}`);
+
+function checkModels(models: unknown): void {
+  if (typeof readProperty(models, 'doStream') === 'function')
+    throw new TypeError(`${of}: models must be { tier: model, … }, not a model; write { fast: model }`);
+  const isUsable =
+    typeof models === 'function' || (typeof models === 'object' && models !== null && Object.keys(models).length > 0);
+  if (isUsable) return;
+  throw new TypeError(
+    'createExecutor needs models: { tier: model, … } with at least one tier, or a function (tier) => model',
+  );
+}
+
+const portMethods: { readonly [Port in keyof Ports]-?: readonly string[] } = {
+  checkpointer: ['begin'],
+  budget: ['check', 'reserve', 'commit', 'refund'],
+  audit: ['startRun'],
+  critic: ['monitor'],
+  palette: ['resolve'],
+};
+
+function checkPorts(ports: Ports | undefined): void {
+  if (ports === undefined) return;
+  checkKeys(ports, portKeys, { of, at: 'ports' });
+  for (const [name, methods] of Object.entries(portMethods)) {
+    const advice = name === 'checkpointer' ? ': use createCheckpointerFactory(store)' : '';
+    checkMethods(`${of}: ports.${name}`, ports[name as keyof Ports], { methods, advice });
+  }
+  const store = readProperty(ports.checkpointer, 'store');
+  if (store !== undefined) checkStore(`${of}: ports.checkpointer.store`, store);
+}
+
+function checkDefaults(given: Partial<Defaults> | undefined, defaults: Defaults): void {
+  if (given === undefined) return;
+  const known = Object.fromEntries(Object.keys(defaults).map((name) => [name, true] as const));
+  checkKeys(given, known, { of, at: 'defaults', elsewhere: Object.keys(optionKeys) });
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    if (name === 'modelTier') {
+      if (typeof value !== 'string') throw new TypeError(`${of}: defaults.modelTier must be a string`);
+    } else if (!(typeof value === 'number' && value > 0)) {
+      const got = typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : kindOf(value);
+      throw new TypeError(`${of}: defaults.${name} must be a number above 0, not ${got}`);
+    }
+  }
+}
+
+function checkPolicies({ onSaveError, onUnknownOutcome, onDefinitionChange, requireDurable }: ExecutorOptions): void {
+  checkWord(`${of}: onUnknownOutcome`, onUnknownOutcome, ['tell-model', 'park']);
+  checkWord(`${of}: onDefinitionChange`, onDefinitionChange, ['refuse', 'restart', 'continue-matching']);
+  if (requireDurable !== undefined && typeof requireDurable !== 'boolean')
+    throw new TypeError(`${of}: requireDurable must be true or false, not ${kindOf(requireDurable)}`);
+  if (onSaveError === undefined) return;
+  checkKeys(onSaveError, saveErrorKeys, { of, at: 'onSaveError' });
+  checkWord(`${of}: onSaveError.then`, onSaveError.then, ['wait', 'fail']);
+  const { maxUnsavedSteps: steps } = onSaveError;
+  if (steps !== undefined && !(typeof steps === 'number' && steps >= 0))
+    throw new TypeError(`${of}: onSaveError.maxUnsavedSteps must be a number of 0 or more, not ${kindOf(steps)}`);
+}
+
+function checkCallbacks(options: ExecutorOptions): void {
+  for (const name of ['redact', 'migrate', 'compactor', 'onOutcome', 'ids', 'random', 'onStep'] as const) {
+    const given: unknown = options[name];
+    if (given !== undefined && typeof given !== 'function')
+      throw new TypeError(`${of}: ${name} must be a function, not ${kindOf(given)}`);
+  }
+  checkMethods(`${of}: logger`, options.logger, { methods: ['warn'] });
+  checkMethods(`${of}: clock`, options.clock, { methods: ['now', 'monotonic', 'setTimeout', 'clearTimeout'] });
+}
+
+function checkRegistries({ tools = [], agents = [] }: ExecutorOptions): void {
+  if (!Array.isArray(tools)) throw new TypeError(`${of}: tools must be a list of tools, not ${kindOf(tools)}`);
+  if (!Array.isArray(agents)) throw new TypeError(`${of}: agents must be a list of agents, not ${kindOf(agents)}`);
+  for (const [i, tool] of tools.entries()) {
+    if (!isTool(tool)) throw new TypeError(`${of}: tools[${i}] is not a tool made with defineTool`);
+  }
+}

@@ -1,0 +1,165 @@
+import type { InspectionEvent } from 'xstate';
+import { type Agent, agentFrom } from '../../agent/agent.ts';
+import { replyLimits } from '../../model/reply-limits.ts';
+import type { Clock } from '../../values/clock.ts';
+import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { checkRunId } from '../../run/run-id.ts';
+import { letGo } from '../../values/thenable.ts';
+import { checkedStore } from '../../store/checked-store.ts';
+import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
+import type { CheckpointStore } from '../../store/port.ts';
+import type { Tool } from '../../tool/define.ts';
+import { checkExecutor } from './check-executor.ts';
+import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
+import { guardedClock } from './guarded-clock.ts';
+import { type Layers, layersOf } from './middleware.ts';
+import type { Defaults, ExecutorOptions, Ports } from './options.ts';
+import { redactedInspect, redactedWarn } from './redaction.ts';
+
+const WEEK_MS = 7 * 86_400_000;
+
+const defaults: Defaults = {
+  modelTier: 'fast',
+  maxIterations: 20,
+  maxRuntimeMs: 600_000,
+  maxConsecutiveToolErrors: 3,
+  maxSameToolCallRepeats: 3,
+  toolConcurrency: 8,
+  modelAttempts: 3,
+  firstChunkMs: 120_000,
+  chunkGapMs: 60_000,
+  ...replyLimits,
+  toolTimeoutMs: 120_000,
+  portMs: 30_000,
+  finalizeMs: 10_000,
+  leaseMs: 30_000,
+  controlMs: 500,
+};
+
+/** An executor's options, checked and completed. */
+export interface Config {
+  readonly models: ExecutorOptions['models'];
+  readonly onOutcome: ExecutorOptions['onOutcome'] | undefined;
+  readonly tools: readonly Tool[];
+  readonly agents: ReadonlyMap<string, Agent>;
+  readonly factory: CheckpointerFactory | undefined;
+  readonly store: CheckpointStore | undefined;
+  readonly defaults: Defaults;
+  readonly requireDurable: boolean;
+  readonly onSaveError: { readonly maxUnsavedSteps: number; readonly then: 'wait' | 'fail' };
+  readonly onUnknownOutcome: 'tell-model' | 'park';
+  readonly onDefinitionChange: NonNullable<ExecutorOptions['onDefinitionChange']>;
+  readonly migrate: ExecutorOptions['migrate'];
+  readonly redact: ExecutorOptions['redact'];
+  readonly systemHeader: string;
+  readonly compactor: ExecutorOptions['compactor'];
+  readonly contextTokens: ExecutorOptions['contextTokens'];
+  readonly budget: Ports['budget'];
+  readonly audit: Ports['audit'];
+  readonly critic: Ports['critic'];
+  readonly palette: Ports['palette'];
+  readonly keepOutcomesMs: number;
+  readonly clock: Clock;
+  readonly newId: () => string;
+  readonly random: () => number;
+  readonly warn: Warn;
+  readonly layers: Layers;
+  readonly inspect: ReturnType<typeof guarded<[event: InspectionEvent]>>;
+  readonly onStep: ReturnType<typeof guarded<[step: Parameters<NonNullable<ExecutorOptions['onStep']>>[0]]>>;
+}
+
+/** @throws {TypeError} when the options cannot make an executor */
+export function configOf(options: ExecutorOptions): Config {
+  checkExecutor(options, defaults);
+  const logged = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
+  const warn = redactedWarn(logged, options.redact);
+  const clock = guardedClock(options.clock, warn);
+  const limits = { ...defaults, ...given(options.defaults) };
+  const factory =
+    options.ports?.checkpointer ??
+    (options.checkpoints && createCheckpointerFactory(options.checkpoints, { clock, timeoutMs: limits.portMs }));
+  const store = factory?.store ?? options.checkpoints;
+  return {
+    models: options.models,
+    onOutcome: options.onOutcome,
+    tools: options.tools ?? [],
+    agents: agentsById(options.agents ?? []),
+    factory,
+    store: store && checkedStore(store),
+    defaults: limits,
+    requireDurable: options.requireDurable ?? false,
+    // biome-ignore lint/suspicious/noThenProperty: a policy's word, and nobody awaits a policy
+    onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...given(options.onSaveError) },
+    onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
+    onDefinitionChange: options.onDefinitionChange ?? 'refuse',
+    migrate: options.migrate,
+    redact: options.redact,
+    systemHeader: options.systemHeader ?? '',
+    compactor: options.compactor,
+    contextTokens: options.contextTokens,
+    ...portsOf(options),
+    keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
+    clock,
+    newId: guardedId(options.ids, warn),
+    random: guardedRandom(options.random),
+    warn,
+    layers: layersOf(options.middleware),
+    inspect: redactedInspect(guarded('inspect', options.inspect, warn), options.redact),
+    onStep: guarded('onStep', options.onStep, warn),
+  };
+}
+
+/** The options that say something: one that is undefined is absent, and must not take the place of a default. */
+function given<Options extends object>(options: Options | undefined): Options {
+  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Options;
+}
+
+/** @throws {TypeError} for one that is no agent, or whose id cannot be read */
+function agentsById(given: readonly Agent[]): ReadonlyMap<string, Agent> {
+  return new Map(given.map((agent, i) => agentById(agent, `createExecutor: agents[${i}]`)));
+}
+
+/** One that throws when it is read stays as it is: `recover` reports its runs, and takes up those of the other agents. */
+function agentById(given: Agent, what: string): readonly [string, Agent] {
+  try {
+    const agent = readable(what, () => agentFrom(given, `${what} is not`));
+    return [agent.id, agent];
+  } catch (error) {
+    const id = readProperty(given, 'id');
+    if (typeof id !== 'string' || !('cause' in (error as TypeError))) throw error;
+    return [id, given];
+  }
+}
+
+function portsOf({ ports = {} }: ExecutorOptions): Pick<Config, 'budget' | 'audit' | 'critic' | 'palette'> {
+  const { budget, audit, critic, palette } = ports;
+  return { budget, audit, critic, palette };
+}
+
+/** Run ids from the host's port; a random one when the port throws, or gives something that is none. */
+function guardedId(ids: (() => string) | undefined, warn: Warn): () => string {
+  return () => {
+    if (!ids) return crypto.randomUUID();
+    try {
+      const id = ids();
+      letGo(id);
+      return checkRunId(id);
+    } catch (error) {
+      warn('run: ids gave no run id; a random one is used', { error: toErrorData(error) });
+      return crypto.randomUUID();
+    }
+  };
+}
+
+/** A host's source of random numbers; where it throws or gives something else, the one of this machine stands in. */
+function guardedRandom(random: (() => number) | undefined): () => number {
+  return () => {
+    try {
+      const number = random?.();
+      letGo(number);
+      return typeof number === 'number' && number >= 0 && number <= 1 ? number : Math.random();
+    } catch {
+      return Math.random();
+    }
+  };
+}

@@ -1,0 +1,64 @@
+import { type Clock, systemClock } from '../../values/clock.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { letGo } from '../../values/thenable.ts';
+import type { Warn } from './guard.ts';
+
+/** A host's clock may be the timers of Node, which take a longer time for none at all. */
+const MAX_MS = 2 ** 31 - 1;
+
+/** A host's clock that cannot hurt: where it throws, or tells no time, the clock of this machine stands in. Warned of once. */
+export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
+  if (!clock) return systemClock;
+  let isWarned = false;
+  const attempt = <T>(ask: () => T, instead: () => T): T => {
+    try {
+      const answer = ask();
+      if (typeof answer !== 'object' || answer === null) return answer;
+      letGo(answer);
+      return answer;
+    } catch (error) {
+      if (!isWarned) warn('run: the clock threw; the clock of this machine stands in', { error: toErrorData(error) });
+      isWarned = true;
+      return instead();
+    }
+  };
+  const time = (ask: () => number, instead: () => number) =>
+    attempt(() => {
+      const answer = ask();
+      letGo(answer);
+      if (Number.isFinite(answer)) return answer;
+      throw new TypeError('a clock tells the time in finite numbers');
+    }, instead);
+  /** Timers of this machine that stand in: the host's clock knows nothing of them. */
+  const standIns = new WeakSet<object>();
+  const standIn = (callback: () => void, ms: number) => {
+    const timer = systemClock.setTimeout(callback, ms) as object;
+    standIns.add(timer);
+    return timer;
+  };
+  return {
+    now: () => time(() => clock.now(), systemClock.now),
+    monotonic: () => time(() => clock.monotonic(), systemClock.monotonic),
+    setTimeout: (callback, ms) =>
+      attempt(
+        () => clock.setTimeout(callback, Math.min(ms, MAX_MS)),
+        () => standIn(callback, ms),
+      ),
+    clearTimeout: (timer) => {
+      if (typeof timer === 'object' && timer !== null && standIns.has(timer)) return systemClock.clearTimeout(timer);
+      return attempt(
+        () => clock.clearTimeout(timer),
+        () => clearQuietly(timer),
+      );
+    },
+  };
+}
+
+/** The timer may be ours, or something that only the host's clock understands. */
+function clearQuietly(timer: unknown): void {
+  try {
+    systemClock.clearTimeout(timer);
+  } catch {
+    // Then it was not ours, and there is nothing to clear.
+  }
+}

@@ -1,0 +1,150 @@
+import type { InspectionEvent } from 'xstate';
+import type { RunContext } from '../../../machines/context.ts';
+import { ProgressRedaction } from '../../record/redact-progress.ts';
+import type { RunEventBody } from '../../run/events.ts';
+import type { Progress } from '../../run/progress.ts';
+import { type Redaction, Redactor } from '../../values/redact.ts';
+import type { RunInfo } from '../../run/request.ts';
+import type { RunOutput } from '../../run/result.ts';
+import type { Warn } from './guard.ts';
+
+type Delta = Extract<RunEventBody, { type: 'model.delta' }>;
+
+/** A line of a stream that is longer than this many characters is passed on in pieces, between two words where it has any. */
+const MAX_LINE = 4_096;
+
+/** After these no more of what the model was saying will come. */
+const endsOfSpeech: readonly RunEventBody['type'][] = [
+  ...(['step.started', 'step.done', 'tool.started', 'model.retry'] as const),
+  ...(['phase.started', 'phase.done', 'run.status', 'run.ended'] as const),
+];
+
+/** What leaves one run through anything else than its result, without what the host wants nobody to see. */
+export class RunRedaction {
+  readonly records: ProgressRedaction;
+  readonly #events: Redactor;
+  #line: Delta | undefined;
+
+  constructor(redact: Redaction) {
+    this.records = new ProgressRedaction(new Redactor(redact, 'record'));
+    this.#events = new Redactor(redact, 'event');
+  }
+
+  /**
+   * The events to publish for one. What a model says is passed on by the line: a secret arrives in pieces, none of which
+   * looks like one.
+   */
+  events(body: RunEventBody): readonly RunEventBody[] {
+    if (body.type === 'model.delta') return this.#said(body);
+    const before = endsOfSpeech.includes(body.type) ? this.#endLine() : [];
+    return [...before, this.#changed(body)];
+  }
+
+  info(info: RunInfo, where: 'record' | 'event'): RunInfo {
+    if (where === 'event') {
+      return Object.freeze({ ...info, prompt: this.#events.text(info.prompt), inputs: this.#events.json(info.inputs) });
+    }
+    return Object.freeze({ ...info, prompt: this.records.text(info.prompt) });
+  }
+
+  /** How the audit hears of the end. */
+  output(output: RunOutput): RunOutput {
+    const text = this.#events.text(output.output);
+    if (output.status === 'ok') return { ...output, output: text };
+    return { ...output, output: text, error: this.#events.error(output.error) };
+  }
+
+  #said(delta: Delta): readonly RunEventBody[] {
+    const isSame = this.#line?.kind === delta.kind && this.#line.step === delta.step;
+    const before = isSame ? [] : this.#endLine();
+    const text = (isSame ? (this.#line?.text ?? '') : '') + delta.text;
+    const end = text.lastIndexOf('\n') + 1 || (text.length > MAX_LINE ? text.lastIndexOf(' ') + 1 || text.length : 0);
+    this.#line = { ...delta, text: text.slice(end) };
+    return end === 0 ? before : [...before, this.#changed({ ...delta, text: text.slice(0, end) })];
+  }
+
+  #endLine(): readonly RunEventBody[] {
+    const line = this.#line;
+    this.#line = undefined;
+    return line && line.text !== '' ? [this.#changed(line)] : [];
+  }
+
+  #changed(body: RunEventBody): RunEventBody {
+    const events = this.#events;
+    switch (body.type) {
+      case 'model.delta':
+        return { ...body, text: events.text(body.text) };
+      case 'tool.started':
+        return { ...body, input: events.json(body.input) };
+      case 'tool.progress':
+        return { ...body, progress: events.json(body.progress) };
+      case 'tool.done':
+        return { ...body, output: events.output(body.output) };
+      case 'phase.done':
+        return { ...body, output: events.text(body.output) };
+      case 'model.retry':
+      case 'checkpoint.failed':
+        return { ...body, error: events.error(body.error) };
+      case 'run.ended':
+        return {
+          ...body,
+          output: events.text(body.output),
+          ...(body.error ? { error: events.error(body.error) } : {}),
+        };
+      default:
+        return body;
+    }
+  }
+}
+
+/** A run as its host's snapshot may have it. */
+export function redactedRun(
+  { progress, output }: Pick<RunContext, 'progress' | 'output'>,
+  redact: Redaction | undefined,
+): { readonly progress: Progress; readonly output: RunOutput | undefined } {
+  if (!redact) return { progress, output };
+  const records = new ProgressRedaction(new Redactor(redact, 'record'));
+  return { progress: records.progress(progress), output: output && records.outcome(output) };
+}
+
+/** Fields that say which run it is, and not what is in it. */
+const named = new Set(['runId', 'agentId', 'code', 'callId']);
+
+/** A log that gets no text unredacted. */
+export function redactedWarn(warn: Warn, redact: Redaction | undefined): Warn {
+  if (!redact) return warn;
+  const redactor = new Redactor(redact, 'log');
+  return (message, fields) => warn(redactor.text(message), fields && (copyOf(fields, redactor) as typeof fields));
+}
+
+/**
+ * An inspector that gets copies of what it is told: JSON, without what must not be seen. Events and snapshots are small, since
+ * transcripts are not in them. The actors are the living ones: whoever looks into them sees everything.
+ */
+export function redactedInspect(
+  inspect: ((event: InspectionEvent) => void) | undefined,
+  redact: Redaction | undefined,
+): ((event: InspectionEvent) => void) | undefined {
+  if (!inspect || !redact) return inspect;
+  const redactor = new Redactor(redact, 'frame');
+  return (event) => {
+    const copies = Object.entries(event).flatMap(([key, value]) =>
+      key === 'event' || key === 'snapshot' || key === 'action' || key === '_transitions'
+        ? [[key, copyOf(value, redactor)]]
+        : [],
+    );
+    inspect({ ...event, ...Object.fromEntries(copies) });
+  };
+}
+
+/** What a value is as JSON, its texts redacted. One that cannot be read is nothing. */
+function copyOf(value: unknown, redactor: Redactor): unknown {
+  const change = (key: string, item: unknown) =>
+    typeof item === 'string' && !named.has(key) ? redactor.text(item) : item;
+  try {
+    const text = JSON.stringify(value, change);
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,116 @@
+import type { Agent } from '../../agent/agent.ts';
+import { readProperty } from '../../values/error-data.ts';
+import { fingerprintOf } from '../../run/identity.ts';
+import { imagePartOf } from '../../run/image.ts';
+import { frozenJson, isObject, type JsonObject } from '../../values/json.ts';
+import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
+import type { Invocation, ParentCall, RunCheckpointMeta, RunRequest } from '../../run/request.ts';
+import { enterHistory } from '../../run/resume.ts';
+import { checkHostRunId, checkRunId } from '../../run/run-id.ts';
+
+const attribution = ['callerId', 'channelId', 'guildId', 'parentRunId'] as const;
+
+const invocationKeys: KnownKeys<Invocation> = {
+  prompt: true,
+  runId: true,
+  callerId: true,
+  channelId: true,
+  guildId: true,
+  parentRunId: true,
+  inputs: true,
+  images: true,
+  history: true,
+};
+
+/** What a request needs besides the invocation. */
+export interface Beginning {
+  readonly agentId: string;
+  readonly newId: () => string;
+  /** The call of another run that begins this one; absent = a host does. */
+  readonly parent?: ParentCall | undefined;
+}
+
+/**
+ * Checks an invocation and makes plain JSON of it.
+ * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {NotJsonError} for what cannot be stored; {TranscriptInvalidError} for a broken history
+ */
+export function requestOf(invocation: unknown, { agentId, newId, parent }: Beginning): RunRequest {
+  if (!isObject(invocation)) throw new TypeError('a run needs an invocation: { prompt: string, … }');
+  checkKeys(invocation, invocationKeys, { of: 'invocation' });
+  const { prompt, runId, inputs, images = [], history = [] } = invocation as Partial<Invocation>;
+  if (typeof prompt !== 'string') throw new TypeError(`prompt must be a string, not ${typeof prompt}`);
+  if (!Array.isArray(history)) throw new TypeError('history must be an array of messages');
+  if (!Array.isArray(images)) throw new TypeError('images must be an array of { mediaType, data }');
+  if (prompt.trim() === '' && images.length === 0) throw new TypeError('prompt is empty: say what the agent should do');
+  for (const name of attribution) {
+    if (invocation[name] !== undefined && typeof invocation[name] !== 'string')
+      throw new TypeError(`${name} must be a string`);
+  }
+  const [callerId = '', channelId = '', guildId = '', parentRunId = ''] = attribution.map(
+    (name) => invocation[name] as string,
+  );
+  const request = {
+    runId: parent ? checkRunId(runId) : checkHostRunId(runId ?? newId()),
+    prompt,
+    callerId,
+    channelId,
+    guildId,
+    parentRunId,
+    // A child has the inputs of its parent, which an older version may have begun.
+    inputs: parent ? plainInputs(inputs) : inputsOf(inputs),
+    images: images.map((image, i) => imagePartOf(image, `images[${i}]`)),
+    earlier: enterHistory(history),
+  };
+  return { ...request, fingerprint: fingerprintOf({ ...request, agentId }), ...(parent ? { parent } : {}) };
+}
+
+/** @throws {TypeError} for a key with the prefix that no host may use: no key of `inputs` has a meaning to Pawl */
+function inputsOf(given: unknown): JsonObject {
+  const inputs = plainInputs(given);
+  const reserved = Object.keys(inputs).find((key) => key.startsWith('pawl.'));
+  if (reserved === undefined) return inputs;
+  throw new TypeError(
+    `inputs: ${JSON.stringify(reserved.slice(0, 100))} begins with "pawl."; use a key without that prefix`,
+  );
+}
+
+function plainInputs(given: unknown): JsonObject {
+  return frozenJson(given ?? {}, 'inputs') as JsonObject;
+}
+
+/** What is known of a request that was refused: its id as it was given, and nothing that must be right. */
+export function refusedRequest(invocation: unknown, newId: () => string): RunRequest {
+  const [runId, prompt] = [readProperty(invocation, 'runId'), readProperty(invocation, 'prompt')];
+  return {
+    runId: runId === undefined || runId === null ? newId() : shown(runId),
+    prompt: typeof prompt === 'string' ? prompt : '(unreadable)',
+    callerId: '',
+    channelId: '',
+    guildId: '',
+    parentRunId: '',
+    inputs: {},
+    images: [],
+  };
+}
+
+/** An id that is no string, as a text. */
+function shown(runId: unknown): string {
+  if (typeof runId === 'string') return runId;
+  return typeof runId === 'object' || typeof runId === 'function' ? `(${typeof runId})` : String(runId);
+}
+
+/** The stored attributes of a run that is begun with today's definition of its agent. */
+export function metaFor(agent: Agent, request: RunRequest, modelTier: string): RunCheckpointMeta {
+  const { runId, callerId, channelId, guildId, prompt, parentRunId } = request;
+  return {
+    runId,
+    agentId: agent.id,
+    agentName: agent.name,
+    callerId,
+    channelId,
+    guildId,
+    prompt,
+    modelTier,
+    parentRunId,
+  };
+}

@@ -1,0 +1,175 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
+import { letGo } from '../../values/thenable.ts';
+import type { Config } from './config.ts';
+
+/** A signal, for example SIGTERM. The type needs no types of Node. */
+export type SignalName = `SIG${string}`;
+
+/** What `executor.shutdownOnSignals` takes. */
+export interface SignalOptions {
+  /** Which signals; default SIGTERM and SIGINT. */
+  readonly signals?: readonly SignalName[];
+  /**
+   * Longest time from the signal to the exit, ms; default 8,000, which is less than the 10 s that `docker stop` waits. Where
+   * whoever stops the process waits longer (Kubernetes: 30 s), it may be longer, by a second or two less than that.
+   */
+  readonly drainMs?: number;
+  /**
+   * Called with the signal, at once: stop taking in work. `left` resolves when the runs have been left: close what they needed.
+   * The exit waits for what this returns, within `drainMs`. What it throws is logged.
+   */
+  onSignal?(signal: SignalName, left: Promise<void>): unknown;
+  /** How the process is ended; default `process.exit`. `false`: the host ends it by itself, unless a second signal comes. */
+  readonly exit?: ((code: number) => void) | false;
+}
+
+const optionKeys: KnownKeys<SignalOptions> = {
+  signals: true,
+  drainMs: true,
+  onSignal: true,
+  exit: true,
+};
+
+/** What a shutdown on signals needs of its executor. */
+export interface Leaving {
+  readonly config: Pick<Config, 'clock' | 'warn'>;
+  /** @returns whether everything was left in good order */
+  shutdown(drainMs: number): Promise<boolean>;
+}
+
+const DRAIN_MS = 8_000;
+/** A terminal signals its whole foreground, and npm passes the signal on once more: that is still one Ctrl-C. */
+const SAME_PRESS_MS = 100;
+
+/** Executors of this process that are leaving. The process ends when the last of them has left. */
+const leaving = new Set<Promise<boolean>>();
+
+/** The signals of one executor: nobody listens to them, or one listener does. */
+export class SignalSwitch {
+  readonly #executor: Leaving;
+  #listener: SignalListener | undefined;
+
+  constructor(executor: Leaving) {
+    this.#executor = executor;
+  }
+
+  /** @throws {TypeError} for options that cannot be; then everything is as it was */
+  on(options: SignalOptions): Disposable {
+    const listener = new SignalListener(this.#executor, options);
+    this.#listener?.stop();
+    this.#listener = listener;
+    listener.listen();
+    return { [Symbol.dispose]: () => listener.stop() };
+  }
+
+  /** For an executor that was shut down. One that leaves because of a signal still has to hear the next. */
+  off(): void {
+    if (!this.#listener?.isLeaving) this.#listener?.stop();
+  }
+}
+
+/**
+ * Leaves the runs of an executor when the process is told to end, and ends it: with 0 after a SIGTERM, which is an order that
+ * was carried out; with 128 + n after any other signal, as a shell expects of a program that somebody interrupted; with 1 when
+ * the time was over before all was left in good order. The second signal ends it at once, with 128 + n.
+ */
+class SignalListener {
+  readonly #executor: Leaving;
+  readonly #options: SignalOptions;
+  readonly #signals: readonly NodeJS.Signals[];
+  readonly #drainMs: number;
+  /** Nobody waits any longer for what was to be done before the exit. */
+  readonly #giveUp = Promise.withResolvers<boolean>();
+  #firstAt: number | undefined;
+  #isForced = false;
+
+  constructor(executor: Leaving, options: SignalOptions) {
+    checkKeys(options, optionKeys, { of: 'shutdownOnSignals' });
+    const { signals = ['SIGTERM', 'SIGINT'], drainMs = DRAIN_MS } = options;
+    const known = [...new Set(signals)].map(checkedSignal);
+    if (!(drainMs > 0)) throw new TypeError(`shutdownOnSignals: drainMs must be a number above 0, not ${drainMs}`);
+    this.#executor = executor;
+    this.#options = options;
+    this.#signals = known;
+    this.#drainMs = drainMs;
+  }
+
+  get isLeaving(): boolean {
+    return this.#firstAt !== undefined;
+  }
+
+  listen(): void {
+    for (const signal of this.#signals) process.on(signal, this.#onSignal);
+  }
+
+  /** The signals do again what they did before. A shutdown that is under way goes on. */
+  stop(): void {
+    for (const signal of this.#signals) process.off(signal, this.#onSignal);
+  }
+
+  readonly #onSignal = (signal: NodeJS.Signals): void => {
+    const now = this.#executor.config.clock.monotonic();
+    if (this.#firstAt === undefined) {
+      this.#firstAt = now;
+      void this.#leave(signal);
+    } else if (now - this.#firstAt >= SAME_PRESS_MS) {
+      this.#isForced = true;
+      this.#giveUp.resolve(false);
+      this.#exit(interrupted(signal));
+    }
+  };
+
+  async #leave(signal: NodeJS.Signals): Promise<void> {
+    const end = Promise.race([this.#complete(signal), this.#giveUp.promise]);
+    leaving.add(end);
+    await end;
+    const isInOrder = (await Promise.all(leaving)).every(Boolean);
+    leaving.delete(end);
+    if (this.#options.exit === false || this.#isForced) return;
+    this.#exit(signal === 'SIGTERM' ? Number(!isInOrder) : interrupted(signal));
+  }
+
+  /** Never rejects. @returns whether everything was done in time */
+  async #complete(signal: NodeJS.Signals): Promise<boolean> {
+    const { clock, warn } = this.#executor.config;
+    const shutdown = this.#executor.shutdown(this.#drainMs);
+    const left = shutdown.then(() => {});
+    const hook = (async () => this.#options.onSignal?.(signal, left))().catch((error) => {
+      warn('executor: onSignal threw', { error: toErrorData(error) });
+    });
+    const limit = { ms: this.#drainMs, clock, what: 'leaving on a signal' };
+    try {
+      const [isInOrder] = await withDeadline(Promise.all([shutdown, hook]), limit);
+      return isInOrder;
+    } catch {
+      warn('executor: the process ends before everything was closed', { signal, drainMs: this.#drainMs });
+      return false;
+    }
+  }
+
+  #exit(code: number): void {
+    const { exit } = this.#options;
+    try {
+      if (exit) letGo(exit(code));
+      else process.exit(code);
+    } catch (error) {
+      this.#executor.config.warn('executor: exit threw', { error: toErrorData(error) });
+      process.exit(code);
+    }
+  }
+}
+
+function checkedSignal(signal: SignalName): NodeJS.Signals {
+  const isKnown = Object.hasOwn(signalNumbers(), signal) && signal !== 'SIGKILL' && signal !== 'SIGSTOP';
+  if (isKnown) return signal as NodeJS.Signals;
+  throw new TypeError(`shutdownOnSignals: ${signal} is no signal that a process can listen to`);
+}
+
+function interrupted(signal: NodeJS.Signals): number {
+  return 128 + signalNumbers()[signal];
+}
+
+const signalNumbers = () => process.getBuiltinModule('node:os').constants.signals;

@@ -1,0 +1,71 @@
+import type { Snapshot } from 'xstate';
+import { type RunCheckpoint, toCheckpoint } from '../../record/checkpoint.ts';
+import { headOf } from '../../record/delta.ts';
+import { parseCheckpoint } from '../../record/parse.ts';
+import type { SaveMoment } from '../../record/state.ts';
+import { CheckpointCorruptError } from '../../values/errors.ts';
+import { isObject } from '../../values/json.ts';
+import type { Progress } from '../../run/progress.ts';
+import type { RunRequest } from '../../run/request.ts';
+import type { RunOutput } from '../../run/result.ts';
+
+/**
+ * A run inside a host's persisted snapshot: its record, with XState's fields beside it. Of a durable run it is only a
+ * reference (`stored`, no messages): the truth is in the store, and a host's snapshot stays small.
+ */
+export type PersistedRun = RunCheckpoint &
+  Snapshot<RunOutput> & {
+    /** A reference. */
+    readonly stored?: true;
+    /** Taken before its first record was stored: whole, and gone on from only while nothing can have come of it. */
+    readonly unstored?: true;
+  };
+
+/** The persisted form of a run. @param now wall clock, ms */
+export function persistedRun(
+  progress: Progress,
+  now: number,
+  run: { isStored: boolean; isUnstored: boolean; output: RunOutput | undefined },
+): PersistedRun {
+  const record = toCheckpoint(progress, now);
+  const output = run.output && run.output.status !== 'interrupted' ? run.output : undefined;
+  const status = output
+    ? ({ status: 'done', output, error: undefined } as const)
+    : ({ status: 'active', output: undefined, error: undefined } as const);
+  if (!run.isStored && !output) return { ...record, ...status, ...(run.isUnstored ? { unstored: true } : {}) };
+  return { ...headOf(record), messages: [], ...status, stored: true };
+}
+
+/** A whole run that is not over, with its working time, the number its events go on above, and what its critic remembers. */
+export function atMoment(run: PersistedRun, { elapsedMs, seq, critic }: SaveMoment): PersistedRun {
+  if (run.stored || run.status !== 'active') return run;
+  return { ...run, elapsedMs: Math.round(elapsedMs), seq, ...(critic ? { critic } : {}) };
+}
+
+/**
+ * A stored record as a snapshot, to give to `createActor(executor.logic(agent), { snapshot })`.
+ * @example createActor(executor.logic(agent), { snapshot: asSnapshot(record) }).start()
+ */
+export function asSnapshot(record: RunCheckpoint): PersistedRun {
+  return { ...structuredClone(record), status: 'active', output: undefined, error: undefined };
+}
+
+/**
+ * Reads what a host's snapshot says of a run.
+ * @throws {CheckpointCorruptError} {CheckpointTooNewError}
+ */
+export function parsePersisted(value: unknown): PersistedRun {
+  const record = parseCheckpoint(structuredClone(value)) as PersistedRun;
+  const { status, output } = record as { status?: unknown; output?: unknown };
+  if (status === 'done' && !(isObject(output) && typeof output.status === 'string')) {
+    throw new CheckpointCorruptError('this snapshot of a run says done and has no output');
+  }
+  return record;
+}
+
+/** What a run was asked for, from its record. */
+export function requestFrom({ meta, inputs = {}, images = [], earlier = [], parent }: RunCheckpoint): RunRequest {
+  const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
+  const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs, images, earlier };
+  return parent ? { ...request, parent } : request;
+}

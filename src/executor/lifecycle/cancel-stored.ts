@@ -1,0 +1,72 @@
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { toResumeState } from '../../record/checkpoint.ts';
+import { fingerprintIn, identified } from '../../record/identify.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { CancelledError } from '../../values/errors.ts';
+import { keptOutcome } from '../../run/kept-outcome.ts';
+import { outcomeOf } from '../../run/outcome.ts';
+import { beginProgress } from '../../run/progress.ts';
+import { type RunOutcome, withoutId } from '../../run/result.ts';
+import { resumeProgress } from '../../run/resume.ts';
+import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
+import { Auditing } from '../services/auditing.ts';
+import { rewriteHead } from '../run/rewrite-head.ts';
+import { infoFrom } from '../run/run-info.ts';
+import type { Kernel } from '../run/active-run.ts';
+import { recordedText, type StoredRun, withStoredRun } from '../run/stored-run.ts';
+
+const cancels = new WeakMap<Kernel, Map<string, Promise<void>>>();
+
+/**
+ * Ends a run that nobody works on, interrupted or parked, without its agent: in the order of every end, so that a crash on
+ * the way leaves a record that is only delivered. One that had ended already keeps its own outcome.
+ * Whoever asks for it while it is being done gets the same answer; the first reason stands.
+ * @throws {RunOwnedElsewhereError} while somebody works on it @throws {CheckpointMissingError} when there is no record of it
+ */
+export function cancelStored(kernel: Kernel, runId: string, reason = 'the run was cancelled'): Promise<void> {
+  const underWay = cancels.get(kernel) ?? new Map<string, Promise<void>>();
+  cancels.set(kernel, underWay);
+  const cancel = underWay.get(runId) ?? endStored(kernel, runId, reason).finally(() => underWay.delete(runId));
+  underWay.set(runId, cancel);
+  return cancel;
+}
+
+function endStored(kernel: Kernel, runId: string, reason: string): Promise<void> {
+  return withStoredRun(kernel, runId, async (run) => {
+    const outcome = run.record.outcome ?? cancelled(run.record, run.claim, recordedText(kernel, reason));
+    const { store, claim, bounded } = run;
+    const { onOutcome, keepOutcomesMs, clock } = kernel.config;
+    if (!run.record.outcome) {
+      const { parked: _, ...record } = run.record;
+      await bounded('store.append', rewriteHead(store, { ...record, outcome: keptOutcome(outcome) }, claim));
+    }
+    await bounded('onOutcome', Promise.resolve(onOutcome?.(outcome)));
+    await closeAudit(kernel, run, outcome);
+    const options = claim ? { claim } : {};
+    if (isKeepingOutcomes(store) && keepOutcomesMs > 0) {
+      const until = clock.now() + keepOutcomesMs;
+      const kept = keptOutcome({ ...outcome, ...fingerprintIn(identified(run.record)) });
+      await bounded('store.keepOutcome', store.keepOutcome(runId, kept, until, options));
+    }
+    await bounded('store.delete', store.delete(runId, options));
+  });
+}
+
+function cancelled(record: RunCheckpoint, claim: Claim | undefined, reason: string): RunOutcome {
+  const { meta, definition = { version: '', hash: '' } } = record;
+  const progress = resumeProgress(beginProgress(meta, definition), toResumeState(record));
+  const outcomeId = `${meta.runId}:${claim?.epoch ?? 1}`;
+  const error = toErrorData(new CancelledError(reason));
+  return outcomeOf(progress, { status: 'cancelled', error }, { durable: true, saveErrors: 0, outcomeId });
+}
+
+async function closeAudit({ config }: Kernel, { record }: StoredRun, outcome: RunOutcome): Promise<void> {
+  const { audit, clock, warn, defaults } = config;
+  const info = infoFrom(record.meta, {
+    inputs: record.inputs ?? {},
+    startedAt: clock.now(),
+    maxIterations: defaults.maxIterations,
+  });
+  const auditing = Auditing.start(audit, info, { facts: () => ({}), clock, warn, ms: defaults.finalizeMs / 2 });
+  await auditing?.close(withoutId(outcome), record.elapsedMs ?? 0);
+}

@@ -1,0 +1,251 @@
+import type { Agent } from '../../agent/agent.ts';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { parentOf } from '../../record/identify.ts';
+import type { InterruptedRun } from '../../record/interrupted.ts';
+import { migrateRecord } from '../../record/migrate.ts';
+import { isRewritten } from '../../record/upcast.ts';
+import { type Clock, systemClock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
+import { type CheckpointStore, checkStore } from '../../store/port.ts';
+import { type Listed, listed } from './listing.ts';
+import { DEFAULT_MAX_ATTEMPTS, isPipelineSame, parkingOf } from '../run/acquire.ts';
+import type { ExecutorOptions } from '../host/options.ts';
+
+/** How the runs are going to be recovered: the same as of the executor that will do it. */
+export interface DiagnoseOptions
+  extends Pick<ExecutorOptions, 'agents' | 'migrate' | 'onUnknownOutcome' | 'onDefinitionChange' | 'clock'> {
+  /** As of `executor.recover`; default 3. */
+  readonly maxAttempts?: number;
+  /** Longest wait for one answer of the store, ms; default 30,000. */
+  readonly timeoutMs?: number;
+  /** Aborted: rejects with its reason before the next record. */
+  readonly signal?: AbortSignal;
+}
+
+const optionKeys: KnownKeys<DiagnoseOptions> = {
+  agents: true,
+  migrate: true,
+  onUnknownOutcome: true,
+  onDefinitionChange: true,
+  clock: true,
+  maxAttempts: true,
+  timeoutMs: true,
+  signal: true,
+};
+
+/** What stands in a store of one run, and what the next `recover()` does about it. */
+export interface RunDiagnosis {
+  readonly runId: string;
+  /**
+   * `resumes`: it goes on. `waits`: its parent goes on with it. `live`: a process works on it. `parked`: it is set aside, or will
+   * be. `skipped`: left alone, because no agent of its id is there. `fails`: `migrate` cannot bring it over, and it stays as
+   * it is. `unreadable`: its bytes are kept, and nothing is done.
+   */
+  readonly verdict: 'resumes' | 'waits' | 'live' | 'parked' | 'skipped' | 'fails' | 'unreadable';
+  /** Why, in words; after the name of the run they make a sentence. */
+  readonly reason: string;
+  /** The error code that goes with it, where there is one. */
+  readonly code?: string;
+  /** Whether it stays as it is until a person, or a deploy, does something about it. */
+  readonly needsSomebody: boolean;
+  /** What the record says; absent when it cannot be read. */
+  readonly record?: {
+    readonly agentId: string;
+    readonly iteration: number;
+    /** Starts in a row that recorded nothing new. */
+    readonly attempts: number;
+    /** Wall clock, ms. */
+    readonly updatedAt: number;
+    /** Whether an older version wrote it, or `migrate` changes it: the next save writes it anew. */
+    readonly isMigrated: boolean;
+    /** Calls of `once` tools that were under way: nobody knows whether they took effect, and they are not repeated. */
+    readonly unknownCalls: readonly string[];
+    /** Who works on it. */
+    readonly owner?: string;
+  };
+}
+
+/**
+ * Looks at every record of a store and says what the next `recover()` would do with it, and why. Each is read whole, as a
+ * resume would read it, its checksums and the steps from older versions included, and `migrate` is tried on it; one at a
+ * time, so that memory stays flat. Nothing is written, claimed or run. A run that begins or ends meanwhile may be left out.
+ *
+ * Without `agents` it is not asked whether a run's agent is there, or whether its phases have changed.
+ * @throws what the store throws when it cannot even be listed
+ * @example
+ * for await (const { runId, verdict, reason, needsSomebody } of diagnose(store, { agents: [agent] })) {
+ *   if (needsSomebody) console.warn(`${runId} (${verdict}): ${reason}`);
+ * }
+ */
+export async function* diagnose(
+  store: CheckpointStore,
+  options: DiagnoseOptions = {},
+): AsyncGenerator<RunDiagnosis, void, undefined> {
+  checkKeys(options, optionKeys, { of: 'diagnose' });
+  checkStore('diagnose: the store', store);
+  const { clock = systemClock, timeoutMs: ms = 30_000, signal } = options;
+  const doctor = new Doctor(store, options);
+  for await (const entry of listed(store, { ms, clock, what: 'store.listInterrupted', signal })) {
+    signal?.throwIfAborted();
+    const diagnosis = await doctor.lookAt(entry);
+    if (diagnosis) yield diagnosis;
+  }
+}
+
+type Finding = Pick<RunDiagnosis, 'verdict' | 'reason' | 'code' | 'needsSomebody'>;
+
+/** Runs of which it is remembered whether somebody goes on with their children. */
+const MAX_REMEMBERED = 1_000;
+
+class Doctor {
+  readonly #store: CheckpointStore;
+  readonly #options: DiagnoseOptions;
+  readonly #agents: ReadonlyMap<string, Agent> | undefined;
+  readonly #clock: Clock;
+  readonly #isStored = new Map<string, boolean>();
+
+  constructor(store: CheckpointStore, options: DiagnoseOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.#agents = options.agents && new Map(options.agents.map((agent) => [agent.id, agent]));
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** Undefined when the run has ended meanwhile. */
+  async lookAt(entry: InterruptedRun): Promise<RunDiagnosis | undefined> {
+    const { runId } = entry;
+    if (entry.status === 'quarantined') return { runId, ...unreadable(entry.reason) };
+    let record: RunCheckpoint | null;
+    try {
+      record = await this.#load(runId);
+    } catch (error) {
+      const { code, message } = toErrorData(error);
+      return { runId, ...unreadable(`${code}: ${message}`) };
+    }
+    if (!record) return undefined;
+    if (entry.owner !== undefined) return { runId, ...live, record: factsOf(entry, record) };
+    return { runId, ...(await this.#waiting(entry, record)) };
+  }
+
+  /** Of a run that nobody works on. */
+  async #waiting(entry: Listed, record: RunCheckpoint): Promise<Finding & Pick<RunDiagnosis, 'record'>> {
+    const aside = this.#aside(record) ?? (await this.#agentless(record));
+    if (aside) return { ...aside, record: factsOf(entry, record) };
+    try {
+      const next = migrateRecord(record, this.#options.migrate);
+      return { ...(await this.#next(entry, next)), record: factsOf(entry, next) };
+    } catch (error) {
+      const { code, message, cause } = toErrorData(error);
+      const reason = cause ? `${message}: ${cause.message}` : message;
+      return { verdict: 'fails', reason, code, needsSomebody: true, record: factsOf(entry, record) };
+    }
+  }
+
+  /** What keeps a run from being started. */
+  #aside({ parked }: RunCheckpoint): Finding | undefined {
+    // What was set aside because its agent had changed goes on when the agent is again what it was.
+    if (parked && (parked.code !== 'DEFINITION_CHANGED' || !this.#agents)) {
+      const { code, reason } = parked;
+      return { verdict: 'parked', reason: `it was set aside: ${reason}`, code, needsSomebody: true };
+    }
+    return undefined;
+  }
+
+  /** The agent of a child may be one that only the palette of its parent has. */
+  async #agentless(record: RunCheckpoint): Promise<Finding | undefined> {
+    const { agentId } = record.meta;
+    if (!this.#agents || this.#agents.has(agentId)) return undefined;
+    const parent = parentOf(record);
+    if (parent && (await this.#hasRoot(parent.runId))) return undefined;
+    const reason = `no agent ${agentId} is there to go on with it; its record is kept`;
+    return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsSomebody: true };
+  }
+
+  /** What becomes of its next start. */
+  async #next(entry: Listed, record: RunCheckpoint): Promise<Finding> {
+    const parent = parentOf(record);
+    if (parent) return this.#findingOfChild(parent.runId);
+    const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome = 'tell-model' } = this.#options;
+    const started = { ...record, attempts: (record.attempts ?? 0) + 1 };
+    const parked = parkingOf(started, maxAttempts, { onUnknownOutcome }) ?? this.#change(record);
+    if (!parked) return resuming(record, entry.attempts ?? 0);
+    const reason = `the next start sets it aside: ${parked.reason}`;
+    return { verdict: 'parked', reason, code: parked.code, needsSomebody: true };
+  }
+
+  #change(record: RunCheckpoint): { readonly code: string; readonly reason: string } | undefined {
+    const agent = this.#agents?.get(record.meta.agentId);
+    const isRefused = (this.#options.onDefinitionChange ?? 'refuse') === 'refuse' && !record.outcome;
+    if (!agent || !isRefused || isPipelineSame({ agent }, record)) return undefined;
+    return {
+      code: 'DEFINITION_CHANGED',
+      reason: `the phases of agent ${agent.id} are not those that it was begun with`,
+    };
+  }
+
+  /** A child is its parent's business as long as there is a run above it that is none itself. */
+  async #findingOfChild(parentRunId: string): Promise<Finding> {
+    const hasRoot = await this.#hasRoot(parentRunId);
+    if (hasRoot)
+      return { verdict: 'waits', reason: `run ${parentRunId} began it and goes on with it`, needsSomebody: false };
+    const reason = 'the run that began it is gone: it is ended as cancelled, without another call of a model';
+    return { verdict: 'resumes', reason, needsSomebody: false };
+  }
+
+  async #hasRoot(parentRunId: string): Promise<boolean> {
+    const known = this.#isStored.get(parentRunId);
+    if (known !== undefined) return known;
+    // Records that name each other as parents have no root.
+    this.#isStored.set(parentRunId, false);
+    const parent = await this.#load(parentRunId).catch(() => undefined);
+    // One that cannot be read is there all the same.
+    const isThere = parent === undefined || (parent !== null && (await this.#isRooted(parent)));
+    if (this.#isStored.size >= MAX_REMEMBERED) this.#isStored.clear();
+    this.#isStored.set(parentRunId, isThere);
+    return isThere;
+  }
+
+  async #isRooted(record: RunCheckpoint): Promise<boolean> {
+    const parent = parentOf(record);
+    return !parent || this.#hasRoot(parent.runId);
+  }
+
+  #load(runId: string): Promise<RunCheckpoint | null> {
+    const ms = this.#options.timeoutMs ?? 30_000;
+    return withDeadline(this.#store.load(runId), { ms, clock: this.#clock, what: 'store.load' });
+  }
+}
+
+const live: Finding = { verdict: 'live', reason: 'a process works on it', needsSomebody: false };
+
+function unreadable(reason: string): Finding {
+  const code = /^[A-Z][A-Z_]+/.exec(reason)?.[0];
+  return { verdict: 'unreadable', reason, ...(code ? { code } : {}), needsSomebody: true };
+}
+
+function resuming({ outcome, iteration }: RunCheckpoint, attempts: number): Finding {
+  const from = `it goes on after ${iteration === 1 ? '1 step' : `${iteration} steps`}`;
+  const again =
+    attempts === 0
+      ? ''
+      : `; it was started ${attempts === 1 ? 'once' : `${attempts} times`} without recording anything new`;
+  const reason = outcome ? `it ended (${outcome.status}), and only its outcome has to be delivered` : `${from}${again}`;
+  return { verdict: 'resumes', reason, needsSomebody: false };
+}
+
+function factsOf({ owner, attempts }: Listed, record: RunCheckpoint): NonNullable<RunDiagnosis['record']> {
+  const { meta, iteration, updatedAt, openStep } = record;
+  const unknown = (openStep?.calls ?? []).filter(({ effect, state }) => effect === 'once' && state === 'started');
+  return {
+    agentId: meta.agentId,
+    iteration,
+    attempts: attempts ?? record.attempts ?? 0,
+    updatedAt,
+    isMigrated: isRewritten(record),
+    // A live process knows well what becomes of its calls.
+    unknownCalls: owner === undefined ? unknown.map(({ name }) => name) : [],
+    ...(owner === undefined ? {} : { owner }),
+  };
+}

@@ -1,0 +1,144 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import type { ReadonlyAtom } from '@xstate/store';
+import { type Agent, agentFrom } from '../../agent/agent.ts';
+import { checkKeys } from '../../values/known-options.ts';
+import type { Invocation } from '../../run/request.ts';
+import type { RunResult } from '../../run/result.ts';
+import { checkRunId } from '../../run/run-id.ts';
+import { newOwner } from '../../store/owner.ts';
+import { type Config, configOf } from '../host/config.ts';
+import { controlOf, type RunControl } from './control.ts';
+import { readable } from '../host/guard.ts';
+import { type EndedRun, endedHandle, handleOf, type Run } from '../run/handle.ts';
+import { LeaseKeeper } from '../services/lease-renewal.ts';
+import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
+import { type RunLogic, runLogic } from './run-logic.ts';
+import { Mailbox } from '../services/command-inbox.ts';
+import { park, unpark } from './parking.ts';
+import type { ExecutorOptions, RunOptions } from '../host/options.ts';
+import { type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
+import { Registry, type RunSummary } from '../services/registry.ts';
+import type { Kernel, RunScope } from '../run/active-run.ts';
+import { shutdown } from './shutdown.ts';
+import { type SignalOptions, SignalSwitch } from '../host/signals.ts';
+import { startRun } from './start.ts';
+
+/** Runs agents. One per process is enough; stores are shared by as many as there are. */
+export interface Executor {
+  /** Starts a run. Rejects with a TypeError for a wrong call and never for the run's sake: that is in its `result`. */
+  start<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<Run<Data>>;
+  /** `start`, and the result. */
+  run<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<RunResult<Data>>;
+  /** The runs of an agent as actor logic, for a host's own machine. Give such runs a `runId`. */
+  logic<Data>(agent: Agent<Data>): RunLogic<Data>;
+  /** The handle of a live run, or of one of the last 1,000 that ended. */
+  get(runId: string): Run | EndedRun | undefined;
+  /**
+   * A page of runs: those that are live in this process, by id, then those of the store, by the time of their last record: live
+   * in another process, interrupted, parked, and records that cannot be read. The list is no snapshot: a run that moves between
+   * two pages may be in both, or in none.
+   * @throws {TypeError} for options that cannot be; the store's own error when its list cannot be read
+   * @example
+   * let page = await executor.list({ limit: 100, status: 'parked' });
+   * while (page.length === 100) page = await executor.list({ limit: 100, status: 'parked', after: page[99] });
+   */
+  list(options?: ListRunsOptions): Promise<readonly ListedRun[]>;
+  /** Summaries of the live runs; changes at most once per event-loop turn. */
+  readonly runs: ReadonlyAtom<readonly RunSummary[]>;
+  /** The summary of one live run. */
+  run$(runId: string): ReadonlyAtom<RunSummary> | undefined;
+  /**
+   * Continues what earlier processes left. Resolves when every listed run was taken up or set aside, or the signal is aborted.
+   * @throws the store's own error when its list cannot be read: what was taken up until then goes on, so sweep again
+   * @throws {TypeError} for a bound that is no whole number above 0
+   */
+  recover(options?: RecoverOptions): Promise<RecoveryReport>;
+  /**
+   * Sets a stored run aside: `recover` leaves it alone, `start` refuses it. `unpark` gives it back, with all its attempts.
+   * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {CheckpointMissingError} when there is none
+   */
+  park(runId: string, reason: string): Promise<void>;
+  unpark(runId: string): Promise<void>;
+  /** A run by its id, live in whichever process or waiting in the store: cancel it, steer it, set it aside. */
+  control(runId: string): RunControl;
+  /**
+   * Leaves all live runs for the next boot. Calls with effects that are under way may end first, for three quarters of that time.
+   * @param options.drainMs longest time that may take; default 10,000 ms
+   */
+  shutdown(options?: { readonly drainMs?: number }): Promise<void>;
+  /**
+   * Shuts down and ends the process when it is told to end: exit code 0 after SIGTERM, 128 + n after other signals (130 after
+   * Ctrl-C), 1 when `drainMs` was too short. A second signal ends it at once, with 128 + n. Listeners of others stay as they
+   * are. Called again, the new options take the place of the old ones; disposing what it returns, or a shutdown, takes the
+   * listeners away.
+   * @throws {TypeError} for a signal that nobody can listen to
+   * @example executor.shutdownOnSignals({ drainMs: 25_000, onSignal: () => server.close() })
+   */
+  shutdownOnSignals(options?: SignalOptions): Disposable;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Makes an executor.
+ * @throws {TypeError} when there are no models, or a default is not a number above 0
+ * @example
+ * const executor = createExecutor({ models: { fast: model }, checkpoints: sqliteStore({ path: 'runs.db' }) })
+ * const { output } = await executor.run(agent, { prompt: 'What is new?' })
+ */
+export function createExecutor(options: ExecutorOptions): Executor {
+  const config = configOf(options);
+  const owner = newOwner();
+  const kernel: Kernel = {
+    config,
+    registry: new Registry(config.warn),
+    leases: new LeaseKeeper(config.store, config.clock, config.defaults.leaseMs),
+    mailbox: mailboxOf(config, owner),
+    owner,
+    scopes: new WeakMap(),
+    isShutDown: false,
+    closing: new Set(),
+    start: (agent, call) => startRun(kernel, agent, call),
+  };
+  const { registry } = kernel;
+  const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(kernel, drainMs) });
+  const end = async (ending: { readonly drainMs?: number } = {}) => {
+    checkKeys(ending, { drainMs: true }, { of: 'shutdown' });
+    const { drainMs = 10_000 } = ending;
+    await shutdown(kernel, drainMs);
+    signals.off();
+  };
+  // The data of a run is what the output schema of its agent gave.
+  const start = <Data>(agent: Agent<Data>, invocation: Invocation, runOptions: RunOptions = {}): Promise<Run<Data>> =>
+    startRun(kernel, agent, { invocation, options: runOptions }) as Promise<Run<Data>>;
+  return {
+    start,
+    run: async (agent, invocation, runOptions) => (await start(agent, invocation, runOptions)).result,
+    logic: <Data>(agent: Agent<Data>) =>
+      runLogic(
+        kernel,
+        readable('the agent of logic', () => agentFrom(agent, 'logic needs')),
+      ) as RunLogic<Data>,
+    get: (runId) => handleFor(registry, runId),
+    list: (listOptions = {}) => listRuns(kernel, listOptions),
+    runs: registry.runs,
+    run$: (runId) => registry.atomOf(runId),
+    recover: (recoverOptions = {}) => recover(kernel, recoverOptions),
+    park: (runId, reason) => park(kernel, runId, reason),
+    unpark: (runId) => unpark(kernel, runId),
+    control: (runId) => controlOf(kernel, checkRunId(runId)),
+    shutdown: end,
+    shutdownOnSignals: (signalOptions = {}) => signals.on(signalOptions),
+    [Symbol.asyncDispose]: () => end(),
+  };
+}
+
+function mailboxOf({ store, clock, warn, defaults }: Config, owner: string): Mailbox {
+  return new Mailbox(store, { clock, warn, owner, everyMs: defaults.controlMs, ms: defaults.portMs });
+}
+
+function handleFor(registry: Registry<RunScope>, runId: string): Run | EndedRun | undefined {
+  const live = registry.live(runId);
+  if (live) return handleOf(live, 'joined');
+  const output = registry.ended(runId);
+  return output && endedHandle(output);
+}

@@ -1,0 +1,115 @@
+import type { InterruptedRun } from '../../record/interrupted.ts';
+import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
+import { type ListedStatus, listedStatus } from '../../run/listed-status.ts';
+import type { RunCheckpointMeta } from '../../run/request.ts';
+import { listed, listing } from './listing.ts';
+import type { RunSummary } from '../services/registry.ts';
+import type { Kernel } from '../run/active-run.ts';
+
+/** A run that is live in this process. */
+export type LiveRunLine = RunSummary & {
+  readonly status: 'live';
+  readonly owner?: undefined;
+  readonly updatedAt?: undefined;
+};
+
+/** A stored run: live in another process, which `owner` names, or waiting for one. */
+export type StoredRunLine = Omit<Extract<InterruptedRun, { meta: RunCheckpointMeta }>, 'status' | 'owner'> &
+  (
+    | { readonly status: 'live'; readonly owner: string }
+    | { readonly status: 'interrupted' | 'parked'; readonly owner?: undefined }
+  );
+
+/** A record that cannot be read. */
+export type QuarantinedRunLine = Extract<InterruptedRun, { status: 'quarantined' }> & { readonly owner?: undefined };
+
+/** A line of `executor.list()`. */
+export type ListedRun = LiveRunLine | StoredRunLine | QuarantinedRunLine;
+
+/** Where a page of `executor.list()` begins: any line of it, or these two fields of one. */
+export interface ListCursor {
+  readonly runId: string;
+  /** Wall clock, ms; absent in lines of runs that are live in this process. */
+  readonly updatedAt?: number | undefined;
+}
+
+/** What `executor.list()` takes. */
+export interface ListRunsOptions {
+  /** Most lines of the answer; default 1,000. A shorter answer is the last page. */
+  readonly limit?: number;
+  /** The last line of the page before. */
+  readonly after?: ListCursor;
+  /** Only runs of this status, or of one of these. */
+  readonly status?: ListedStatus | readonly ListedStatus[];
+  /** Only runs of this agent. A record that cannot be read names none. */
+  readonly agentId?: string;
+}
+
+const optionKeys: KnownKeys<ListRunsOptions> = { limit: true, after: true, status: true, agentId: true };
+const USUAL_LIMIT = 1_000;
+
+/**
+ * One page of the runs of an executor: first those that are live in this process, by their ids, then those of the store, by
+ * the time of their last record.
+ * @throws {TypeError} for options that cannot be; the store's own error when its list cannot be read
+ */
+export async function listRuns(kernel: Kernel, options: ListRunsOptions): Promise<readonly ListedRun[]> {
+  const { limit, after, isWanted } = checked(options);
+  const { registry, config } = kernel;
+  const isInStore = after?.updatedAt !== undefined;
+  const page = isInStore ? [] : liveHere(kernel, after?.runId).filter(isWanted).slice(0, limit);
+  if (!config.store || page.length === limit) return page;
+  const from = isInStore ? { updatedAt: after.updatedAt, runId: after.runId } : undefined;
+  let updatedAt = after?.updatedAt ?? 0;
+  for await (const entry of listed(config.store, { ...listing(kernel), after: from })) {
+    updatedAt = entry.updatedAt ?? updatedAt;
+    const line = lineOf(entry, { owner: kernel.owner, updatedAt });
+    if (registry.live(entry.runId) || !isWanted(line)) continue;
+    page.push(line);
+    if (page.length === limit) break;
+  }
+  return page;
+}
+
+function liveHere({ registry }: Kernel, after = ''): ListedRun[] {
+  return registry
+    .all()
+    .filter(({ runId }) => runId > after)
+    .sort((a, b) => (a.runId < b.runId ? -1 : 1))
+    .map(({ summary }) => ({ ...summary, status: 'live' }));
+}
+
+/** @param at `owner`: the claims of this executor itself last for a moment, and say nothing; `updatedAt`: for a store that cannot tell */
+function lineOf(entry: InterruptedRun, at: { readonly owner: string; readonly updatedAt: number }): ListedRun {
+  if (entry.status === 'quarantined') return { updatedAt: at.updatedAt, ...entry };
+  const { status = 'interrupted', owner, ...rest } = entry;
+  if (owner === undefined || owner === at.owner) return { ...rest, status };
+  return { ...rest, owner, status: listedStatus(entry) as 'live' };
+}
+
+function checked(options: ListRunsOptions) {
+  checkKeys(options, optionKeys, { of: 'executor.list' });
+  const { limit = USUAL_LIMIT, after, agentId } = options;
+  if (!Number.isInteger(limit) || limit < 1)
+    throw new TypeError(`executor.list: limit must be a whole number above 0, not ${String(limit)}`);
+  if (after !== undefined && (typeof after?.runId !== 'string' || Number.isNaN(Number(after.updatedAt ?? 0))))
+    throw new TypeError('executor.list: after must be the last line of a page, or its { updatedAt, runId }');
+  const statuses = statusesOf(options.status);
+  const isWanted = (run: ListedRun) =>
+    statuses.includes(run.status) && (agentId === undefined || agentId === agentOf(run));
+  return { limit, after, isWanted };
+}
+
+const allStatuses: readonly ListedStatus[] = ['live', 'interrupted', 'parked', 'quarantined'];
+
+function statusesOf(status: ListRunsOptions['status'] = allStatuses): readonly ListedStatus[] {
+  const wanted = typeof status === 'string' ? [status] : status;
+  const unknown = wanted.find((each) => !allStatuses.includes(each));
+  if (unknown === undefined) return wanted;
+  throw new TypeError(`executor.list: there is no status ${JSON.stringify(unknown)}; known: ${allStatuses.join(', ')}`);
+}
+
+function agentOf(run: ListedRun): string | undefined {
+  if ('meta' in run) return run.meta.agentId;
+  return 'agentId' in run ? run.agentId : undefined;
+}

@@ -1,0 +1,69 @@
+import type { InterruptedRun } from '../../record/interrupted.ts';
+import type { Clock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import type { RunCheckpointMeta } from '../../run/request.ts';
+import type { CheckpointStore, Cursor } from '../../store/port.ts';
+import type { Kernel } from '../run/active-run.ts';
+
+/** A listed run whose record can be read. */
+export type Listed = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
+
+const PAGE = 500;
+
+interface Listing {
+  readonly ms: number;
+  readonly clock: Clock;
+  readonly what: string;
+}
+
+/** How long one page may take. */
+export function listing({ config }: Kernel): Listing {
+  return { ms: config.defaults.portMs, clock: config.clock, what: 'store.listInterrupted' };
+}
+
+/** The same in any order, each as likely (Fisher and Yates). */
+function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  const mixed = [...items];
+  for (let i = mixed.length - 1; i > 0; i--) {
+    const j = Math.min(i, Math.floor(random() * (i + 1)));
+    [mixed[i], mixed[j]] = [mixed[j] as T, mixed[i] as T];
+  }
+  return mixed;
+}
+
+interface Reading extends Listing {
+  readonly signal?: AbortSignal | undefined;
+  readonly random?: () => number;
+  /** Where to begin; absent = at the beginning. */
+  readonly after?: Cursor | undefined;
+}
+
+/** All listed runs. */
+export async function* listed(store: CheckpointStore, reading: Reading): AsyncGenerator<InterruptedRun> {
+  for await (const page of pages(store, reading)) yield* page;
+}
+
+/** The same by pages. Recovered runs leave the list as they end, so that each page begins after the last one seen. */
+export async function* pages(
+  store: CheckpointStore,
+  { signal, random, after: from, ...limit }: Reading,
+): AsyncGenerator<readonly InterruptedRun[]> {
+  let after = from;
+  // A run that is written while the list is read moves to its end, and would come again.
+  const seen = new Set<string>();
+  for (;;) {
+    const asked = store.listInterrupted({
+      limit: PAGE,
+      ...(after ? { after } : {}),
+      ...(signal ? { signal } : {}),
+    });
+    const page = await withDeadline(asked, limit);
+    const news = page.filter(({ runId }) => !seen.has(runId) && seen.add(runId));
+    yield random ? shuffled(news, random) : news;
+    const last = page.findLast((entry): entry is Listed => 'updatedAt' in entry);
+    // Whatever stood in the list at its beginning comes before what was written since. So a page without news is the end
+    // of it; and a host's own list that knows no pages gives the same one for ever.
+    if (page.length < PAGE || !last || news.length === 0) return;
+    after = { updatedAt: last.updatedAt, runId: last.runId };
+  }
+}

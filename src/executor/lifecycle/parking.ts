@@ -1,0 +1,35 @@
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { recoverOpenStep } from '../../run/open-step.ts';
+import { rewriteHead } from '../run/rewrite-head.ts';
+import type { Kernel } from '../run/active-run.ts';
+import { recordedText, withStoredRun } from '../run/stored-run.ts';
+
+/**
+ * Sets a stored run aside: nobody takes it up until it is unparked.
+ * @throws {RunOwnedElsewhereError} while somebody works on it: cancel it, or shut its process down, first
+ * @throws {CheckpointMissingError} when the store has no record of it
+ */
+export function park(kernel: Kernel, runId: string, reason: string): Promise<void> {
+  const parked = { code: 'PARKED', reason: recordedText(kernel, reason) };
+  return changed(kernel, runId, (record) => ({ ...record, parked }));
+}
+
+/**
+ * Makes a parked run one that can be taken up again, with all of its attempts. Of one that was set aside because nobody
+ * knows the outcome of a `once` call somebody has looked now: its model is told so, and the call stays as it is.
+ * @throws what `park` throws
+ */
+export function unpark(kernel: Kernel, runId: string): Promise<void> {
+  return changed(kernel, runId, ({ parked, ...record }) => {
+    const seen = parked?.code === 'OUTCOME_UNKNOWN' ? record.openStep : undefined;
+    return { ...record, attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
+  });
+}
+
+function changed(kernel: Kernel, runId: string, change: (record: RunCheckpoint) => RunCheckpoint): Promise<void> {
+  return withStoredRun(kernel, runId, ({ record, store, claim, bounded, counts }) => {
+    const changed = change(record);
+    counts(changed.attempts);
+    return bounded('store.append', rewriteHead(store, changed, claim));
+  });
+}

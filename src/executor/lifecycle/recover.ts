@@ -1,0 +1,160 @@
+import type { InterruptedRun } from '../../record/interrupted.ts';
+import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
+import type { CheckpointStore } from '../../store/port.ts';
+import { Lane } from '../services/semaphore.ts';
+import { type Listed, listing, pages } from './listing.ts';
+import { mayBeChild, orphansAmong } from './run-tree.ts';
+import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
+import type { Kernel } from '../run/active-run.ts';
+import { agentFor, LIVE, type RecoveryReport, type Report, type Shared, takeUp, type Work } from './take-up.ts';
+
+export type { RecoveryEntry, RecoveryReport } from './take-up.ts';
+
+export interface RecoverOptions {
+  /** How many recovered runs may be live at once, those of other sweeps of this executor included; default 64. */
+  readonly concurrency?: number;
+  /** Starts in a row without progress before a run is parked; default 3. */
+  readonly maxAttempts?: number;
+  /** Stops taking up further runs; what was taken up goes on, and is in the report. */
+  readonly signal?: AbortSignal;
+}
+
+const optionKeys: KnownKeys<RecoverOptions> = {
+  concurrency: true,
+  maxAttempts: true,
+  signal: true,
+};
+
+/** What a sweep reads before it takes it up. */
+interface Later {
+  readonly suspects: Listed[];
+  readonly children: Listed[];
+  readonly known: Set<string>;
+}
+
+const sweeps = new WeakMap<Kernel, Shared>();
+
+function sharedOf(kernel: Kernel): Shared {
+  const known = sweeps.get(kernel) ?? { lane: new Lane(), alone: new Lane(), inHand: new Set() };
+  sweeps.set(kernel, known);
+  return known;
+}
+
+/** Takes up what earlier processes left: a bounded loop over the store's list, page by page, without transcripts. */
+export async function recover(kernel: Kernel, options: RecoverOptions): Promise<RecoveryReport> {
+  checkKeys(options, optionKeys, { of: 'recover' });
+  const { concurrency = 64, maxAttempts = DEFAULT_MAX_ATTEMPTS, signal } = options;
+  checkCount('concurrency', concurrency);
+  checkCount('maxAttempts', maxAttempts);
+  const report: Report = { resumed: [], parked: [], skipped: [], failed: [] };
+  const { store, warn } = kernel.config;
+  if (!store) return report;
+  const work: Work = { ...sharedOf(kernel), begun: [], kernel, report, concurrency, maxAttempts, signal };
+  try {
+    await sweep(store, work);
+  } catch (error) {
+    // A store that is told to read no further may say so by an error.
+    if (!signal?.aborted) throw error;
+  } finally {
+    await Promise.all(work.begun);
+  }
+  if (report.failed.length > 0) warn('recover: some runs could not be taken up', { failed: report.failed.length });
+  return report;
+}
+
+/** @throws {TypeError} With a lane for none the first run would wait for ever. */
+function checkCount(name: string, count: unknown): void {
+  const isCount = count === Number.POSITIVE_INFINITY || (Number.isInteger(count) && Number(count) > 0);
+  if (!isCount) throw new TypeError(`recover: ${name} must be a whole number above 0, not ${String(count)}`);
+}
+
+async function sweep(store: CheckpointStore, work: Work): Promise<void> {
+  const { kernel, signal, report } = work;
+  const later: Later = { suspects: [], children: [], known: new Set() };
+  // Hosts that boot together read the same list: in an order of its own each meets the others less often.
+  const { random } = kernel.config;
+  if (isOver(work)) return;
+  for await (const page of pages(store, { ...listing(kernel), signal, random })) {
+    for (const run of candidatesOf(page, work, later)) await takeUpSoon(run, work);
+    if (isOver(work)) return;
+  }
+  const isKnown = (runId: string) => later.known.has(runId) || kernel.registry.live(runId) !== undefined;
+  for await (const { child, left } of orphansAmong(later.children, { kernel, store, isKnown })) {
+    if (isOver(work)) return;
+    if (left) report.skipped.push({ runId: child.runId, reason: left });
+    else await takeUpSoon(child, work);
+  }
+  await takeUpSuspects(later.suspects, work);
+}
+
+const isOver = ({ signal, kernel }: Work): boolean => signal?.aborted === true || kernel.isShutDown;
+
+/** The runs of a page that can be taken up at once. */
+function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, known }: Later): Listed[] {
+  const ready: Listed[] = [];
+  for (const entry of page) {
+    // Whether one that cannot be read is there, the store is asked itself.
+    if (entry.status !== 'quarantined') known.add(entry.runId);
+    const run = candidate(entry, work);
+    if (!run) continue;
+    if (mayBeChild(run)) children.push(run);
+    else if ((run.attempts ?? 0) >= work.maxAttempts - 1) suspects.push(run);
+    else ready.push(run);
+  }
+  return ready;
+}
+
+/** A run that is to be started; others are reported, each with the reason. */
+function candidate(entry: InterruptedRun, { kernel, report }: Work): Listed | undefined {
+  const { runId } = entry;
+  const aside = (kind: 'parked' | 'skipped', reason: string) => void report[kind].push({ runId, reason });
+  if (entry.status === 'quarantined') aside('skipped', entry.reason);
+  else if (entry.status === 'parked' && entry.code !== 'DEFINITION_CHANGED') aside('parked', entry.reason ?? 'parked');
+  else if (kernel.registry.live(runId)?.resolution === 'accepted') aside('skipped', LIVE);
+  else if (!agentFor(kernel, entry.meta.agentId)) {
+    aside('skipped', `AGENT_NOT_FOUND: no agent ${entry.meta.agentId} is registered`);
+  } else return entry;
+  return undefined;
+}
+
+/** Waits for a place, and no longer: the run itself goes on in the background. */
+async function takeUpSoon(run: Listed, work: Work): Promise<void> {
+  if (!(await hasPlace(work))) return;
+  // Without the run itself: ten thousand that have ended would be kept by what waits for all.
+  work.begun.push(takeUp(run, work).then(() => {}));
+}
+
+/** Waits for a place in the lane; there is none any more when the sweep is over. */
+async function hasPlace(work: Work): Promise<boolean> {
+  const { lane, concurrency, signal } = work;
+  if (isOver(work) || !(await lane.enter(concurrency, signal))) return false;
+  if (!isOver(work)) return true;
+  lane.leave();
+  return false;
+}
+
+/**
+ * Runs that are one start away from being parked. Perhaps it is this one that kills the process, perhaps it only died
+ * with another: each starts when the one before has recorded something, so that the one that kills dies alone.
+ */
+async function takeUpSuspects(suspects: readonly Listed[], work: Work): Promise<void> {
+  for (const run of suspects) {
+    if (!(await work.alone.enter(1, work.signal))) return;
+    if (!(await hasPlace(work))) return work.alone.leave();
+    const begun = takeUp(run, work);
+    work.begun.push(begun.then(() => {}));
+    const progressed = begun.then((scope) => scope?.progressed.promise);
+    void progressed.then(() => work.alone.leave());
+    await unlessAborted(progressed, work.signal);
+  }
+}
+
+/** Waits for something that may take long, but not past the end of the sweep. */
+function unlessAborted(promise: Promise<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
+  if (!signal) return promise;
+  const aborted = Promise.withResolvers<void>();
+  const abort = () => aborted.resolve();
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
+  return Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener('abort', abort));
+}

@@ -1,0 +1,80 @@
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { parentOf } from '../../record/identify.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { CHILD_MARK } from '../../run/identity.ts';
+import type { CheckpointStore } from '../../store/port.ts';
+import type { Listed } from './listing.ts';
+import type { Kernel } from '../run/active-run.ts';
+
+interface Family {
+  readonly kernel: Kernel;
+  readonly store: CheckpointStore;
+  /** Whether a run of this id was listed, or is live here. */
+  isKnown(runId: string): boolean;
+}
+
+interface Judged {
+  readonly child: Listed;
+  /** Why it is left to its parent; undefined = it has none any more. */
+  readonly left: string | undefined;
+}
+
+const GOES_ON = 'its parent goes on with it';
+
+/** Whether a listed run may be a child: a host's own list need not say so, but only a child has such an id. */
+export function mayBeChild({ parent, runId }: Listed): boolean {
+  return parent !== undefined || runId.startsWith(CHILD_MARK);
+}
+
+/** Finds the children whose parent runs no longer exist; others are left to their parents. Each root is read once. */
+export async function* orphansAmong(listed: readonly Listed[], family: Family): AsyncGenerator<Judged> {
+  const children = await Promise.all(listed.map((child) => withParent(child, family)));
+  const childById = new Map(children.map((child) => [child.runId, child]));
+  const asked = new Map<string, string | undefined>();
+  for (const child of children) {
+    if (!child.parent) {
+      yield { child, left: undefined };
+      continue;
+    }
+    const root = rootOf(child.parent.runId, childById);
+    if (!asked.has(root)) asked.set(root, family.isKnown(root) ? GOES_ON : await whyNotGone(root, family));
+    yield { child, left: asked.get(root) };
+  }
+}
+
+/** The child with the call that began it, from its record where the list does not say. */
+async function withParent(child: Listed, family: Family): Promise<Listed> {
+  if (child.parent) return child;
+  const record = await recordOf(child.runId, family).catch(() => null);
+  const parent = record ? parentOf(record) : undefined;
+  return parent ? { ...child, parent } : child;
+}
+
+/** The run at the top of a tree; '' when damaged records name each other as parents, because nobody is at the top then. */
+function rootOf(parentRunId: string, childById: ReadonlyMap<string, Listed>): string {
+  const seen = new Set<string>();
+  let root = parentRunId;
+  for (let above = childById.get(root)?.parent; above; above = childById.get(root)?.parent) {
+    if (seen.has(root)) return '';
+    seen.add(root);
+    root = above.runId;
+  }
+  return root;
+}
+
+function recordOf(runId: string, { kernel, store }: Family): Promise<RunCheckpoint | null> {
+  const { clock, defaults } = kernel.config;
+  return withDeadline(store.load(runId), { ms: defaults.portMs, clock, what: 'store.load' });
+}
+
+/** A list may show a damaged record under another name, or leave it out: only a store that says "none" has none. */
+async function whyNotGone(root: string, family: Family): Promise<string | undefined> {
+  if (root === '') return undefined;
+  try {
+    return (await recordOf(root, family)) ? GOES_ON : undefined;
+  } catch (error) {
+    const { code, message } = toErrorData(error);
+    return `its parent cannot be read: ${code}: ${message}`;
+  }
+}

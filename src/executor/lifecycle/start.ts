@@ -1,0 +1,123 @@
+import { createActor, type InspectionEvent } from 'xstate';
+import { type Agent, agentFrom, defineAgent } from '../../agent/agent.ts';
+import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { RunPanicError, ShutdownError } from '../../values/errors.ts';
+import { type KnownKeys, readOptions } from '../../values/known-options.ts';
+import { checkMethods } from '../../values/methods.ts';
+import type { Invocation, ParentCall } from '../../run/request.ts';
+import { guarded, isTypeError, readable } from '../host/guard.ts';
+import { handleOf, type Run } from '../run/handle.ts';
+import { runLogic } from './run-logic.ts';
+import type { RunOptions } from '../host/options.ts';
+import { redactedInspect } from '../host/redaction.ts';
+import { type Asker, conflict, isAskedRun } from '../run/same-request.ts';
+import type { Kernel, RunScope } from '../run/active-run.ts';
+import { type RunSeed, seedOf } from '../run/seed.ts';
+
+/** How a run is started: by a host, or by a call of another run. */
+export interface StartCall {
+  readonly invocation: Invocation;
+  readonly options: RunOptions;
+  readonly parent?: ParentCall;
+  readonly depth?: number;
+  readonly maxAttempts?: number | undefined;
+}
+
+/**
+ * Starts a run, or meets the one of this id that is live here.
+ * @throws {TypeError} for a wrong call, and nothing else
+ */
+export async function startRun(kernel: Kernel, given: Agent, call: StartCall): Promise<Run> {
+  const { agent, unreadable } = readAgent(given);
+  const options = readRunOptions(call.options);
+  const { invocation, depth = 0, maxAttempts, parent } = call;
+  const { newId, redact } = kernel.config;
+  const seed = {
+    ...seedOf(invocation, { agentId: agent.id, newId, parent }),
+    ...unreadable,
+    depth,
+    ...(maxAttempts === undefined ? {} : { maxAttempts }),
+  };
+  if (seed.refusal) return launch(kernel, agent, { seed, options });
+  const asker = { request: seed.request, agentId: agent.id, redact };
+  // Without a wait where there is none: of two starts in one turn of the event loop the second must meet the first.
+  const live = kernel.registry.live(seed.request.runId) && (await liveRun(kernel, asker));
+  if (live && isAskedRun(asker, live)) return handleOf(live, 'joined');
+  const refusal = live && conflict(live.runId);
+  return launch(kernel, agent, { seed: refusal ? { ...seed, refusal } : seed, options });
+}
+
+/**
+ * The run that is live under the id, once it is known what it is. One whose actor was stopped is waited for: it is about
+ * to give its id back. So is one of another request that was not accepted.
+ */
+async function liveRun({ registry }: Kernel, asker: Asker): Promise<RunScope | undefined> {
+  const { runId } = asker.request;
+  for (let live = registry.live(runId); live; live = registry.live(runId)) {
+    if (!isStopped(live)) await live.accepted.promise;
+    const isOver = live.isFinished || isStopped(live);
+    if (!isOver && (live.resolution === 'accepted' || isAskedRun(asker, live))) return live;
+    await live.ended.promise;
+  }
+  return undefined;
+}
+
+/** Makes the actor of a run, starts it, and waits until `resolving` is over. */
+export async function launch(kernel: Kernel, agent: Agent, run: { seed: RunSeed; options: RunOptions }): Promise<Run> {
+  const refusal = kernel.isShutDown ? new ShutdownError('this executor is shut down') : run.seed.refusal;
+  const seed = refusal ? { ...run.seed, refusal } : run.seed;
+  const { config, scopes } = kernel;
+  const own = redactedInspect(guarded('inspect', run.options.inspect, config.warn), config.redact);
+  const inspectors = [config.inspect, own].filter((one) => one !== undefined);
+  const actor = createActor(runLogic(kernel, agent, { seed, options: run.options }), {
+    id: `run:${seed.request.runId}`,
+    input: undefined,
+    ...(inspectors.length > 0 ? { inspect: inspectWith(inspectors) } : {}),
+  });
+  const scope = scopes.get(actor) as RunScope;
+  actor.start();
+  await scope.accepted.promise;
+  return handleOf(scope);
+}
+
+function inspectWith(inspectors: readonly ((event: InspectionEvent) => void)[]): (event: InspectionEvent) => void {
+  return (event) => {
+    for (const inspect of inspectors) inspect(event);
+  };
+}
+
+function isStopped(run: RunScope): boolean {
+  return run.actor.getSnapshot().status === 'stopped';
+}
+
+const optionKeys: KnownKeys<RunOptions> = {
+  signal: true,
+  resume: true,
+  checkpointer: true,
+  inspect: true,
+  onStep: true,
+};
+
+/** Read once, like an agent. @throws {TypeError} */
+function readRunOptions(given: RunOptions): RunOptions {
+  const options = readable('run options', () => readOptions(given, optionKeys, { of: 'run options' }));
+  const { signal, checkpointer } = options;
+  checkMethods('run options: checkpointer', checkpointer, { methods: ['save', 'complete', 'fail'] });
+  if (signal !== undefined && typeof readProperty(signal, 'addEventListener') !== 'function')
+    throw new TypeError('run options: signal must be an AbortSignal, as an AbortController has one');
+  return options;
+}
+
+/** The agent of a run that only tells that its agent cannot be read. */
+const unreadableAgent = defineAgent({ id: '(unreadable)', instructions: '' });
+
+/** @throws {TypeError} when it is not an agent; what a getter of it throws is the error of its run */
+function readAgent(given: Agent): { readonly agent: Agent; readonly unreadable?: { readonly refusal: Error } } {
+  try {
+    return { agent: agentFrom(given, 'start needs') };
+  } catch (cause) {
+    if (isTypeError(cause)) throw cause;
+    const refusal = new RunPanicError(`the agent cannot be read: ${toErrorData(cause).message}`, { cause });
+    return { agent: unreadableAgent, unreadable: { refusal } };
+  }
+}

@@ -1,0 +1,112 @@
+import type { Agent } from '../../agent/agent.ts';
+import { type ErrorData, toErrorData } from '../../values/error-data.ts';
+import { CancelledError } from '../../values/errors.ts';
+import type { Lane } from '../services/semaphore.ts';
+import type { Listed } from './listing.ts';
+import type { Kernel, RunScope } from '../run/active-run.ts';
+import { launch } from './start.ts';
+import { paletteAgent } from '../run/sub-agents.ts';
+
+export interface RecoveryEntry {
+  readonly runId: string;
+  /** An error code, and what it means for this run. */
+  readonly reason?: string;
+}
+
+/** What became of each interrupted run that the store listed. */
+export interface RecoveryReport {
+  readonly resumed: readonly RecoveryEntry[];
+  readonly parked: readonly RecoveryEntry[];
+  /** Left alone: live here or elsewhere, agent not found, unreadable. */
+  readonly skipped: readonly RecoveryEntry[];
+  readonly failed: readonly RecoveryEntry[];
+}
+
+export type Report = { [Kind in keyof RecoveryReport]: RecoveryEntry[] };
+
+/** What the sweeps of one executor share. */
+export interface Shared {
+  readonly lane: Lane;
+  /** For one suspect at a time. */
+  readonly alone: Lane;
+  /** Runs that some sweep takes up just now: another leaves them to it. */
+  readonly inHand: Set<string>;
+}
+
+export interface Work extends Shared {
+  readonly kernel: Kernel;
+  readonly report: Report;
+  readonly concurrency: number;
+  readonly maxAttempts: number;
+  readonly signal: AbortSignal | undefined;
+  readonly begun: Promise<unknown>[];
+}
+
+export const LIVE = 'live in this process';
+
+/** Never rejects: one run that cannot even be made must not keep the others from being taken up. */
+export async function takeUp(run: Listed, work: Work): Promise<RunScope | undefined> {
+  const { runId } = run;
+  const { kernel, lane, report, inHand } = work;
+  const leave = () => {
+    lane.leave();
+    report.skipped.push({ runId, reason: LIVE });
+    return undefined;
+  };
+  if (inHand.has(runId)) return leave();
+  inHand.add(runId);
+  try {
+    // Meanwhile it may have been started: to wait for that run's end would take the place for nothing.
+    if (kernel.registry.live(runId) && (await isLive(kernel, runId))) return leave();
+    return await begin(run, work);
+  } catch (error) {
+    lane.leave();
+    note(report, runId, toErrorData(error));
+    return undefined;
+  } finally {
+    inHand.delete(runId);
+  }
+}
+
+/** Whether a start has the run. One that is refused leaves the record as it was: it is waited for. */
+async function isLive({ registry }: Kernel, runId: string): Promise<boolean> {
+  for (let live = registry.live(runId); live; live = registry.live(runId)) {
+    if (live.actor.getSnapshot().status !== 'stopped') await live.accepted.promise;
+    if (live.resolution === 'accepted') return true;
+    await live.ended.promise;
+  }
+  return false;
+}
+
+async function begin(
+  { runId, meta, parent }: Listed,
+  { kernel, report, maxAttempts, lane }: Work,
+): Promise<RunScope | undefined> {
+  const { prompt, callerId, channelId, guildId, parentRunId } = meta;
+  const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
+  const agent = agentFor(kernel, meta.agentId) as Agent;
+  const seed = { request, isNewId: false, maxAttempts, mustExist: true };
+  // Whoever wanted its answer is gone: it is ended in good order, without another call of a model.
+  const gone = new CancelledError('the run that began it is over');
+  const options = parent ? { signal: AbortSignal.abort(gone) } : {};
+  const run = await launch(kernel, agent, { seed, options });
+  void run.result.then(() => lane.leave());
+  const scope = kernel.scopes.get(run.actor);
+  if (scope?.resolution === 'accepted') report.resumed.push({ runId });
+  else if (scope?.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
+  else note(report, runId, (await run.result).error);
+  return scope;
+}
+
+const leftAlone = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];
+
+function note(report: Report, runId: string, error: ErrorData | undefined): void {
+  const { code = 'UNKNOWN', message = 'the run was refused' } = error ?? {};
+  const kind = code === 'RUN_PARKED' ? 'parked' : leftAlone.includes(code) ? 'skipped' : 'failed';
+  report[kind].push({ runId, reason: `${code}: ${message}` });
+}
+
+/** A registered agent, or one that only the palette knows. */
+export function agentFor(kernel: Kernel, agentId: string): Agent | undefined {
+  return kernel.config.agents.get(agentId) ?? paletteAgent(kernel, agentId);
+}

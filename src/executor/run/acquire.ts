@@ -1,0 +1,259 @@
+import { phaseFactsOf } from '../../agent/phase.ts';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { identified } from '../../record/identify.ts';
+import { migrateRecord } from '../../record/migrate.ts';
+import { parseOutcome } from '../../record/parse.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../../values/errors.ts';
+import { enterStored } from '../../values/message.ts';
+import { hasUnknownOutcome } from '../../run/open-step.ts';
+import { isSamePipeline } from '../../run/pipeline.ts';
+import type { ParkedReason } from '../../run/progress.ts';
+import type { RunOutcome } from '../../run/result.ts';
+import { type CheckpointStore, isKeepingOutcomes, isOwning, type ReleaseOptions } from '../../store/port.ts';
+import type { Config } from '../host/config.ts';
+import { rewriteHead } from './rewrite-head.ts';
+import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
+import type { RunScope } from './active-run.ts';
+import { untilUntouched } from './stored-run.ts';
+
+/** What the store knows of a run that is about to start. */
+export interface Found {
+  /** The record it goes on from. */
+  readonly record?: RunCheckpoint;
+  /** It ended before, and this was the answer. */
+  readonly outcome?: RunOutcome;
+  /** Starts in a row without progress, this one included. */
+  readonly attempts: number;
+}
+
+export const DEFAULT_MAX_ATTEMPTS = 3;
+
+/** A call to the store that ends, whatever the store does. */
+export function askStore<T>(scope: RunScope, what: string, answer: Promise<T>): Promise<T> {
+  const { clock, defaults } = scope.kernel.config;
+  return withDeadline(answer, { ms: defaults.portMs, clock, what });
+}
+
+/**
+ * Makes the run ours and reads what is stored of it. The start is counted (by the claim) before anything of the run is
+ * looked at: a record that kills whoever reads it must not be read for ever. One that is merely refused counts nothing.
+ * @throws RunOwnedElsewhereError, RunIdConflictError, RunParkedError, CheckpointMissingError, CheckpointCorruptError, …:
+ *   then the run is not ours and its record is as it was
+ */
+export async function takeOwnership(scope: RunScope): Promise<Found> {
+  const { store } = scope.kernel.config;
+  if (!store || scope.options.checkpointer) return { attempts: 1 };
+  // Whoever cancels or parks it here just now has the same owner: a claim of ours would take the run from them.
+  await untilUntouched(scope.kernel, scope.runId);
+  if (!(await claim(scope, store))) return lookElsewhere(scope, store);
+  try {
+    return await look(scope, store);
+  } catch (error) {
+    await releaseClaim(scope, { ...uncounted(scope), ...damageFrom(scope, error) });
+    throw error;
+  }
+}
+
+/**
+ * What a record has that no list could see, because lists read no transcripts: it is quarantined. Where the store was just
+ * asked for this run by its id, nobody knows whether a list could read it: the key may be a wrong one.
+ */
+function damageFrom({ seed }: RunScope, error: unknown): ReleaseOptions {
+  const { code, message } = toErrorData(error);
+  // Only the store's own word counts: a `migrate` that returns a bad record says nothing of the stored one.
+  return seed.mustExist === true && code === 'CHECKPOINT_CORRUPT' ? { damage: message } : {};
+}
+
+/** As before a start that could not even try: the claim counts it before anybody knows whether the record can be read. */
+export function uncounted({ claim }: RunScope): ReleaseOptions {
+  return claim ? { attempts: Math.max(0, claim.attempts - 1) } : {};
+}
+
+/** False when another process has the run. */
+async function claim(scope: RunScope, store: CheckpointStore): Promise<boolean> {
+  if (!isOwning(store)) return true;
+  const { kernel, runId } = scope;
+  const askedAt = kernel.config.clock.monotonic();
+  const claimed = await askStore(
+    scope,
+    'store.claim',
+    store.claim(runId, kernel.owner, kernel.config.defaults.leaseMs),
+  );
+  if (!claimed) return false;
+  scope.claim = claimed;
+  kernel.leases.keep(scope, askedAt);
+  return true;
+}
+
+/**
+ * What a start gets of a run that another process has: its answer, when that is kept already, or the error that says so.
+ * @throws RunIdConflictError, RunOwnedElsewhereError: then `scope.isElsewhere` says whether it is the run that is asked for
+ */
+async function lookElsewhere(scope: RunScope, store: CheckpointStore): Promise<Found> {
+  const { runId } = scope;
+  const owned = new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
+  if (!isComparing(askerOf(scope))) throw owned;
+  const record = await askStore(scope, 'store.load', store.load(runId));
+  if (record) {
+    if (!isAskedRecord(askerOf(scope), identified(record))) throw conflict(runId);
+    scope.isElsewhere = true;
+    throw owned;
+  }
+  const outcome = await keptOutcome(scope, store);
+  // Without either, that process has claimed the id and recorded nothing yet: there is nothing to compare.
+  if (!outcome) throw owned;
+  return { outcome, attempts: 1 };
+}
+
+async function keptOutcome(scope: RunScope, store: CheckpointStore): Promise<RunOutcome | undefined> {
+  if (!isKeepingOutcomes(store)) return undefined;
+  const kept = await askStore(scope, 'store.outcome', store.outcome(scope.runId));
+  if (!kept) return undefined;
+  const outcome = parseOutcome(kept);
+  if (!isAskedOutcome(askerOf(scope), outcome)) throw conflict(scope.runId);
+  return outcome;
+}
+
+async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
+  const { runId, seed } = scope;
+  if (seed.isNewId) return { attempts: 1 };
+  const record = await load(scope, store);
+  if (!record) {
+    const outcome = await keptOutcome(scope, store);
+    if (outcome) return { outcome, attempts: 1 };
+    if (!seed.mustExist && !hasBegun(scope, store)) return { attempts: scope.claim?.attempts ?? 1 };
+    throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+  }
+  const attempts = scope.claim?.attempts ?? (record.attempts ?? 0) + 1;
+  const messages = record.messages.map(enterStored);
+  const stored = comparedAndMigrated(scope, identified({ ...record, messages, attempts }));
+  await refuseParked(scope, store, stored);
+  const { parked: _, ...taken } = stored;
+  scope.record = taken;
+  return { record: taken, attempts };
+}
+
+/** One read of wrong bytes says nothing of the disk: a record is damaged when it is so twice. */
+async function load(scope: RunScope, store: CheckpointStore): Promise<RunCheckpoint | null> {
+  const read = () => askStore(scope, 'store.load', store.load(scope.runId));
+  try {
+    return await read();
+  } catch (error) {
+    if (hasCode(error, 'CHECKPOINT_CORRUPT')) return read();
+    throw error;
+  }
+}
+
+/**
+ * Whether a run of which the store knows nothing has begun all the same. A snapshot that a host took before the first
+ * record was stored cannot say; but a run that had ended since would still be known from its outcome, as long as that is kept.
+ */
+function hasBegun({ seed: { persisted }, kernel }: RunScope, store: CheckpointStore): boolean {
+  if (!persisted?.unstored) return persisted?.stored ?? false;
+  const { clock, keepOutcomesMs } = kernel.config;
+  return !isKeepingOutcomes(store) || clock.now() - persisted.updatedAt >= keepOutcomesMs;
+}
+
+/**
+ * The record as the host's `migrate` leaves it. A deploy may rename what a request says: the record is compared before and
+ * after. Of another request's record nothing is told, also not that it cannot be migrated.
+ */
+function comparedAndMigrated(scope: RunScope, record: RunCheckpoint): RunCheckpoint {
+  const isAsked = isAskedRecord(askerOf(scope), record);
+  const { migrate } = scope.kernel.config;
+  if (!isAsked && !migrate) throw conflict(scope.runId);
+  try {
+    const migrated = withIdentity(record, migrateRecord(record, migrate));
+    if (isAsked || isAskedRecord(askerOf(scope), migrated)) return migrated;
+  } catch (error) {
+    if (isAsked) throw error;
+  }
+  throw conflict(scope.runId);
+}
+
+/** This start did not count: nothing of the run was tried. The record goes back as it was, and the claim with it. */
+export async function giveBack(scope: RunScope): Promise<void> {
+  const { record, kernel } = scope;
+  const { store, warn } = kernel.config;
+  try {
+    if (record && store && isOwning(store) && scope.claim)
+      await rewrite(scope, store, { ...record, attempts: record.attempts - 1 });
+  } catch (error) {
+    warn('run: the record could not be given back', { runId: scope.runId, error: toErrorData(error) });
+  }
+  await releaseClaim(scope, uncounted(scope));
+}
+
+async function refuseParked(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+  const maxAttempts = scope.seed.maxAttempts ?? DEFAULT_MAX_ATTEMPTS;
+  // What was parked because its agent had changed goes on when the agent is again what it was.
+  const standing = record.parked?.code === 'DEFINITION_CHANGED' ? undefined : record.parked;
+  const parked = standing ?? parkingOf(record, maxAttempts, scope.kernel.config) ?? changeOf(scope, record);
+  if (!parked) return;
+  await rewrite(scope, store, { ...record, attempts: record.attempts - 1, parked });
+  throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
+}
+
+/** Why a start of this record, which is counted in its `attempts`, sets it aside instead. */
+export function parkingOf(
+  record: RunCheckpoint,
+  maxAttempts: number,
+  { onUnknownOutcome }: Pick<Config, 'onUnknownOutcome'>,
+): ParkedReason | undefined {
+  if (record.attempts > maxAttempts) {
+    return {
+      code: 'TOO_MANY_ATTEMPTS',
+      reason: `it was started ${maxAttempts} times in a row without recording anything new`,
+    };
+  }
+  if (onUnknownOutcome === 'park' && record.openStep && hasUnknownOutcome(record.openStep)) {
+    return { code: 'OUTCOME_UNKNOWN', reason: 'the process died during a call that must not be repeated' };
+  }
+  return undefined;
+}
+
+/** Whether the agent's list of phases is still the one that the record was made with. */
+export function isPipelineSame({ agent }: Pick<RunScope, 'agent'>, record: RunCheckpoint): boolean {
+  const opening = 1 + (record.earlier?.length ?? 0);
+  const hasBegun = record.messages.length > opening || record.openStep !== undefined;
+  return isSamePipeline(record, phaseFactsOf(agent.phases, 1), hasBegun);
+}
+
+function changeOf(scope: RunScope, record: RunCheckpoint): ParkedReason | undefined {
+  const isRefused = scope.kernel.config.onDefinitionChange === 'refuse' && !record.outcome;
+  if (!isRefused || isPipelineSame(scope, record)) return undefined;
+  const reason = `the phases of agent ${scope.agent.id} are not those that it was begun with (onDefinitionChange)`;
+  return { code: 'DEFINITION_CHANGED', reason };
+}
+
+async function rewrite(scope: RunScope, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+  scope.checkOurs();
+  return askStore(scope, 'store.append', rewriteHead(store, record, scope.claim));
+}
+
+/** The claim went with the record that it was for. */
+export function forgetClaim(scope: RunScope): void {
+  scope.claim = undefined;
+  scope.kernel.leases.drop(scope);
+}
+
+/** Lets the run go. What goes wrong here is harmless: an unreleased claim runs out by itself. */
+export async function releaseClaim(scope: RunScope, options?: ReleaseOptions): Promise<void> {
+  const { claim: held, kernel } = scope;
+  const { store } = kernel.config;
+  forgetClaim(scope);
+  if (!held || !store || !isOwning(store)) return;
+  try {
+    await askStore(scope, 'store.release', store.release(held, options));
+  } catch (error) {
+    kernel.config.warn('run: claim release failed', { runId: scope.runId, error: toErrorData(error) });
+  }
+}
+
+/** The whole record that a host's snapshot carries, when it is not just a reference. */
+export function carriedRecord(scope: RunScope): RunCheckpoint | undefined {
+  const { persisted } = scope.seed;
+  return persisted && !persisted.stored ? identified(persisted) : undefined;
+}

@@ -1,0 +1,130 @@
+import type { Agent } from '../../agent/agent.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { CancelledError, ShutdownError } from '../../values/errors.ts';
+import { isShutdown } from '../../run/finalize.ts';
+import { childRunId, oldCallName } from '../../run/identity.ts';
+import type { RunResult } from '../../run/result.ts';
+import type { ToolContext } from '../../tool/define.ts';
+import type { RunScope } from './active-run.ts';
+
+/** Agents that put agents to work may be nested so deep. */
+const MAX_DEPTH = 8;
+/** The first pause before a child is started again; each further one is twice as long, up to a third of a lease. */
+const FIRST_RETRY_MS = 250;
+/** The store did not do what was asked of it, and may do it another time. */
+const away = ['STORE_UNAVAILABLE', 'STORE_FULL', 'PORT_TIMEOUT'];
+
+/** A run that a call of another run begins. */
+interface Task {
+  readonly agent: Agent;
+  readonly prompt: string;
+  readonly context: ToolContext;
+}
+
+/** @throws what became of a child that did not end well, with what it had so far: the parent's model decides */
+export async function answerOf(scope: RunScope, task: Task): Promise<unknown> {
+  const depth = (scope.seed.depth ?? 0) + 1;
+  if (depth > MAX_DEPTH) throw new Error(`agents may be nested ${MAX_DEPTH} deep: this one is not put to work`);
+  const result = await resultOf(scope, task, depth);
+  if (result.status === 'ok') return result.data === undefined ? result.output : result.data;
+  const why = result.error ? `: ${result.error.code}: ${result.error.message}` : '';
+  const rest = result.output === '' ? '' : `\nIts last words: ${result.output}`;
+  throw new Error(`${task.agent.id} ended with status ${result.status}${why}${rest}`);
+}
+
+/**
+ * A child that another process holds on to is waited for: that process is dead, or about to let it go. One that was
+ * interrupted here goes on, unless the executor shuts down: then there is no answer, and the parent is left as well.
+ * While the store refuses its start it is started again: the record of one that was begun must not be left behind.
+ */
+async function resultOf(scope: RunScope, task: Task, depth: number): Promise<RunResult> {
+  const { kernel, signal } = scope;
+  const { defaults, onSaveError } = kernel.config;
+  for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(retryMs * 2, defaults.leaseMs / 3)) {
+    const { result, child } = await runOnce(scope, task, depth);
+    const isRefused = onSaveError.then === 'wait' && child !== undefined && isStoreAway(child, result);
+    if (signal.aborted || !(isRefused || isUnfinished(result))) return result;
+    if (isRefused) await pause(scope, retryMs);
+    else if (kernel.isShutDown) await pause(scope, Number.POSITIVE_INFINITY);
+    else if (result.status !== 'interrupted') await pause(scope, defaults.leaseMs / 3);
+  }
+}
+
+function isUnfinished({ status, durable, error }: RunResult): boolean {
+  const isElsewhere = error?.code === 'RUN_OWNED_ELSEWHERE' || error?.code === 'LEASE_LOST';
+  return isElsewhere || (error?.code === 'ERR_SHUTDOWN' && (durable || status !== 'interrupted'));
+}
+
+/** A budget's check may be what timed out: it comes when the store has answered, and the run is known. */
+function isStoreAway({ resolution, info }: RunScope, { error }: RunResult): boolean {
+  if (resolution !== 'refused' || (error?.code !== 'NOT_DURABLE' && info !== undefined)) return false;
+  return away.some((code) => hasCode(error, code));
+}
+
+/** Waits so many ms, or until the parent is stopped. */
+function pause({ signal, kernel }: RunScope, ms: number): Promise<void> {
+  const { clock } = kernel.config;
+  return new Promise((resolve) => {
+    const end = () => {
+      clock.clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = ms === Number.POSITIVE_INFINITY ? undefined : clock.setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
+}
+
+interface Attempt {
+  readonly result: RunResult;
+  readonly child: RunScope | undefined;
+}
+
+async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth: number): Promise<Attempt> {
+  const { kernel, signal, seed } = scope;
+  const { callerId, channelId, guildId, inputs } = context.invocation;
+  const runId = childIdOf(scope, context);
+  const parent = { runId: scope.runId, callId: context.callId, rootRunId: rootOf(scope) };
+  const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: scope.runId };
+  // Nobody would read its answer.
+  signal.throwIfAborted();
+  const controller = new AbortController();
+  const follow = () => controller.abort(forChild(signal.reason));
+  signal.addEventListener('abort', follow);
+  try {
+    const { maxAttempts } = seed;
+    const options = { signal: controller.signal };
+    const run = await kernel.start(agent, { invocation, options, parent, depth, maxAttempts });
+    const child = kernel.scopes.get(run.actor);
+    if (child) scope.children.add(child);
+    void child?.progressed.promise.then(() => scope.send({ type: 'run.progressed' }));
+    try {
+      return { result: await run.result, child };
+    } finally {
+      if (child) scope.children.delete(child);
+    }
+  } finally {
+    signal.removeEventListener('abort', follow);
+  }
+}
+
+/**
+ * What another process goes on with, it has to find: then the children are left as their parent is. Otherwise they are
+ * cancelled, whatever ended the parent: a child was not killed, and had no deadline of its own.
+ */
+function forChild(reason: unknown): unknown {
+  if (isShutdown(reason) || hasCode(reason, 'LEASE_LOST'))
+    return new ShutdownError('the parent run is left for another process', { cause: reason });
+  return new CancelledError(`the parent run was stopped: ${toErrorData(reason).message}`);
+}
+
+/** The run that a call begins. A call that an older version began has its child under the id which that version gave it. */
+function childIdOf({ runId }: RunScope, { callId, idempotencyKey }: ToolContext): string {
+  const isOld = idempotencyKey === oldCallName(runId, callId, ':');
+  return isOld ? oldCallName(runId, callId, '~') : childRunId(runId, callId);
+}
+
+function rootOf(scope: RunScope): string {
+  return scope.progress?.parent?.rootRunId ?? scope.runId;
+}

@@ -1,0 +1,168 @@
+import type { Activity, CriticHandle, SupervisedRun } from '../../critic/port.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { CriticKillError } from '../../values/errors.ts';
+import type { RunEvent } from '../../run/events.ts';
+import { frozenJson, isObject, type JsonObject } from '../../values/json.ts';
+import type { Limits } from '../../run/limits.ts';
+import { enterMessage } from '../../values/message.ts';
+import type { Progress } from '../../run/progress.ts';
+import type { RunInfo } from '../../run/request.ts';
+import { isThenable, letGo } from '../../values/thenable.ts';
+import type { Config } from '../host/config.ts';
+import { guarded } from '../host/guard.ts';
+import type { RunActor } from './run-actor.ts';
+
+/** A run that a critic watches may take this long at most, over all processes; its `maxRuntimeMs` is only a hint then. */
+export const WATCHED_RUNTIME_MS = 24 * 3_600_000;
+
+/** More than this in one nudge is no nudge. */
+const MAX_NUDGE = 10_000;
+const TAIL = 6;
+
+/** What a critic's run has to offer. */
+export interface Watched {
+  readonly runId: string;
+  readonly kernel: { readonly config: Config };
+  readonly actor: RunActor;
+  /** When this process began to work on the run, monotonic ms. */
+  readonly startedAt: number;
+  send(event: Parameters<RunActor['send']>[0]): void;
+  stop(cause: unknown): void;
+  onEnd(cleanup: () => void): void;
+}
+
+/** What earlier processes left. */
+interface Past {
+  readonly softLimitMs: number;
+  /** Working time, ms. */
+  readonly elapsedMs: number;
+  readonly saved: JsonObject | undefined;
+  /** Where the run is, until its machine knows. */
+  readonly progress: Progress;
+  readonly limits: Limits;
+}
+
+/** A run's critic, as the executor sees it: whatever the critic does, the run goes on. */
+export class Supervision {
+  readonly #scope: Watched;
+  readonly #handle: CriticHandle;
+  readonly #onActivity: ((activity: Activity) => void) | undefined;
+  /** Signs of life that the critic has not been told of. */
+  #signs: Activity[] = [];
+  /** What the critic wanted to have when it last said it. */
+  #state: JsonObject | undefined;
+
+  private constructor(scope: Watched, handle: CriticHandle, saved: JsonObject | undefined) {
+    this.#scope = scope;
+    this.#handle = handle;
+    this.#state = saved;
+    const { warn } = scope.kernel.config;
+    this.#onActivity = guarded('the critic', (activity: Activity) => handle.onActivity(activity), warn);
+    scope.onEnd(() => {
+      this.#signs = [];
+      guarded('the critic', () => handle.stop(), warn)?.();
+    });
+  }
+
+  /** @returns undefined when nobody watches this run */
+  static start(scope: Watched, info: RunInfo, past: Past) {
+    const { critic, warn } = scope.kernel.config;
+    if (!critic) return undefined;
+    try {
+      const handle = critic.monitor(info, supervised(scope, past));
+      letGo(handle);
+      const isHandle = isObject(handle) && !isThenable(handle);
+      return isHandle ? new Supervision(scope, handle as unknown as CriticHandle, past.saved) : undefined;
+    } catch (error) {
+      warn('run: the critic threw; the run is not watched', { runId: scope.runId, error: toErrorData(error) });
+      return undefined;
+    }
+  }
+
+  /**
+   * The critic is told when whatever is being stored with this event is on its way, so that what it does in answer, and what
+   * it remembers of that, stand in one record: in the next one.
+   */
+  take(event: RunEvent): void {
+    const sign = signOf(event);
+    if (!sign) return;
+    if (this.#signs.push(sign) === 1) queueMicrotask(() => this.#tell());
+  }
+
+  #tell(): void {
+    for (const sign of this.#signs.splice(0)) this.#onActivity?.(sign);
+  }
+
+  get canRaiseSteps(): boolean {
+    return typeof readProperty(this.#handle, 'onOutOfSteps') === 'function';
+  }
+
+  /** Resolves when the critic has thought about the step limit, or its time is up. */
+  async outOfSteps(): Promise<void> {
+    const { clock, defaults, warn } = this.#scope.kernel.config;
+    this.#tell();
+    try {
+      const asked = Promise.resolve(this.#handle.onOutOfSteps?.());
+      await withDeadline(asked, { ms: defaults.portMs, clock, what: 'the critic' });
+    } catch (error) {
+      warn('run: the critic did not say whether the run may go on', {
+        runId: this.#scope.runId,
+        error: toErrorData(error),
+      });
+    }
+  }
+
+  /** What the critic wants to have after a crash; where it cannot say it now, what it said before. */
+  get state(): JsonObject | undefined {
+    try {
+      const state = this.#handle.state?.();
+      letGo(state);
+      if (isObject(state) && !isThenable(state)) this.#state = frozenJson(state, 'critic') as JsonObject;
+    } catch {
+      // What it said before stands.
+    }
+    return this.#state;
+  }
+}
+
+function signOf(event: RunEvent): Activity | undefined {
+  if (event.type === 'step.done') return { type: 'step', step: event.step, tools: event.tools };
+  if (event.type === 'tool.started') return { type: 'tool', name: event.name };
+  return event.type === 'model.delta' ? { type: 'delta' } : undefined;
+}
+
+function supervised(scope: Watched, { softLimitMs, saved, elapsedMs, ...begun }: Past): SupervisedRun {
+  const contextNow = () => {
+    const { value, context } = scope.actor.getSnapshot();
+    return value === 'resolving' ? begun : context;
+  };
+  const { clock } = scope.kernel.config;
+  return {
+    clock,
+    softLimitMs,
+    ...(saved ? { saved } : {}),
+    elapsedMs: () => elapsedMs + clock.monotonic() - scope.startedAt,
+    tallies: () => {
+      const { progress, limits } = contextNow();
+      const { iteration, usage, raisedSteps } = progress;
+      return { iteration, usage, maxIterations: limits.maxIterations + raisedSteps };
+    },
+    tail: (count = TAIL) => {
+      const { transcript } = contextNow().progress;
+      return transcript.slice(Math.max(0, transcript.length - count));
+    },
+    nudge: (text) => {
+      if (typeof text !== 'string' || text.trim() === '') return;
+      const content = [{ type: 'text', text: text.slice(0, MAX_NUDGE) }];
+      scope.send({ type: 'run.nudge', message: enterMessage({ role: 'user', content }) });
+    },
+    raiseSteps: (by) => {
+      if (Number.isSafeInteger(by) && by > 0) scope.send({ type: 'run.raise', by });
+    },
+    kill: (reason) => {
+      const isSaid = typeof reason === 'string' && reason !== '';
+      scope.stop(new CriticKillError(isSaid ? reason : 'the critic ended the run'));
+    },
+  };
+}

@@ -1,0 +1,55 @@
+import { toErrorData } from '../../values/error-data.ts';
+import type { JsonObject } from '../../values/json.ts';
+import type { Limits } from '../../run/limits.ts';
+import type { Progress } from '../../run/progress.ts';
+import type { RunInfo } from '../../run/request.ts';
+import { Auditing } from '../services/auditing.ts';
+import { startDeadline } from './deadline.ts';
+import { infoOf, limitsOf } from './run-info.ts';
+import type { RunScope } from './active-run.ts';
+import { refusedByBudget } from './spending.ts';
+import { Supervision, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
+
+/* Those who look at a run from outside: its budget, its audit, its critic and its deadline. */
+
+/**
+ * A new run that the budget refuses leaves no trace. A stored one is not asked for again: what it used up itself, in the
+ * turn that was not recorded any more, must not end it. Each of its model calls is still reserved.
+ */
+export async function checkBudget(scope: RunScope, isStored: boolean): Promise<void> {
+  const refusal = isStored ? undefined : await refusedByBudget(scope);
+  if (refusal) throw refusal;
+}
+
+/** That a run is set aside is for the audit to know: nobody may look at its result. */
+export function tellParked(scope: RunScope, fresh: Progress, error: unknown): void {
+  const { code, message } = toErrorData(error);
+  if (code !== 'RUN_PARKED') return;
+  scope.info = infoOf(scope, fresh, limitsOf(scope));
+  scope.audit = auditOf(scope, scope.info);
+  scope.audit?.log('run.parked', { reason: message });
+}
+
+/** Begins the run's audit. */
+export function auditOf(scope: RunScope, info: RunInfo): Auditing | undefined {
+  const { audit, clock, warn, defaults } = scope.kernel.config;
+  return Auditing.start(audit, scope.redaction?.info(info, 'event') ?? info, {
+    facts: () => scope.facts,
+    clock,
+    warn,
+    ms: defaults.finalizeMs,
+  });
+}
+
+/** The critic, and the time that is left: without a critic `maxRuntimeMs` is a hard limit. */
+export function supervise(
+  scope: RunScope,
+  limits: Limits,
+  { progress, saved }: { progress: Progress; saved: JsonObject | undefined },
+): void {
+  const { maxRuntimeMs } = limits;
+  const past = { softLimitMs: maxRuntimeMs, elapsedMs: progress.elapsedMs, saved, progress, limits };
+  scope.supervision = Supervision.start(scope, scope.info as RunInfo, past);
+  const limitMs = scope.supervision ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
+  startDeadline(scope, limitMs - progress.elapsedMs);
+}

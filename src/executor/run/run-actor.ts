@@ -1,0 +1,22 @@
+import type { ActorRefFrom } from 'xstate';
+import type { runMachine } from '../../../machines/run.ts';
+import type { Agent } from '../../agent/agent.ts';
+import type { RunSummary } from '../services/registry.ts';
+
+/** A run's actor: a real XState actor of the run machine. */
+export type RunActor = ActorRefFrom<ReturnType<typeof runMachine>>;
+
+/** What is shown of a live run. */
+export function summaryOf(actor: RunActor, agent: Agent, durable: boolean): RunSummary {
+  const { value, context } = actor.getSnapshot();
+  const { meta, iteration, usage } = context.progress;
+  const { id: agentId, name: agentName } = agent;
+  return { runId: meta.runId, agentId, agentName, state: pathOf(value), iteration, usage, durable };
+}
+
+/** `running.calling-tools` of `{ running: 'calling-tools' }`. */
+function pathOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const [[name, inner]] = Object.entries(value as Record<string, unknown>) as [[string, unknown]];
+  return `${name}.${pathOf(inner)}`;
+}

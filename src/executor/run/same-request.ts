@@ -1,0 +1,89 @@
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { fingerprintOfRecord } from '../../record/identify.ts';
+import { RunIdConflictError } from '../../values/errors.ts';
+import { CHILD_MARK, isStoredFingerprint, storedFingerprintOf } from '../../run/identity.ts';
+import { type Redaction, Redactor } from '../../values/redact.ts';
+import type { ParentCall, RunRequest } from '../../run/request.ts';
+import type { RunOutcome } from '../../run/result.ts';
+import type { RunScope } from './active-run.ts';
+
+/*
+ * A run id alone is no credential. A start meets a run of its id only when it repeats the request of that run. A child is
+ * found by the call that began it. A run that is recovered or restored goes by its record: then nothing is compared.
+ */
+
+/** A start, as far as it is compared. */
+export interface Asker {
+  readonly request: RunRequest;
+  readonly agentId: string;
+  readonly redact: Redaction | undefined;
+}
+
+export function askerOf({ seed, agent, kernel }: RunScope): Asker {
+  return { request: seed.request, agentId: agent.id, redact: kernel.config.redact };
+}
+
+/** Whether a start compares anything. */
+export function isComparing({ request }: Asker): boolean {
+  return request.parent !== undefined || request.fingerprint !== undefined;
+}
+
+/** Whether a stored record is of the run that is asked for. @param record with its fingerprint */
+export function isAskedRecord(asker: Asker, { fingerprint, parent }: RunCheckpoint): boolean {
+  return asker.request.parent ? isSameCall(asker.request.parent, parent) : isSameRequest(asker, fingerprint);
+}
+
+/** Whether a kept outcome is of the run that is asked for. One without a fingerprint cannot be compared. */
+export function isAskedOutcome(asker: Asker, { fingerprint }: RunOutcome): boolean {
+  const { parent, runId } = asker.request;
+  if (parent) return runId.startsWith(CHILD_MARK) || fingerprint === undefined;
+  return isSameRequest(asker, fingerprint);
+}
+
+/** Whether the run that is live under the id is the one that is asked for. */
+export function isAskedRun(asker: Asker, { resolution, progress, seed }: RunScope): boolean {
+  // Before `resolving` is over a run is what it was asked for; then it is what its record says.
+  const { fingerprint, parent } = resolution === 'accepted' && progress ? progress : seed.request;
+  return asker.request.parent ? isSameCall(asker.request.parent, parent) : isSameRequest(asker, fingerprint);
+}
+
+function isSameCall(asked: ParentCall, stored: ParentCall | undefined): boolean {
+  return stored?.runId === asked.runId && stored.callId === asked.callId;
+}
+
+function isSameRequest(asker: Asker, stored: string | undefined): boolean {
+  const { fingerprint } = asker.request;
+  if (fingerprint === undefined || fingerprint === stored) return true;
+  return stored !== undefined && isStoredFingerprint(stored) && storedForms(asker).includes(stored);
+}
+
+/** The fingerprints that a record of this request would have, had it been stored without one: as it is, and redacted. */
+function storedForms({ request, agentId, redact }: Asker): readonly string[] {
+  const { prompt, inputs, earlier = [] } = request;
+  const plain = storedFingerprintOf({ ...request, agentId });
+  if (!redact) return [plain];
+  const redactor = new Redactor(redact, 'record');
+  const redacted = {
+    prompt: redactor.text(prompt),
+    inputs: redactor.json(inputs),
+    earlier: earlier.map((message) => redactor.message(message)),
+  };
+  return [plain, storedFingerprintOf({ ...request, ...redacted, agentId })];
+}
+
+/** The id is taken. Of the run that has it nothing is told. */
+export function conflict(runId: string): RunIdConflictError {
+  const id = JSON.stringify(runId.length > 100 ? `${runId.slice(0, 100)}…` : runId);
+  return new RunIdConflictError(
+    `run id ${id} belongs to another request: use another id, or repeat that request unchanged`,
+  );
+}
+
+/** The record that a host's `migrate` has changed, with the fingerprint of its request as it is now, and its parent. */
+export function withIdentity(before: RunCheckpoint, after: RunCheckpoint): RunCheckpoint {
+  if (after === before) return after;
+  const { fingerprint: kept, parent } = before;
+  const asked = fingerprintOfRecord(after);
+  const fingerprint = asked === fingerprintOfRecord(before) ? kept : asked;
+  return { ...after, ...(fingerprint === undefined ? {} : { fingerprint }), ...(parent ? { parent } : {}) };
+}

@@ -1,0 +1,35 @@
+import type { RunRequest } from '../../run/request.ts';
+import { asError, isError } from '../host/guard.ts';
+import type { PersistedRun } from '../host/snapshot.ts';
+import { type Beginning, refusedRequest, requestOf } from '../host/request.ts';
+
+/** How a run came to be, before anything of it is looked up. */
+export interface RunSeed {
+  readonly request: RunRequest;
+  /** The id was made here a moment ago: no store can know it. */
+  readonly isNewId: boolean;
+  /** The snapshot of a host machine that is being restored. */
+  readonly persisted?: PersistedRun;
+  /** Bad input or an unreadable snapshot: the run ends with it and touches nothing. */
+  readonly refusal?: Error;
+  /** Recovery: how many starts without progress a run gets. */
+  readonly maxAttempts?: number;
+  /** Recovery: without a record there is nothing to do; never begin such a run anew. */
+  readonly mustExist?: boolean;
+  /** How many agents are above this one; absent = none. */
+  readonly depth?: number;
+}
+
+/**
+ * What a start is made of. Bad input becomes the run's result, under the id that was given.
+ * @throws {TypeError} for a wrong call, unless a host's machine made it: XState would leave that machine hanging
+ */
+export function seedOf(invocation: unknown, beginning: Beginning & { readonly isHosted?: boolean }): RunSeed {
+  try {
+    const request = requestOf(invocation, beginning);
+    return { request, isNewId: ((invocation as { runId?: unknown }).runId ?? undefined) === undefined };
+  } catch (thrown) {
+    if (!beginning.isHosted && isError(thrown) && thrown instanceof TypeError) throw thrown;
+    return { request: refusedRequest(invocation, beginning.newId), isNewId: true, refusal: asError(thrown) };
+  }
+}

@@ -1,0 +1,121 @@
+import type { Reservation } from '../../budget/port.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { BudgetExceededError } from '../../values/errors.ts';
+import type { Spend, Usage } from '../../values/usage.ts';
+import { asError } from '../host/guard.ts';
+import type { RunScope } from './active-run.ts';
+
+/** A model call of a run, as its budget is told of it. */
+export interface BudgetedCall {
+  /** Counts from 1 over the whole life of the run. */
+  readonly turn: number;
+  /** Of a pipeline. A turn that failed is not counted, and the next phase may have the same number. */
+  readonly phase?: number | undefined;
+  readonly modelTier: string;
+  readonly model: string;
+  readonly inputTokens: number;
+}
+
+/** Asks whether this caller may begin a run at all. @returns why not */
+export async function refusedByBudget(scope: RunScope): Promise<Error | undefined> {
+  const { budget } = scope.kernel.config;
+  if (!budget) return undefined;
+  try {
+    await bounded(scope, 'budget.check', () => budget.check(callerOf(scope)));
+    return undefined;
+  } catch (error) {
+    return asError(error);
+  }
+}
+
+/** Tells a budget without a memory of its own what the run has spent before. */
+export async function restoreSpend(scope: RunScope, spend: Spend | undefined): Promise<void> {
+  const { budget, warn } = scope.kernel.config;
+  if (!budget || !spend) return;
+  try {
+    await bounded(scope, 'budget.restore', async () =>
+      budget.restore?.(callerOf(scope), { runId: scope.runId, spend }),
+    );
+  } catch (error) {
+    warn('run: the budget could not be told what the run spent before', fields(scope, error));
+  }
+}
+
+/** The reservation of one model call, until it is committed or given back. */
+export class Spending {
+  readonly #scope: RunScope;
+  readonly #reservation: Reservation;
+  readonly #startedAt: number;
+
+  private constructor(scope: RunScope, reservation: Reservation) {
+    this.#scope = scope;
+    this.#reservation = reservation;
+    this.#startedAt = scope.kernel.config.clock.monotonic();
+  }
+
+  /** @throws {BudgetExceededError} or whatever else stands in the way: then the call must not be made */
+  static async reserve(scope: RunScope, { turn, phase, ...call }: BudgetedCall): Promise<Spending | undefined> {
+    const { budget } = scope.kernel.config;
+    if (!budget) return undefined;
+    const { runId } = scope;
+    const estimate = { key: `${runId}:${phase === undefined ? '' : `${phase}.`}${turn}`, runId, ...call };
+    const reservation = await bounded(scope, 'budget.reserve', () => budget.reserve(callerOf(scope), estimate));
+    return new Spending(scope, reservation);
+  }
+
+  /** What was used is paid for, whatever the budget says now: trouble is logged. */
+  async commit(usage: Usage): Promise<Spend | undefined> {
+    const { clock, budget, warn } = this.#scope.kernel.config;
+    const reservation = this.#reservation;
+    if (!budget) return undefined;
+    const seconds = (clock.monotonic() - this.#startedAt) / 1_000;
+    try {
+      return spendOf(await bounded(this.#scope, 'budget.commit', () => budget.commit(reservation, { usage, seconds })));
+    } catch (error) {
+      warn('run: a model call could not be charged to the budget', fields(this.#scope, error));
+      return undefined;
+    }
+  }
+
+  async refund(): Promise<void> {
+    const { budget, warn } = this.#scope.kernel.config;
+    const reservation = this.#reservation;
+    if (!budget) return;
+    try {
+      await bounded(this.#scope, 'budget.refund', () => budget.refund(reservation));
+    } catch (error) {
+      warn('run: a reservation could not be given back to the budget', fields(this.#scope, error));
+    }
+  }
+}
+
+/** A host's budget may answer anything: what is no amount must not get into a record. */
+function spendOf(answer: unknown): Spend | undefined {
+  const [tokens, usd, seconds] = ['tokens', 'usd', 'seconds'].map((key) => readProperty(answer, key));
+  if (!isAmount(tokens) || !isAmount(usd) || !isAmount(seconds)) return undefined;
+  return { tokens, usd, seconds };
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
+}
+
+function callerOf(scope: RunScope): string {
+  return scope.info?.callerId ?? scope.record?.meta.callerId ?? scope.seed.request.callerId;
+}
+
+function fields(scope: RunScope, error: unknown) {
+  return { runId: scope.runId, error: toErrorData(error) };
+}
+
+/** Ends whatever the budget does; what it throws that has no code of its own is a refusal too. */
+async function bounded<T>(scope: RunScope, what: string, ask: () => Promise<T>): Promise<T> {
+  const { clock, defaults } = scope.kernel.config;
+  try {
+    return await withDeadline(Promise.resolve(ask()), { ms: defaults.portMs, clock, what });
+  } catch (error) {
+    if (toErrorData(error).code !== 'RUN_PANIC') throw error;
+    throw new BudgetExceededError(`${what} threw: ${toErrorData(error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,101 @@
+import type { RunEmitted } from '../../../machines/context.ts';
+import { tooLongToSay } from '../../run/command.ts';
+import { UndeliveredError } from '../../values/errors.ts';
+import { enterMessage } from '../../values/message.ts';
+import { MAX_UNDELIVERED } from '../../run/progress.ts';
+import type { RunScope } from './active-run.ts';
+
+/** What became of a steered message: stored, or (without a store, or while it fails) kept in memory. */
+export type Steered = 'durable' | 'queued';
+
+type Refusal = Extract<RunEmitted, { type: 'steer.refused' }>;
+
+interface Waiting {
+  /** It came through the store, and leaves it only when the record has it. */
+  readonly isCommand: boolean;
+  readonly settle: PromiseWithResolvers<Steered>;
+  readonly taken: (() => void) | undefined;
+  boundary?: number;
+}
+
+/** The messages on their way into a run. Each is acknowledged once the store has it. */
+export class Steering {
+  readonly #scope: RunScope;
+  /** Made with the first message: most runs are never steered. */
+  #waiting: Map<string, Waiting> | undefined;
+  #count = 0;
+
+  constructor(scope: RunScope) {
+    this.#scope = scope;
+  }
+
+  /** @param taken is told when the run has a place for it @throws {UndeliveredError} when the run is over */
+  send(text: string, command?: string, taken?: () => void): Promise<Steered> {
+    if (typeof text !== 'string' || text.trim() === '') {
+      return Promise.reject(new TypeError('steer needs a message: a string that is not empty'));
+    }
+    const tooLong = tooLongToSay(text);
+    if (tooLong) return Promise.reject(tooLong);
+    if (this.#scope.isFinished || !this.#scope.isActive) return Promise.reject(this.#tooLate());
+    this.#count += 1;
+    const receipt = String(this.#count);
+    const settle = Promise.withResolvers<Steered>();
+    if (!this.#waiting) this.#scope.onEnd(() => this.#refuseAll());
+    this.#waiting ??= new Map();
+    this.#waiting.set(receipt, { settle, taken, isCommand: command !== undefined });
+    const message = enterMessage({ role: 'user', content: [{ type: 'text', text }] });
+    this.#scope.send({ type: 'run.steer', message, receipt, ...(command === undefined ? {} : { command }) });
+    return settle.promise;
+  }
+
+  /** The run's machine has taken the message. */
+  queued(receipt: string, boundary: number): void {
+    const waiting = this.#waiting?.get(receipt);
+    this.#scope.publish({ type: 'steer.queued' });
+    if (!waiting) return;
+    waiting.taken?.();
+    waiting.boundary = boundary;
+    if (!this.#scope.isDurable) this.#settle(receipt, waiting, 'queued');
+  }
+
+  /** The run has no room for the message. @param refusal without `left` too many messages wait already */
+  refused({ receipt, bytes, left }: Refusal): void {
+    const waiting = this.#waiting?.get(receipt);
+    this.#waiting?.delete(receipt);
+    const { runId } = this.#scope;
+    const why =
+      left === undefined
+        ? `run ${runId} has ${MAX_UNDELIVERED} messages waiting: this one was not taken`
+        : `run ${runId} has room for ${left} more bytes of messages, and this one has ${bytes}: it was not taken`;
+    waiting?.settle.reject(new UndeliveredError(why));
+  }
+
+  landed(boundary: number): void {
+    for (const [receipt, waiting] of this.#waiting ?? []) {
+      if (waiting.boundary !== undefined && waiting.boundary <= boundary) this.#settle(receipt, waiting, 'durable');
+    }
+  }
+
+  /** The store did not take it; it stays in memory, and goes with the next save that succeeds. */
+  failed(): void {
+    for (const [receipt, waiting] of this.#waiting ?? []) {
+      if (waiting.boundary !== undefined && !waiting.isCommand) this.#settle(receipt, waiting, 'queued');
+    }
+  }
+
+  #settle(receipt: string, waiting: Waiting, answer: Steered): void {
+    this.#waiting?.delete(receipt);
+    // A run that had ended before it was taken up is only delivered: it was recorded, and no model ever hears of it.
+    if (this.#scope.progress?.outcome) waiting.settle.reject(this.#tooLate());
+    else waiting.settle.resolve(answer);
+  }
+
+  #refuseAll(): void {
+    for (const waiting of this.#waiting?.values() ?? []) waiting.settle.reject(this.#tooLate());
+    this.#waiting?.clear();
+  }
+
+  #tooLate(): UndeliveredError {
+    return new UndeliveredError(`run ${this.#scope.runId} is over: the message was not delivered`);
+  }
+}

@@ -1,0 +1,119 @@
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { hasCode } from '../../values/error-data.ts';
+import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../../values/errors.ts';
+import { Redactor } from '../../values/redact.ts';
+import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../../store/port.ts';
+import type { Kernel } from './active-run.ts';
+
+/** A stored run that nobody works on, in our hands for a moment. */
+export interface StoredRun {
+  readonly record: RunCheckpoint;
+  readonly store: CheckpointStore;
+  readonly claim: Claim | undefined;
+  /** What the count of attempts is from now on, also when the write that says so is not answered. */
+  counts(attempts: number): void;
+  /** Waits for a call of the store or the host, but not for ever. */
+  bounded<T>(what: string, answer: PromiseLike<T>): Promise<T>;
+}
+
+/** The store of an executor. @throws {NotDurableError} when it has none */
+export function storeOf({ config }: Kernel): CheckpointStore {
+  if (config.store) return config.store;
+  throw new NotDurableError('this executor has no store: it knows no runs but its own');
+}
+
+/** What a person says to a run or gives as a reason, as the store of this executor may have it. */
+export function recordedText({ config }: Kernel, text: string): string {
+  return config.redact ? new Redactor(config.redact, 'record').text(text) : text;
+}
+
+const works = new WeakMap<Kernel, Map<string, Promise<void>>>();
+
+/** What this executor does to stored runs just now, by their ids: each is over when its promise resolves. */
+function worksOf(kernel: Kernel): Map<string, Promise<void>> {
+  const known = works.get(kernel) ?? new Map<string, Promise<void>>();
+  works.set(kernel, known);
+  return known;
+}
+
+/** Waits until nobody here works on this stored run. Never rejects, and ends: all that is done to one is bounded. */
+export async function untilUntouched(kernel: Kernel, runId: string): Promise<void> {
+  const known = worksOf(kernel);
+  for (let work = known.get(runId); work; work = known.get(runId)) await work;
+}
+
+/**
+ * Claims a stored run, reads it, and lets go of it afterwards. Of two that want the same run the second waits: the claims
+ * of one executor have one owner, so that the second would take the run from the first.
+ * @throws {RunOwnedElsewhereError} while somebody works on it, or when somebody takes it up meanwhile
+ * @throws {CheckpointMissingError} when the store has no record of it
+ */
+export async function withStoredRun<T>(
+  kernel: Kernel,
+  runId: string,
+  work: (run: StoredRun) => Promise<T>,
+): Promise<T> {
+  const known = worksOf(kernel);
+  for (let before = known.get(runId); before; before = known.get(runId)) await before;
+  const over = Promise.withResolvers<void>();
+  known.set(runId, over.promise);
+  try {
+    return await inHand(kernel, runId, work);
+  } catch (error) {
+    if (!hasCode(error, 'LEASE_LOST')) throw error;
+    throw new RunOwnedElsewhereError(`run ${runId} was taken up by somebody else meanwhile`, { cause: error });
+  } finally {
+    known.delete(runId);
+    over.resolve();
+  }
+}
+
+interface ClaimWish {
+  readonly runId: string;
+  readonly owner: string;
+  readonly ttlMs: number;
+}
+
+/** A quarantined record that can be read again (it was restored, the key is back) is freed by a save of all of it. */
+async function claimed(store: OwningStore, { runId, owner, ttlMs }: ClaimWish): Promise<Claim | null> {
+  try {
+    return await store.claim(runId, owner, ttlMs);
+  } catch (error) {
+    if (!hasCode(error, 'CHECKPOINT_CORRUPT')) throw error;
+    const record = await store.load(runId).catch(() => null);
+    if (!record) throw error;
+    await store.save(record);
+    return store.claim(runId, owner, ttlMs);
+  }
+}
+
+async function inHand<T>(kernel: Kernel, runId: string, work: (run: StoredRun) => Promise<T>): Promise<T> {
+  const { clock, defaults } = kernel.config;
+  const store = storeOf(kernel);
+  const bounded: StoredRun['bounded'] = (what, answer) => withDeadline(answer, { ms: defaults.portMs, clock, what });
+  if (kernel.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
+  const claim = isOwning(store)
+    ? await bounded('store.claim', claimed(store, { runId, owner: kernel.owner, ttlMs: defaults.leaseMs }))
+    : undefined;
+  if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
+  // The claim counted a start that is none.
+  const before = claim && Math.max(0, claim.attempts - 1);
+  let left = before;
+  let isDone = false;
+  try {
+    const record = await bounded('store.load', store.load(runId));
+    if (!record) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+    const read = { ...record, attempts: before ?? Math.max(0, record.attempts) };
+    const counts = (attempts: number) => {
+      left = attempts;
+    };
+    const answer = await work({ record: read, store, claim, bounded, counts });
+    isDone = true;
+    return answer;
+  } finally {
+    // One that is not released runs out by itself. What `work` has written of the attempts stands.
+    const options = isDone ? {} : { attempts: left };
+    if (claim && isOwning(store)) await bounded('store.release', store.release(claim, options)).catch(() => {});
+  }
+}

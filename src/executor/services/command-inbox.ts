@@ -1,0 +1,198 @@
+import type { Clock } from '../../values/clock.ts';
+import { type Command, MAX_COMMANDS, type SentCommand } from '../../run/command.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { type CheckpointStore, type Claim, type ControlStore, isControlling } from '../../store/port.ts';
+import type { Warn } from '../host/guard.ts';
+
+/** A live run that commands may be waiting for. */
+export interface Addressee {
+  readonly runId: string;
+  readonly claim: Claim | undefined;
+  /** Commands that its progress has taken in, and that may wait still, or be sent again. */
+  readonly commands: readonly string[];
+  /** @returns whether the command is recorded, so that it may leave the inbox; rejects when the run did not take it */
+  obey(command: Command): Promise<boolean>;
+  /** These commands wait no longer, and nobody sends them again. */
+  forget(ids: readonly string[]): void;
+  onEnd(cleanup: () => void): void;
+}
+
+interface Surroundings {
+  readonly clock: Clock;
+  readonly warn: Warn;
+  readonly owner: string;
+  /** How often to look, ms. */
+  readonly everyMs: number;
+  /** How long one look may take, ms. */
+  readonly ms: number;
+}
+
+/**
+ * So long a run remembers a command that waits no longer, ms: whoever sent it may not have heard that it arrived, and send it
+ * once more. No store goes on with that for half as long.
+ */
+const REMEMBERED_MS = 60_000;
+
+/** So many of them at most: their ids stand in the head of the record. */
+const MAX_REMEMBERED = 100;
+
+/**
+ * What other processes tell the live runs of this one, through the store. One look asks for all of them. A command is
+ * acknowledged when the run has recorded it; until then it stays, and whoever goes on with the run finds it again.
+ */
+export class Mailbox {
+  readonly #store: ControlStore | undefined;
+  readonly #around: Surroundings;
+  readonly #members = new Map<string, Addressee>();
+  /** Commands on their way into a run, as `runId` and id. */
+  readonly #underWay = new Set<string>();
+  /** Acknowledged since the last look began, which may have seen them still. */
+  readonly #acknowledged = new Set<string>();
+  /** Since when commands of a run are known to wait no longer, monotonic ms; the oldest first. */
+  readonly #goneSince = new Map<Addressee, Map<string, number>>();
+  #looking: Promise<void> | undefined;
+  #timer: unknown;
+  #isFailing = false;
+
+  constructor(store: CheckpointStore | undefined, around: Surroundings) {
+    this.#store = store && isControlling(store) ? store : undefined;
+    this.#around = around;
+  }
+
+  /** Delivers to this run from now on. */
+  enter(member: Addressee): void {
+    if (!this.#store || !member.claim) return;
+    this.#members.set(member.runId, member);
+    member.onEnd(() => this.#leave(member));
+    this.#arm();
+  }
+
+  /** Looks now. Those who ask while a look is under way share the next one. Never rejects. */
+  async look(): Promise<void> {
+    if (!this.#store || this.#members.size === 0) return;
+    if (this.#looking) await this.#looking;
+    this.#looking ??= this.#lookOnce(this.#store).finally(() => {
+      this.#looking = undefined;
+    });
+    await this.#looking;
+  }
+
+  /**
+   * Looks for a run that is taken up again. An answer that takes longer than a command may wait anyway holds nobody up: it
+   * is obeyed when it comes.
+   */
+  async lookFirst(): Promise<void> {
+    const { clock, everyMs, ms } = this.#around;
+    await withDeadline(this.look(), { ms: Math.min(everyMs, ms), clock, what: 'store.inbox' }).catch(() => {});
+  }
+
+  #leave(member: Addressee): void {
+    this.#goneSince.delete(member);
+    if (this.#members.get(member.runId) === member) this.#members.delete(member.runId);
+    if (this.#members.size > 0) return;
+    this.#around.clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #arm(): void {
+    const { clock, everyMs } = this.#around;
+    if (this.#members.size === 0) return;
+    this.#timer ??= clock.setTimeout(() => {
+      this.#timer = undefined;
+      void this.look().then(() => this.#arm());
+    }, everyMs);
+  }
+
+  async #lookOnce(store: ControlStore): Promise<void> {
+    const { clock, ms, owner, warn } = this.#around;
+    const members = [...this.#members.values()];
+    this.#acknowledged.clear();
+    try {
+      const sent = await withDeadline(store.inbox({ owner }), { ms, clock, what: 'store.inbox' });
+      this.#isFailing = false;
+      if (sent.length >= MAX_COMMANDS) return await this.#lookAtEach(store, members);
+      const byRun = Map.groupBy(sent, ({ runId }) => runId);
+      for (const member of members) this.#deliver(store, member, byRun.get(member.runId) ?? []);
+    } catch (error) {
+      if (!this.#isFailing) warn('run: commands from other processes cannot be read', { error: toErrorData(error) });
+      this.#isFailing = true;
+    }
+  }
+
+  /** What waits for one run may take all places of an answer: then each run is asked about by itself. */
+  async #lookAtEach(store: ControlStore, members: readonly Addressee[]): Promise<void> {
+    const { clock, ms } = this.#around;
+    const failed: unknown[] = [];
+    for (const member of members) {
+      if (this.#members.get(member.runId) !== member) continue;
+      const { runId } = member;
+      const answer = withDeadline(store.inbox({ runId }), { ms, clock, what: 'store.inbox' });
+      const deliver = (sent: readonly SentCommand[]) => this.#deliver(store, member, sent);
+      await answer.then(deliver).catch((error: unknown) => failed.push(error));
+    }
+    if (failed.length > 0) throw failed[0];
+  }
+
+  /** @param sent all that waits for the run */
+  #deliver(store: ControlStore, member: Addressee, sent: readonly SentCommand[]): void {
+    // Of one that has left meanwhile nothing may be noted: nobody would forget it.
+    if (this.#members.get(member.runId) !== member) return;
+    const { commands } = member;
+    if (sent.length === 0 && commands.length === 0) return;
+    const isNews = ({ command }: SentCommand) => {
+      const key = keyOf(member, command.id);
+      return !this.#underWay.has(key) && !this.#acknowledged.has(key);
+    };
+    const known = new Set(commands);
+    const news = sent.filter(isNews).map(({ command }) => command);
+    const recorded = news.filter(({ id }) => known.has(id)).map(({ id }) => id);
+    if (recorded.length > 0) void this.#acknowledge(store, member, recorded);
+    const waiting = new Set(sent.map(({ command }) => command.id));
+    const gone = commands.filter((id) => !waiting.has(id) && !this.#underWay.has(keyOf(member, id)));
+    this.#forgetOld(member, gone);
+    for (const command of news) if (!known.has(command.id)) void this.#hand(store, member, command);
+  }
+
+  #forgetOld(member: Addressee, gone: readonly string[]): void {
+    const now = this.#around.clock.monotonic();
+    const before = this.#goneSince.get(member);
+    const since = new Map(gone.map((id) => [id, before?.get(id) ?? now]));
+    this.#goneSince.set(member, since);
+    const old = gone.filter(
+      (id, i) => gone.length - i > MAX_REMEMBERED || now - (since.get(id) ?? now) >= REMEMBERED_MS,
+    );
+    for (const id of old) since.delete(id);
+    if (old.length > 0) member.forget(old);
+  }
+
+  async #hand(store: ControlStore, member: Addressee, command: Command): Promise<void> {
+    const key = keyOf(member, command.id);
+    this.#underWay.add(key);
+    try {
+      if (await member.obey(command)) await this.#acknowledge(store, member, [command.id]);
+    } catch {
+      // It waits on: for a place in the run's queue, or for whoever goes on with the run.
+    } finally {
+      this.#underWay.delete(key);
+    }
+  }
+
+  async #acknowledge(store: ControlStore, member: Addressee, ids: readonly string[]): Promise<void> {
+    const { claim, runId } = member;
+    const { clock, ms, warn } = this.#around;
+    if (!claim) return;
+    try {
+      await withDeadline(store.acknowledge(claim, ids), { ms, clock, what: 'store.acknowledge' });
+      for (const id of ids) this.#acknowledged.add(keyOf(member, id));
+    } catch (error) {
+      if (!hasCode(error, 'LEASE_LOST')) {
+        warn('run: a command could not be acknowledged', { runId, error: toErrorData(error) });
+      }
+    }
+  }
+}
+
+function keyOf({ runId }: Addressee, id: string): string {
+  return `${runId}\n${id}`;
+}

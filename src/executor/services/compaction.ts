@@ -1,0 +1,164 @@
+import type { Compactor } from '../../compaction/port.ts';
+import type { Model } from '../../model/port.ts';
+import type { Clock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { TranscriptInvalidError } from '../../values/errors.ts';
+import type { Message } from '../../values/message.ts';
+import { letGo } from '../../values/thenable.ts';
+import { estimateTokens } from '../../values/token-estimate.ts';
+import { compactedHistory } from './compacted-history.ts';
+import type { Warn } from '../host/guard.ts';
+
+export interface CompactedViewOptions {
+  readonly compactor: Compactor;
+  /** Context windows by tier, in tokens. What is no number above 0, or throws, is unknown: then nothing is compacted. */
+  readonly contextTokens: { readonly [tier: string]: number } | ((tier: string) => number | undefined) | undefined;
+  /** The share of the window that a history may fill; default 0.7. */
+  readonly threshold?: number;
+  readonly portMs: number;
+  readonly clock: Clock;
+  readonly warn: Warn;
+}
+
+/** The model call that a view is for. */
+export interface ViewedCall {
+  readonly tier: string;
+  readonly model: Model;
+  readonly signal: AbortSignal;
+  /** What the provider counted for the request that this view gave before; absent, or 0 = it did not say. */
+  readonly lastInputTokens?: number | undefined;
+}
+
+/** A compactor that failed, or did not help enough, is asked again when the history is longer by this. */
+const GROWTH = 1.1;
+/** An estimate is no further off than this. */
+const MOST_ERROR = 3;
+
+/**
+ * What a model is shown of a run's transcript: all of it, until it fills too much of the model's window; then what the
+ * compactor made of it, and what came after. The transcript itself stays whole. One view belongs to one run (or phase)
+ * in one process. A turn that is far from the threshold costs the look at its new messages.
+ */
+export class CompactedView {
+  readonly #options: CompactedViewOptions;
+  /** What stands for the first `#replaced` messages of the transcript. */
+  #prefix: readonly Message[] = [];
+  #replaced = 0;
+  /** How much of the transcript has been looked at, the last message of that, and the estimate for the view of it. */
+  #counted = 0;
+  #last: Message | undefined;
+  #estimate = 0;
+  /** The estimate for the view that was handed out last: what the provider counted belongs to it. */
+  #sent: number | undefined;
+  /** Below this the compactor is not asked again. */
+  #askFrom = 0;
+  #hasWarned = false;
+
+  constructor(options: CompactedViewOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param messages the whole transcript; the view follows it as it grows, and begins anew with another one
+   * @returns what to send; never rejects
+   */
+  async messagesFor(messages: readonly Message[], call: ViewedCall): Promise<readonly Message[]> {
+    this.#follow(messages);
+    const tokens = this.#tokens(call.lastInputTokens);
+    const { threshold = 0.7 } = this.#options;
+    const limit = this.#windowOf(call.tier);
+    if (limit !== undefined && tokens > limit * threshold && tokens >= this.#askFrom) {
+      await this.#compact(messages, { ...call, tokens, limit });
+    }
+    this.#sent = this.#estimate;
+    return this.#view(messages);
+  }
+
+  #view(messages: readonly Message[]): readonly Message[] {
+    return this.#replaced === 0 ? messages : [...this.#prefix, ...messages.slice(this.#replaced)];
+  }
+
+  #follow(messages: readonly Message[]): void {
+    const isSame =
+      messages.length >= this.#counted && (this.#counted === 0 || messages[this.#counted - 1] === this.#last);
+    if (!isSame) {
+      this.#prefix = [];
+      this.#replaced = this.#counted = this.#estimate = this.#askFrom = 0;
+      this.#sent = undefined;
+    }
+    this.#estimate += estimateTokens(messages.slice(this.#counted));
+    this.#counted = messages.length;
+    this.#last = messages.at(-1);
+  }
+
+  /**
+   * What the provider counted last, and our estimate of what came since. Without its figure, or with one that cannot be
+   * (some leave out what they had in a cache), the estimate alone.
+   */
+  #tokens(lastInputTokens: unknown): number {
+    if (this.#sent === undefined || typeof lastInputTokens !== 'number') return this.#estimate;
+    const isLikely = lastInputTokens * MOST_ERROR > this.#sent && Number.isFinite(lastInputTokens);
+    return isLikely ? lastInputTokens + this.#estimate - this.#sent : this.#estimate;
+  }
+
+  #windowOf(tier: string): number | undefined {
+    const { contextTokens } = this.#options;
+    try {
+      if (!contextTokens) return undefined;
+      const isFunction = typeof contextTokens === 'function';
+      const tokens = isFunction ? contextTokens(tier) : Object.hasOwn(contextTokens, tier) && contextTokens[tier];
+      letGo(tokens);
+      return typeof tokens === 'number' && tokens > 0 && Number.isFinite(tokens) ? tokens : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #compact(messages: readonly Message[], call: ViewedCall & { tokens: number; limit: number }): Promise<void> {
+    const { tokens } = call;
+    this.#askFrom = tokens * GROWTH;
+    const view = this.#view(messages);
+    try {
+      const shorter = await this.#ask(view, call);
+      if (shorter === view) return;
+      const prefix = compactedHistory(shorter, view.length);
+      const estimate = estimateTokens(prefix);
+      if (estimate >= this.#estimate) throw new TranscriptInvalidError('the compacted history is not shorter');
+      // In the provider's measure, which may be another than ours.
+      this.#askFrom = (tokens * estimate * GROWTH) / this.#estimate;
+      this.#prefix = prefix;
+      this.#replaced = messages.length;
+      this.#estimate = estimate;
+    } catch (error) {
+      this.#warnOnce(error);
+    }
+  }
+
+  /** @returns what it was asked about when the run is stopped meanwhile: nobody needs an answer then */
+  async #ask(view: readonly Message[], call: ViewedCall & { tokens: number; limit: number }): Promise<unknown> {
+    const { compactor, portMs: ms, clock } = this.#options;
+    const { tier, model, signal, tokens, limit } = call;
+    if (signal.aborted) return view;
+    const controller = new AbortController();
+    const stopped = Promise.withResolvers<unknown>();
+    const stop = (): void => stopped.resolve(view);
+    signal.addEventListener('abort', stop);
+    try {
+      const asked = Promise.resolve().then(() =>
+        compactor(view, { tier, tokens, limit, model, signal: controller.signal }),
+      );
+      return await withDeadline(Promise.race([asked, stopped.promise]), { ms, clock, what: 'the compactor' });
+    } finally {
+      signal.removeEventListener('abort', stop);
+      controller.abort(signal.aborted ? signal.reason : new Error('nobody waits for the compactor any more'));
+    }
+  }
+
+  #warnOnce(error: unknown): void {
+    if (!this.#hasWarned) {
+      this.#options.warn('run: the history could not be compacted; it is sent as it is', { error: toErrorData(error) });
+    }
+    this.#hasWarned = true;
+  }
+}

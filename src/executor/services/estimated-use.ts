@@ -1,0 +1,65 @@
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
+import type { Message } from '../../values/message.ts';
+import { estimateTokens } from '../../values/token-estimate.ts';
+import type { Transcript } from '../../run/transcript.ts';
+import type { Usage } from '../../values/usage.ts';
+import type { Config } from '../host/config.ts';
+
+/** One request, as far as its size goes. */
+export interface SentRequest {
+  readonly system: string;
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+  readonly transcript: Transcript;
+  /** What the model was sent instead of the whole transcript, if it was. */
+  readonly shortened: readonly Message[] | undefined;
+}
+
+const CHARACTERS_PER_TOKEN = 4;
+
+/** About how many tokens the requests of one stage have. What was counted for the request before is not counted again. */
+export class RequestEstimate {
+  #counted: Transcript | undefined;
+  #tokens = 0;
+  #toolTokens: number | undefined;
+
+  of({ system, tools, transcript, shortened }: SentRequest): number {
+    this.#toolTokens ??= tools.length === 0 ? 0 : JSON.stringify(tools).length / CHARACTERS_PER_TOKEN;
+    const messages = shortened ? estimateTokens(shortened) : this.#messageTokens(transcript);
+    return Math.ceil(messages + this.#toolTokens + system.length / CHARACTERS_PER_TOKEN);
+  }
+
+  #messageTokens(transcript: Transcript): number {
+    const isLonger = this.#counted !== undefined && transcript.continues(this.#counted);
+    this.#tokens =
+      (isLonger ? this.#tokens : 0) + estimateTokens(transcript.slice(isLonger ? this.#counted?.length : 0));
+    this.#counted = transcript;
+    return this.#tokens;
+  }
+}
+
+/**
+ * What a budget counts of a model call: what the provider reported, and an estimate of what it did not report. Many compatible
+ * servers report nothing, or zeros, unless they are asked; a budget that took them at their word would never be used up.
+ */
+export function countedUse(
+  reported: Usage,
+  estimate: { readonly input: () => number; readonly output: () => number },
+): Usage {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = reported;
+  if (inputTokens > 0 && outputTokens > 0) return reported;
+  return {
+    ...reported,
+    inputTokens: inputTokens || Math.max(estimate.input(), cacheReadTokens + cacheWriteTokens),
+    outputTokens: outputTokens || Math.max(estimate.output(), reasoningTokens),
+  };
+}
+
+/** Of executors that have warned. */
+const warned = new WeakSet<Config>();
+
+/** Says once per executor that its budget counts estimates. */
+export function warnOfEstimate(config: Config, fields: { readonly runId: string; readonly model: string }): void {
+  if (warned.has(config)) return;
+  warned.add(config);
+  config.warn('run: a model reported no usage; the budget counts an estimate of its tokens', fields);
+}

@@ -1,0 +1,83 @@
+import type { RunEvent } from '../../run/events.ts';
+
+/** A list that is taken from the front. */
+class Queue {
+  #items: RunEvent[] = [];
+  #start = 0;
+
+  get length(): number {
+    return this.#items.length - this.#start;
+  }
+
+  get first(): RunEvent | undefined {
+    return this.#items[this.#start];
+  }
+
+  push(event: RunEvent): void {
+    this.#items.push(event);
+  }
+
+  shift(): RunEvent | undefined {
+    if (this.length === 0) return undefined;
+    const event = this.#items[this.#start];
+    this.#start += 1;
+    if (this.#start > 64 && this.#start * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#start);
+      this.#start = 0;
+    }
+    return event;
+  }
+
+  list(): RunEvent[] {
+    return this.#items.slice(this.#start);
+  }
+}
+
+/** Events in order, never more than `limit`: when it is full the oldest piece of text goes, and only then the oldest event. */
+export class EventBuffer {
+  readonly #limit: number;
+  #deltas: Queue | undefined;
+  readonly #others = new Queue();
+  /** How many events were dropped since somebody last asked, and the last one's place. */
+  dropped = 0;
+  droppedSeq = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  push(event: RunEvent): void {
+    if (event.type === 'model.delta') {
+      this.#deltas ??= new Queue();
+      this.#deltas.push(event);
+    } else {
+      this.#others.push(event);
+    }
+    if ((this.#deltas?.length ?? 0) + this.#others.length <= this.#limit) return;
+    const lost = this.#deltas?.shift() ?? this.#others.shift();
+    this.dropped += 1;
+    this.droppedSeq = Math.max(this.droppedSeq, lost?.seq ?? 0);
+  }
+
+  /** The oldest event; it stays. */
+  get first(): RunEvent | undefined {
+    return (this.#isDeltaFirst ? this.#deltas : this.#others)?.first;
+  }
+
+  /** The oldest event; it goes. */
+  take(): RunEvent | undefined {
+    return (this.#isDeltaFirst ? this.#deltas : this.#others)?.shift();
+  }
+
+  get #isDeltaFirst(): boolean {
+    const delta = this.#deltas?.first;
+    const other = this.#others.first;
+    return delta !== undefined && (!other || delta.seq < other.seq);
+  }
+
+  /** All events after `seq`, in order; they stay. */
+  after(seq: number): RunEvent[] {
+    const all = [...(this.#deltas?.list() ?? []), ...this.#others.list()].filter((event) => event.seq > seq);
+    return all.sort((a, b) => a.seq - b.seq);
+  }
+}

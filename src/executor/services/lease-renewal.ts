@@ -1,0 +1,96 @@
+import type { Clock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { hasCode } from '../../values/error-data.ts';
+import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../../store/port.ts';
+
+/** Whoever works under a claim. */
+export interface Leaseholder {
+  readonly claim: Claim | undefined;
+  /** Somebody else has the run now. */
+  loseLease(cause: unknown): void;
+  onEnd(cleanup: () => void): void;
+}
+
+/** Between two questions whether a claim still holds, in parts of a lease. */
+const ASK_AGAIN = 1 / 30;
+
+/**
+ * Renews the claims of all live runs, whatever the runs themselves are doing. A renewal that is refused means that
+ * somebody else has the run. One that is not answered says nothing: every write is checked against the newest claim, so
+ * that the run may go on with what has no effects, and until it is answered it may have been taken over.
+ */
+export class LeaseKeeper {
+  readonly #store: OwningStore | undefined;
+  readonly #clock: Clock;
+  readonly #leaseMs: number;
+  /** When each claim was last known to hold, monotonic ms. */
+  readonly #held = new Map<Leaseholder, number>();
+  #timer: unknown;
+
+  constructor(store: CheckpointStore | undefined, clock: Clock, leaseMs: number) {
+    this.#store = store && isOwning(store) ? store : undefined;
+    this.#clock = clock;
+    this.#leaseMs = leaseMs;
+  }
+
+  /** @param askedAt when the claim was asked for, monotonic ms: its time may count from then */
+  keep(holder: Leaseholder, askedAt: number): void {
+    this.#held.set(holder, askedAt);
+    holder.onEnd(() => this.drop(holder));
+    this.#arm();
+  }
+
+  /** @returns when its claim was last known to hold */
+  drop(holder: Leaseholder): number | undefined {
+    const since = this.#held.get(holder);
+    this.#held.delete(holder);
+    if (this.#held.size > 0 || this.#timer === undefined) return since;
+    this.#clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    return since;
+  }
+
+  /**
+   * Whether the claim held within its lease. A process that was frozen (stopped, asleep, its event loop blocked) for longer
+   * does not know until it asks, and must ask before it lets a call with effects begin.
+   */
+  isFresh(holder: Leaseholder): boolean {
+    const since = this.#held.get(holder);
+    return since === undefined || this.#clock.monotonic() - since < this.#leaseMs;
+  }
+
+  /** Asks until there is an answer, or nobody needs it any more. @returns whether the claim still holds */
+  async confirm(holder: Leaseholder, isOver: () => boolean): Promise<boolean> {
+    while (holder.claim && !isOver()) {
+      await this.#renew(holder);
+      if (!holder.claim || isOver()) return false;
+      if (this.#held.has(holder) && this.isFresh(holder)) return true;
+      await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, this.#leaseMs * ASK_AGAIN));
+    }
+    return false;
+  }
+
+  #arm(): void {
+    if (this.#held.size === 0) return;
+    this.#timer ??= this.#clock.setTimeout(() => {
+      this.#timer = undefined;
+      for (const holder of this.#held.keys()) void this.#renew(holder);
+      this.#arm();
+    }, this.#leaseMs / 3);
+  }
+
+  async #renew(holder: Leaseholder): Promise<void> {
+    const { claim } = holder;
+    if (!claim || !this.#store) return;
+    const askedAt = this.#clock.monotonic();
+    try {
+      const limit = { ms: this.#leaseMs / 3, clock: this.#clock, what: 'store.renew' };
+      await withDeadline(this.#store.renew(claim, this.#leaseMs), limit);
+      if (this.#held.has(holder)) this.#held.set(holder, askedAt);
+    } catch (error) {
+      if (!this.#held.has(holder) || !hasCode(error, 'LEASE_LOST')) return;
+      this.drop(holder);
+      holder.loseLease(error);
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import type { Agent } from '../../agent/agent.ts';
+import type { Phase } from '../../agent/phase.ts';
+import { type Model, modelFor } from '../../model/port.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { type ModelSettings, mergeSettings } from '../../run/model-settings.ts';
+import type { PhaseOutput } from '../../run/phase.ts';
+import { fillTemplate } from '../../values/template.ts';
+import { restrict, type Toolbox } from '../../tool/toolbox.ts';
+import { CompactedView } from './compaction.ts';
+import type { Config } from '../host/config.ts';
+import type { RequestEstimate } from './estimated-use.ts';
+
+/** What one loop of a run works with: a single loop has one stage, a pipeline one for each phase. */
+export interface Stage {
+  readonly tier: string;
+  readonly model: Model;
+  readonly toolbox: Toolbox;
+  readonly settings: ModelSettings;
+  /** What the model sees of a conversation that outgrows its window; absent without a compactor. */
+  readonly view?: CompactedView;
+  /** What the provider counted for the last request, and the size of the transcript at that time, bytes. */
+  lastInputTokens?: number;
+  lastSize?: number;
+  /** Sizes its requests where the provider does not; made when it is first needed. */
+  estimate?: RequestEstimate;
+  /** The system prompt. @param completed what the phases before it left */
+  system(completed: readonly PhaseOutput[]): string;
+}
+
+/** What of a run its stages depend on. */
+interface StagedRun {
+  readonly runId: string;
+  readonly agent: Agent;
+  readonly prompt: string;
+  readonly config: Config;
+}
+
+/**
+ * The stages of a run.
+ * @throws {UnknownTierError} for the agent's own tier; a phase's that is not served is replaced by it
+ * @throws {UnknownToolError} when a phase names a tool that its agent does not have
+ */
+export function stagesFor(run: StagedRun, toolbox: Toolbox): readonly Stage[] {
+  const { agent, config } = run;
+  const { models, defaults, systemHeader } = config;
+  const tier = agent.modelTier ?? defaults.modelTier;
+  const model = modelFor(models, tier);
+  const headed = (text: string) => (systemHeader === '' ? text : `${systemHeader}\n\n${text}`);
+  if (!agent.phases?.length)
+    return [
+      {
+        tier,
+        model,
+        toolbox,
+        settings: mergeSettings(agent.settings),
+        ...viewOf(config),
+        system: () => headed(agent.instructions),
+      },
+    ];
+  return agent.phases.map((phase): Stage => {
+    const served = servedBy(run, phase, { tier, model });
+    const isWhole = !phase.bare && phase.tools === undefined;
+    let system: string | undefined;
+    return {
+      ...served,
+      ...viewOf(config),
+      settings: mergeSettings(agent.settings, phase.settings),
+      toolbox: isWhole ? toolbox : restrict(toolbox, phase.bare ? [] : (phase.tools ?? [])),
+      system: (completed) => {
+        system ??= headed(instructionsOf(run, phase, completed));
+        return system;
+      },
+    };
+  });
+}
+
+function viewOf({ compactor, contextTokens, defaults, clock, warn }: Config): { view?: CompactedView } {
+  if (!compactor) return {};
+  return { view: new CompactedView({ compactor, contextTokens, portMs: defaults.portMs, clock, warn }) };
+}
+
+function servedBy(
+  { runId, config }: StagedRun,
+  { name, modelTier }: Phase,
+  base: Pick<Stage, 'tier' | 'model'>,
+): Pick<Stage, 'tier' | 'model'> {
+  if (modelTier === undefined || modelTier === base.tier) return base;
+  const { models, warn } = config;
+  try {
+    return { tier: modelTier, model: modelFor(models, modelTier) };
+  } catch (error) {
+    const fields = { runId, phase: name, error: toErrorData(error) };
+    warn(`run: no model for the tier of a phase; the agent's (${base.tier}) is used`, fields);
+    return base;
+  }
+}
+
+function instructionsOf(run: StagedRun, { name, instructions }: Phase, completed: readonly PhaseOutput[]): string {
+  const outputs = completed.map((phase) => [phase.name, phase.output] as const);
+  const values = { ...Object.fromEntries(outputs), Query: run.prompt };
+  return fillTemplate(instructions, values, (problem) =>
+    run.config.warn(`run: the instructions of a phase: ${problem}`, { runId: run.runId, phase: name }),
+  );
+}

@@ -1,0 +1,136 @@
+import { type Atom, createAtom, type ReadonlyAtom } from '@xstate/store';
+import { toErrorData } from '../../values/error-data.ts';
+import type { RunOutput } from '../../run/result.ts';
+import type { Usage } from '../../values/usage.ts';
+import { guardedObserver, type Warn } from '../host/guard.ts';
+
+/** What is shown of a live run. */
+export interface RunSummary {
+  readonly runId: string;
+  readonly agentId: string;
+  readonly agentName: string;
+  /** The state of the run's machine, for example `running.calling-tools`. */
+  readonly state: string;
+  readonly iteration: number;
+  readonly usage: Usage;
+  /** Whether something of it is stored, so that a crash does not lose it. */
+  readonly durable: boolean;
+}
+
+/** A run as the registry knows it. */
+export interface LiveRun {
+  readonly runId: string;
+  readonly summary: RunSummary;
+}
+
+interface Entry<R> {
+  readonly run: R;
+  /** How the run of this id before it ended. */
+  readonly before: RunOutput | undefined;
+  /** Made when somebody asks for it: most runs are watched by nobody. */
+  atom?: Atom<RunSummary>;
+}
+
+/** Ended runs that are still known, by their results without messages. */
+const MAX_ENDED = 1_000;
+
+/** The live runs of an executor, each with an atom of its own, and the last ones that ended. */
+export class Registry<R extends LiveRun> {
+  readonly #live = new Map<string, Entry<R>>();
+  readonly #ended = new Map<string, RunOutput>();
+  readonly #dirty = new Set<Entry<R>>();
+  readonly #version = createAtom(0);
+  readonly #warn: Warn;
+  #isFlushing = false;
+
+  constructor(warn: Warn) {
+    this.#warn = warn;
+    this.#guard(this.runs);
+  }
+
+  /** What a host's subscriber throws or rejects with would surface in whoever sets the atom. */
+  #guard<A extends ReadonlyAtom<never> | ReadonlyAtom<RunSummary> | ReadonlyAtom<readonly RunSummary[]>>(atom: A): A {
+    const subscribe = atom.subscribe.bind(atom) as (observer: object) => { unsubscribe(): void };
+    atom.subscribe = ((...observer: unknown[]) =>
+      subscribe(guardedObserver(this.#warn, ...observer))) as A['subscribe'];
+    return atom;
+  }
+
+  /** Summaries of the live runs; changes at most once per event-loop turn, computed when it is read. */
+  readonly runs: ReadonlyAtom<readonly RunSummary[]> = createAtom(() => {
+    this.#version.get();
+    return [...this.#live.values()].map(({ run }) => run.summary);
+  });
+
+  /** The one table in which `start`, `recover` and restored hosts meet: the second to come gets the first. */
+  enter(run: R): R {
+    const first = this.#live.get(run.runId);
+    if (first) return first.run;
+    const entry = { run, before: this.#ended.get(run.runId) };
+    this.#live.set(run.runId, entry);
+    this.#ended.delete(run.runId);
+    this.#note(entry);
+    return run;
+  }
+
+  leave(run: R, output: RunOutput): void {
+    const entry = this.#live.get(run.runId);
+    if (entry?.run !== run) return;
+    this.#live.delete(run.runId);
+    // The id belongs to another run: a refused start says nothing of it, and takes no answer of it away.
+    const known = output.error?.code === 'RUN_ID_CONFLICT' ? entry.before : output;
+    if (known) this.#ended.set(run.runId, known);
+    const [oldest] = this.#ended.keys();
+    if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest);
+    this.#note(entry);
+  }
+
+  /** Notes that a run changed; its atom follows at the end of this event-loop turn. */
+  touch(run: R): void {
+    const entry = this.#live.get(run.runId);
+    if (entry?.run === run) this.#note(entry);
+  }
+
+  #note(entry: Entry<R>): void {
+    this.#dirty.add(entry);
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#isFlushing = false;
+    const dirty = [...this.#dirty];
+    this.#dirty.clear();
+    // That of a run that has ended as well: whoever watches it is to see the end.
+    for (const { run, atom } of dirty) if (atom) this.#attempt(() => atom.set(run.summary));
+    this.#attempt(() => this.#version.set((version) => version + 1));
+  }
+
+  /** The subscribers of an atom are called by its setter, and what a host's subscriber throws would surface here. */
+  #attempt(set: () => void): void {
+    try {
+      set();
+    } catch (error) {
+      this.#warn('run: a subscriber of executor.runs threw', { error: toErrorData(error) });
+    }
+  }
+
+  live(runId: string): R | undefined {
+    return this.#live.get(runId)?.run;
+  }
+
+  ended(runId: string): RunOutput | undefined {
+    return this.#ended.get(runId);
+  }
+
+  atomOf(runId: string): ReadonlyAtom<RunSummary> | undefined {
+    const entry = this.#live.get(runId);
+    if (entry) entry.atom ??= this.#guard(createAtom(entry.run.summary));
+    return entry?.atom;
+  }
+
+  all(): R[] {
+    return [...this.#live.values()].map(({ run }) => run);
+  }
+}

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { Failure } from './failure.ts';
+import { Failure } from './ui/failure.ts';
 
 const commandNames = [
   'run',

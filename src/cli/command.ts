@@ -1,5 +1,5 @@
 import type { Arguments } from './arguments.ts';
-import type { Output } from './output.ts';
+import type { Output } from './ui/output.ts';
 
 /** What a command gets to work with. */
 export interface CommandContext {

@@ -1,25 +1,25 @@
 import { type Arguments, type CommandName, readArguments } from './arguments.ts';
 import type { Command } from './command.ts';
-import { exitCodeOf, exitCodes, lineOf, stackOf } from './failure.ts';
-import { helpFor } from './help.ts';
-import { lendOwnPackage } from './module-resolution.ts';
-import { Output } from './output.ts';
+import { exitCodeOf, exitCodes, lineOf, stackOf } from './ui/failure.ts';
+import { helpFor } from './help/help.ts';
+import { lendOwnPackage } from './open/module-resolution.ts';
+import { Output } from './ui/output.ts';
 import { version } from './own-package.ts';
 
 /** Each is loaded when it is asked for: a list needs no executor. */
 const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
-  run: async () => (await import('./run-command.ts')).runCommand,
-  list: async () => (await import('./list-command.ts')).listCommand,
-  show: async () => (await import('./show-command.ts')).showCommand,
-  resume: async () => (await import('./resume-command.ts')).resumeCommand,
-  recover: async () => (await import('./resume-command.ts')).recoverCommand,
-  cancel: async () => (await import('./control-command.ts')).cancelCommand,
-  steer: async () => (await import('./control-command.ts')).steerCommand,
-  park: async () => (await import('./park-command.ts')).parkCommand,
-  unpark: async () => (await import('./park-command.ts')).unparkCommand,
-  doctor: async () => (await import('./doctor-command.ts')).doctorCommand,
-  prune: async () => (await import('./prune-command.ts')).pruneCommand,
-  stats: async () => (await import('./stats-command.ts')).statsCommand,
+  run: async () => (await import('./commands/run-command.ts')).runCommand,
+  list: async () => (await import('./commands/list-command.ts')).listCommand,
+  show: async () => (await import('./commands/show-command.ts')).showCommand,
+  resume: async () => (await import('./commands/resume-command.ts')).resumeCommand,
+  recover: async () => (await import('./commands/resume-command.ts')).recoverCommand,
+  cancel: async () => (await import('./commands/control-command.ts')).cancelCommand,
+  steer: async () => (await import('./commands/control-command.ts')).steerCommand,
+  park: async () => (await import('./commands/park-command.ts')).parkCommand,
+  unpark: async () => (await import('./commands/park-command.ts')).unparkCommand,
+  doctor: async () => (await import('./commands/doctor-command.ts')).doctorCommand,
+  prune: async () => (await import('./commands/prune-command.ts')).pruneCommand,
+  stats: async () => (await import('./commands/stats-command.ts')).statsCommand,
   ask: async () => (await import('./ask/ask-command.ts')).askCommand,
   demo: async () => (await import('./demo/demo-command.ts')).demoCommand,
 };

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { loadAgentModule } from '../../src/cli/agent-module.ts';
+import { loadAgentModule } from '../../src/cli/open/agent-module.ts';
 import { childId } from '../fixtures/child-id.ts';
 import { emptyFolder, jsonLines, pawl } from './pawl.ts';
 import { damageMessages, interruptedRun, storeRuns } from './stored-runs.ts';

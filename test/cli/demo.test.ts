@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { historiesOf, repeatedCalls } from '../../src/cli/demo/call-lines.ts';
 import { type Kill, Narrator } from '../../src/cli/demo/narrator.ts';
-import type { Output } from '../../src/cli/output.ts';
+import type { Output } from '../../src/cli/ui/output.ts';
 import { isAlive } from '../fixtures/processes.ts';
 import { emptyFolder, Pawl, pawl } from './pawl.ts';
 import { hasTerminal, TerminalSession } from './terminal.ts';

@@ -1,6 +1,6 @@
 import { type InterruptedRun, memoryStore } from 'pawl';
 import { describe, expect, test } from 'vitest';
-import { Family } from '../../src/cli/family.ts';
+import { Family } from '../../src/cli/commands/family.ts';
 import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { interruptedRun } from './stored-runs.ts';
 

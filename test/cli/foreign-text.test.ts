@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { escaped, harmless, oneLine, visible } from '../../src/cli/foreign-text.ts';
-import { drawable, drawableLine } from '../../src/cli/terminal-text.ts';
+import { escaped, harmless, oneLine, visible } from '../../src/cli/ui/foreign-text.ts';
+import { drawable, drawableLine } from '../../src/cli/ui/terminal-text.ts';
 import { anyCodeUnits } from './ask/board-texts.ts';
 
 const LONG = 1_000_000;

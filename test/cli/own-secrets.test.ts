@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { withoutKeys } from '../../src/cli/own-secrets.ts';
+import { withoutKeys } from '../../src/cli/ui/own-secrets.ts';
 import { agentFile, emptyFolder, pawl } from './pawl.ts';
 
 const value = 'Tr0ub4dor&3"x';

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
-import { KnownModules } from '../../src/cli/known-modules.ts';
-import { identityOf, placeOf } from '../../src/cli/store-place.ts';
+import { KnownModules } from '../../src/cli/open/known-modules.ts';
+import { identityOf, placeOf } from '../../src/cli/open/store-place.ts';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
 import { noUsage } from '../../src/values/usage.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';

@@ -1,4 +1,4 @@
-import type { Output } from '../output.ts';
+import type { Output } from '../ui/output.ts';
 import type { ModelView } from './board-state.ts';
 import { type BoardStart, LiveBoard } from './live-board.ts';
 import { PlainBoard } from './plain-board.ts';

@@ -1,4 +1,4 @@
-import { oneLine } from '../failure.ts';
+import { oneLine } from '../ui/failure.ts';
 
 /** What of an answer is printed. */
 export interface PrintedAnswer {

@@ -1,6 +1,6 @@
-import { duration } from '../figures.ts';
-import type { Style } from '../output.ts';
-import { cutToWidth, displayWidth } from '../terminal-text.ts';
+import { duration } from '../ui/figures.ts';
+import type { Style } from '../ui/output.ts';
+import { cutToWidth, displayWidth } from '../ui/terminal-text.ts';
 import { deedsOf, doingOf, markOf, nameOf, type Paint, spendingOf } from './board-facts.ts';
 import type { BoardState, ModelView, Size } from './board-state.ts';
 import { firstLines, lastLines } from './wrap.ts';

@@ -1,6 +1,6 @@
-import { count, dollars, duration } from '../figures.ts';
-import type { Style } from '../output.ts';
-import { cutToWidth, drawableLine } from '../terminal-text.ts';
+import { count, dollars, duration } from '../ui/figures.ts';
+import type { Style } from '../ui/output.ts';
+import { cutToWidth, drawableLine } from '../ui/terminal-text.ts';
 import { isAtWork, type ModelState, type ModelView } from './board-state.ts';
 
 /** Colours a piece of a line; what it returns is as wide as what it was given. */

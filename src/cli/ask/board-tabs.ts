@@ -1,5 +1,5 @@
-import { dollars, duration } from '../figures.ts';
-import { cutToWidth, displayWidth } from '../terminal-text.ts';
+import { dollars, duration } from '../ui/figures.ts';
+import { cutToWidth, displayWidth } from '../ui/terminal-text.ts';
 import { deedsOf, doingOf, markOf, nameOf, type Paint, stateOf, tokensOf } from './board-facts.ts';
 import { type BoardState, isAtWork, type ModelView, type Size } from './board-state.ts';
 import { firstLines, lastLines } from './wrap.ts';

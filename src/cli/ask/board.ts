@@ -1,5 +1,5 @@
-import { duration } from '../figures.ts';
-import { cutToWidth, displayWidth, drawableLine } from '../terminal-text.ts';
+import { duration } from '../ui/figures.ts';
+import { cutToWidth, displayWidth, drawableLine } from '../ui/terminal-text.ts';
 import { fitsColumns, renderColumns } from './board-columns.ts';
 import type { Paint } from './board-facts.ts';
 import type { BoardState, Size } from './board-state.ts';

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ModelResponse, type PreviewedFile, previewWrites } from '../../fan-out/index.ts';
 import type { CommandContext } from '../command.ts';
-import { Failure, oneLine } from '../failure.ts';
-import { visible } from '../foreign-text.ts';
-import type { Style } from '../output.ts';
+import { Failure, oneLine } from '../ui/failure.ts';
+import { visible } from '../ui/foreign-text.ts';
+import type { Style } from '../ui/output.ts';
 
 /** Whose changes are shown, against which folder. */
 interface Shown {

@@ -5,7 +5,7 @@ import {
   snapshotFromPartial,
   toModelResponse,
 } from '../../fan-out/index.ts';
-import { Failure } from '../failure.ts';
+import { Failure } from '../ui/failure.ts';
 import { answersIn, checkpointIn } from './question.ts';
 
 /** What the newest question in a folder has brought so far. */

@@ -1,8 +1,8 @@
 import { createStore } from '@xstate/store';
 import { change, type Writable } from '../../run/change.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
-import type { Output } from '../output.ts';
-import { withoutKeys } from '../own-secrets.ts';
+import type { Output } from '../ui/output.ts';
+import { withoutKeys } from '../ui/own-secrets.ts';
 import { renderBoard } from './board.ts';
 import { markOf, summaryOf } from './board-facts.ts';
 import { isAtWork, type ModelView } from './board-state.ts';

@@ -1,4 +1,4 @@
-import type { Output } from '../output.ts';
+import type { Output } from '../ui/output.ts';
 import { callsOf, nameOf, summaryOf, tokensOf } from './board-facts.ts';
 import { isAtWork, type ModelView } from './board-state.ts';
 

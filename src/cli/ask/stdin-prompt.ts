@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts';
+import { Failure } from '../ui/failure.ts';
 
 /** More than any model reads. */
 const MAX_BYTES = 16 * 2 ** 20;

@@ -1,4 +1,4 @@
-import { displayWidth, drawable, drawableLine, fittingPart } from '../terminal-text.ts';
+import { displayWidth, drawable, drawableLine, fittingPart } from '../ui/terminal-text.ts';
 
 const STEP = 2_048;
 

@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../index.ts';
-import { count, tally } from '../figures.ts';
-import type { Output } from '../output.ts';
+import { count, tally } from '../ui/figures.ts';
+import type { Output } from '../ui/output.ts';
 import { type CallHistory, type CallLine, recordedCalls } from './call-lines.ts';
 import type { ProgressLine } from './child-process.ts';
 

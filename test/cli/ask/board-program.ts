@@ -1,7 +1,7 @@
 import { askProgressFor } from '../../../src/cli/ask/ask-progress.ts';
 import { reportOf } from '../../../src/cli/ask/ask-report.ts';
 import type { ModelView } from '../../../src/cli/ask/board-state.ts';
-import { Output } from '../../../src/cli/output.ts';
+import { Output } from '../../../src/cli/ui/output.ts';
 import { systemClock } from '../../../src/values/clock.ts';
 import { viewOf } from './board-views.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { harmless } from '../../../src/cli/foreign-text.ts';
-import { cutToWidth, displayWidth, drawable, drawableLine, fittingPart } from '../../../src/cli/terminal-text.ts';
+import { harmless } from '../../../src/cli/ui/foreign-text.ts';
+import { cutToWidth, displayWidth, drawable, drawableLine, fittingPart } from '../../../src/cli/ui/terminal-text.ts';
 import { anyCodeUnits } from './board-texts.ts';
 
 describe('the width of a text on a terminal', () => {

@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Executor } from '../../index.ts';
+import { hasCode } from '../../values/error-data.ts';
+import { auditForRuns } from '../open/audit-file.ts';
+import { lengthOf } from '../bounds.ts';
+import { caretakerOf } from '../open/caretaker.ts';
+import type { Command, CommandContext } from '../command.ts';
+import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { withoutRecord } from './obstacle.ts';
+import { findWaiting, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
+
+/** What became of what a run was told. */
+interface Answer {
+  readonly status: 'cancelled' | 'ended' | 'heard' | 'kept' | 'waiting';
+  readonly text: string;
+}
+
+/** `pawl cancel`: ends a run for good, wherever it is. */
+export const cancelCommand: Command = (context) =>
+  tell(context, async (told) => {
+    const { store, runId } = told;
+    const reason = context.args.reason ?? 'cancelled on the command line';
+    const sent = await told.control.cancel(reason).catch(asEnded(store, runId));
+    // Asked for again, or too late: it is over either way.
+    if (typeof sent === 'object') return sent;
+    // One whose end was recorded before, and not yet announced, keeps that end.
+    if (sent === 'ended') return overBy((await store.outcome(runId))?.status ?? 'cancelled');
+    const end = await told.until(async () => endOf(store, runId));
+    if (end !== undefined) return overBy(end);
+    return {
+      status: 'waiting',
+      text: `is told to end, and ${await told.whoHasIt()} has not done so yet; it will, or whoever goes on with the run`,
+    };
+  });
+
+/** @param end as `endOf` has it */
+function overBy(end: string): Answer {
+  if (end === 'cancelled') return { status: 'cancelled', text: 'is cancelled' };
+  return { status: 'ended', text: `had ended before: ${end}` };
+}
+
+/** How a run ended that has no record any more. */
+function asEnded(store: RunStore, runId: string): (error: unknown) => Promise<Answer> {
+  return async (error) => {
+    const outcome = hasCode(error, 'CHECKPOINT_MISSING') ? await store.outcome(runId) : null;
+    if (outcome) return overBy(outcome.status);
+    throw error;
+  };
+}
+
+/** `pawl steer`: says something to the model of a run, before its next turn. */
+export const steerCommand: Command = (context) => {
+  const [, text] = context.args.words;
+  if (text === undefined || text.trim() === '')
+    throw new Failure('`pawl steer` needs a run id and what to say to the run');
+  return tell(context, async (told) => {
+    await told.control.steer(text);
+    const entry = await findWaiting(told.store, told.runId);
+    if (entry && statusOf(entry) !== 'live') {
+      return { status: 'kept', text: 'will hear it when somebody goes on with it; nobody works on it now' };
+    }
+    const isHeard = await told.until(async () => (await told.control.waiting()) === 0 || undefined);
+    if (!isHeard) return { status: 'waiting', text: `has not heard it yet; it waits for ${await told.whoHasIt()}` };
+    const end = await endOf(told.store, told.runId);
+    if (end === undefined) return { status: 'heard', text: 'has taken it in' };
+    return { status: 'ended', text: `has ended (${end}), perhaps without hearing it` };
+  });
+};
+
+interface Told {
+  readonly store: RunStore;
+  readonly runId: string;
+  readonly control: ReturnType<Executor['control']>;
+  /** Asks again and again, for as long as `--wait` says. */
+  until<T>(ask: () => Promise<T | undefined>): Promise<T | undefined>;
+  whoHasIt(): Promise<string>;
+}
+
+const USUAL_WAIT_MS = 10_000;
+const POLL_MS = 100;
+
+async function tell(context: CommandContext, say: (told: Told) => Promise<Answer>): Promise<number> {
+  const { args, output } = context;
+  const [runId] = args.words;
+  if (runId === undefined)
+    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`pawl list\` shows those there are`);
+  const waitMs = args.wait === undefined ? USUAL_WAIT_MS : lengthOf('wait', args.wait);
+  const store = await openExistingStore(args.store);
+  const audit = args.command === 'cancel' ? await auditForRuns(context) : undefined;
+  const executor = caretakerOf(store, audit);
+  const until: Told['until'] = async (ask) => {
+    const latest = performance.now() + waitMs;
+    for (;;) {
+      const answer = await ask();
+      if (answer !== undefined || performance.now() >= latest) return answer;
+      await sleep(POLL_MS);
+    }
+  };
+  const whoHasIt = async () => {
+    const pid = pidOf(await findWaiting(store, runId));
+    return pid === undefined ? 'its process' : `process ${pid}`;
+  };
+  try {
+    const answer = await say({ store, runId, control: executor.control(runId), until, whoHasIt });
+    if (args.json) output.printJson({ runId, status: answer.status });
+    else output.say(`run ${oneLine(runId)} ${answer.text}`);
+    return answer.status === 'waiting' ? exitCodes.failed : exitCodes.ok;
+  } catch (error) {
+    if (!hasCode(error, 'CHECKPOINT_MISSING')) throw new Failure(lineOf(error), { cause: error });
+    throw await withoutRecord(store, runId);
+  } finally {
+    await audit?.close();
+    await store.close();
+  }
+}
+
+/** How a run ended; 'over' when its outcome was not kept, undefined while it has a record. */
+async function endOf(store: RunStore, runId: string): Promise<string | undefined> {
+  const outcome = await store.outcome(runId);
+  if (outcome) return outcome.status;
+  return (await store.load(runId)) === null ? 'over' : undefined;
+}

@@ -1,0 +1,69 @@
+import type { AuditedRun, AuditedRunDetail, AuditedTool, AuditedTree } from '../../index.ts';
+import { field, resultText, WIDTH } from './describe-run.ts';
+import { oneLine } from '../ui/failure.ts';
+import { ago, count, dollars, duration, shortened, tokens } from '../ui/figures.ts';
+
+/** What an audit knows of a run. */
+export interface Audited {
+  readonly run: AuditedRunDetail;
+  readonly children: readonly AuditedTree[];
+}
+
+/** Who asked for a run, and how it went. */
+export function describeAudited(run: AuditedRunDetail): string[] {
+  const { status, endedAt, usage, spend, error, callerId, parentRunId, resumes, dropped } = run;
+  return [
+    field('run', oneLine(run.runId)),
+    field('status', endedAt === undefined ? `${status}, and there is no record of it` : `ended: ${status}`),
+    field('agent', oneLine(run.agentName)),
+    ...(callerId === '' ? [] : [field('caller', oneLine(callerId))]),
+    ...(parentRunId === '' ? [] : [field('parent', oneLine(parentRunId))]),
+    field('prompt', shortened(oneLine(run.prompt), WIDTH)),
+    field('steps', String(run.iterations)),
+    field('tokens', String(usage.inputTokens + usage.outputTokens)),
+    ...(spend && spend.usd > 0 ? [field('spent', dollars(spend.usd))] : []),
+    field('began', ago(run.startedAt, Date.now())),
+    field('worked', duration(run.elapsedMs)),
+    ...(resumes === 0 ? [] : [field('resumed', count(resumes, 'time'))]),
+    ...(dropped === 0 ? [] : [field('missing', `${count(dropped, 'entry', 'entries')} could not be written`)]),
+    ...(error ? [field('error', `${oneLine(error.message)} (${error.code})`)] : []),
+  ];
+}
+
+/** The steps of a run with their calls, under the phases they belong to. */
+export function describeSteps({ steps, tools, phases, isCut }: AuditedRunDetail): string[] {
+  const finished = new Set(steps.map(({ step }) => step));
+  const numbers = new Set([...finished, ...tools.map(({ step }) => step)]);
+  const lines = [...numbers]
+    .sort((a, b) => a - b)
+    .flatMap((number) => [
+      `step ${number}${finished.has(number) ? '' : ', not finished'}`,
+      ...tools.filter(({ step }) => step === number).map(toolLine),
+    ]);
+  const ends = phases.filter(({ state }) => state !== 'started');
+  const phaseLines = ends.map(({ name, state }) => `phase ${oneLine(name)}: ${state}`);
+  const more = isCut ? ['… there is more'] : [];
+  return lines.length + phaseLines.length === 0 ? [] : ['', ...phaseLines, ...lines, ...more];
+}
+
+function toolLine({ name, input, output, ms, attempt, isLate }: AuditedTool): string {
+  const given = shortened(oneLine(JSON.stringify(input) ?? ''), WIDTH / 2);
+  const notes = [
+    ms < 1_000 ? `${Math.round(ms)} ms` : duration(ms),
+    ...(attempt > 1 ? [count(attempt, 'start')] : []),
+    ...(isLate ? ['too late'] : []),
+  ];
+  return `  ${oneLine(name)} ${given} → ${shortened(oneLine(resultText(output)), WIDTH / 2)} (${notes.join(', ')})`;
+}
+
+export function describeChildren({ children }: Audited): string[] {
+  return children.length === 0 ? [] : ['', 'runs it began:', ...children.flatMap((child) => branch(child, '  '))];
+}
+
+function branch({ run, children }: AuditedTree, indent: string): string[] {
+  return [`${indent}${childLine(run)}`, ...children.flatMap((child) => branch(child, `${indent}  `))];
+}
+
+function childLine({ runId, agentName, status, iterations, usage }: AuditedRun): string {
+  return `${oneLine(runId)}: ${status}, ${oneLine(agentName)}, ${count(iterations, 'step')}, ${tokens(usage)}`;
+}

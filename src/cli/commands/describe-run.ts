@@ -1,0 +1,101 @@
+import type { Command, InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../../index.ts';
+import { isObject } from '../../values/json.ts';
+import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
+import { oneLine } from '../ui/failure.ts';
+import { type Place, wayOn } from './family.ts';
+import { ago, count, duration, shortened } from '../ui/figures.ts';
+import { pidOf, type RunStore, statusOf } from '../open/run-store.ts';
+
+/** Characters of a value in a line. */
+export const WIDTH = 72;
+
+/** How a run ended, as its store has kept it: without its output. */
+export function describeOutcome({ runId, status, error, usage, iterations }: RunOutcome): string[] {
+  return [
+    field('run', oneLine(runId)),
+    field('status', `ended: ${status}`),
+    field('steps', String(iterations)),
+    field('tokens', String(usage.inputTokens + usage.outputTokens)),
+    ...(error ? [field('error', `${oneLine(error.message)} (${error.code})`)] : []),
+  ];
+}
+
+/** A run that has not ended. */
+export interface Waiting {
+  readonly record: RunCheckpoint;
+  /** Its line in the list; undefined when it was not there. */
+  readonly entry: InterruptedRun | undefined;
+  readonly place: Place;
+  /** What it was told and has not heard yet. */
+  readonly commands: readonly Command[];
+  /** Its agent module, if this user started it on this machine. */
+  readonly module: string | undefined;
+}
+
+/** How far a run is. */
+export function describeRecord(
+  { record, entry, place, commands, module }: Waiting,
+  { option }: Pick<RunStore, 'option'>,
+): string[] {
+  const { meta, iteration, usage, parked, openStep } = record;
+  const pid = pidOf(entry);
+  const status = entry ? statusOf(entry) : 'interrupted';
+  return [
+    field('run', oneLine(meta.runId)),
+    field('status', pid === undefined ? status : `${status}, in process ${pid}`),
+    field('agent', oneLine(meta.agentName)),
+    ...(meta.parentRunId === '' ? [] : [field('parent', oneLine(meta.parentRunId))]),
+    ...(module === undefined ? [] : [field('module', oneLine(module))]),
+    field('prompt', shortened(oneLine(meta.prompt), WIDTH)),
+    field('steps', String(iteration)),
+    field('tokens', String(usage.inputTokens + usage.outputTokens)),
+    field('recorded', ago(record.updatedAt, Date.now())),
+    field('worked', duration(record.elapsedMs ?? 0)),
+    ...(parked ? [field('parked', oneLine(parked.reason))] : []),
+    '',
+    ...steps(record.messages),
+    ...(openStep ? ['under way:', ...openStep.calls.map(openCall)] : []),
+    ...(commands.length === 0 ? [] : ['not heard yet:', ...told(commands)]),
+    ...(status === 'interrupted' ? ['', wayOn(meta.runId, place, option)] : []),
+  ];
+}
+
+export function field(name: string, value: string): string {
+  return `${name.padEnd(10)}${oneLine(value)}`;
+}
+
+/** More than these are counted only. */
+const MOST_COMMANDS = 20;
+
+function told(commands: readonly Command[]): string[] {
+  const lines = commands.slice(0, MOST_COMMANDS).map((command) => {
+    const text = command.kind === 'steer' ? command.text : (command.reason ?? '');
+    return `  ${command.kind}: ${shortened(oneLine(text), WIDTH)}`;
+  });
+  const more = commands.length - lines.length;
+  return more === 0 ? lines : [...lines, `  … and ${count(more, 'more', 'more')}`];
+}
+
+function openCall({ name, input, state, attempt, effect }: OpenCall): string {
+  const times = attempt > 1 ? `, ${count(attempt, 'start')}` : '';
+  return `  ${oneLine(name)} ${shortened(oneLine(JSON.stringify(input)), WIDTH)}: ${state} (${effect}${times})`;
+}
+
+/** The transcript as steps: each reply of the model with its calls and what they gave. */
+function steps(messages: readonly Message[]): string[] {
+  const results = new Map(messages.flatMap(toolResultsOf).map((part) => [part.toolCallId, part.output]));
+  const replies = messages.filter((message) => message.role === 'assistant');
+  return replies.flatMap((reply, i) => [
+    `step ${i + 1}`,
+    ...toolCallsOf(reply).map(({ toolName, input, toolCallId }) => {
+      const given = shortened(oneLine(JSON.stringify(input)), WIDTH / 2);
+      return `  ${oneLine(toolName)} ${given} → ${shortened(oneLine(resultText(results.get(toolCallId))), WIDTH / 2)}`;
+    }),
+  ]);
+}
+
+/** What a tool gave, as text. */
+export function resultText(output: ToolOutput | undefined): string {
+  if (!isObject(output) || !('value' in output)) return '';
+  return typeof output.value === 'string' ? output.value : JSON.stringify(output.value);
+}

@@ -1,0 +1,116 @@
+import { statSync } from 'node:fs';
+import { diagnose, type Migrate, type RunDiagnosis } from '../../index.ts';
+import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
+import { sharedCodec } from '../open/codec-export.ts';
+import type { Command, CommandContext } from '../command.ts';
+import { adviceFor, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
+import { count } from '../ui/figures.ts';
+import { KnownModules } from '../open/known-modules.ts';
+import { openExistingStore, pidOfOwner, type RunStore } from '../open/run-store.ts';
+
+/** `pawl doctor`: reads every record, and says what will become of it. */
+export const doctorCommand: Command = async (context) => {
+  const modules = await Promise.all(context.args.words.map(loadAgentModule));
+  const store = await openExistingStore(context.args.store, sharedCodec(modules));
+  const counts = new Map<string, number>();
+  let needing = 0;
+  for await (const found of findings(modules, store)) {
+    counts.set(found.verdict, (counts.get(found.verdict) ?? 0) + 1);
+    if (found.needsSomebody) needing += 1;
+    if (context.args.json) context.output.printJson({ type: 'run', ...found });
+    else context.output.print(lineFor(found));
+  }
+  summarise(context, { store, counts, needing });
+  await store.close();
+  return needing === 0 ? exitCodes.ok : exitCodes.failed;
+};
+
+async function* findings(modules: readonly AgentModule[], store: RunStore): AsyncGenerator<RunDiagnosis> {
+  const known = new KnownModules();
+  const options =
+    modules.length === 0 ? {} : { agents: modules.map(({ agent }) => agent), migrate: migrateOf(modules) };
+  for await (const found of diagnose(store, options)) {
+    yield modules.length === 0
+      ? withModule(found, () => known.find({ store: store.identity, runId: found.runId }))
+      : found;
+  }
+}
+
+/** Each record by the module of its agent. */
+function migrateOf(modules: readonly AgentModule[]): Migrate {
+  return (record) => {
+    const module = modules.find(({ agent }) => agent.id === record.meta.agentId);
+    return module?.options.migrate?.(record);
+  };
+}
+
+/**
+ * A run that would be resumed, as `pawl recover` finds it: whether its agent module is known to this user, and still there.
+ * Of a run that another program started, that program has the agent.
+ */
+function withModule(found: RunDiagnosis, pathOf: () => string | undefined): RunDiagnosis {
+  if (found.verdict !== 'resumes') return found;
+  const skipped = (reason: string): RunDiagnosis => ({
+    ...found,
+    verdict: 'skipped',
+    code: 'AGENT_NOT_FOUND',
+    reason,
+    needsSomebody: true,
+  });
+  try {
+    const path = pathOf();
+    if (path === undefined)
+      return { ...found, reason: `${found.reason}; \`pawl recover\` needs its agent module named` };
+    if (statSync(path, { throwIfNoEntry: false })?.isFile()) return found;
+    return skipped(`its agent module ${oneLine(path)} is gone; name it where it is now: pawl recover <agent module>`);
+  } catch (error) {
+    return skipped(lineOf(error));
+  }
+}
+
+function lineFor(found: RunDiagnosis): string {
+  const { runId, verdict, reason, needsSomebody, record } = found;
+  const pid = record?.owner === undefined ? undefined : pidOfOwner(record.owner);
+  const todo = needsSomebody ? todoFor(found) : undefined;
+  const facts = [
+    oneLine(reason),
+    ...(pid === undefined ? [] : [`process ${pid}`]),
+    ...(record?.isMigrated ? ['its next save writes it anew, in the form of today'] : []),
+    ...(record && record.unknownCalls.length > 0 ? [unknown(record.unknownCalls)] : []),
+    ...(todo === undefined ? [] : [todo]),
+  ];
+  return `${needsSomebody ? '!' : ' '} ${verdict.padEnd(10)} ${oneLine(runId)}: ${facts.join('; ')}`;
+}
+
+const unknown = (names: readonly string[]) =>
+  `nobody knows whether ${names.map(oneLine).join(', ')} took effect, and it is not repeated`;
+
+/** What a person can do, where the advice for a single command would lead astray; '' where the reason says it. */
+const todos: Readonly<Record<string, string>> = {
+  AGENT_NOT_FOUND: '',
+  MIGRATION: 'mend the `migrate` of its agent module',
+  DEFINITION_CHANGED: 'deploy the agent as it was, or `pawl cancel` it',
+};
+
+function todoFor({ verdict, code = '', reason }: RunDiagnosis): string | undefined {
+  const usual = verdict === 'parked' ? '`pawl unpark`, or `pawl cancel` it' : '';
+  return (todos[code] ?? adviceFor(code, reason) ?? usual) || undefined;
+}
+
+interface Summary {
+  readonly store: RunStore;
+  readonly counts: ReadonlyMap<string, number>;
+  readonly needing: number;
+}
+
+function summarise({ args, output }: CommandContext, { store, counts, needing }: Summary): void {
+  const all = [...counts.values()].reduce((sum, each) => sum + each, 0);
+  if (args.json) {
+    const verdicts = Object.fromEntries(counts);
+    output.printJson({ type: 'summary', store: store.path, records: all, verdicts, needingSomebody: needing });
+    return;
+  }
+  const verdicts = [...counts].map(([verdict, each]) => `${each} ${verdict}`).join(', ');
+  const health = needing === 0 ? 'nothing needs a person' : `${count(needing, 'run needs', 'runs need')} a person`;
+  output.say(`${count(all, 'record')} in ${store.path}${all === 0 ? '' : `: ${verdicts}`}; ${health}`);
+}

@@ -1,0 +1,94 @@
+import type { AuditedRun, InterruptedRun } from '../../index.ts';
+import { type AuditFile, auditToAsk, pathBeside } from '../open/audit-file.ts';
+import { limitOf, sinceOf } from '../bounds.ts';
+import type { Command, CommandContext } from '../command.ts';
+import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
+import { ago, shortened } from '../ui/figures.ts';
+import { isStoreThere, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
+import { table } from '../ui/table.ts';
+
+/** So many runs of an audit are listed when nobody says how many. */
+const USUAL_LIMIT = 50;
+
+/** `pawl list`: the runs that have not ended; with `--all` the ended ones too, as an audit has them. */
+export const listCommand: Command = async (context) => {
+  const { args, output } = context;
+  const audited = args.all ? await auditedRuns(context) : undefined;
+  if (!args.all) refuseBounds(context);
+  // What an audit remembers is worth seeing also where no store is any more.
+  const store = audited && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
+  const waiting = (await store?.listInterrupted()) ?? [];
+  const known = new Set(waiting.map(({ runId }) => runId));
+  const others = (audited?.runs ?? []).filter(({ runId }) => !known.has(runId));
+  if (args.json) output.printJson(document({ store, waiting, audited, others }), 2);
+  else print(context, { store, waiting, audited, others });
+  await audited?.audit.close();
+  await store?.close();
+  return exitCodes.ok;
+};
+
+interface Listed {
+  readonly store: RunStore | undefined;
+  readonly waiting: readonly InterruptedRun[];
+  readonly audited: { readonly audit: AuditFile } | undefined;
+  /** Runs of the audit that have no record. */
+  readonly others: readonly AuditedRun[];
+}
+
+function refuseBounds({ args }: CommandContext): void {
+  if (args.since === undefined && args.limit === undefined) return;
+  throw new Failure('--since and --limit are for runs of an audit; add --all');
+}
+
+async function auditedRuns(context: CommandContext) {
+  const { since, limit, store } = context.args;
+  const filter = { since: sinceOf(since, Date.now()), limit: limitOf(limit, USUAL_LIMIT) };
+  const audit = auditToAsk(context);
+  if (audit) return { audit, runs: await audit.runs(filter) };
+  context.output.say(`pawl: there is no audit ${pathBeside(store)}, so that ended runs are not listed`);
+  return undefined;
+}
+
+function document({ store, waiting, audited, others }: Listed) {
+  const runs = waiting.map(plain);
+  const all = audited ? { audit: audited.audit.path, audited: others } : {};
+  return { store: store?.path ?? null, runs, ...all };
+}
+
+function plain(entry: InterruptedRun) {
+  const pid = pidOf(entry);
+  return { ...entry, status: statusOf(entry), ...(pid === undefined ? {} : { pid }) };
+}
+
+function print({ output }: CommandContext, { store, waiting, audited, others }: Listed): void {
+  const now = Date.now();
+  const rows = [...waiting.map((entry) => cells(entry, now)), ...others.map((run) => auditedCells(run, now))];
+  const nowhere = audited ? ` or are known in ${audited.audit.path}` : '';
+  if (rows.length > 0) for (const line of table([heads, ...rows])) output.print(line);
+  else output.say(`no runs are waiting in ${store?.path ?? 'any store'}${nowhere}`);
+}
+
+const heads = ['RUN', 'STATUS', 'AGENT', 'STEPS', 'RECORDED', 'PROMPT'];
+
+function cells(entry: InterruptedRun, now: number): string[] {
+  const runId = oneLine(entry.runId);
+  if (entry.status === 'quarantined') return [runId, 'unreadable', '', '', '', shortened(oneLine(entry.reason), 100)];
+  const pid = pidOf(entry);
+  const status = statusOf(entry) + (pid === undefined ? '' : ` (pid ${pid})`);
+  const about = entry.reason === undefined ? entry.meta.prompt : `parked: ${entry.reason}`;
+  const agent = oneLine(entry.meta.agentName);
+  return [runId, status, agent, String(entry.iteration), ago(entry.updatedAt, now), shortened(oneLine(about), 60)];
+}
+
+function auditedCells(run: AuditedRun, now: number): string[] {
+  const status = run.endedAt === undefined ? `${run.status}, no record` : run.status;
+  const { runId, agentName, iterations, seenAt, prompt } = run;
+  return [
+    oneLine(runId),
+    status,
+    oneLine(agentName),
+    String(iterations),
+    ago(seenAt, now),
+    shortened(oneLine(prompt), 60),
+  ];
+}

@@ -1,0 +1,55 @@
+import type { InterruptedRun } from '../../index.ts';
+import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
+import { pidOf, quoted, type RunStore, statusOf } from '../open/run-store.ts';
+
+export function unknownRun(runId: string, store: RunStore): Failure {
+  return new Failure(
+    `there is no run ${quoted(runId)} in ${store.path}; \`pawl list${store.option}\` shows those that wait, and results are kept for a week`,
+  );
+}
+
+/** What to say of a run that has no record: how it ended, or that nobody knows it. */
+export async function withoutRecord(store: RunStore, runId: string): Promise<Failure> {
+  const outcome = await store.outcome(runId);
+  return outcome ? new Failure(`run ${oneLine(runId)} has ended: ${outcome.status}`) : unknownRun(runId, store);
+}
+
+/** What to do about a run that was set aside. @param code of why, as the list of the store has it */
+export function todoForParked(code: string | undefined): string {
+  if (code === 'DEFINITION_CHANGED')
+    return 'give its agent the phases again that it was begun with, and resume it; or end it with `pawl cancel`';
+  return adviceFor('RUN_PARKED', '') ?? '';
+}
+
+/** What keeps a run from being resumed, and whether it takes a person to remove it. */
+export interface Obstacle {
+  readonly reason: string;
+  readonly needsSomebody: boolean;
+}
+
+export function obstacleOf(entry: InterruptedRun): Obstacle | undefined {
+  const pid = pidOf(entry);
+  switch (statusOf(entry)) {
+    case 'interrupted':
+      return undefined;
+    case 'live': {
+      const where = pid === undefined ? 'another process' : `process ${pid}`;
+      return { reason: `lives in ${where}; wait for it, or end that process first`, needsSomebody: false };
+    }
+    case 'parked':
+      // Goes on when its agent is again what it was; starting it tells.
+      if ('code' in entry && entry.code === 'DEFINITION_CHANGED') return undefined;
+      return {
+        reason: `is parked: ${oneLine(entry.reason ?? '')}; ${todoForParked(undefined)}`,
+        needsSomebody: true,
+      };
+    default:
+      return { reason: unreadable(entry.reason ?? ''), needsSomebody: true };
+  }
+}
+
+/** @param reason as a list gives it: the code of an error, and its message */
+function unreadable(reason: string): string {
+  const todo = adviceFor(/^[A-Z_]+/.exec(reason)?.[0] ?? '', reason);
+  return oneLine(`cannot be read: ${reason}${todo === undefined ? '' : `; ${todo}`}`);
+}

@@ -1,0 +1,61 @@
+import type { InterruptedRun } from '../../index.ts';
+import { hasCode } from '../../values/error-data.ts';
+import { caretakerOf } from '../open/caretaker.ts';
+import type { Command, CommandContext } from '../command.ts';
+import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { Family, wayOn } from './family.ts';
+import { withoutRecord } from './obstacle.ts';
+import { openExistingStore, quoted, type RunStore, statusOf } from '../open/run-store.ts';
+
+/** `pawl park`: sets a run aside, so that nobody takes it up. */
+export const parkCommand: Command = (context) =>
+  change(context, async (store, runId) => {
+    await caretakerOf(store).park(runId, context.args.words[1] ?? 'parked by hand');
+    const next = `next: pawl unpark ${quoted(runId)}${store.option}`;
+    return { status: 'parked', text: `parked ${oneLine(runId)}; ${next}` };
+  });
+
+/** `pawl unpark`: gives a parked run back, with all its attempts. */
+export const unparkCommand: Command = (context) =>
+  change(context, async (store, runId) => {
+    const entries = await store.listInterrupted();
+    const entry = entries.find((each) => each.runId === runId);
+    const isParked = !entry || statusOf(entry) !== 'interrupted';
+    if (isParked) await caretakerOf(store).unpark(runId);
+    const done = isParked ? `unparked ${oneLine(runId)}${warning(entry)}` : `run ${oneLine(runId)} is not parked`;
+    const place = entry ? await new Family(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
+    return { status: 'interrupted', text: `${done}; ${wayOn(runId, place, store.option)}` };
+  });
+
+/** What the next start finds as it was. */
+function warning(entry: InterruptedRun | undefined): string {
+  if (!entry || !('code' in entry) || entry.code !== 'DEFINITION_CHANGED') return '';
+  return '; its next start parks it again, unless its agent has the phases that it was begun with';
+}
+
+interface Changed {
+  readonly status: 'parked' | 'interrupted';
+  readonly text: string;
+}
+
+async function change(
+  { args, output }: CommandContext,
+  work: (store: RunStore, runId: string) => Promise<Changed>,
+): Promise<number> {
+  const [runId] = args.words;
+  if (runId === undefined) {
+    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`pawl list\` shows those that wait`);
+  }
+  const store = await openExistingStore(args.store);
+  try {
+    const { status, text } = await work(store, runId);
+    if (args.json) output.printJson({ runId, status });
+    else output.say(text);
+    return exitCodes.ok;
+  } catch (error) {
+    if (hasCode(error, 'CHECKPOINT_MISSING')) throw await withoutRecord(store, runId);
+    throw new Failure(lineOf(error), { cause: error });
+  } finally {
+    await store.close();
+  }
+}

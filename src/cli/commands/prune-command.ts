@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import { createInterface } from 'node:readline/promises';
+import type { InterruptedRun } from '../../index.ts';
+import { hasCode } from '../../values/error-data.ts';
+import type { Command, CommandContext } from '../command.ts';
+import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { ago, count } from '../ui/figures.ts';
+import { chosenOf, type OnRead, type Wish, wishOf } from './prune-choice.ts';
+import { openExistingStore, type RunStore, statusOf } from '../open/run-store.ts';
+
+/** `pawl prune`: removes what nobody needs any more, and only what it was told to. */
+export const pruneCommand: Command = async (context) => {
+  const wish = wishOf(context.args);
+  const store = await openExistingStore(context.args.store);
+  const chosen = await choose(context, store, wish);
+  if (chosen.length > 0 && !context.args.dryRun) await confirm(context, chosen.length);
+  const deleted: string[] = [];
+  const kept: { runId: string; reason: string }[] = [];
+  for (const entry of chosen) {
+    const reason = context.args.dryRun ? undefined : await removed(store, entry);
+    if (reason === undefined) deleted.push(entry.runId);
+    else kept.push({ runId: entry.runId, reason });
+  }
+  const outcomes = (await store.forgetOutcomes?.({ dryRun: context.args.dryRun })) ?? 0;
+  report(context, store, { outcomes, deleted, kept });
+  await store.close();
+  return kept.length === 0 ? exitCodes.ok : exitCodes.failed;
+};
+
+const REDRAW_MS = 100;
+
+/** Reading every record takes a while where there are many. */
+async function choose({ args, output }: CommandContext, store: RunStore, wish: Wish): Promise<InterruptedRun[]> {
+  const chosen: InterruptedRun[] = [];
+  let shownAt = performance.now();
+  const onRead: OnRead = (done, all) => {
+    if (performance.now() - shownAt < REDRAW_MS) return;
+    shownAt = performance.now();
+    output.show(`reading records: ${done} of ${all}`);
+  };
+  for await (const entry of chosenOf(store, wish, onRead)) {
+    chosen.push(entry);
+    if (!args.json) output.say(lineFor(entry, args.dryRun));
+  }
+  output.show('');
+  return chosen;
+}
+
+function lineFor(entry: InterruptedRun, isDryRun: boolean): string {
+  const age = entry.updatedAt ? `, recorded ${ago(entry.updatedAt, Date.now())}` : '';
+  const why = entry.reason === undefined ? '' : `: ${oneLine(entry.reason)}`;
+  return `${isDryRun ? 'would delete' : 'to delete'} ${oneLine(entry.runId)} (${statusOf(entry)}${age})${why}`;
+}
+
+/** @throws {Failure} when nobody agrees */
+async function confirm({ args }: CommandContext, records: number): Promise<void> {
+  if (args.yes) return;
+  const what = count(records, 'record');
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    throw new Failure(`${what} would be deleted for good; say --yes, or --dry-run to look only`);
+  }
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await asking.question(`delete ${what} for good? [y/N] `);
+  asking.close();
+  if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('nothing was deleted');
+}
+
+type Removing = Pick<RunStore, 'claim' | 'release' | 'load' | 'delete'>;
+
+/** Removes the record of an entry as it was listed. @returns why it was not deleted */
+export async function removed(store: Removing, entry: InterruptedRun): Promise<string | undefined> {
+  const { runId } = entry;
+  try {
+    const claim = await claimed(store, runId);
+    if (claim === null) return 'a process works on it now';
+    const reason = await whatChanged(store, entry);
+    if (reason === undefined) await store.delete(runId, claim ? { claim } : {});
+    // It was not a start of the run.
+    else if (claim) await store.release(claim, { attempts: claim.attempts - 1 });
+    return reason;
+  } catch (error) {
+    return lineOf(error);
+  }
+}
+
+const CLAIM_MS = 30_000;
+
+/** Undefined where the record is too damaged to be anybody's. */
+async function claimed(store: Removing, runId: string) {
+  try {
+    return await store.claim(runId, `pawl prune ${process.pid} ${randomUUID()}`, CLAIM_MS);
+  } catch (error) {
+    if (hasCode(error, 'CHECKPOINT_CORRUPT')) return undefined;
+    throw error;
+  }
+}
+
+/** Meanwhile somebody may have given it back, gone on with it, or put it right. @returns undefined when nobody did */
+async function whatChanged(store: Removing, entry: InterruptedRun): Promise<string | undefined> {
+  const isDamaged = entry.status === 'quarantined';
+  try {
+    const record = await store.load(entry.runId);
+    const isSame = !isDamaged && record?.parked !== undefined && record.updatedAt === entry.updatedAt;
+    return isSame ? undefined : 'it has changed meanwhile';
+  } catch (error) {
+    return isDamaged && hasCode(error, 'CHECKPOINT_CORRUPT') ? undefined : lineOf(error);
+  }
+}
+
+interface Pruned {
+  readonly outcomes: number;
+  readonly deleted: readonly string[];
+  readonly kept: readonly { readonly runId: string; readonly reason: string }[];
+}
+
+function report({ args, output }: CommandContext, store: RunStore, { outcomes, deleted, kept }: Pruned): void {
+  const { dryRun } = args;
+  if (args.json) {
+    output.printJson({ store: store.path, dryRun, outcomes, deleted, kept }, 2);
+    return;
+  }
+  for (const { runId, reason } of kept) output.say(`kept ${oneLine(runId)}: ${reason}`);
+  const what = `${count(deleted.length, 'record')} and ${count(outcomes, 'outcome')} past their time`;
+  output.say(`${dryRun ? 'would delete' : 'deleted'} ${what} in ${store.path}`);
+}

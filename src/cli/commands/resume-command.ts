@@ -1,0 +1,46 @@
+import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
+import { auditForRuns } from '../open/audit-file.ts';
+import { sharedCodec } from '../open/codec-export.ts';
+import type { Command, CommandContext } from '../command.ts';
+import { Failure } from '../ui/failure.ts';
+import { Resumption } from './resumption.ts';
+import { openExistingStore, quoted } from '../open/run-store.ts';
+
+/** `pawl resume`: goes on with one run, or with all that are interrupted. */
+export const resumeCommand: Command = (context) => {
+  const { words, agent } = context.args;
+  const [runId] = words;
+  return goOn(context, agent === undefined ? [] : [agent], (resumption) =>
+    runId === undefined ? resumption.all() : resumption.one(runId),
+  );
+};
+
+/** `pawl recover`: goes on with all interrupted runs, or with those of the agents that are named. */
+export const recoverCommand: Command = (context) => goOn(context, context.args.words, (resumption) => resumption.all());
+
+async function goOn(
+  context: CommandContext,
+  files: readonly string[],
+  work: (resumption: Resumption) => Promise<number>,
+): Promise<number> {
+  const modules = await modulesOf(files);
+  const store = await openExistingStore(context.args.store, sharedCodec(modules.values()));
+  const resumption = new Resumption(context, { store, audit: await auditForRuns(context), modules });
+  const exitCode = await work(resumption);
+  await resumption.session.close();
+  return exitCode;
+}
+
+/** By the ids of their agents. @throws {Failure} when two of them define the same agent */
+async function modulesOf(files: readonly string[]): Promise<ReadonlyMap<string, AgentModule>> {
+  const modules = new Map<string, AgentModule>();
+  for (const file of files) {
+    const module = await loadAgentModule(file);
+    const { id } = module.agent;
+    const other = modules.get(id);
+    if (other)
+      throw new Failure(`${other.path} and ${module.path} both define the agent ${quoted(id)}; name one of them`);
+    modules.set(id, module);
+  }
+  return modules;
+}

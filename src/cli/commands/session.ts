@@ -1,0 +1,200 @@
+import {
+  type Agent,
+  createExecutor,
+  type Executor,
+  type Invocation,
+  type Logger,
+  type RunCheckpoint,
+  type RunResult,
+} from '../../index.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import type { AgentModule } from '../open/agent-module.ts';
+import type { AuditFile } from '../open/audit-file.ts';
+import { caretakerOf } from '../open/caretaker.ts';
+import type { CommandContext } from '../command.ts';
+import { continuedRun, startedRun } from './continued-run.ts';
+import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
+import { Interruption } from '../ui/interruption.ts';
+import { KnownModules, type RunPlace } from '../open/known-modules.ts';
+import { todoForParked } from './obstacle.ts';
+import { type Progress, progressFor } from '../ui/progress.ts';
+import { findWaiting, quoted, type RunStore } from '../open/run-store.ts';
+
+/** One run to carry to its end. */
+export interface Job {
+  readonly module: AgentModule;
+  /** What is asked, or the record of a run that is continued. */
+  readonly work: (Invocation & { readonly runId: string }) | RunCheckpoint;
+  readonly isResumed: boolean;
+}
+
+/** Runs agents for a command: executors, progress, Ctrl-C, and what is said at the end of a run. */
+export class Session {
+  readonly progress: Progress;
+  readonly #context: CommandContext;
+  readonly #store: RunStore;
+  readonly #audit: AuditFile | undefined;
+  readonly #interruption: Interruption;
+  readonly #executors = new Map<Agent, Executor>();
+  readonly #modules = new KnownModules();
+  #caretaker: Executor | undefined;
+  /** What a command that goes on needs besides the store: the key that only the module has. */
+  #moduleOption = '';
+
+  constructor(context: CommandContext, store: RunStore, audit: AuditFile | undefined) {
+    this.#context = context;
+    this.#store = store;
+    this.#audit = audit;
+    this.progress = progressFor(context.output, { json: context.args.json, store: store.path });
+    this.#interruption = new Interruption(context.output);
+  }
+
+  get isInterrupted(): boolean {
+    return this.#interruption.isRequested;
+  }
+
+  /** Carries a run to its end. @returns the exit code that goes with it */
+  async carry({ module, work, isResumed }: Job): Promise<number> {
+    if (module.codec) this.#moduleOption = ` --agent ${quoted(module.path)}`;
+    const runId = 'meta' in work ? work.meta.runId : work.runId;
+    const place = { store: this.#store.identity, runId };
+    // Before the start: a process that dies just after it leaves a run that `pawl resume` finds the agent of.
+    const isNew = !this.#isKnown(place);
+    if (isNew) this.#remember(place, module);
+    const executor = this.#executorFor(module);
+    const run =
+      'meta' in work
+        ? await continuedRun(executor, module.agent, work)
+        : await startedRun(executor, module.agent, work);
+    const { hasBegun } = run;
+    if (hasBegun && !isNew) this.#remember(place, module);
+    if (hasBegun) this.progress.begun({ runId, agentId: module.agent.id, isResumed, executor });
+    const result = await run.result;
+    if ((isNew && !hasBegun) || (hasBegun && (await this.#isGone(result)))) this.#modules.forget(place);
+    return this.report(result);
+  }
+
+  #isKnown(place: RunPlace): boolean {
+    try {
+      return this.#modules.find(place) !== undefined;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Where that fails the run starts all the same: `--agent` resumes it. */
+  #remember(place: RunPlace, { path }: AgentModule): void {
+    try {
+      this.#modules.remember(place, path);
+    } catch (error) {
+      const todo = `resume it with --agent ${quoted(path)}`;
+      this.#context.output.say(
+        `pawl: warning: the agent module of run ${oneLine(place.runId)} is not kept: ${lineOf(error)}; ${todo}`,
+      );
+    }
+  }
+
+  /** Whether there is no record left to resume. */
+  async #isGone({ runId, status }: RunResult): Promise<boolean> {
+    return status !== 'interrupted' && (await this.#store.load(runId).catch(() => undefined)) === null;
+  }
+
+  /**
+   * Ends a run whose answer nobody wants any more, in good order and without its agent. One that had ended already keeps its
+   * own outcome.
+   * @returns the exit code for somebody who wanted it to go on
+   */
+  async dismiss(runId: string): Promise<number> {
+    const { args, output } = this.#context;
+    this.#caretaker ??= caretakerOf(this.#store, this.#audit);
+    const sent = await this.#caretaker.control(runId).cancel('the run that began it is over').catch(unlessMissing);
+    const outcome = sent === 'sent' ? null : await this.#store.outcome(runId);
+    if (!outcome) {
+      this.progress.skipped(runId, sent === 'sent' ? 'another process ends it' : 'it ended in the meantime');
+      return exitCodes.failed;
+    }
+    const result = { ...outcome, messages: [] };
+    if (outcome.status !== 'cancelled') return this.report(result);
+    this.progress.ended(result);
+    const why = oneLine(outcome.error?.message ?? '');
+    if (!args.json)
+      output.say(`pawl: run ${oneLine(runId)} is ended as cancelled, without another call of a model: ${why}`);
+    return exitCodes.failed;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#executors.values()].map((executor) => executor.shutdown()));
+    this.#interruption.stop();
+    await this.#audit?.close();
+    await this.#store.close();
+  }
+
+  /** Runs of one module share an executor: its models and tools are its own. */
+  #executorFor({ agent, models, tools, options }: AgentModule): Executor {
+    const known = this.#executors.get(agent);
+    if (known) return known;
+    const executor = createExecutor({
+      ...options,
+      // A module that brings an audit of its own knows why.
+      ports: { ...(this.#audit ? { audit: this.#audit } : {}), ...options.ports },
+      models,
+      tools,
+      agents: [agent],
+      checkpoints: this.#store,
+      requireDurable: true,
+      logger: this.#logger(),
+      onStep: (step) => this.progress.step(step),
+    });
+    this.#executors.set(agent, this.#interruption.covers(executor));
+    return executor;
+  }
+
+  #logger(): Logger {
+    return {
+      warn: (message, { error }) => {
+        const why = error === undefined ? '' : `: ${toErrorData(error).message}`;
+        this.#context.output.say(oneLine(`pawl: warning: ${message}${typeof error === 'string' ? `: ${error}` : why}`));
+      },
+    };
+  }
+
+  /** Says how a run ended. @returns the exit code that goes with it */
+  async report(result: RunResult): Promise<number> {
+    const { args, output } = this.#context;
+    const { runId, status, error } = result;
+    const exitCode = exitCodeOf(error);
+    const isParked = error?.code === 'RUN_PARKED';
+    const isRefused = isParked || (status === 'error' && exitCode === exitCodes.badInput);
+    if (args.json || !isRefused) this.progress.ended(result);
+    if (status === 'ok') {
+      if (!args.json) output.printText(result.output);
+      return exitCodes.ok;
+    }
+    if (status === 'interrupted' && this.isInterrupted) {
+      const options = `${this.#store.option}${this.#moduleOption}`;
+      output.say(`pawl: left run ${oneLine(runId)} as it is; go on with: pawl resume ${quoted(runId)}${options}`);
+      return exitCodes.interrupted;
+    }
+    const failed = isRefused ? '' : `run ${oneLine(runId)} failed: `;
+    const line = isParked ? await this.#parkedLine(result) : lineOf(error);
+    const instead =
+      args.command === 'run' && error?.code === 'CHECKPOINT_CORRUPT'
+        ? ', or begin the work anew under another --run-id'
+        : '';
+    output.say(`pawl: ${failed}${line}${instead} (${error?.code ?? status})`);
+    return exitCode;
+  }
+
+  /** Why a run is parked stands in its record: the error says it in words only. */
+  async #parkedLine({ runId, error }: RunResult): Promise<string> {
+    const entry = await findWaiting(this.#store, runId);
+    const code = entry && 'code' in entry ? entry.code : undefined;
+    return oneLine(`${error?.message}; ${todoForParked(code)}`);
+  }
+}
+
+/** Somebody else was quicker. */
+function unlessMissing(error: unknown): 'ended' {
+  if (hasCode(error, 'CHECKPOINT_MISSING')) return 'ended';
+  throw error;
+}

@@ -1,0 +1,119 @@
+import type { Command as RunCommand, RunOutcome } from '../../index.ts';
+import { type AuditFile, auditToAsk, isAuditNamed } from '../open/audit-file.ts';
+import type { Command, CommandContext } from '../command.ts';
+import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
+import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
+import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
+import { Family } from './family.ts';
+import { KnownModules } from '../open/known-modules.ts';
+import { unknownRun } from './obstacle.ts';
+import { isStoreThere, loadRecord, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
+
+/** `pawl show`: how far a run is, or how it ended; what an audit knows of it. */
+export const showCommand: Command = async (context) => {
+  const { args, output } = context;
+  const [runId] = args.words;
+  if (runId === undefined) throw new Failure('`pawl show` needs the id of a run; `pawl list` shows those that wait');
+  const audit = auditToAsk(context);
+  const audited = await auditedRun(context, audit, runId);
+  // What an audit remembers is worth seeing also where no store is any more.
+  const store = audited && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
+  const found = { runId, ...(store ? await storedRun(context, store, runId) : nothingStored), audited };
+  if (store && !found.waiting && !found.outcome && !audited) throw unknownRun(runId, store);
+  if (args.json) output.printJson(document(found), 2);
+  else print(context, found, store);
+  await audit?.close();
+  await store?.close();
+  return exitCodes.ok;
+};
+
+interface Stored {
+  readonly waiting: Waiting | undefined;
+  readonly outcome: RunOutcome | null;
+}
+
+interface Found extends Stored {
+  readonly runId: string;
+  readonly audited: Audited | undefined;
+}
+
+const nothingStored: Stored = { waiting: undefined, outcome: null };
+
+async function storedRun(context: CommandContext, store: RunStore, runId: string): Promise<Stored> {
+  const record = await loadRecord(store, runId);
+  if (!record) return { waiting: undefined, outcome: await store.outcome(runId) };
+  const entries = await store.listInterrupted();
+  const entry = entries.find((each) => each.runId === runId);
+  const place = entry ? await new Family(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
+  const commands = await commandsFor(context, store, runId);
+  return { waiting: { record, entry, place, commands, module: moduleOf(context, store, runId) }, outcome: null };
+}
+
+/** A file that others can write does not keep anybody from seeing the record. */
+function moduleOf({ output }: CommandContext, { identity }: RunStore, runId: string): string | undefined {
+  try {
+    return new KnownModules().find({ store: identity, runId });
+  } catch (error) {
+    output.say(`pawl: warning: ${lineOf(error)}`);
+    return undefined;
+  }
+}
+
+/** What the run was told and has not heard yet. One that is damaged does not keep anybody from seeing the record. */
+async function commandsFor({ output }: CommandContext, store: RunStore, runId: string): Promise<readonly RunCommand[]> {
+  try {
+    return (await store.inbox({ runId })).map(({ command }) => command);
+  } catch (error) {
+    output.say(`pawl: warning: what the run was told cannot be read: ${lineOf(error)}`);
+    return [];
+  }
+}
+
+/** More descendants than this are not shown. */
+const MOST_DESCENDANTS = 200;
+
+/** Trouble with the audit does not keep anybody from seeing the record, unless it was the audit that was asked for. */
+async function auditedRun(
+  { args, output }: CommandContext,
+  audit: AuditFile | undefined,
+  runId: string,
+): Promise<Audited | undefined> {
+  try {
+    const run = await audit?.run(runId);
+    const tree = run && (await audit?.tree(runId, { limit: MOST_DESCENDANTS }));
+    return run ? { run, children: tree?.children ?? [] } : undefined;
+  } catch (error) {
+    if (isAuditNamed(args)) throw error;
+    output.say(`pawl: warning: ${lineOf(error)}`);
+    return undefined;
+  }
+}
+
+function document({ runId, waiting, outcome, audited }: Found) {
+  const audit = audited ? { audit: audited } : {};
+  if (waiting) {
+    const { record, entry, commands, module } = waiting;
+    const pid = pidOf(entry);
+    const status = entry ? statusOf(entry) : 'interrupted';
+    const known = { ...(pid === undefined ? {} : { pid }), ...(module === undefined ? {} : { module }) };
+    return { runId, status, ...known, record, commands, ...audit };
+  }
+  const isOver = outcome !== null || audited?.run.endedAt !== undefined;
+  return { runId, status: isOver ? 'ended' : 'lost', outcome, ...audit };
+}
+
+/** What is known of it, a line each; below it the answer, as the model wrote it. */
+function print({ output }: CommandContext, found: Found, store: RunStore | undefined): void {
+  for (const line of describe(found, store)) output.print(line);
+  const text = found.waiting ? '' : (found.outcome?.output ?? found.audited?.run.output ?? '');
+  if (text !== '') output.printText(`\n${text}`);
+}
+
+function describe({ waiting, outcome, audited }: Found, store: RunStore | undefined): string[] {
+  const children = audited ? describeChildren(audited) : [];
+  if (waiting && store) return [...describeRecord(waiting, store), ...children];
+  const known = audited ? describeAudited(audited.run) : [];
+  const ended = known.length > 0 || !outcome ? known : describeOutcome(outcome);
+  const steps = audited ? describeSteps(audited.run) : [];
+  return [...ended, ...steps, ...children];
+}

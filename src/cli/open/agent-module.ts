@@ -1,0 +1,195 @@
+import { readFileSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Agent, Codec, ExecutorOptions, Models, Ports, Tool } from '../../index.ts';
+import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { isThenable, letGo } from '../../values/thenable.ts';
+import { codecOf } from './codec-export.ts';
+import { Failure } from '../ui/failure.ts';
+import { modelFromEnvironment } from './model-from-environment.ts';
+
+/** What an agent module has to offer. */
+export interface AgentModule {
+  /** Absolute. */
+  readonly path: string;
+  readonly agent: Agent;
+  readonly models: Models;
+  readonly tools: readonly Tool[];
+  /** What it asks its agent when the user asks nothing. */
+  readonly prompt: string | undefined;
+  readonly options: ModuleOptions;
+  /** What its store is encrypted with. */
+  readonly codec: Codec | undefined;
+}
+
+/** What an agent module may say of the executor that runs it; the rest is the command's. */
+interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextTokens' | 'migrate'> {
+  readonly ports: Omit<Ports, 'checkpointer'>;
+}
+
+/** Loads an agent module. @throws {Failure} that says what is wrong with it */
+export async function loadAgentModule(file: string): Promise<AgentModule> {
+  const path = resolve(file);
+  checkFile(path);
+  refuseProgram(path);
+  const exported = await importModule(path);
+  const agent = agentOf(exported.default, path);
+  const { prompt, tools = [] } = exported;
+  if (prompt !== undefined && typeof prompt !== 'string') {
+    throw new Failure(`the export \`prompt\` of ${path} must be a string, not ${typeof prompt}`);
+  }
+  if (!Array.isArray(tools)) throw new Failure(`the export \`tools\` of ${path} must be an array of tools`);
+  const options = optionsOf(exported, path);
+  const codec = codecOf(exported.codec, path);
+  return { path, agent, models: await modelsOf(exported, path), tools, prompt, options, codec };
+}
+
+/** Whether the runs of an agent may be those that this module's agent begins: its palette has it. */
+export function putsToWork({ options: { ports } }: AgentModule, agentId: string): boolean {
+  const isSkill = agentId.startsWith('skill:');
+  try {
+    const entry = isSkill
+      ? ports.palette?.resolve('skill', agentId.slice('skill:'.length))
+      : ports.palette?.resolve('agent', agentId);
+    letGo(entry);
+    return Boolean(entry) && !isThenable(entry);
+  } catch {
+    return false;
+  }
+}
+
+function checkFile(path: string, what = 'agent module'): void {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (!stat) throw new Failure(`there is no ${what} ${path}; check the path`);
+  if (stat.isDirectory()) throw new Failure(`${path} is a folder; name the ${what} in it`);
+}
+
+/**
+ * Importing a module runs its top level: a program that was named by mistake would start its runs. A file without these words
+ * has no default export, and is not imported. @throws {Failure}
+ */
+function refuseProgram(path: string): void {
+  const source = readable(path);
+  if (source === undefined || source.includes('default') || source.includes('exports')) return;
+  throw new Failure(
+    `the module ${path} has no default export, and was not imported: that would run it; name the file that says \`export default defineAgent({ … })\``,
+  );
+}
+
+/** What keeps a file from being read, its import tells. */
+function readable(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Loads a module of the user's. @param what for errors @throws {Failure} that says what is wrong with it */
+export async function loadModule(path: string, what: string): Promise<Record<string, unknown>> {
+  checkFile(path, what);
+  return importModule(path, what);
+}
+
+async function importModule(path: string, what = 'agent module'): Promise<Record<string, unknown>> {
+  const unfinished = () => {
+    process.exitCode = 2;
+    process.stderr.write(`pawl: the ${what} ${path} never finishes loading: it awaits what never comes\n`);
+  };
+  // Node ends when nothing is left to do, also in the middle of an `await`.
+  process.once('exit', unfinished);
+  try {
+    return await import(pathToFileURL(path).href);
+  } catch (error) {
+    throw new Failure(`the ${what} ${path} could not be loaded: ${reasonOf(error)}`, { cause: error });
+  } finally {
+    process.off('exit', unfinished);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = toErrorData(error);
+  if (code === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING') {
+    return 'Node reads no TypeScript under node_modules; compile it to JavaScript';
+  }
+  // What `npm init -y` writes ("type": "commonjs") makes Node read a .ts file with imports as something that has none.
+  if (/import statement outside a module|Unexpected token 'export'/.test(message)) {
+    return 'its package.json says "type": "commonjs"; set "type": "module" there, or name the file .mts';
+  }
+  const [line = ''] = message.split('\n');
+  const place = /^(?:file:\/\/)?\/?\S+:\d+$/m.exec(String(readProperty(error, 'stack')).split('\n')[0] ?? '')?.[0];
+  const where = place === undefined || line.includes(place) ? '' : ` (${place})`;
+  const todo = code === 'ERR_MODULE_NOT_FOUND' ? '; install it, or check the import' : '';
+  return `${line}${where}${todo}`;
+}
+
+function agentOf(exported: unknown, path: string): Agent {
+  const isAgent = ['id', 'name', 'version', 'instructions'].every(
+    (key) => typeof readProperty(exported, key) === 'string',
+  );
+  if (isAgent) return exported as Agent;
+  const found = exported === undefined ? 'has no default export' : 'has a default export that is no agent';
+  throw new Failure(`the module ${path} ${found}; write \`export default defineAgent({ … })\` in it`);
+}
+
+async function modelsOf(exported: Record<string, unknown>, path: string): Promise<Models> {
+  const fromEnvironment = await modelFromEnvironment(path);
+  if (fromEnvironment) return () => fromEnvironment;
+  const { models } = exported;
+  if (typeof models === 'function' || (typeof models === 'object' && models !== null)) return models as Models;
+  throw new Failure(
+    `no model: ${path} exports no \`models\`; set PAWL_MODEL=provider/model (for example anthropic/claude-sonnet-4-5), or export models: { fast: … }`,
+  );
+}
+
+/** What each port is known by. */
+const portMethods: Readonly<Record<keyof ModuleOptions['ports'], readonly string[]>> = {
+  audit: ['startRun'],
+  budget: ['check', 'reserve', 'commit', 'refund'],
+  critic: ['monitor'],
+  palette: ['resolve'],
+};
+
+function optionsOf(
+  { ports = {}, compactor, contextTokens, migrate }: Record<string, unknown>,
+  path: string,
+): ModuleOptions {
+  const mustBe = (name: string, what: string) => new Failure(`the export \`${name}\` of ${path} must be ${what}`);
+  if (!isRecord(ports)) throw mustBe('ports', `an object with some of: ${Object.keys(portMethods).join(', ')}`);
+  if (compactor !== undefined && typeof compactor !== 'function') {
+    throw mustBe('compactor', 'a function (messages, request) => messages, for example createCompactor()');
+  }
+  if (contextTokens !== undefined && typeof contextTokens !== 'function' && !isRecord(contextTokens)) {
+    throw mustBe('contextTokens', 'an object { tier: tokens }, or a function (tier) => tokens');
+  }
+  if (migrate !== undefined && typeof migrate !== 'function') {
+    throw mustBe('migrate', 'a function (record) => record');
+  }
+  const checked = Object.keys(ports).map((name) => [name, portOf(ports, name, path)] as const);
+  const options = {
+    ports: Object.fromEntries(checked),
+    ...(compactor === undefined ? {} : { compactor }),
+    ...(contextTokens === undefined ? {} : { contextTokens }),
+    ...(migrate === undefined ? {} : { migrate }),
+  };
+  return options as ModuleOptions;
+}
+
+function portOf(ports: object, name: string, path: string): unknown {
+  const where = `the export \`ports\` of ${path}`;
+  if (name === 'checkpointer') {
+    throw new Failure(`${where} has a checkpointer, but \`pawl\` records the run itself; name its store with --store`);
+  }
+  const methods = Object.hasOwn(portMethods, name) ? portMethods[name as keyof typeof portMethods] : undefined;
+  if (!methods) {
+    const known = Object.keys(portMethods).join(', ');
+    throw new Failure(`${where} has ${JSON.stringify(name)}, which is no port; the ports are: ${known}`);
+  }
+  const port = readProperty(ports, name);
+  if (methods.every((method) => typeof readProperty(port, method) === 'function')) return port;
+  throw new Failure(`${where} has a ${name} that is none; it needs the methods ${methods.join(', ')}`);
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

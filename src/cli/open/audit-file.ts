@@ -1,0 +1,88 @@
+import { statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { createAudit, type SqliteAudit } from '../../index.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import type { Arguments } from '../arguments.ts';
+import type { CommandContext } from '../command.ts';
+import { Failure, oneLine } from '../ui/failure.ts';
+import { filePathOf } from './store-place.ts';
+
+/** An audit, with the path under which the user knows it. */
+export interface AuditFile extends SqliteAudit {
+  readonly path: string;
+}
+
+/**
+ * The audit that runs are to be recorded in: the one that was named, which is made when it is not there; else the one beside
+ * the store, when there is one.
+ * @throws {Failure} when the one that was named cannot be used
+ */
+export async function auditForRuns({ args, output }: CommandContext): Promise<AuditFile | undefined> {
+  const warn = (message: string, { error }: Readonly<Record<string, unknown>>) =>
+    output.say(oneLine(`pawl: warning: ${message}${error === undefined ? '' : `: ${toErrorData(error).message}`}`));
+  const named = namedPath(args.audit);
+  if (named === undefined) {
+    const beside = pathBeside(args.store);
+    return exists(beside) ? open(beside, warn) : undefined;
+  }
+  const audit = open(named, warn);
+  await audit.runs({ limit: 1 });
+  return audit;
+}
+
+/** The audit that is asked: the one that was named, else the one beside the store; undefined when there is none there. */
+export function auditToAsk({ args, output }: CommandContext): AuditFile | undefined {
+  const named = namedPath(args.audit);
+  const path = named ?? pathBeside(args.store);
+  if (exists(path)) return open(path, (message) => output.say(oneLine(`pawl: warning: ${message}`)));
+  if (named === undefined) return undefined;
+  throw noAudit(path);
+}
+
+/** Whether the user has named an audit, rather than the one beside the store being taken. */
+export function isAuditNamed({ audit }: Pick<Arguments, 'audit'>): boolean {
+  return namedPath(audit) !== undefined;
+}
+
+/** Says where an audit would have been. */
+export function noAudit(path: string): Failure {
+  return new Failure(
+    `there is no audit ${path}; \`pawl run --audit <file>\` makes one, and --audit or PAWL_AUDIT names another`,
+  );
+}
+
+/** Where the audit of a store lies when nobody names another. */
+export function pathBeside(store: string | undefined): string {
+  return join(dirname(filePathOf(store)), 'audit.db');
+}
+
+function namedPath(option: string | undefined): string | undefined {
+  const given = option ?? (process.env.PAWL_AUDIT || undefined);
+  if (given === undefined) return undefined;
+  if (given === '' || given === ':memory:') {
+    throw new Failure(`${JSON.stringify(given)} is no audit that outlives this process; name a file with --audit`);
+  }
+  const path = resolve(given);
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new Failure(`the audit ${path} is a folder; name a file in it, for example ${join(path, 'audit.db')}`);
+  }
+  return path;
+}
+
+/** A command removes nothing from an audit: how long runs are kept is for the host to say that has `createAudit`. */
+function open(path: string, warn: SqliteAuditLogger['warn']): AuditFile {
+  const audit = createAudit({ path, retentionDays: Number.POSITIVE_INFINITY, logger: { warn } });
+  return Object.assign(audit, { path });
+}
+
+interface SqliteAuditLogger {
+  warn(message: string, fields: Readonly<Record<string, unknown>>): void;
+}
+
+function exists(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  } catch {
+    return false;
+  }
+}

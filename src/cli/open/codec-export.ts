@@ -1,0 +1,26 @@
+import type { Codec } from '../../index.ts';
+import { readProperty } from '../../values/error-data.ts';
+import { Failure } from '../ui/failure.ts';
+
+/** The codec that a module exports; undefined when it exports none. @throws {Failure} for something else of that name */
+export function codecOf(exported: unknown, path: string): Codec | undefined {
+  if (exported === undefined) return undefined;
+  const isCodec = ['seal', 'open'].every((method) => typeof readProperty(exported, method) === 'function');
+  if (isCodec) return exported as Codec;
+  throw new Failure(`the codec of ${path} is none; write \`export const codec = encrypt({ keys, current })\` in it`);
+}
+
+interface WithCodec {
+  readonly path: string;
+  readonly codec: Codec | undefined;
+}
+
+/** The codec that some modules share. A store has one. @throws {Failure} when they bring several */
+export function sharedCodec(modules: Iterable<WithCodec>): Codec | undefined {
+  const [first, ...rest] = [...modules].filter(({ codec }) => codec !== undefined);
+  const other = rest.find(({ codec }) => codec !== first?.codec);
+  if (!other) return first?.codec;
+  throw new Failure(
+    `${first?.path} and ${other.path} export codecs of their own, and a store has one; let both import it from one module`,
+  );
+}

@@ -1,0 +1,164 @@
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { isAbsolute, join } from 'node:path';
+import { isObject } from '../../values/json.ts';
+import { Failure, oneLine } from '../ui/failure.ts';
+import { checkPrivate, checkPrivateFile, makePrivateFolder, stateFolder } from './state-folder.ts';
+
+/** A run of one store, as this machine tells it from all others. */
+export interface RunPlace {
+  /** `RunStore.identity`. */
+  readonly store: string;
+  readonly runId: string;
+}
+
+/** What a file holds. The place is in it too: a file that was renamed belongs to no run. */
+interface Entry extends RunPlace {
+  readonly v: 1;
+  /** Absolute. */
+  readonly module: string;
+}
+
+const MOST_BYTES = 65_536;
+const MOST_FILES = 4_096;
+const MOST_DAYS = 180;
+const DAY_MS = 86_400_000;
+
+/**
+ * Which agent module each unfinished run of this user was started with: one small file for each run, outside of its store.
+ * A store may come from elsewhere, so nothing in it names code to run. Only this user can write these files; one that others
+ * can write is refused.
+ */
+export class KnownModules {
+  readonly #folder: string;
+  #isSwept = false;
+
+  /** @param home default: the state folder of this user */
+  constructor(home: string = stateFolder()) {
+    this.#folder = join(home, 'agent-modules');
+  }
+
+  /** The module of a run; undefined if it is not known on this machine. @throws {Failure} if others can write the file */
+  find(place: RunPlace): string | undefined {
+    const path = this.#pathOf(place);
+    const text = readPrivate(this.#folder, path);
+    const entry = text === undefined ? undefined : parsed(text);
+    return entry?.store === place.store && entry.runId === place.runId ? entry.module : undefined;
+  }
+
+  /** Keeps the module of a run, whole or not at all. @throws {Failure} that says why it cannot be kept */
+  remember({ store, runId }: RunPlace, module: string): void {
+    const path = this.#pathOf({ store, runId });
+    const entry: Entry = { v: 1, store, runId, module };
+    try {
+      makePrivateFolder(this.#folder);
+      if (this.#isKnown(entry)) {
+        const now = new Date();
+        utimesSync(path, now, now);
+      } else {
+        writePrivate(path, `${JSON.stringify(entry)}\n`);
+      }
+      this.#sweep();
+    } catch (error) {
+      throw error instanceof Failure ? error : new Failure(oneLine((error as Error).message), { cause: error });
+    }
+  }
+
+  /** For runs that have ended. */
+  forget(place: RunPlace): void {
+    try {
+      rmSync(this.#pathOf(place), { force: true });
+    } catch {
+      // It goes with its age.
+    }
+  }
+
+  #isKnown(entry: Entry): boolean {
+    try {
+      return this.find(entry) === entry.module;
+    } catch {
+      return false;
+    }
+  }
+
+  #pathOf({ store, runId }: RunPlace): string {
+    const name = createHash('sha256')
+      .update(JSON.stringify([store, runId]))
+      .digest('hex');
+    return join(this.#folder, `${name}.json`);
+  }
+
+  /** Once for each command: what is old goes, and what is too much. Other processes may do the same at this time. */
+  #sweep(): void {
+    if (this.#isSwept) return;
+    this.#isSwept = true;
+    const files = readdirSync(this.#folder).map((name) => join(this.#folder, name));
+    const aged = files.map((path) => ({ path, at: statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0 }));
+    const oldest = Date.now() - MOST_DAYS * DAY_MS;
+    const newestFirst = aged.toSorted((a, b) => b.at - a.at);
+    for (const [i, { path, at }] of newestFirst.entries()) {
+      if (i >= MOST_FILES || at < oldest) rmSync(path, { force: true });
+    }
+  }
+}
+
+/** Undefined if there is no such file, or one that is too large to be ours. @throws {Failure} if it is not private */
+function readPrivate(folder: string, path: string): string | undefined {
+  let descriptor: number;
+  try {
+    checkPrivate(folder, statSync(folder));
+    // A link would lead to a file that somebody else wrote.
+    descriptor = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw error instanceof Failure ? error : new Failure(`${path} cannot be read (${code})`, { cause: error });
+  }
+  try {
+    return checkPrivateFile(path, descriptor) > MOST_BYTES ? undefined : readFileSync(descriptor, 'utf8');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function writePrivate(path: string, text: string): void {
+  const unfinished = `${path}.${randomUUID()}`;
+  try {
+    const descriptor = openSync(unfinished, 'wx', 0o600);
+    try {
+      writeFileSync(descriptor, text);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(unfinished, path);
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
+}
+
+/** Undefined for a damaged file, and for one of a later version. */
+function parsed(text: string): Entry | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value) || value.v !== 1) return undefined;
+  const { module } = value;
+  return typeof module === 'string' && isAbsolute(module) ? (value as unknown as Entry) : undefined;
+}

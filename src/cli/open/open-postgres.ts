@@ -1,0 +1,85 @@
+import { pathToFileURL } from 'node:url';
+import type { Codec } from '../../index.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { type PostgresPool, type PostgresStore, postgresStore } from '../../store/postgres/index.ts';
+import { Failure } from '../ui/failure.ts';
+import { importFrom } from './module-resolution.ts';
+import type { StorePlace } from './store-place.ts';
+
+/** What a command uses of a pool of `pg`. */
+interface Pool extends PostgresPool {
+  query(text: string, values: readonly unknown[]): Promise<{ readonly rows: readonly { readonly found: unknown }[] }>;
+  end(): Promise<void>;
+}
+
+type PoolClass = new (options: object) => Pool;
+
+/** A command waits this long for a connection, ms. */
+const CONNECT_MS = 10_000;
+
+/**
+ * Opens a store in a PostgreSQL database; `?schema=…` in its URL names the schema, which is `pawl` otherwise.
+ * @param mustExist nothing is made where there is no store yet
+ * @throws {Failure} when `pg` is not installed, or there is no store
+ */
+export async function openPostgres(
+  { path, url }: StorePlace,
+  { codec, mustExist }: { readonly codec: Codec | undefined; readonly mustExist: boolean },
+): Promise<PostgresStore> {
+  const address = new URL(url ?? path);
+  const schema = address.searchParams.get('schema') ?? 'pawl';
+  address.searchParams.delete('schema');
+  const Pool = await poolClass();
+  const pool = new Pool({ connectionString: address.href, connectionTimeoutMillis: CONNECT_MS, max: 6 });
+  pool.on('error', () => {
+    // An idle connection broke; whoever asks next learns of it.
+  });
+  try {
+    if (mustExist && !(await hasStore(pool, schema))) throw noStore(path);
+    const store = postgresStore({ pool, schema, codec });
+    const close = async () => {
+      await store.close();
+      await pool.end();
+    };
+    return { ...store, close, [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await pool.end().catch(() => {});
+    if (error instanceof Failure || error instanceof TypeError) throw error;
+    throw new Failure(`the store ${path} cannot be reached: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+export function noStore(path: string): Failure {
+  return new Failure(
+    `there is no store ${path}; \`pawl run <agent module>\` makes one, and --store or PAWL_STORE names another`,
+  );
+}
+
+async function hasStore(pool: Pool, schema: string): Promise<boolean> {
+  const text = "SELECT 1 AS found FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'layouts'";
+  const { rows } = await pool.query(text, [schema]);
+  return rows.length > 0;
+}
+
+/** A host name that leads to several addresses fails with one error for each of them, and no words of its own. */
+function reasonOf(error: unknown): string {
+  const { message, code } = toErrorData(error);
+  const first = error instanceof AggregateError ? toErrorData(error.errors[0]).message : '';
+  return message || first || code;
+}
+
+/** `pg` is looked for from where the command was called, and from this package. */
+async function poolClass(): Promise<PoolClass> {
+  const parents = [pathToFileURL(`${process.cwd()}/package.json`).href, import.meta.url];
+  try {
+    const { default: pg, Pool } = await importFrom({ specifier: 'pg', parents });
+    return (Pool ?? (pg as { Pool: unknown }).Pool) as PoolClass;
+  } catch (error) {
+    const { code, message } = toErrorData(error);
+    const isMissing = code === 'ERR_MODULE_NOT_FOUND' && message.includes("'pg'");
+    const problem = isMissing
+      ? 'a store in PostgreSQL needs the package pg, which is not installed; run `npm install pg`'
+      : `the package pg could not be loaded: ${message}`;
+    throw new Failure(problem, { cause: error });
+  }
+}

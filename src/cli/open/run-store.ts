@@ -1,0 +1,92 @@
+import type { AppendingStore, Codec, ControlStore, InterruptedRun, OutcomeStore, RunCheckpoint } from '../../index.ts';
+import { fileStore } from '../../store/file/index.ts';
+import { sqliteStore } from '../../store/sqlite/index.ts';
+import { codecFromEnvironment } from './codec-from-environment.ts';
+import { Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { shortened } from '../ui/figures.ts';
+import { noStore, openPostgres } from './open-postgres.ts';
+import { identityOf, lookAt, placeOf, type StorePlace } from './store-place.ts';
+
+export { listedStatus as statusOf } from '../../run/listed-status.ts';
+export { quoted } from './store-place.ts';
+
+/** A store, as the user knows it. */
+export interface RunStore extends AppendingStore, ControlStore, OutcomeStore {
+  /** An absolute path, or a URL without its password. */
+  readonly path: string;
+  /** What to add to a command so that it uses this store too; '' when it would anyway, whatever the environment. */
+  readonly option: string;
+  /** What tells it from all other stores on this machine. */
+  readonly identity: string;
+  /** Removes kept outcomes whose time is over; how many there were. */
+  forgetOutcomes?(options?: { readonly dryRun?: boolean }): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Whether there is a store. Of one in a database only the database can tell. @throws {Failure} when nobody can tell */
+export function isStoreThere(option: string | undefined): boolean {
+  return isThere(placeOf(option));
+}
+
+/**
+ * Opens the store of a command; made at its first write when there is none.
+ * @param codec of the command's agent module; without one it is that of PAWL_CODEC
+ * @throws {Failure} when it cannot be used
+ */
+export async function openStore(option: string | undefined, codec?: Codec): Promise<RunStore> {
+  return open(placeOf(option), { codec, mustExist: false });
+}
+
+/** Opens a store that is there already. Looking for runs must not make one. @throws {Failure} */
+export async function openExistingStore(option: string | undefined, codec?: Codec): Promise<RunStore> {
+  const place = placeOf(option);
+  if (!isThere(place)) throw noStore(place.path);
+  return open(place, { codec, mustExist: true });
+}
+
+interface Opening {
+  readonly codec: Codec | undefined;
+  readonly mustExist: boolean;
+}
+
+async function open(place: StorePlace, { codec: given, mustExist }: Opening): Promise<RunStore> {
+  const { kind, path, option } = place;
+  const codec = given ?? (await codecFromEnvironment());
+  const store =
+    kind === 'postgres'
+      ? await openPostgres(place, { codec, mustExist })
+      : kind === 'files'
+        ? fileStore({ dir: path, codec })
+        : sqliteStore({ path, codec });
+  // Trouble with a store comes from its first use: here it is trouble with the store and with nothing else.
+  await store.listInterrupted({ limit: 1 });
+  return { ...store, path, option, identity: identityOf(place) };
+}
+
+function isThere({ kind, path }: StorePlace): boolean {
+  return kind === 'postgres' || lookAt(path) !== undefined;
+}
+
+/** The line of one run in the list of those that have not ended. */
+export async function findWaiting(store: RunStore, runId: string): Promise<InterruptedRun | undefined> {
+  return (await store.listInterrupted()).find((entry) => entry.runId === runId);
+}
+
+/** The record of a run; null when there is none. @throws {Failure} when it cannot be read */
+export async function loadRecord(store: RunStore, runId: string): Promise<RunCheckpoint | null> {
+  try {
+    return await store.load(runId);
+  } catch (error) {
+    throw new Failure(`run ${shortened(oneLine(runId), 80)} cannot be read: ${lineOf(error)}`, { cause: error });
+  }
+}
+
+/** The process that works on a run; undefined when nobody does, or it is on another machine. */
+export function pidOf(entry: InterruptedRun | undefined): number | undefined {
+  if (entry === undefined || entry.status === 'quarantined' || entry.owner === undefined) return undefined;
+  return pidOfOwner(entry.owner);
+}
+
+export function pidOfOwner(owner: string): number | undefined {
+  return Number(owner.split('|')[3]) || undefined;
+}

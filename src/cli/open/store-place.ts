@@ -1,0 +1,97 @@
+import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Failure } from '../ui/failure.ts';
+
+/** Where a store is: a SQLite file, a folder of plain files, or a PostgreSQL database. */
+export interface StorePlace {
+  readonly kind: 'sqlite' | 'files' | 'postgres';
+  /** What the user is shown: an absolute path, or a URL without its password. */
+  readonly path: string;
+  /** For a postgres store: the whole URL. */
+  readonly url?: URL;
+  /** What to add to a command so that it uses this store too; '' when it would anyway, whatever the environment. */
+  readonly option: string;
+}
+
+const DEFAULT_PATH = '.pawl/runs.db';
+
+/** @throws {Failure} when this can be no store */
+export function placeOf(option: string | undefined): StorePlace {
+  const given = givenStore(option);
+  if (/^postgres(ql)?:/i.test(given)) return postgresPlace(given);
+  if (given === '' || given === ':memory:') {
+    throw new Failure(`${JSON.stringify(given)} is no store that outlives this process; name a file with --store`);
+  }
+  const path = resolve(given);
+  const kind = isFolder(path, /[/\\]$/.test(given)) ? 'files' : 'sqlite';
+  return { kind, path, option: path === resolve(DEFAULT_PATH) ? '' : ` --store ${quoted(given)}` };
+}
+
+/** What tells a store from all others on this machine, however it was named: never shown, and without a password. */
+export function identityOf({ kind, path, url }: StorePlace): string {
+  if (kind !== 'postgres') return `${kind}:${realPath(path)}`;
+  const { hostname, port, pathname, searchParams } = url ?? new URL(path);
+  return `postgres:${hostname}:${port || 5432}${pathname}?${searchParams.get('schema') ?? 'pawl'}`;
+}
+
+/** Without links, as far as the path exists: a store is made at its first write. */
+function realPath(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    const above = dirname(path);
+    return above === path ? path : join(realPath(above), basename(path));
+  }
+}
+
+/** The folder in which the files of a store lie; for a database elsewhere, the one where those of a store usually do. */
+export function filePathOf(option: string | undefined): string {
+  const given = givenStore(option);
+  return resolve(/^postgres(ql)?:/i.test(given) ? DEFAULT_PATH : given);
+}
+
+function givenStore(option: string | undefined): string {
+  return option ?? (process.env.PAWL_STORE || DEFAULT_PATH);
+}
+
+/** Whether a path is meant as a store of plain files. @throws {Failure} for a folder of something else */
+function isFolder(path: string, isMeantAsOne: boolean): boolean {
+  const found = lookAt(path);
+  if (!found) return isMeantAsOne;
+  if (!found.isDirectory()) return false;
+  const names = readdirSync(path);
+  if (names.includes('layout') || (isMeantAsOne && names.length === 0)) return true;
+  const example = `for example ${join(path, 'runs.db')}`;
+  throw new Failure(
+    `the store ${path} is a folder; name a file in it, ${example}, or a folder of its own that ends in /`,
+  );
+}
+
+/** @throws {Failure} when nobody can tell whether it is there */
+export function lookAt(path: string): ReturnType<typeof statSync> {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOTDIR') return undefined;
+    throw new Failure(`the store ${path} cannot be looked at (${code}); check the permissions of its folder`);
+  }
+}
+
+/** What is shown of it holds no password, neither in the usual place nor among the parameters. */
+function postgresPlace(given: string): StorePlace {
+  if (!URL.canParse(given)) {
+    throw new Failure('the URL of the store cannot be read; write postgres://user:password@host:port/database');
+  }
+  const url = new URL(given);
+  const shown = new URL(given);
+  shown.password = '';
+  for (const name of [...shown.searchParams.keys()])
+    if (/pass|key|secret|token/i.test(name)) shown.searchParams.delete(name);
+  return { kind: 'postgres', path: shown.href, url, option: ` --store ${quoted(shown.href)}` };
+}
+
+/** A word of a command line as a shell wants it. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,47 @@
+import type { Usage } from '../../index.ts';
+import { oneLine } from './foreign-text.ts';
+
+const grouped = new Intl.NumberFormat('en-US');
+
+export function count(n: number, one: string, many = `${one}s`): string {
+  return `${grouped.format(n)} ${n === 1 ? one : many}`;
+}
+
+export function tokens({ inputTokens, outputTokens }: Usage): string {
+  return count(inputTokens + outputTokens, 'token');
+}
+
+/** @param ms @example duration(83_000) // '1 min 23 s' */
+export function duration(ms: number): string {
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} min ${Math.floor((ms % 60_000) / 1_000)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** @param at wall clock, ms */
+export function ago(at: number, now: number): string {
+  const ms = Math.max(0, now - at);
+  return ms < 172_800_000 ? `${duration(ms)} ago` : `${Math.floor(ms / 86_400_000)} days ago`;
+}
+
+/** Names with how often each occurs. @example tally(['a', 'b', 'a']) // 'a ×2, b' */
+export function tally(names: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const each of names) {
+    const name = oneLine(each);
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return [...counts].map(([name, n]) => (n === 1 ? name : `${name} ×${n}`)).join(', ');
+}
+
+export function shortened(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}
+
+const precise = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 4 });
+
+/** @example dollars(1.5) // '$1.50' */
+export function dollars(usd: number): string {
+  return `$${precise.format(usd)}`;
+}

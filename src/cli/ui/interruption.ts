@@ -1,0 +1,65 @@
+import type { Executor } from '../../index.ts';
+import { exitCodes } from './failure.ts';
+import type { Output } from './output.ts';
+
+/** A terminal signals its whole foreground, and npm passes the signal on once more: that is still one Ctrl-C. */
+const SAME_PRESS_MS = 100;
+const signals = ['SIGINT', 'SIGTERM'] as const;
+
+/** Ctrl-C and its relatives: once = leave the runs for later, in good order; twice = exit now. */
+export class Interruption {
+  readonly #output: Output;
+  readonly #listening: Disposable[] = [];
+  #isRequested = false;
+
+  constructor(output: Output) {
+    this.#output = output;
+    for (const signal of signals) process.on(signal, this.#withoutRuns);
+  }
+
+  get isRequested(): boolean {
+    return this.#isRequested;
+  }
+
+  /** Shuts this executor down when the signal comes. The command ends by itself, once it has said how to go on. */
+  covers(executor: Executor): Executor {
+    this.#listening.push(executor.shutdownOnSignals({ exit: false, onSignal: () => this.#request() }));
+    if (this.isRequested) void executor.shutdown();
+    return executor;
+  }
+
+  /** The same for work that leaves off when a signal is aborted. */
+  aborts(controller: AbortController): void {
+    let firstAt = 0;
+    const onSignal = () => {
+      if (!this.isRequested) {
+        firstAt = performance.now();
+        this.#request();
+        controller.abort();
+      } else if (performance.now() - firstAt >= SAME_PRESS_MS) {
+        process.exit(exitCodes.interrupted);
+      }
+    };
+    for (const signal of signals) process.on(signal, onSignal);
+    const stop = () => {
+      for (const signal of signals) process.off(signal, onSignal);
+    };
+    this.#listening.push({ [Symbol.dispose]: stop });
+  }
+
+  stop(): void {
+    for (const signal of signals) process.off(signal, this.#withoutRuns);
+    for (const each of this.#listening) each[Symbol.dispose]();
+  }
+
+  /** Nothing is to be saved: what listens to the exit, like the demo for its child, is all there is to do. */
+  readonly #withoutRuns = (): void => {
+    if (this.#listening.length === 0) process.exit(exitCodes.interrupted);
+  };
+
+  #request(): void {
+    if (this.isRequested) return;
+    this.#isRequested = true;
+    this.#output.say('pawl: stopping once this is saved; again to exit now');
+  }
+}

@@ -1,0 +1,75 @@
+import type { Executor, RunResult, RunSummary, StepInfo } from '../../index.ts';
+import { oneLine } from './failure.ts';
+import { count, duration, tokens } from './figures.ts';
+import type { Output } from './output.ts';
+
+const REDRAW_MS = 100;
+const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/** One line on a terminal that says where the runs are: state, step, tokens, time. */
+export class LiveProgress {
+  readonly #output: Output;
+  readonly #summaries = new Map<string, () => RunSummary | undefined>();
+  readonly #startedAt = performance.now();
+  #timer: NodeJS.Timeout | undefined;
+  #frame = 0;
+
+  constructor(output: Output) {
+    this.#output = output;
+  }
+
+  begun({ runId, isResumed, executor }: { runId: string; isResumed: boolean; executor: Executor }): void {
+    const verb = isResumed ? 'resumed' : 'run';
+    this.#output.say(this.#output.paint('dim', `${verb} ${oneLine(runId)}`));
+    const atom = executor.run$(runId);
+    this.#summaries.set(runId, () => atom?.get());
+    this.#timer ??= setInterval(() => this.#draw(), REDRAW_MS);
+    this.#draw();
+  }
+
+  step(_: StepInfo): void {
+    this.#draw();
+  }
+
+  ended({ runId, status, iterations, usage }: RunResult): void {
+    this.#summaries.delete(runId);
+    if (this.#summaries.size === 0) this.#rest();
+    const mark = status === 'ok' ? this.#output.paint('green', '✓') : this.#output.paint('yellow', '■');
+    const facts = `${count(iterations, 'step')} · ${tokens(usage)} · ${this.#elapsed()}`;
+    this.#output.say(`${mark} ${status} ${oneLine(runId)} · ${facts}`);
+  }
+
+  skipped(runId: string, reason: string): void {
+    this.#output.say(`${this.#output.paint('yellow', '■')} skipped ${oneLine(runId)}: ${reason}`);
+  }
+
+  #rest(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#output.show('');
+  }
+
+  #draw(): void {
+    const runs = [...this.#summaries.values()].flatMap((read) => read() ?? []);
+    const [first] = runs;
+    if (!first) return;
+    this.#frame = (this.#frame + 1) % frames.length;
+    const text = runs.length === 1 ? one(first) : many(runs);
+    this.#output.show(`${this.#output.paint('cyan', frames[this.#frame] ?? '')} ${text} · ${this.#elapsed()}`);
+  }
+
+  #elapsed(): string {
+    return duration(performance.now() - this.#startedAt);
+  }
+}
+
+function one({ agentName, state, iteration, usage }: RunSummary): string {
+  const where = state.replace(/^running\./, '').replaceAll('-', ' ');
+  return `${oneLine(agentName)} · ${where} · step ${iteration + 1} · ${tokens(usage)}`;
+}
+
+function many(runs: readonly RunSummary[]): string {
+  const steps = runs.reduce((sum, { iteration }) => sum + iteration, 0);
+  const spent = runs.reduce((sum, { usage }) => sum + usage.inputTokens + usage.outputTokens, 0);
+  return `${count(runs.length, 'run')} · ${count(steps, 'step')} · ${count(spent, 'token')}`;
+}

@@ -1,0 +1,59 @@
+import type { Executor, RunResult, StepInfo } from '../../index.ts';
+import { oneLine } from './failure.ts';
+import { count, tally, tokens } from './figures.ts';
+import { LiveProgress } from './live-progress.ts';
+import type { Output } from './output.ts';
+
+/** A run that has begun, or begun again. */
+export interface BegunRun {
+  readonly runId: string;
+  readonly agentId: string;
+  readonly isResumed: boolean;
+  readonly executor: Executor;
+}
+
+/** Shows how runs go on. */
+export interface Progress {
+  begun(run: BegunRun): void;
+  step(step: StepInfo): void;
+  ended(result: RunResult): void;
+  /** A run that was not taken up. */
+  skipped(runId: string, reason: string): void;
+}
+
+/** A line for machines, a line that lives, or plain lines in a pipe. @param store its path */
+export function progressFor(output: Output, choice: { readonly json: boolean; readonly store: string }): Progress {
+  if (choice.json) return jsonProgress(output, choice.store);
+  return output.isLive ? new LiveProgress(output) : plainProgress(output);
+}
+
+function plainProgress(output: Output): Progress {
+  const begun = new Set<string>();
+  // Runs that an agent begins are nobody's on the command line: their steps are told under their own names.
+  const whose = (runId: string) => (begun.has(runId) ? '' : `${oneLine(runId)}: `);
+  return {
+    begun: ({ runId, isResumed }) => {
+      begun.add(runId);
+      output.say(`${isResumed ? 'resumed' : 'run'} ${oneLine(runId)}`);
+    },
+    step: ({ runId, iteration, tools, usage }) =>
+      output.say(`${whose(runId)}step ${iteration}: ${tally(tools) || 'the answer'}; ${tokens(usage)} so far`),
+    ended: ({ runId, status, iterations, usage }) => output.say(summary({ runId, status, iterations, usage })),
+    skipped: (runId, reason) => output.say(`skipped ${oneLine(runId)}: ${reason}`),
+  };
+}
+
+/** How a run went, in one line. */
+function summary(run: Pick<RunResult, 'runId' | 'status' | 'iterations' | 'usage'>): string {
+  return `${run.status} ${oneLine(run.runId)}: ${count(run.iterations, 'step')}, ${tokens(run.usage)}`;
+}
+
+function jsonProgress(output: Output, store: string): Progress {
+  const print = (line: object) => output.printJson(line);
+  return {
+    begun: ({ runId, agentId, isResumed }) => print({ type: 'run.started', runId, agentId, store, resumed: isResumed }),
+    step: ({ runId, iteration, tools, usage }) => print({ type: 'step.done', runId, iteration, tools, usage }),
+    ended: ({ messages: _, ...result }) => print({ type: 'run.ended', ...result }),
+    skipped: (runId, reason) => print({ type: 'run.skipped', runId, reason }),
+  };
+}

@@ -1,6 +1,6 @@
 import type { Codec } from 'pawl';
 import { describe, expect, test } from 'vitest';
-import { sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { type Kind, kinds } from './encrypted-stores.ts';
 
 /** A codec of the host's: what it gives can be read, and is no secret. */

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { decodeLine, encodeLine, splitLines } from '../../src/files/lines.ts';
 import { fileStore } from '../../src/store/file/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
-import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../src/testing/store-contract/records.ts';
 import { freshDir, journalOf, replaceFile } from '../store/file/folder.ts';
 import { freshPath, sql } from '../store/sqlite/files.ts';
 import { codecOf } from './keys.ts';

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { resultsMessage } from '../../src/run/open-step.ts';
 import { type PostgresStore, postgresStore } from '../../src/store/postgres/index.ts';
 import { Sealing } from '../../src/store/encoding/sealing.ts';
-import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract.ts';
-import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract/store-contract.ts';
+import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { expectSameRecords } from '../fixtures/pinned-ends.ts';
 import { leaveRuns, saidInRuns } from '../fixtures/pinned-runs.ts';
 

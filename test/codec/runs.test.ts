@@ -1,7 +1,7 @@
 import { encrypt, type InterruptedRun } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { sampleRecord, userMessage } from '../../src/testing/store-contract/records.ts';
 import { until } from '../fixtures/host.ts';
 import { expectSameRecords } from '../fixtures/pinned-ends.ts';
 import { leaveRuns, PINNED_AT, pinnedHost, saidInRuns } from '../fixtures/pinned-runs.ts';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { AppendingStore } from '../../src/store/port.ts';
-import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract/records.ts';
 import { journalOf } from '../store/file/folder.ts';
 import { kinds } from './encrypted-stores.ts';
 import { codecOf } from './keys.ts';

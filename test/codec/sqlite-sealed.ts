@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { Sealing } from '../../src/store/encoding/sealing.ts';
-import type { DamageKind } from '../../src/testing/store-contract.ts';
+import type { DamageKind } from '../../src/testing/store-contract/store-contract.ts';
 import { sql } from '../store/sqlite/files.ts';
 import { codecOf } from './keys.ts';
 

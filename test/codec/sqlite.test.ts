@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
 import { type SqliteStore, sqliteStore } from '../../src/store/sqlite/index.ts';
-import { checkpointStoreContract } from '../../src/testing/store-contract.ts';
+import { checkpointStoreContract } from '../../src/testing/store-contract/store-contract.ts';
 import { freshPath } from '../store/sqlite/files.ts';
 import { codecOf } from './keys.ts';
 import { damageSealed } from './sqlite-sealed.ts';

@@ -10,7 +10,7 @@ import { fileStore } from 'pawl/stores/file';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, test } from 'vitest';
-import { sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { keyOf } from '../codec/keys.ts';
 import { hostOf } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';

@@ -1,6 +1,6 @@
 import type { RunOutcome } from 'pawl';
-import { type Allowed, essenceOf, mayDiffer } from '../../src/testing/crash-test-judge.ts';
-import type { Complaint } from '../../src/testing/crash-test-ledger.ts';
+import { type Allowed, essenceOf, mayDiffer } from '../../src/testing/crash-test/judge.ts';
+import type { Complaint } from '../../src/testing/crash-test/ledger.ts';
 import type { Death, TimedLedger, Work } from './simulation-ledger.ts';
 
 /** What a process may leave undone, and have done again. */

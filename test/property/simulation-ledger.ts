@@ -1,7 +1,7 @@
 import type { RunCheckpoint, RunOutcome } from 'pawl';
 import type { TestClock } from 'pawl/testing';
 import { outcomeUnknown } from '../../src/run/open-step.ts';
-import { type BegunCall, Ledger, runIdOf } from '../../src/testing/crash-test-ledger.ts';
+import { type BegunCall, Ledger, runIdOf } from '../../src/testing/crash-test/ledger.ts';
 import type { NotingBudget } from '../fixtures/noting-ports.ts';
 
 /** Something that a run did in one process: a tool call, or a turn of its model. */

@@ -1,10 +1,10 @@
 import { type CheckpointStore, memoryStore, type OutcomeStore } from 'pawl';
 import { type TestClock, testClock } from 'pawl/testing';
-import { type History, play, type Scene } from '../../src/testing/crash-test-history.ts';
-import { type Allowed, judge } from '../../src/testing/crash-test-judge.ts';
-import type { Complaint } from '../../src/testing/crash-test-ledger.ts';
-import type { StopAt } from '../../src/testing/crash-test-life.ts';
-import { ModelMemory } from '../../src/testing/crash-test-model.ts';
+import { type History, play, type Scene } from '../../src/testing/crash-test/history.ts';
+import { type Allowed, judge } from '../../src/testing/crash-test/judge.ts';
+import type { Complaint } from '../../src/testing/crash-test/ledger.ts';
+import type { StopAt } from '../../src/testing/crash-test/life.ts';
+import { ModelMemory } from '../../src/testing/crash-test/model.ts';
 import { type NotingBudget, notingBudget } from '../fixtures/noting-ports.ts';
 import { plainStore } from '../fixtures/watched-store.ts';
 import { judgeFamily, judgeLosses, type Losses } from './simulation-judge.ts';

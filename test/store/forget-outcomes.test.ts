@@ -5,7 +5,7 @@ import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { sampleOutcome } from '../../src/testing/store-contract-records.ts';
+import { sampleOutcome } from '../../src/testing/store-contract/records.ts';
 
 const HOUR = 3_600_000;
 

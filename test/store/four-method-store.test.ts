@@ -4,7 +4,7 @@ import { interruptedRun } from '../../src/record/interrupted.ts';
 import { frozenJson } from '../../src/values/json.ts';
 import { checkRunId } from '../../src/run/run-id.ts';
 import type { CheckpointStore } from '../../src/store/port.ts';
-import { checkpointStoreContract } from '../../src/testing/store-contract.ts';
+import { checkpointStoreContract } from '../../src/testing/store-contract/store-contract.ts';
 
 /** The least that a host has to write. */
 function fourMethodStore(): CheckpointStore {

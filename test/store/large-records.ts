@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { AppendingStore } from '../../src/store/port.ts';
-import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord, userMessage } from '../../src/testing/store-contract/records.ts';
 
 /** Loads a large record while `other` (the same storage) adds to it, and replaces it. @param size characters of a message */
 export async function expectLoadInParts(store: AppendingStore, other: AppendingStore, size: number): Promise<void> {

@@ -5,7 +5,7 @@ import { fileStore } from '../../src/store/file/index.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import type { AppendingStore, OutcomeStore } from '../../src/store/port.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
-import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { freshDir } from './file/folder.ts';
 import { freshPath } from './sqlite/files.ts';
 

@@ -2,7 +2,7 @@ import type { OwningStore } from 'pawl';
 import type { testClock } from 'pawl/testing';
 import { expect } from 'vitest';
 import { newOwner } from '../../src/store/owner.ts';
-import { sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 
 /** A run whose owner has the name of this machine, and is on another one: it is waited for like any stranger. */
 export async function expectStranger(store: OwningStore, clock: ReturnType<typeof testClock>): Promise<void> {

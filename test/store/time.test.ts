@@ -6,7 +6,7 @@ import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import { newOwner } from '../../src/store/owner.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { leaseClock } from '../../src/store/lease-clock.ts';
-import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract-records.ts';
+import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { testClock } from '../../src/testing/test-clock.ts';
 import { freshDir } from './file/folder.ts';
 import { expectStranger } from './same-host-name.ts';

@@ -1,7 +1,7 @@
 import { defineAgent, type ListCursor, type ListedRun, type ListRunsOptions, memoryStore } from 'pawl';
 import { hang } from 'pawl/testing';
 import { afterEach, describe, expect, test } from 'vitest';
-import { sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { type HostOptions, hostOf, until } from '../../fixtures/host.ts';
 import { change } from '../../fixtures/left-runs.ts';
 

@@ -6,7 +6,7 @@ import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { hostOf } from '../../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { watchedStore } from '../../fixtures/watched-store.ts';

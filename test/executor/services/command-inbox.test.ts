@@ -2,7 +2,7 @@ import { type Command, memoryStore } from 'pawl';
 import { callTool, hang, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { type Addressee, Mailbox } from '../../../src/executor/services/command-inbox.ts';
-import { sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { gate, hostOf, settle, toolOf, until } from '../../fixtures/host.ts';
 import { afterCrash, type Hooks, watchedStore } from '../../fixtures/watched-store.ts';
 

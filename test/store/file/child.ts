@@ -7,7 +7,7 @@ import { diskFiles, type FileSystem } from '../../../src/files/file-system.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
 import { newOwner } from '../../../src/store/owner.ts';
-import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 
 const [role, dir = '', argument = ''] = process.argv.slice(2);
 const say = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}\n`);

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
 import { type FileStore, fileStore } from '../../../src/store/file/index.ts';
-import { checkpointStoreContract } from '../../../src/testing/store-contract.ts';
+import { checkpointStoreContract } from '../../../src/testing/store-contract/store-contract.ts';
 import { damageRun, freshDir } from './folder.ts';
 
 const dirs = new WeakMap<FileStore, string>();

@@ -4,7 +4,7 @@ import { decodeLine, encodeLine, splitLines } from '../../../src/files/lines.ts'
 import { safeName } from '../../../src/files/names.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
-import { fullRecord, nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { fullRecord, nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { seed, torture } from '../../crash/random.ts';
 import { alteredFiles } from '../../files/altered.ts';
 import { freshDir, journalOf } from './folder.ts';

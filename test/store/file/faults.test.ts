@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import { type FileStore, fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
-import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { seed, torture } from '../../crash/random.ts';
 import { type Call, type Fault, faultyFiles } from '../../files/faulty.ts';
 import { canRun, startChild } from '../child-process.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { decodeLine, encodeLine, splitLines } from '../../../src/files/lines.ts';
 import { safeName } from '../../../src/files/names.ts';
-import type { DamageKind } from '../../../src/testing/store-contract.ts';
+import type { DamageKind } from '../../../src/testing/store-contract/store-contract.ts';
 
 const folders: string[] = [];
 

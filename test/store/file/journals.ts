@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import { type FileStore, fileStore } from '../../../src/store/file/index.ts';
-import { nextStep, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { freshDir, journalOf } from './folder.ts';
 
 export const owner = 'somebody';

@@ -6,7 +6,7 @@ import type { InterruptedRun } from '../../../src/record/interrupted.ts';
 import { type FileStore, fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
 import type { Cursor } from '../../../src/store/port.ts';
-import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { testClock } from '../../../src/testing/test-clock.ts';
 import { alteredFiles } from '../../files/altered.ts';
 import { faultyFiles } from '../../files/faulty.ts';

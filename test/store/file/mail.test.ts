@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { safeName } from '../../../src/files/names.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
-import { sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { faultyFiles } from '../../files/faulty.ts';
 import { startChild } from '../child-process.ts';
 import { filesBelow, freshDir, journalOf, replaceFile } from './folder.ts';

@@ -4,7 +4,7 @@ import { testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { safeName } from '../../../src/files/names.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
-import { sampleOutcome } from '../../../src/testing/store-contract-records.ts';
+import { sampleOutcome } from '../../../src/testing/store-contract/records.ts';
 import { freshDir } from './folder.ts';
 
 const MINUTE = 60_000;

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
-import { sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { faultyFiles } from '../../files/faulty.ts';
 import { freshDir } from './folder.ts';
 

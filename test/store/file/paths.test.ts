@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { safeName } from '../../../src/files/names.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
-import { nextStep, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { freshDir, journalOf } from './folder.ts';
 
 const unavailable = { code: 'STORE_UNAVAILABLE' };

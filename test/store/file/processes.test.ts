@@ -6,8 +6,8 @@ import { safeName } from '../../../src/files/names.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
 import { newOwner } from '../../../src/store/owner.ts';
 import type { Claim } from '../../../src/store/port.ts';
-import { seededRandom } from '../../../src/testing/store-contract-random.ts';
-import { nextStep, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { seededRandom } from '../../../src/testing/store-contract/random.ts';
+import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { type ChildOptions, canRun, startChild } from '../child-process.ts';
 import { filesBelow, freshDir, journalOf } from './folder.ts';
 

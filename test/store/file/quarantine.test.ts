@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { encodeLine, splitLines } from '../../../src/files/lines.ts';
 import { safeName } from '../../../src/files/names.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
-import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { testClock } from '../../../src/testing/test-clock.ts';
 import { freshDir, journalOf } from './folder.ts';
 import { found, history, listed, owner, storeWith } from './journals.ts';

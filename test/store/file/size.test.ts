@@ -6,7 +6,7 @@ import type { FileSystem } from '../../../src/files/file-system.ts';
 import { type OpenStep, resultsMessage } from '../../../src/run/open-step.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
-import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { alteredFiles } from '../../files/altered.ts';
 import { faultyFiles } from '../../files/faulty.ts';
 import { filesBelow, freshDir, journalOf } from './folder.ts';

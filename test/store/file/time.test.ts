@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { decodeLine, encodeLine, splitLines } from '../../../src/files/lines.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
-import { nextStep, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { testClock } from '../../../src/testing/test-clock.ts';
 import { freshDir, journalOf, replaceFile } from './folder.ts';
 

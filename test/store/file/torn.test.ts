@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { splitLines } from '../../../src/files/lines.ts';
 import { type FileStore, fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
-import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { testClock } from '../../../src/testing/test-clock.ts';
 import { faultyFiles } from '../../files/faulty.ts';
 import { freshDir, journalOf } from './folder.ts';

@@ -5,7 +5,7 @@
 import pg from 'pg';
 import { newOwner } from '../../../src/store/owner.ts';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
-import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 
 const [role, url = '', schema = ''] = process.argv.slice(2);
 const say = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}\n`);

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { describe, test } from 'vitest';
 import { type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
-import { checkpointStoreContract } from '../../../src/testing/store-contract.ts';
+import { checkpointStoreContract } from '../../../src/testing/store-contract/store-contract.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { damageRun, emptyTables } from './tables.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import { type PostgresPool, type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
-import { fullRecord, nextStep, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { fullRecord, nextStep, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { emptyTables } from './tables.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
-import { seededRandom } from '../../../src/testing/store-contract-random.ts';
-import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { seededRandom } from '../../../src/testing/store-contract/random.ts';
+import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { postgresServer, whyNoSmallDisk } from '../../fixtures/postgres-server.ts';
 
 const server = postgresServer(['fsync=off'], '8m');

@@ -1,7 +1,7 @@
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
-import { sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { gate, hostOf, toolOf, until } from '../../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { TroubledPool } from '../../fixtures/postgres-trouble.ts';

@@ -4,7 +4,7 @@ import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import { type MemoryStore, memoryStore } from '../../../src/store/memory/memory-store.ts';
 import type { Claim } from '../../../src/store/port.ts';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
-import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { type TestClock, testClock } from '../../../src/testing/test-clock.ts';
 import { seed, torture } from '../../crash/random.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';

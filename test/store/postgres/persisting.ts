@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Claim } from '../../../src/store/port.ts';
 import type { PostgresStore } from '../../../src/store/postgres/index.ts';
-import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 
 /** Writes `steps` steps to each of some runs, all at once; each call is tried until it is stored. Counts the refusals. */
 export async function persist(store: PostgresStore, { runs, steps }: { runs: number; steps: number }): Promise<number> {

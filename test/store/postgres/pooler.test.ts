@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import type { Claim } from '../../../src/store/port.ts';
 import { type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
-import { nextStep, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { PostgresPooler } from '../../fixtures/postgres-pooler.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { TroubledPool } from '../../fixtures/postgres-trouble.ts';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Claim } from '../../../src/store/port.ts';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
-import { nextStep, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { type Child, startChild } from '../child-process.ts';
 

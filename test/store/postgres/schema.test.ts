@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { type PostgresPool, postgresStore } from '../../../src/store/postgres/index.ts';
-import { nextStep, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 
 const server = postgresServer(['fsync=off']);

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { DamageKind } from '../../../src/testing/store-contract.ts';
+import type { DamageKind } from '../../../src/testing/store-contract/store-contract.ts';
 import type { PostgresServer } from '../../fixtures/postgres-server.ts';
 
 export interface Damage {

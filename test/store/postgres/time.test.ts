@@ -3,7 +3,7 @@ import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newOwner } from '../../../src/store/owner.ts';
 import type { Claim } from '../../../src/store/port.ts';
 import { type PostgresPool, type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
-import { sampleOutcome, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { testClock } from '../../../src/testing/test-clock.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { emptyTables } from './tables.ts';

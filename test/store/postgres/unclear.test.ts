@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Claim } from '../../../src/store/port.ts';
 import { type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
-import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { TroubledPool, writing } from '../../fixtures/postgres-trouble.ts';
 import { emptyTables } from './tables.ts';

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
 import { type SqliteStore, sqliteStore } from '../../../src/store/sqlite/index.ts';
-import { checkpointStoreContract } from '../../../src/testing/store-contract.ts';
+import { checkpointStoreContract } from '../../../src/testing/store-contract/store-contract.ts';
 import { damageRun, freshPath } from './files.ts';
 
 const paths = new WeakMap<SqliteStore, string>();

@@ -2,8 +2,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import { type SqliteStore, sqliteStore } from '../../../src/store/sqlite/index.ts';
-import { seededRandom } from '../../../src/testing/store-contract-random.ts';
-import { fullRecord, nextStep, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { seededRandom } from '../../../src/testing/store-contract/random.ts';
+import { fullRecord, nextStep, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { freshPath, sql } from './files.ts';
 
 /** Two runs, the first with all fields and two rows of messages; the file is closed. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { afterAll } from 'vitest';
-import type { DamageKind } from '../../../src/testing/store-contract.ts';
+import type { DamageKind } from '../../../src/testing/store-contract/store-contract.ts';
 
 const folders: string[] = [];
 

@@ -3,7 +3,7 @@ import { describe, expect } from 'vitest';
 import { readProperty } from '../../../src/values/error-data.ts';
 import type { Claim } from '../../../src/store/port.ts';
 import { type SqliteStore, sqliteStore } from '../../../src/store/sqlite/index.ts';
-import { nextStep, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { freshPath, sql } from './files.ts';
 
 describe('what a store remembers of the runs that it writes', () => {

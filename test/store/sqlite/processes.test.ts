@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Claim } from '../../../src/store/port.ts';
 import { sqliteStore } from '../../../src/store/sqlite/index.ts';
-import { nextStep, sampleRecord } from '../../../src/testing/store-contract-records.ts';
+import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { startChild } from '../child-process.ts';
 import { freshPath, sql } from './files.ts';
 

@@ -1,0 +1,221 @@
+import { type RunCheckpoint, toCheckpoint } from '../../record/checkpoint.ts';
+import type { JsonObject } from '../../values/json.ts';
+import { enterMessage, type ToolOutput } from '../../values/message.ts';
+import type { ToolEffect } from '../../run/open-step.ts';
+import { outcomeOf } from '../../run/outcome.ts';
+import {
+  beginProgress,
+  closeStep,
+  deliver,
+  openStep,
+  type Progress,
+  recordAnswer,
+  recordResult,
+  startCalls,
+} from '../../run/progress.ts';
+import type { ModelReply } from '../../run/reply.ts';
+import type { Invocation, RunCheckpointMeta } from '../../run/request.ts';
+import type { Usage } from '../../values/usage.ts';
+import type { Arbitrary, Generators } from './fast-check.ts';
+
+interface Call {
+  readonly name: string;
+  readonly id: string;
+  readonly input: unknown;
+  readonly output: ToolOutput;
+}
+
+/** One turn of a model: what it says and calls, and what it is told before the next one. */
+interface Turn {
+  readonly text: string;
+  readonly thought: string | undefined;
+  readonly options: JsonObject | undefined;
+  readonly calls: readonly Call[];
+  readonly usage: Usage;
+  readonly steered: string | undefined;
+}
+
+const tools: { readonly [name: string]: { readonly effect: ToolEffect } } = {
+  look_up: { effect: 'read' },
+  reserve: { effect: 'idempotent' },
+  pay: { effect: 'once' },
+};
+const image = { type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'iVBORw0KGgo=' } } as const;
+
+function turnsWith(fc: Generators): Arbitrary<Turn[]> {
+  const text = textWith(fc);
+  const value = jsonWith(fc, 3);
+  const output = fc
+    .record({ kind: fc.constantFrom('text', 'json', 'content', 'error-text'), text, value })
+    .map(outputOf);
+  const call = fc.record<Call>({
+    name: fc.constantFrom(...Object.keys(tools), 'unknown', '__proto__'),
+    // Some models count their calls anew in each turn.
+    id: fc.constantFrom('call_0', 'call_1', 'a', ''),
+    input: value,
+    output,
+  });
+  const count = fc.nat(10_000);
+  const usage = fc.record<Usage>({
+    inputTokens: count,
+    outputTokens: count,
+    reasoningTokens: count,
+    cacheReadTokens: count,
+    cacheWriteTokens: count,
+  });
+  const turn = fc.record<Turn>({
+    text,
+    thought: fc.option(text, { nil: undefined }),
+    options: fc.option(fc.dictionary(text, value, { maxKeys: 2 }), { nil: undefined }) as Arbitrary<
+      JsonObject | undefined
+    >,
+    calls: fc.array(call, { maxLength: 3 }),
+    usage,
+    steered: fc.option(text, { nil: undefined }),
+  });
+  return fc.array(turn, { maxLength: 5 });
+}
+
+/** Any text, lone surrogates included: providers cut their pieces wherever they like. */
+function textWith(fc: Generators): Arbitrary<string> {
+  return fc
+    .record({ text: fc.string({ unit: 'binary', maxLength: 12 }), isCut: fc.boolean() })
+    .map(({ text, isCut }) => (isCut ? `${text}\ud83d` : text));
+}
+
+/** JSON has no -0: it would come back as 0. */
+function jsonWith(fc: Generators, maxDepth: number): Arbitrary<unknown> {
+  return fc.jsonValue({ maxDepth }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
+}
+
+function outputOf({ kind, text, value }: { kind: string; text: string; value: unknown }): ToolOutput {
+  if (kind === 'json') return { type: 'json', value: value as null };
+  if (kind === 'content') return { type: 'content', value: [{ type: 'text', text }, image] };
+  return { type: kind === 'text' ? 'text' : 'error-text', value: text };
+}
+
+function replyOf({ text, thought, options, calls, usage }: Turn): ModelReply {
+  const providerOptions = options ? { providerOptions: { anyone: options } } : {};
+  const content = [
+    ...(thought === undefined ? [] : [{ type: 'reasoning' as const, text: thought, ...providerOptions }]),
+    { type: 'text' as const, text, ...providerOptions },
+    ...calls.map(({ id, name, input }) => ({ type: 'tool-call' as const, toolCallId: id, toolName: name, input })),
+  ];
+  return { message: { role: 'assistant', content }, finishReason: calls.length > 0 ? 'tool-calls' : 'stop', usage };
+}
+
+/** Takes a turn as a run takes it. `isOpen`: of its calls the first is answered, the second under way, the others wait. */
+function played(progress: Progress, turn: Turn, isOpen: boolean): Progress {
+  if (turn.calls.length === 0) return steered(recordAnswer(progress, replyOf(turn)), turn);
+  const opened = openStep(progress, replyOf(turn), tools);
+  const ids = opened.openStep?.calls.map(({ callId }) => callId) ?? [];
+  const started = startCalls(opened, new Set(isOpen ? ids.slice(0, 2) : ids));
+  const answered = isOpen ? ids.slice(0, ids.length === 1 ? 0 : 1) : ids;
+  const outputs = turn.calls.map(({ output }) => output);
+  const result = answered.reduce((each, id, i) => recordResult(each, id, outputs[i] as ToolOutput), started);
+  return isOpen ? result : steered(closeStep(result), turn);
+}
+
+function steered(progress: Progress, { steered: text }: Turn): Progress {
+  if (text === undefined) return progress;
+  return deliver({ ...progress, undelivered: [said(text)] });
+}
+
+function said(text: string) {
+  return enterMessage({ role: 'user', content: [{ type: 'text', text }] });
+}
+
+function metaWith(fc: Generators): Arbitrary<RunCheckpointMeta> {
+  const word = fc.string({ unit: 'grapheme', maxLength: 8 });
+  const id = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 });
+  return fc.record<RunCheckpointMeta>({
+    runId: id,
+    agentId: id,
+    agentName: word,
+    callerId: word,
+    channelId: word,
+    guildId: word,
+    prompt: textWith(fc),
+    modelTier: word,
+    parentRunId: word,
+  });
+}
+
+/** Runs as far as they have come, made by the very functions that runs are made by. */
+export function progressesWith(fc: Generators, may: { beOpen: boolean }): Arbitrary<Progress> {
+  return fc
+    .record({
+      meta: metaWith(fc),
+      turns: turnsWith(fc),
+      isOpen: fc.boolean(),
+      inputs: fc.dictionary(fc.string({ unit: 'binary', maxLength: 4 }), jsonWith(fc, 2), { maxKeys: 2 }),
+      hasImage: fc.boolean(),
+      attempts: fc.nat(3),
+      elapsedMs: fc.nat(60_000),
+      waiting: fc.option(textWith(fc), { nil: undefined }),
+    })
+    .map(({ meta, turns, isOpen, inputs, hasImage, attempts, elapsedMs, waiting }) => {
+      const extra = { inputs: inputs as JsonObject, images: hasImage ? [image] : [] };
+      const begun = beginProgress(meta, { version: '1', hash: 'a1b2c3' }, extra);
+      const progress = turns.reduce(
+        (each, turn, i) => played(each, turn, may.beOpen && isOpen && i === turns.length - 1),
+        begun,
+      );
+      return { ...progress, attempts, elapsedMs, undelivered: waiting === undefined ? [] : [said(waiting)] };
+    });
+}
+
+/** Requests that no executor refuses. */
+export function invocationsWith(fc: Generators): Arbitrary<Invocation> {
+  const id = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 });
+  const word = fc.option(fc.string({ unit: 'grapheme', maxLength: 8 }), { nil: undefined });
+  const names = fc.string({ unit: 'grapheme', maxLength: 4 }).map((name) => `input ${name}`);
+  return fc
+    .record({
+      prompt: textWith(fc),
+      runId: fc.option(id, { nil: undefined }),
+      callerId: word,
+      channelId: word,
+      guildId: word,
+      parentRunId: word,
+      inputs: fc.option(fc.dictionary(names, jsonWith(fc, 2), { maxKeys: 2 }), { nil: undefined }),
+      hasImage: fc.boolean(),
+    })
+    .map(({ prompt, runId, inputs, hasImage, ...attribution }) => ({
+      ...definedOf(attribution),
+      // An empty prompt is refused, and so is an id that begins with ~.
+      prompt: `Go ${prompt}`,
+      ...(runId === undefined ? {} : { runId: `run ${runId}` }),
+      ...(inputs === undefined ? {} : { inputs: inputs as JsonObject }),
+      ...(hasImage ? { images: [{ mediaType: 'image/png', data: 'iVBORw0KGgo=' }] } : {}),
+    }));
+}
+
+function definedOf<T extends object>(fields: T): { [Key in keyof T]?: NonNullable<T[Key]> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+}
+
+/** Records of such runs: some set aside, some with their outcome, which is still to be delivered. */
+export function checkpointsWith(fc: Generators): Arbitrary<RunCheckpoint> {
+  return fc
+    .record({
+      progress: progressesWith(fc, { beOpen: true }),
+      end: fc.constantFrom(undefined, undefined, 'ok', 'error', 'parked'),
+      now: fc.nat(2 ** 31),
+      revision: fc.nat(500),
+      seq: fc.nat(5_000),
+    })
+    .map(({ progress, end, now, revision, seq }) => {
+      const record = { ...toCheckpoint({ ...progress, ...endOf(progress, end) }, now * 1_000, revision), seq };
+      return JSON.parse(JSON.stringify(record)) as RunCheckpoint;
+    });
+}
+
+function endOf(progress: Progress, end: 'ok' | 'error' | 'parked' | undefined): Partial<Progress> {
+  // A run does not end well in the middle of a step.
+  if (end === undefined || (end === 'ok' && progress.openStep)) return {};
+  if (end === 'parked') return { parked: { code: 'RUN_PARKED', reason: '3 starts without progress' } };
+  const error = { name: 'ModelError', code: 'MODEL', message: 'the model is down' };
+  const told = { durable: true, saveErrors: 0, outcomeId: `${progress.meta.runId}:1` };
+  return { outcome: outcomeOf(progress, end === 'error' ? { status: end, error } : { status: end }, told) };
+}

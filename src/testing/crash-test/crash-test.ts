@@ -1,0 +1,220 @@
+import { type Model, modelFor } from '../../model/port.ts';
+import { systemClock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import type { RunStatus } from '../../run/finalize.ts';
+import { memoryStore } from '../../store/memory/memory-store.ts';
+import { type CheckpointStore, isAppending } from '../../store/port.ts';
+import { type History, play, type Scene } from './history.ts';
+import { type Allowed, judge } from './judge.ts';
+import type { CrashTestPromise } from './ledger.ts';
+import { type CrashPoint, nameOf, type StopAt } from './life.ts';
+import { ModelMemory } from './model.ts';
+import { type CrashTestOptions, checkOptions, wrong } from './options.ts';
+import type { Job } from './process.ts';
+import { OpenedStores } from './stores.ts';
+
+/** A promise that was not kept. Plain JSON. */
+export interface CrashTestViolation {
+  /** Which one; docs/testing.md says what each letter means. */
+  readonly promise: CrashTestPromise;
+  /** Where the process died, for example `after store.append 3`; `no crash` = also without one. */
+  readonly crashAt: string;
+  /** What happened. */
+  readonly detail: string;
+}
+
+/** What a crash test found. Plain JSON. */
+export interface CrashTestReport {
+  /** Histories that were played, the one without a crash included. */
+  readonly runs: number;
+  /** Processes that died. */
+  readonly crashes: number;
+  /** Boundaries of the run without a crash: the places where a process can die. */
+  readonly boundaries: number;
+  /**
+   * Histories in which a run was set aside for a person, as `executor: { onUnknownOutcome: 'park' }` asks: that is an end
+   * too. 0 without that setting.
+   */
+  readonly parked: number;
+  /** How the run without a crash ended: a test that expects an answer should see that it is this one. */
+  readonly undisturbed: { readonly status: RunStatus; readonly output: string; readonly error?: string };
+  /** At most one of each promise and history. None = every promise was kept. */
+  readonly violations: readonly CrashTestViolation[];
+}
+
+/** So many processes that never end are enough to know. */
+const MAX_HUNG = 3;
+const SPARE_LIVES = 4;
+
+/**
+ * Kills a run of your agent at every boundary, one after the other (before and after each write to the store, around
+ * each tool call, in the middle of each model call), continues it in a new executor on the same storage, and compares
+ * what came of it with the run that nothing happened to. All in this process, in which a "dead" executor reaches nothing
+ * any more.
+ *
+ * @returns what was found; broken promises are in the report and reject nothing
+ * @throws {TypeError} for a wrong call: no agent, a model or store that is none, a limit that is no number
+ * @example
+ * const { violations } = await crashTest({ agent, prompt: 'Charge order 7.', model: () => scriptedModel(script) });
+ * assert.deepEqual(violations, []);
+ */
+export async function crashTest(options: CrashTestOptions): Promise<CrashTestReport> {
+  checkOptions(options);
+  const stores = await openStores(options);
+  try {
+    return await new CrashTest(options, stores).run();
+  } finally {
+    await stores.dispose();
+  }
+}
+
+interface Trial {
+  readonly points: readonly CrashPoint[];
+}
+
+class CrashTest {
+  readonly #options: CrashTestOptions;
+  readonly #stores: OpenedStores;
+  readonly #memory = new ModelMemory();
+  readonly #violations: CrashTestViolation[] = [];
+  readonly #stamp: string;
+  #runs = 0;
+  #crashes = 0;
+  #hung = 0;
+  #parked = 0;
+
+  constructor(options: CrashTestOptions, stores: OpenedStores) {
+    this.#options = options;
+    this.#stores = stores;
+    this.#stamp = crypto.randomUUID().slice(0, 8);
+  }
+
+  async run(): Promise<CrashTestReport> {
+    const { limit = 300, doubleCrashes = 100 } = this.#options;
+    const fresh = this.#models();
+    const whole = await this.#play(
+      [],
+      this.#scene(() => this.#memory.remember(fresh())),
+    );
+    const points = whole.points[0] ?? [];
+    this.#judge([], whole, whole);
+    if (whole.ledger.isOver) {
+      const scene = this.#scene(() => this.#memory.recall(fresh));
+      const single = spread(points, limit).map((point): Trial => ({ points: [point] }));
+      const most = single.length + doubleCrashes;
+      const pairs = await this.#playAll(single, { scene, whole, total: most });
+      const double = spread(pairs, doubleCrashes);
+      await this.#playAll(double, { scene, whole, total: single.length + double.length });
+    }
+    const { status = 'error', output = '', error } = whole.ledger.outcomes[0]?.outcome ?? {};
+    return {
+      runs: this.#runs,
+      crashes: this.#crashes,
+      boundaries: points.length,
+      parked: this.#parked,
+      undisturbed: { status, output, ...(error ? { error: `${error.code}: ${error.message}` } : {}) },
+      violations: this.#violations,
+    };
+  }
+
+  /** @returns the same crashes, each with one more in the process that went on */
+  async #playAll(
+    trials: readonly Trial[],
+    { scene, whole, total }: { scene: Scene; whole: History; total: number },
+  ): Promise<Trial[]> {
+    const further: Trial[] = [];
+    for (const { points } of trials) {
+      if (this.#hung >= MAX_HUNG) return further;
+      const history = await this.#play(points, scene);
+      this.#judge(points, history, whole);
+      this.#tell(total);
+      const next = history.crashes.length === points.length ? history.points[points.length] : undefined;
+      for (const point of next ?? []) further.push({ points: [...points, point] });
+    }
+    return further;
+  }
+
+  async #play(points: readonly CrashPoint[], scene: Scene): Promise<History> {
+    this.#runs += 1;
+    const stops = points.map(({ when, what, nth }): StopAt => {
+      return (point) => (point.when === when && point.what === what && point.nth === nth ? 'crash' : undefined);
+    });
+    const history = await play(scene, `crash-test-${this.#stamp}-${this.#runs}`, stops);
+    await this.#stores.dispose({ keepLast: true });
+    this.#crashes += history.crashes.length;
+    if (history.isHung) this.#hung += 1;
+    if (history.isAside || history.isShortOfHelp) this.#parked += 1;
+    return history;
+  }
+
+  #judge(points: readonly CrashPoint[], history: History, whole: History): void {
+    const allowed = allowedFor(this.#options, this.#stores.first);
+    const crashAt = points.length > 0 ? points.map(nameOf).join(', then ') : 'no crash';
+    for (const { promise, detail } of judge(history, whole, { ...allowed, mayDiffer: history.isShortOfHelp })) {
+      this.#violations.push({ promise, crashAt, detail });
+    }
+  }
+
+  #tell(total: number): void {
+    try {
+      this.#options.onHistory?.({ played: this.#runs, total: total + 1 });
+    } catch {
+      // The host's own concern; the test goes on.
+    }
+  }
+
+  #models(): () => Model {
+    const { model } = this.#options;
+    return () => modelFor(() => model(), 'any');
+  }
+
+  #scene(modelOf: () => Model): Scene {
+    const { agent, prompt, tools = [], executor = {}, lifeMs = 10_000 } = this.#options;
+    const job: Job = {
+      agent,
+      tools,
+      executor,
+      memory: this.#memory,
+      modelFor: modelOf,
+      isAlone: isAlone(this.#options),
+    };
+    const within: Scene['within'] = (what, work) => withDeadline(work, { ms: lifeMs, clock: systemClock, what });
+    return { job, prompt, open: () => this.#stores.open(), within, spareLives: SPARE_LIVES, isAskedAgain: true };
+  }
+}
+
+/** Agents that are put to work by another one speak with models too, and make calls of their own. */
+function isAlone({ executor }: CrashTestOptions): boolean {
+  return executor?.ports?.palette === undefined;
+}
+
+function allowedFor(options: CrashTestOptions, store: CheckpointStore): Allowed {
+  const { agent, executor } = options;
+  return {
+    errorsInARow: executor?.defaults?.maxConsecutiveToolErrors ?? 3,
+    redoneSteps: 1,
+    hasPhasesAnew: agent.phases?.some(({ recovery }) => recovery === 'boundary') ?? false,
+    isAlone: isAlone(options),
+    hasRealTime: executor?.clock === undefined,
+    isAppending: isAppending(store),
+  };
+}
+
+/** So many of them, evenly, the first and the last included. */
+function spread<T>(all: readonly T[], limit: number): T[] {
+  if (all.length <= limit) return [...all];
+  const step = limit > 1 ? (all.length - 1) / (limit - 1) : 0;
+  return Array.from({ length: limit }, (_, i) => all[Math.round(i * step)] as T);
+}
+
+async function openStores({ store }: CrashTestOptions): Promise<OpenedStores> {
+  const memory = memoryStore();
+  const stores = new OpenedStores(store ?? (() => memory));
+  try {
+    await stores.open();
+    return stores;
+  } catch (error) {
+    throw wrong(`store() must give a checkpoint store: ${toErrorData(error).message}`, error);
+  }
+}

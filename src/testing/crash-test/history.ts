@@ -1,0 +1,249 @@
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { type CheckpointStore, isKeepingOutcomes, isOwning } from '../../store/port.ts';
+import { checkAside, isAsideAsAsked, isShortOfHelp } from './aside.ts';
+import { firstDifference } from './difference.ts';
+import { Ledger } from './ledger.ts';
+import { type CrashPoint, Life, nameOf, type StopAt } from './life.ts';
+import { type Job, type MortalProcess, processOf } from './process.ts';
+
+/** Where histories are played. */
+export interface Scene {
+  readonly job: Job;
+  readonly prompt: string;
+  /** Opens the storage: as a process does, and as the test looks at it. */
+  readonly open: () => Promise<{ readonly store: CheckpointStore; readonly bare: CheckpointStore }>;
+  /** Waits, but not for ever. @throws when it takes too long */
+  readonly within: <T>(what: string, work: Promise<T>) => Promise<T>;
+  /** Processes that may follow the last one that is stopped: of a store in trouble each may be refused. */
+  readonly spareLives: number;
+  /** Whether a run that is over is started again, to see that it is over. */
+  readonly isAskedAgain: boolean;
+  /** Where what its processes do is written down; absent = in a ledger that does no more than that. */
+  readonly ledger?: (runId: string) => Ledger;
+  /** Told when a process is over: what it still waited for may be answered now. */
+  readonly onEnd?: () => void;
+}
+
+/** What became of one run over all its processes. */
+export interface History {
+  readonly ledger: Ledger;
+  /** The boundaries that each process came to. */
+  readonly points: readonly (readonly CrashPoint[])[];
+  /** Where processes died. */
+  readonly crashes: readonly CrashPoint[];
+  /** What the storage held of the run when a process ended before it did. */
+  readonly left: readonly RunCheckpoint[];
+  /** A process that did not come to an end. */
+  readonly isHung: boolean;
+  /** The run itself was set aside, as its host asked for: a person goes on from there. */
+  readonly isAside: boolean;
+  /** So was an agent at work for it, which it did without. */
+  readonly isShortOfHelp: boolean;
+}
+
+/** Plays one run to its end: one process for each stop, and as many more as it takes. */
+export async function play(scene: Scene, runId: string, stops: readonly StopAt[]): Promise<History> {
+  const player = new Player(scene, scene.ledger?.(runId) ?? new Ledger(runId));
+  try {
+    await player.play(stops);
+  } finally {
+    player.life?.end();
+    scene.onEnd?.();
+  }
+  return player;
+}
+
+class Player implements History {
+  readonly ledger: Ledger;
+  readonly points: CrashPoint[][] = [];
+  readonly crashes: CrashPoint[] = [];
+  readonly left: RunCheckpoint[] = [];
+  isHung = false;
+  isAside = false;
+  life: Life | undefined;
+  readonly #scene: Scene;
+  readonly #foreign = new Set<string>();
+  #reason = '';
+
+  constructor(scene: Scene, ledger: Ledger) {
+    this.#scene = scene;
+    this.ledger = ledger;
+  }
+
+  async play(stops: readonly StopAt[]): Promise<void> {
+    const { ledger } = this;
+    for (let n = 0; n < stops.length + this.#scene.spareLives; n++) {
+      ledger.life = n;
+      const opened = await this.#open(n);
+      if (!opened || (await this.#isEnd(opened))) return;
+      await this.#live(opened, stops[n]);
+      if (this.isHung) return;
+    }
+    ledger.life += 1;
+    const opened = await this.#open(ledger.life);
+    if (!opened || (await this.#isEnd(opened)) || this.isAside) return;
+    ledger.complain('a', `the run did not come to its end: ${this.#reason || 'no process finished it'}`);
+  }
+
+  get isShortOfHelp(): boolean {
+    return isShortOfHelp(this.ledger, this.#scene.job.executor);
+  }
+
+  /** Whether no further process has anything to do: it is over, or it was set aside and one has left it so. */
+  async #isEnd(opened: Opened): Promise<boolean> {
+    const { ledger } = this;
+    const { executor } = this.#scene.job;
+    const isEnd = this.isAside || ledger.isOver;
+    if (this.isAside) checkAside(ledger, executor, await listed(opened.bare));
+    else if (ledger.isOver) await this.#askAgain(opened);
+    else this.isAside = isAsideAsAsked(ledger.recordOf(ledger.runId), executor);
+    return isEnd;
+  }
+
+  /** What the next process finds. Undefined = nobody can go on from it. */
+  async #open(n: number): Promise<Opened | undefined> {
+    const { ledger } = this;
+    try {
+      return await this.#scene.within('opening the storage', this.#look(n));
+    } catch (error) {
+      ledger.complain('a', `the storage could not be read ${this.#last()}: ${textOf(error)}`);
+      return undefined;
+    }
+  }
+
+  async #look(n: number): Promise<Opened | undefined> {
+    const { life } = this;
+    await life?.settled();
+    const opened = await this.#scene.open();
+    if (n === 0) for (const { runId } of await listed(opened.bare)) this.#foreign.add(runId);
+    // Its lease ran out; here nobody waits for that.
+    if (isOwning(opened.bare))
+      for (const claim of life?.claims.values() ?? []) await opened.bare.release(claim).catch(() => {});
+    for (const stored of [...this.ledger.stored()]) if (!(await this.#check(opened.bare, stored))) return undefined;
+    return opened;
+  }
+
+  /** Whether the storage holds of a run what it acknowledged. */
+  async #check(
+    store: CheckpointStore,
+    {
+      runId,
+      certain,
+      unclear,
+    }: { runId: string; certain: RunCheckpoint | null; unclear: readonly (RunCheckpoint | null)[] },
+  ): Promise<boolean> {
+    const { ledger } = this;
+    const found = await store.load(runId);
+    if (found && runId === ledger.runId) this.left.push(found);
+    const differences = [certain, ...unclear].map((each) => firstDifference(found, each));
+    const same = differences.lastIndexOf(undefined);
+    if (same !== -1) {
+      ledger.found(runId, found);
+      return true;
+    }
+    if (!found) {
+      const hint = 'does store() open the same storage each time?';
+      ledger.complain(
+        'a',
+        `${this.#last()} the record is gone although save ${certain?.revision} was acknowledged (${hint})`,
+      );
+      return false;
+    }
+    if (!certain) {
+      ledger.complain('e', `${this.#last()} the record is there again although deleting it was acknowledged`);
+    } else if (found.revision === certain.revision) {
+      ledger.complain('b', `${this.#last()} save ${certain.revision} is not what was saved: ${differences[0]}`);
+    } else {
+      const what = `save ${certain.revision} was acknowledged, and the store has save ${found.revision}`;
+      ledger.complain('b', `${this.#last()} ${what}: what was recorded in between would run again`);
+    }
+    ledger.found(runId, found);
+    return true;
+  }
+
+  async #live({ store }: Opened, stopAt: StopAt | undefined): Promise<void> {
+    const { ledger } = this;
+    const late = this.life?.late;
+    const life = new Life(stopAt);
+    this.life = life;
+    this.points.push(life.points);
+    const isForeign = (runId: string) => this.#foreign.has(runId);
+    const process = processOf(this.#scene.job, { store, life, ledger, late, isForeign });
+    try {
+      const ended = this.#work(process, life);
+      await this.#scene.within('the process', Promise.race([ended, life.died]));
+    } catch (error) {
+      this.isHung = true;
+      ledger.complain('a', `the run did not end ${this.#last()}: ${textOf(error)}`);
+    }
+    life.end();
+    this.#scene.onEnd?.();
+    if (life.diedAt) this.crashes.push(life.diedAt);
+  }
+
+  /** What a host does when it starts; it ends with the run, or when there is nothing to do. Never rejects. */
+  async #work({ executor, agent }: MortalProcess, life: Life): Promise<void> {
+    const { ledger } = this;
+    const { runId } = ledger;
+    const leaving = life.leaving.then(() => executor.shutdown());
+    try {
+      const { resumed, parked, skipped, failed } = await executor.recover({ maxAttempts: 99 });
+      const reason = [...parked, ...skipped, ...failed].find((entry) => entry.runId === runId)?.reason;
+      const isStored = ledger.recordOf(runId) != null;
+      const found = executor.get(runId);
+      // Children that nobody waits for any more.
+      if (!found) await Promise.all(resumed.map((entry) => executor.get(entry.runId)?.result));
+      if (!found && (isStored || ledger.outcomes.length > 0)) {
+        this.#reason = isStored ? (reason ?? 'the store has it, and its list does not') : '';
+        return;
+      }
+      const run = found ?? (await executor.start(agent, { runId, prompt: this.#scene.prompt }));
+      const { error, status } = await run.result;
+      this.#reason = error ? `${status}, ${textOf(error)}` : status;
+      if (status === 'interrupted' && error?.code === 'ERR_SHUTDOWN') await leaving;
+      else await executor.shutdown();
+    } catch (error) {
+      this.#reason = textOf(error);
+    }
+  }
+
+  /** Nothing is left of a run that is over; and a store that keeps outcomes answers with the same one. */
+  async #askAgain({ bare }: Opened): Promise<void> {
+    const { ledger } = this;
+    const all = (await listed(bare)).filter(({ runId }) => !this.#foreign.has(runId));
+    // A child that was set aside waits for a person, whatever became of its parent, and those below it wait for it.
+    const parked = [...ledger.aside()].map(({ meta }) => meta.runId);
+    const isAside = (runId: string) => parked.some((top) => runId === top || runId.startsWith(`${top}~`));
+    const left = all.map(({ runId }) => runId).filter((runId) => !isAside(runId));
+    if (left.length > 0) ledger.complain('e', `the run is over, and the store still lists ${left.join(', ')}`);
+    const outcome = ledger.outcomes.at(-1)?.outcome;
+    if (!this.#scene.isAskedAgain || !isKeepingOutcomes(bare) || !outcome) return;
+    const calls = ledger.calls.length;
+    const life = new Life();
+    const { executor, agent } = processOf(this.#scene.job, { store: bare, life, ledger, isForeign: () => true });
+    const asked = executor.run(agent, { runId: ledger.runId, prompt: this.#scene.prompt });
+    const again = await this.#scene
+      .within('asking for the result again', asked)
+      .catch((error: unknown) => textOf(error));
+    life.end();
+    const isSame = typeof again === 'object' && again.status === outcome.status && again.output === outcome.output;
+    if (!isSame || ledger.calls.length > calls) {
+      ledger.complain('e', 'the run was over, and starting it again under its id did not give the same answer');
+    }
+  }
+
+  #last(): string {
+    const point = this.crashes.at(-1);
+    return point ? `after the crash ${nameOf(point)}` : 'without a crash';
+  }
+}
+
+type Opened = Awaited<ReturnType<Scene['open']>>;
+
+const listed = async (store: CheckpointStore): Promise<readonly { runId: string }[]> => store.listInterrupted();
+
+function textOf(error: unknown): string {
+  const { code, message, cause } = toErrorData(error, 'ERROR');
+  return cause ? `${code}: ${message} (${textOf(cause)})` : `${code}: ${message}`;
+}

@@ -1,0 +1,146 @@
+import type { RunOutcome } from '../../run/result.ts';
+import { judgeFailures } from './failures.ts';
+import type { History } from './history.ts';
+import type { BegunCall, Complaint, Ledger } from './ledger.ts';
+
+export interface Allowed {
+  /** Calls that fail in a row end a run; an unknown outcome counts as one that failed. */
+  readonly errorsInARow: number;
+  /** Steps that a crash may have redone. */
+  readonly redoneSteps: number;
+  /** Phases that begin anew after a crash: what they only read may be read again, all of it. */
+  readonly hasPhasesAnew: boolean;
+  /** Whether each turn of the model is one of the run's own. */
+  readonly isAlone: boolean;
+  /** Whether it may have ended otherwise for a reason of its own. */
+  readonly mayDiffer?: boolean;
+  /** Whether time passes by itself: then a tool whose time was up has taken too long. */
+  readonly hasRealTime?: boolean;
+  /** Whether the store is written what is new; one of four methods is written all of it each time. */
+  readonly isAppending: boolean;
+}
+
+/** What a history broke, beside that of a run without a crash; of each promise the first complaint. */
+export function judge(history: History, whole: History, allowed: Allowed): Complaint[] {
+  const { ledger } = history;
+  const complaints = [...ledger.complaints];
+  // Of a run that did not end it is known already; what it has not done it might have done.
+  if (ledger.isOver)
+    complaints.push(...judgeEnd(ledger, whole.ledger, allowed), ...judgeWork(ledger, whole.ledger, allowed));
+  complaints.push(...judgeCalls(ledger));
+  // Where an agent at work for the run was set aside, what it had not done may be missed by others.
+  if (!allowed.mayDiffer) complaints.push(...judgeFailures(ledger, whole.ledger, allowed.hasRealTime ?? false));
+  complaints.push(...judgeRepeats(history, allowed), ...judgeSize(history, allowed));
+  return [...Map.groupBy(complaints, ({ promise }) => promise).values()].flatMap(([first]) => (first ? [first] : []));
+}
+
+/**
+ * To the model an unknown outcome is a failed call: with others that fail, also those that miss its effect, it can make
+ * the guards end the run earlier.
+ */
+export function mayDiffer({ unknown, answers }: Ledger, { hasFailures }: Ledger, allowed: Allowed): boolean {
+  const { errorsInARow, mayDiffer: isOtherwise = false } = allowed;
+  if (isOtherwise) return true;
+  const failed = [...answers.values()].filter(({ failure }) => failure !== undefined);
+  return unknown.size > 0 && (hasFailures || unknown.size + failed.length >= errorsInARow);
+}
+
+function judgeEnd(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] {
+  const ids = new Set(ledger.outcomes.map(({ outcome }) => outcome.outcomeId));
+  const told = new Set(ledger.outcomes.map(({ outcome }) => JSON.stringify(essenceOf(outcome, ledger.runId))));
+  if (ids.size > 1) return [{ promise: 'e', detail: `the run has several outcomes: ${[...ids].join(', ')}` }];
+  if (told.size > 1) return [{ promise: 'e', detail: `one outcome was told in two ways: ${[...told].join(' and ')}` }];
+  const expected = whole.outcomes[0]?.outcome;
+  const outcome = ledger.outcomes.at(-1)?.outcome;
+  if (!expected || !outcome || mayDiffer(ledger, whole, allowed)) return [];
+  const is = essenceOf(outcome, ledger.runId);
+  const should = essenceOf(expected, whole.runId);
+  for (const key of Object.keys(should) as (keyof typeof should)[]) {
+    const [found, wanted] = [JSON.stringify(is[key]), JSON.stringify(should[key])];
+    if (found !== wanted) {
+      const detail = `the result differs from that of the run without a crash: ${key} is ${found} instead of ${wanted}`;
+      return [{ promise: key === 'usage' || key === 'iterations' ? 'b' : 'a', detail }];
+    }
+  }
+  return [];
+}
+
+/** What two runs of one kind have in common when they end alike. */
+export function essenceOf(outcome: RunOutcome, runId: string) {
+  const { status, output, data = null, error, usage, iterations, phases, undelivered } = outcome;
+  const failure = error ? `${error.code}: ${error.message}`.replaceAll(runId, '<run>') : null;
+  const told = phases.map(({ name, output: text }) => ({ name, text }));
+  return { status, error: failure, output, data, iterations, usage, phases: told, undelivered };
+}
+
+/** Each call of the run without a crash was made, and no other. */
+function judgeWork(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] {
+  if (mayDiffer(ledger, whole, allowed)) return [];
+  const made = new Set(ledger.calls.map(({ id }) => id));
+  const expected = new Set(whole.calls.map(({ id }) => id));
+  const complaints: Complaint[] = [];
+  for (const { id, name } of whole.calls) {
+    if (made.has(id) || ledger.unknown.has(id)) continue;
+    complaints.push({ promise: 'a', detail: `call ${id} of tool ${name} was lost: the run ended and never made it` });
+  }
+  for (const { id, name } of ledger.calls) {
+    if (!expected.has(id)) {
+      complaints.push({
+        promise: 'b',
+        detail: `call ${id} of tool ${name} is one that the run without a crash never made`,
+      });
+    }
+  }
+  return complaints;
+}
+
+function judgeCalls({ calls }: Ledger): Complaint[] {
+  return [...Map.groupBy(calls, ({ id }) => id).values()].flatMap((group) => {
+    const [first] = group as [BegunCall];
+    const what = `call ${first.id} of tool ${first.name}`;
+    const found: string[] = [];
+    if (first.effect === 'once' && group.length > 1)
+      found.push(`${what} began ${group.length} times, and its effect is "once"`);
+    if (new Set(group.map(({ key }) => key)).size > 1) found.push(`${what} was repeated with another idempotency key`);
+    const isCounted = group.every(({ attempt }, i) => attempt > (group[i - 1]?.attempt ?? 0));
+    if (first.effect === 'idempotent' && !isCounted) {
+      found.push(`${what} counted its attempts ${group.map(({ attempt }) => attempt).join(', ')}`);
+    }
+    return found.map((detail): Complaint => ({ promise: 'c', detail }));
+  });
+}
+
+/** What was done before a crash and again after it. */
+function judgeRepeats({ ledger, points }: History, allowed: Allowed): Complaint[] {
+  const { calls, asked } = ledger;
+  for (let life = 1; life < points.length + 1; life++) {
+    const before = new Set(calls.filter((call) => call.life < life).map(({ id }) => id));
+    const again = calls.filter((call) => call.life === life && before.has(call.id));
+    const steps = new Set(
+      again.filter(({ effect }) => effect !== 'read' || !allowed.hasPhasesAnew).map(({ step }) => step),
+    );
+    if (allowed.isAlone && steps.size > allowed.redoneSteps) {
+      const ids = [...new Set(again.map(({ id }) => id))].join(', ');
+      return [
+        { promise: 'f', detail: `a crash made ${steps.size} steps run again, not only the open one: calls ${ids}` },
+      ];
+    }
+    const known = new Set(asked.filter((turn) => turn.life < life).map(({ turn }) => turn));
+    const turns = new Set(asked.filter(({ life: at, turn }) => at === life && known.has(turn)).map(({ turn }) => turn));
+    // The call for the next step may be under way while the step before it is being saved.
+    if (allowed.isAlone && !allowed.hasPhasesAnew && turns.size > allowed.redoneSteps + 1) {
+      const numbers = [...turns].map((turn) => turn + 1).join(', ');
+      return [{ promise: 'f', detail: `a crash made the model be asked again for turns ${numbers}` }];
+    }
+  }
+  return [];
+}
+
+/** Each process may write one record as a whole; of the rest, nothing is written twice. */
+function judgeSize({ ledger, points }: History, { isAppending }: Allowed): Complaint[] {
+  const { messages, said, largest } = ledger.written;
+  const most = 2 * said + points.length * (largest + 2);
+  if (!isAppending || messages <= most) return [];
+  const detail = `the store was handed ${messages} messages of a run that said ${said}: ${most} would have been plenty`;
+  return [{ promise: 'g', detail }];
+}

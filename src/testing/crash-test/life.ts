@@ -1,0 +1,140 @@
+import type { Clock } from '../../values/clock.ts';
+import type { Claim } from '../../store/port.ts';
+
+/** A moment between two things that a process does to the world outside, or in the middle of one. */
+export interface CrashPoint {
+  readonly when: 'before' | 'after' | 'during';
+  /** `store.<method>`, `tool <name>`, `model call` or `onOutcome`. */
+  readonly what: string;
+  /** The so many-th of its kind in the life of the process; the first is 1. */
+  readonly nth: number;
+}
+
+export function nameOf({ when, what, nth }: CrashPoint): string {
+  return `${when} ${what} ${nth}`;
+}
+
+/** How a process ends before its run does: torn away, or by a shutdown in good order. */
+export type Ending = 'crash' | 'shutdown';
+
+/** Asked at each boundary. `index` counts all boundaries of the life, from 0. */
+export type StopAt = (point: CrashPoint, index: number) => Ending | undefined;
+
+/** A write that a dead process had on its way: what happens when it arrives after all. */
+export interface LateWrite {
+  readonly what: string;
+  readonly runId: string;
+  send(): Promise<unknown>;
+}
+
+const never = () => new Promise<never>(() => {});
+
+/**
+ * A process, as far as there can be one within a process. Once it is dead, nothing that it asks of the world is done or
+ * answered: whoever waits for it waits for ever, and what it left running is nobody's concern.
+ */
+export class Life {
+  readonly #stopAt: StopAt | undefined;
+  readonly #counts = new Map<string, number>();
+  readonly #timers = new Map<unknown, Clock>();
+  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #died = Promise.withResolvers<void>();
+  readonly #leaving = Promise.withResolvers<void>();
+  /** The boundaries that it came to, in order. */
+  readonly points: CrashPoint[] = [];
+  /** The claims that it held. */
+  readonly claims: Map<string, Claim> = new Map();
+  /** The write that it died before. */
+  late: LateWrite | undefined;
+  /** Where it died; undefined = it did not. */
+  diedAt: CrashPoint | undefined;
+  #isOver = false;
+
+  constructor(stopAt?: StopAt) {
+    this.#stopAt = stopAt;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Resolves when it dies at a boundary. */
+  get died(): Promise<void> {
+    return this.#died.promise;
+  }
+
+  /** Resolves when it is told to leave in good order. */
+  get leaving(): Promise<void> {
+    return this.#leaving.promise;
+  }
+
+  /** Comes to a boundary: never comes back when the process dies there. */
+  pass(when: CrashPoint['when'], what: string, late?: LateWrite): Promise<never> | undefined {
+    if (this.#isOver) return never();
+    const kind = `${when} ${what}`;
+    const nth = (this.#counts.get(kind) ?? 0) + 1;
+    this.#counts.set(kind, nth);
+    const point = { when, what, nth };
+    const ending = this.#stopAt?.(point, this.points.length);
+    this.points.push(point);
+    if (ending === 'shutdown') this.#leaving.resolve();
+    if (ending !== 'crash') return undefined;
+    this.late = late;
+    this.diedAt = point;
+    this.end();
+    this.#died.resolve();
+    return never();
+  }
+
+  /** Does something to the world outside; what it answers to a process that died meanwhile is lost. */
+  async reach<T>(work: () => T | PromiseLike<T>): Promise<T> {
+    if (this.#isOver) return never();
+    try {
+      const answer = await work();
+      return this.#isOver ? await never() : answer;
+    } catch (error) {
+      if (this.#isOver) return never();
+      throw error;
+    }
+  }
+
+  /** What had left the process before it died still arrives: see `settled`. */
+  track(work: Promise<unknown>): void {
+    const quiet = work.catch(() => {});
+    this.#underWay.add(quiet);
+    void quiet.then(() => this.#underWay.delete(quiet));
+  }
+
+  /** Resolves when all that was under way has arrived. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
+  /** Cuts it off, dead or done: its timers stand still. */
+  end(): void {
+    this.#isOver = true;
+    for (const [timer, clock] of this.#timers) clock.clearTimeout(timer);
+    this.#timers.clear();
+  }
+
+  /** A clock whose timers die with the process. */
+  clock(base: Clock): Clock {
+    return {
+      now: () => base.now(),
+      monotonic: () => base.monotonic(),
+      setTimeout: (callback, ms) => {
+        if (this.#isOver) return undefined;
+        const timer = base.setTimeout(() => {
+          this.#timers.delete(timer);
+          if (!this.#isOver) callback();
+        }, ms);
+        this.#timers.set(timer, base);
+        return timer;
+      },
+      clearTimeout: (timer) => {
+        this.#timers.delete(timer);
+        base.clearTimeout(timer);
+      },
+    };
+  }
+}

@@ -1,0 +1,64 @@
+import type { Agent } from '../../agent/agent.ts';
+import type { OlderModel } from '../../model/adapt.ts';
+import { type Model, modelFor } from '../../model/port.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import type { CheckpointStore } from '../../store/port.ts';
+import type { Tool } from '../../tool/define.ts';
+import { toolboxOf } from '../../tool/toolbox.ts';
+import type { CrashTestExecutorOptions } from './process.ts';
+
+/** What is to be crashed. */
+export interface CrashTestOptions {
+  readonly agent: Agent;
+  readonly prompt: string;
+  /**
+   * Makes the model of one process, for all tiers. It is asked in the run without a crash; later processes hear the same
+   * answers again, and a model of their own only where they ask something new.
+   */
+  readonly model: () => Model | OlderModel;
+  /** Tools that the agent names. They and the agent's own run for real in every history: give them doubles. */
+  readonly tools?: readonly Tool[];
+  /** Opens the same storage anew, as the next process would. Default: one memoryStore. */
+  readonly store?: () => CheckpointStore | Promise<CheckpointStore>;
+  /** The host's other settings of its executors. */
+  readonly executor?: CrashTestExecutorOptions;
+  /** The most histories with one crash; default 300. Of more boundaries than that, some are left out, evenly. */
+  readonly limit?: number;
+  /** The most histories with a second crash while the run is being recovered; default 100, 0 = none. */
+  readonly doubleCrashes?: number;
+  /** Milliseconds that one process may take; default 10,000. */
+  readonly lifeMs?: number;
+  /** Told after each history; what it throws is swallowed. */
+  readonly onHistory?: (progress: { readonly played: number; readonly total: number }) => void;
+}
+
+/** @throws {TypeError} when nothing can be tested with them */
+export function checkOptions(options: CrashTestOptions): void {
+  const { agent, prompt, model, tools = [], store, limit, doubleCrashes, lifeMs } = options ?? {};
+  if (typeof agent?.id !== 'string' || typeof agent.instructions !== 'string') {
+    throw wrong('agent must be made with defineAgent');
+  }
+  if (typeof prompt !== 'string' || prompt === '') throw wrong('prompt must be a text that is not empty');
+  if (typeof model !== 'function') throw wrong('model must be a function that makes the model of one process');
+  if (store !== undefined && typeof store !== 'function') {
+    throw wrong('store must be a function that opens the same storage each time: store: () => store');
+  }
+  for (const [name, value, least] of [
+    ['limit', limit, 1],
+    ['doubleCrashes', doubleCrashes, 0],
+  ] as const) {
+    if (value === undefined || (Number.isInteger(value) && value >= least)) continue;
+    throw wrong(`${name} must be a whole number from ${least}, not ${String(value)}`);
+  }
+  if (lifeMs !== undefined && !(lifeMs > 0)) throw wrong(`lifeMs must be a number above 0, not ${String(lifeMs)}`);
+  try {
+    toolboxOf(agent.tools, tools);
+    modelFor(() => model(), 'any');
+  } catch (error) {
+    throw wrong(toErrorData(error).message, error);
+  }
+}
+
+export function wrong(what: string, cause?: unknown): TypeError {
+  return new TypeError(`crashTest: ${what}`, cause === undefined ? {} : { cause });
+}

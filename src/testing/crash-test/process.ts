@@ -1,0 +1,221 @@
+import type { Agent } from '../../agent/agent.ts';
+import { createExecutor, type Executor } from '../../executor/lifecycle/executor.ts';
+import type { ExecutorOptions, Ports } from '../../executor/host/options.ts';
+import type { Model } from '../../model/port.ts';
+import { type Clock, systemClock } from '../../values/clock.ts';
+import type { CheckpointerFactory } from '../../store/factory.ts';
+import { type CheckpointStore, type Claim, isOwning } from '../../store/port.ts';
+import type { Tool } from '../../tool/define.ts';
+import { toolboxOf } from '../../tool/toolbox.ts';
+import { type Ledger, runIdOf } from './ledger.ts';
+import type { LateWrite, Life } from './life.ts';
+import { type ModelMemory, mortalModel } from './model.ts';
+
+type Palette = NonNullable<Ports['palette']>;
+type Budget = NonNullable<Ports['budget']>;
+
+/** How the host's executors are set up, apart from what a crash test brings itself. */
+export type CrashTestExecutorOptions = Pick<
+  ExecutorOptions,
+  'clock' | 'compactor' | 'contextTokens' | 'defaults' | 'onSaveError' | 'onUnknownOutcome' | 'random' | 'systemHeader'
+> & { readonly ports?: Pick<Ports, 'budget' | 'palette'> };
+
+/** What is run in each process. */
+export interface Job {
+  readonly agent: Agent;
+  readonly tools: readonly Tool[];
+  readonly executor: CrashTestExecutorOptions;
+  readonly memory: ModelMemory;
+  /** The model of one process. */
+  readonly modelFor: () => Model;
+  /** Whether each turn of the model is one of the run's own, so that it can be told which were recorded. */
+  readonly isAlone: boolean;
+  /** How a process records its runs on the store that it reaches; absent = as it does by default. */
+  readonly checkpointer?: (store: CheckpointStore, clock: Clock) => CheckpointerFactory;
+}
+
+export interface World {
+  readonly store: CheckpointStore;
+  readonly life: Life;
+  readonly ledger: Ledger;
+  /** A write of the process before, which arrives when this one has the run. */
+  readonly late?: LateWrite | undefined;
+  /** Records that were there before the history began: nobody of it sees them. */
+  readonly isForeign: (runId: string) => boolean;
+}
+
+const writes = ['save', 'append', 'delete', 'keepOutcome', 'claim', 'release'];
+/** A list that never ends must not keep the test for ever. */
+const MAX_PAGES = 1_000;
+
+/** An executor in a process of its own, and the agent as this process has it. */
+export interface MortalProcess {
+  readonly executor: Executor;
+  readonly agent: Agent;
+}
+
+export function processOf(job: Job, world: World): MortalProcess {
+  const { tools, executor } = job;
+  const { life, ledger } = world;
+  const agent = mortalAgent(job.agent, job, world);
+  const { palette, budget } = executor.ports ?? {};
+  const [store, clock] = [mortalStore(world), life.clock(executor.clock ?? systemClock)];
+  const checkpointer = job.checkpointer?.(store, clock);
+  const model = mortalModel(job.modelFor(), life, (options) => ledger.asks(job.memory.turnOf(options), job.isAlone));
+  const own = createExecutor({
+    random: () => 0,
+    ...executor,
+    models: () => model,
+    agents: [agent],
+    tools: tools.map((tool) => mortalTool(tool, world)),
+    checkpoints: store,
+    requireDurable: true,
+    clock,
+    ports: {
+      ...(checkpointer ? { checkpointer } : {}),
+      ...(palette ? { palette: mortalPalette(palette, job, world) } : {}),
+      ...(budget ? { budget: mortalBudget(budget, life) } : {}),
+    },
+    logger: { warn: () => {} },
+    onOutcome: async (outcome) => {
+      await life.pass('before', 'onOutcome');
+      ledger.ended(outcome);
+      await life.pass('after', 'onOutcome');
+    },
+  });
+  return { executor: own, agent };
+}
+
+/** @throws {UnknownToolError} for a tool by a name that is not registered */
+export function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World): Agent {
+  const all = [...toolboxOf(agent.tools, tools).tools.values()];
+  return Object.freeze({ ...agent, tools: all.map((tool) => mortalTool(tool, world)) });
+}
+
+function mortalPalette(palette: Palette, job: Job, world: World): Palette {
+  const resolve = (kind: 'agent' | 'skill', name: string) => {
+    if (kind === 'skill') return palette.resolve(kind, name);
+    const agent = palette.resolve(kind, name);
+    return agent && mortalAgent(agent, job, world);
+  };
+  return { resolve: resolve as Palette['resolve'] };
+}
+
+/** The books outlive each process. */
+function mortalBudget(budget: Budget, life: Life): Budget {
+  return new Proxy(budget, {
+    get(_, key) {
+      const method: unknown = Reflect.get(budget, key);
+      if (typeof method !== 'function') return method;
+      return (...args: unknown[]) => life.reach(() => method.apply(budget, args));
+    },
+  });
+}
+
+function mortalTool(tool: Tool, { life, ledger }: World): Tool {
+  const execute: Tool['execute'] = async (input, context) => {
+    if (life.isOver) return new Promise<never>(() => {});
+    const { runId, callId, idempotencyKey: key, attempt, runState, signal } = context;
+    const { name, effect } = tool;
+    ledger.began({ runId, callId, key, attempt, name, effect, signal, step: runState.iteration });
+    await life.pass('before', `tool ${name}`);
+    try {
+      const answer = await life.reach(() => tool.execute(input, context));
+      ledger.succeeded(context);
+      return answer;
+    } finally {
+      await life.pass('after', `tool ${name}`);
+    }
+  };
+  return Object.create(tool, { execute: { value: execute, enumerable: true } }) as Tool;
+}
+
+/** The store as this process reaches it. Whatever methods it has, it has; those that write are boundaries. */
+function mortalStore(world: World): CheckpointStore {
+  const { store } = world;
+  const methods = new Map<PropertyKey, unknown>();
+  return new Proxy(store, {
+    get(_, key) {
+      const method: unknown = Reflect.get(store, key);
+      if (typeof method !== 'function') return method;
+      if (!methods.has(key)) methods.set(key, mortalMethod(String(key), method.bind(store) as Method, world));
+      return methods.get(key);
+    },
+  });
+}
+
+type Method = (...args: unknown[]) => Promise<unknown>;
+
+function mortalMethod(name: string, method: Method, world: World): Method {
+  const { life, ledger } = world;
+  const call = name === 'listInterrupted' ? own(method, world) : method;
+  const isWrite = writes.includes(name);
+  const what = `store.${name}`;
+  return async (...args) => {
+    if (isWrite) await life.pass('before', what, { what, runId: runIdOf(args), send: () => call(...args) });
+    const asked = () => {
+      ledger.writes(args);
+      const answer = noted(name, args, { ledger, answer: call(...args) });
+      life.track(answer);
+      return answer;
+    };
+    const answer = await life.reach(asked);
+    if (name === 'claim' && answer) life.claims.set(args[0] as string, answer as Claim);
+    if (name === 'release') life.claims.delete((args[0] as Claim).runId);
+    if (name === 'claim' && answer && world.late) await arrive(world, args[0] as string);
+    if (isWrite) await life.pass('after', what);
+    return answer;
+  };
+}
+
+/** Also of a process that died meanwhile: what had left it arrived. */
+async function noted(
+  name: string,
+  args: readonly unknown[],
+  { ledger, answer }: { ledger: Ledger; answer: Promise<unknown> },
+): Promise<unknown> {
+  try {
+    const value = await answer;
+    ledger.wrote(name, args, true);
+    return value;
+  } catch (error) {
+    ledger.wrote(name, args, false);
+    throw error;
+  }
+}
+
+const arrived = new WeakSet<LateWrite>();
+
+/** The write of the dead process arrives now that its successor has the run: it must be refused. */
+async function arrive({ store, late, ledger }: World, runId: string): Promise<void> {
+  if (!late || runId !== late.runId || !isOwning(store) || arrived.has(late)) return;
+  if (!['store.save', 'store.append', 'store.delete', 'store.keepOutcome'].includes(late.what)) return;
+  arrived.add(late);
+  try {
+    await late.send();
+  } catch {
+    return;
+  }
+  ledger.complain(
+    'd',
+    `a late ${late.what} of the dead process was accepted although another process had claimed the run`,
+  );
+}
+
+type List = (options: { after?: unknown; limit?: number }) => Promise<readonly { runId: string; updatedAt?: number }[]>;
+
+/** The list without foreign runs, and all of it as one page. */
+function own(method: Method, { isForeign }: World): Method {
+  const list = method as unknown as List;
+  return async (options) => {
+    const found: unknown[] = [];
+    let page = await list((options ?? {}) as object);
+    for (let pages = 1; ; pages++) {
+      found.push(...page.filter(({ runId }) => !isForeign(runId)));
+      const last = page.findLast(({ updatedAt }) => updatedAt !== undefined);
+      const limit = (options as { limit?: number } | undefined)?.limit;
+      if (!last || limit === undefined || page.length < limit || pages >= MAX_PAGES) return found;
+      page = await list({ ...(options as object), after: { updatedAt: last.updatedAt, runId: last.runId } });
+    }
+  };
+}

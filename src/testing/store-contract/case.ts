@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import {
+  type AppendingStore,
+  type CheckpointStore,
+  type ControlStore,
+  isAppending,
+  isControlling,
+  isKeepingOutcomes,
+  isOwning,
+  type OutcomeStore,
+  type OwningStore,
+} from '../../store/port.ts';
+
+/** What the contract needs of a store's tests. */
+export interface StoreUnderTest<S extends CheckpointStore = CheckpointStore> {
+  /** An empty store of its own for each case. */
+  create(): Promise<S>;
+  /** The storage of `store`, opened anew as another process would. Without it, the cases that need it are left out. */
+  reopen?(store: S): Promise<S>;
+  /** Damages the stored record of a run. Without it, the cases that need it are left out. */
+  damage?(store: S, runId: string, kind: DamageKind): Promise<void>;
+  /** Called after each case with every store it used. */
+  dispose?(store: S): Promise<void>;
+  /** Repeats the random cases of a run that failed; the failure says the seed. */
+  readonly seed?: number;
+}
+
+/** `corrupt`: some byte of it is wrong. `newer`: it says that a newer version wrote it. */
+export type DamageKind = 'corrupt' | 'newer';
+
+/** A case of the contract, for any test runner. */
+export interface ContractCase {
+  readonly title: string;
+  /**
+   * Rejects when the store breaks the promise. Where the store lacks the methods that a case is about, it calls `skip` of
+   * the runner's context (node:test and vitest hand one over) and does nothing.
+   */
+  readonly run: (...context: readonly unknown[]) => Promise<void>;
+}
+
+/** What a case works with. */
+interface Bench<S extends CheckpointStore> {
+  readonly store: S;
+  readonly seed: number;
+  reopen(): Promise<S>;
+  damage(runId: string, kind: DamageKind): Promise<void>;
+}
+
+/** A case before it has a store. */
+export interface Draft {
+  readonly title: string;
+  readonly needs?: 'reopen' | 'damage';
+  readonly offers: (store: CheckpointStore) => boolean;
+  readonly body: (bench: Bench<never>) => Promise<void>;
+}
+
+type Body<S extends CheckpointStore> = (bench: Bench<S>) => Promise<void>;
+
+/** A case for every store. */
+export function everyStore(title: string, body: Body<CheckpointStore>, needs?: 'reopen' | 'damage'): Draft {
+  return { title, body, offers: () => true, ...(needs ? { needs } : {}) };
+}
+
+export function appendingStore(title: string, body: Body<AppendingStore>): Draft {
+  return { title, body, offers: isAppending };
+}
+
+export function owningStore(title: string, body: Body<OwningStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: isOwning, ...(needs ? { needs } : {}) };
+}
+
+export function keepingStore(title: string, body: Body<OutcomeStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: isKeepingOutcomes, ...(needs ? { needs } : {}) };
+}
+
+export function owningAndKeepingStore(title: string, body: Body<OwningStore & OutcomeStore>): Draft {
+  return { title, body, offers: (store) => isOwning(store) && isKeepingOutcomes(store) };
+}
+
+export function controlStore(title: string, body: Body<ControlStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: isControlling, ...(needs ? { needs } : {}) };
+}
+
+/** @param draft what is to be shown of each store that `test` creates */
+export function toCase<S extends CheckpointStore>(draft: Draft, test: StoreUnderTest<S>): ContractCase {
+  const run = async (...context: readonly unknown[]): Promise<void> => {
+    const used: S[] = [await test.create()];
+    try {
+      const bench = benchOf(used, test);
+      if (draft.offers(bench.store)) await draft.body(bench as unknown as Bench<never>);
+      else skip(context[0]);
+    } finally {
+      for (const store of used) await test.dispose?.(store);
+    }
+  };
+  return { title: draft.title, run };
+}
+
+function benchOf<S extends CheckpointStore>(used: S[], test: StoreUnderTest<S>): Bench<S> {
+  const store = used[0] as S;
+  return {
+    store,
+    seed: test.seed ?? Math.floor(Math.random() * 2 ** 32),
+    reopen: async () => {
+      const opened = await test.reopen?.(store);
+      assert(opened, 'this case needs `reopen`');
+      used.push(opened);
+      return opened;
+    },
+    damage: async (runId, kind) => test.damage?.(store, runId, kind),
+  };
+}
+
+function skip(context: unknown): void {
+  const { skip: skipCase } = (context ?? {}) as { skip?: unknown };
+  if (typeof skipCase === 'function') skipCase.call(context, 'the store does not have these methods');
+}
+
+/** That a call is refused with an error of this code. */
+export async function refuses(call: Promise<unknown>, code: string): Promise<Error> {
+  let refusal: unknown;
+  await assert.rejects(call, (error) => {
+    refusal = error;
+    assert.equal((error as { code?: unknown }).code, code, `expected code ${code}, got: ${error}`);
+    return true;
+  });
+  return refusal as Error;
+}

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { MAX_COMMANDS } from '../../run/command.ts';
+import type { InboxOf } from '../../store/port.ts';
+import { controlStore, type Draft, refuses } from './case.ts';
+import { nextStep, sampleRecord } from './records.ts';
+
+/** Longer than any case takes. */
+const LONG = 600_000;
+
+const steer = (id: string, text = `say ${id}`) => ({ id, kind: 'steer', text }) as const;
+
+/** A store that carries commands to whoever works on a run. */
+export const controlCases: readonly Draft[] = [
+  controlStore(
+    'commands wait in the order of their sending, for the run they are for (recovery 3)',
+    async ({ store }) => {
+      await store.save(sampleRecord('run'));
+      await store.save(sampleRecord('other'));
+      const cancel = { id: 'c', kind: 'cancel', reason: 'no more \ud800 "' } as const;
+      const told = { ...steer('b', 'also check X'), children: true } as const;
+      await store.send('run', steer('a'));
+      await store.send('other', steer('a'));
+      await store.send('run', told);
+      await store.send('run', cancel);
+      const waiting = [steer('a'), told, cancel].map((command) => ({ runId: 'run', command }));
+      assert.deepEqual(await store.inbox({ runId: 'run' }), waiting);
+      assert.deepEqual(await store.inbox({ runId: 'other' }), [{ runId: 'other', command: steer('a') }]);
+      assert.deepEqual(await store.inbox({ runId: 'nobody' }), []);
+    },
+  ),
+
+  controlStore('a command that is sent twice waits once (recovery 3)', async ({ store }) => {
+    await store.save(sampleRecord('run'));
+    await Promise.all([store.send('run', steer('a')), store.send('run', steer('a')), store.send('run', steer('b'))]);
+    await store.send('run', steer('a', 'said otherwise'));
+    const ids = (await store.inbox({ runId: 'run' })).map(({ command }) => command.id);
+    assert.deepEqual(ids.sort(), ['a', 'b']);
+  }),
+
+  controlStore('an owner sees what waits for its own runs, and nobody else does (recovery 3)', async ({ store }) => {
+    for (const runId of ['mine', 'mine too', 'theirs', 'free']) {
+      await store.save(sampleRecord(runId));
+      await store.send(runId, steer(`to ${runId}`));
+    }
+    await store.claim('mine', 'me', LONG);
+    await store.claim('mine too', 'me', LONG);
+    await store.claim('theirs', 'them', LONG);
+    const seen = async (owner: string) => (await store.inbox({ owner })).map(({ runId }) => runId).sort();
+    assert.deepEqual(await seen('me'), ['mine', 'mine too']);
+    assert.deepEqual(await seen('them'), ['theirs']);
+    assert.deepEqual(await seen('nobody'), []);
+  }),
+
+  controlStore('an acknowledged command is gone, the others stay (recovery 3)', async ({ store }) => {
+    await store.save(sampleRecord('run'));
+    for (const id of ['a', 'b', 'c']) await store.send('run', steer(id));
+    const claim = await store.claim('run', 'me', LONG);
+    assert(claim);
+    await store.acknowledge(claim, ['a', 'c', 'never sent']);
+    await store.acknowledge(claim, ['a']);
+    assert.deepEqual(await store.inbox({ owner: 'me' }), [{ runId: 'run', command: steer('b') }]);
+  }),
+
+  controlStore('an owner that lost its claim acknowledges nothing any more (recovery 3)', async ({ store }) => {
+    await store.save(sampleRecord('run'));
+    await store.send('run', steer('a'));
+    const lost = await store.claim('run', 'me', LONG);
+    assert(lost);
+    assert(await store.claim('run', 'me', LONG));
+    await refuses(store.acknowledge(lost, ['a']), 'LEASE_LOST');
+    assert.equal((await store.inbox({ runId: 'run' })).length, 1);
+  }),
+
+  controlStore('commands outlive writes and releases, and go with their record (recovery 3)', async ({ store }) => {
+    await store.save(sampleRecord('run'));
+    const claim = await store.claim('run', 'me', LONG);
+    assert(claim);
+    await store.send('run', steer('a'));
+    const { delta, record } = nextStep(sampleRecord('run'));
+    await store.save(sampleRecord('run'), { claim });
+    await store.save(record, { claim });
+    await store.release(claim);
+    assert.equal((await store.inbox({ runId: 'run' })).length, 1);
+    assert.equal(delta.runId, 'run');
+    await store.delete('run');
+    await store.save(sampleRecord('run'));
+    assert.deepEqual(await store.inbox({ runId: 'run' }), []);
+  }),
+
+  controlStore('what cannot be delivered is refused (recovery 3)', async ({ store }) => {
+    await refuses(store.send('nobody', steer('a')), 'CHECKPOINT_MISSING');
+    await refuses(store.send('', steer('a')), 'INVALID_RUN_ID');
+    await store.save(sampleRecord('run'));
+    await assert.rejects(store.send('run', { id: '', kind: 'cancel' }), TypeError);
+    await assert.rejects(store.send('run', { id: 'a', kind: 'dance' } as never), TypeError);
+    await refuses(store.send('run', steer('a', 'x'.repeat(2 ** 20 + 1))), 'UNDELIVERED');
+    assert.deepEqual(await store.inbox({ runId: 'run' }), []);
+  }),
+
+  controlStore('so many commands may wait for one run, and no more (recovery 3)', async ({ store }) => {
+    await store.save(sampleRecord('run'));
+    await Promise.all(Array.from({ length: MAX_COMMANDS }, (_, i) => store.send('run', steer(String(i)))));
+    await refuses(store.send('run', steer('one more')), 'UNDELIVERED');
+    await store.send('run', steer('7'));
+    assert.equal((await store.inbox({ runId: 'run' })).length, MAX_COMMANDS);
+  }),
+
+  controlStore('a cancel is taken, and seen, although as many commands wait for its run as may', async ({ store }) => {
+    await store.save(sampleRecord('run'));
+    await store.claim('run', 'me', LONG);
+    await Promise.all(Array.from({ length: MAX_COMMANDS }, (_, i) => store.send('run', steer(String(i)))));
+    const cancel = { id: 'c', kind: 'cancel', reason: 'enough' } as const;
+    await store.send('run', cancel);
+    await refuses(store.send('run', steer('one more')), 'UNDELIVERED');
+    const seen = async (of: InboxOf) => (await store.inbox(of)).map(({ command }) => command).at(-1);
+    assert.deepEqual([await seen({ runId: 'run' }), await seen({ owner: 'me' })], [cancel, cancel]);
+  }),
+
+  controlStore(
+    'large commands are refused before an inbox grows without end, and a cancel gets through',
+    async ({ store }) => {
+      await store.save(sampleRecord('run'));
+      const large = 'x'.repeat(2 ** 20 - 100);
+      let taken = 0;
+      const sending = (async () => {
+        for (; taken < 40; taken++) await store.send('run', steer(String(taken), large));
+      })();
+      await assert.rejects(sending, { code: 'UNDELIVERED', message: /room for \d+ more/ });
+      // What a codec makes of a text is longer than the text.
+      assert.ok(taken >= 8 && taken <= 16, `${taken} commands of a mebibyte were taken`);
+      await store.send('run', steer('0', large));
+      await store.send('run', { id: 'c', kind: 'cancel', reason: large });
+      assert.equal((await store.inbox({ runId: 'run' })).length, taken + 1);
+    },
+  ),
+
+  controlStore(
+    'commands are there for another process (recovery 3)',
+    async ({ store, reopen }) => {
+      await store.save(sampleRecord('run'));
+      await store.send('run', steer('a'));
+      const other = await reopen();
+      assert.deepEqual(await other.inbox({ runId: 'run' }), [{ runId: 'run', command: steer('a') }]);
+    },
+    'reopen',
+  ),
+];

@@ -1,0 +1,131 @@
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { headOf, type RunDelta } from '../../record/delta.ts';
+import type { Message } from '../../values/message.ts';
+import type { RunEnd } from '../../run/outcome.ts';
+import type { RunCheckpointMeta } from '../../run/request.ts';
+import type { EndedFacts, RunOutcome } from '../../run/result.ts';
+import { noUsage } from '../../values/usage.ts';
+
+export function sampleMeta(runId: string): RunCheckpointMeta {
+  return {
+    runId,
+    agentId: 'agent-1',
+    agentName: 'Writer',
+    callerId: 'caller-1',
+    channelId: 'channel-1',
+    guildId: 'guild-1',
+    prompt: 'write a line',
+    modelTier: 'fast',
+    parentRunId: 'parent-1',
+  };
+}
+
+export function userMessage(text: string): Message {
+  return { role: 'user', content: [{ type: 'text', text }] };
+}
+
+/** A record with the fields that every record has, and those of `fields`. */
+export function sampleRecord(runId: string, fields: Partial<RunCheckpoint> = {}): RunCheckpoint {
+  return {
+    version: 1,
+    meta: sampleMeta(runId),
+    messages: [userMessage('write a line')],
+    iteration: 0,
+    completedPhases: [],
+    updatedAt: 1_700_000_000_000,
+    revision: 1,
+    usage: noUsage,
+    attempts: 1,
+    ...fields,
+  };
+}
+
+/** The delta that adds `messages` to a record, and the record as it is with them. */
+export function nextStep(
+  record: RunCheckpoint,
+  messages: readonly Message[] = [userMessage(`message ${record.messages.length}`)],
+  fields: Partial<RunCheckpoint> = {},
+): { readonly delta: RunDelta; readonly record: RunCheckpoint } {
+  const grown: RunCheckpoint = {
+    ...record,
+    iteration: record.iteration + 1,
+    revision: record.revision + 1,
+    updatedAt: record.updatedAt + 1_000,
+    ...fields,
+    messages: [...record.messages, ...messages],
+  };
+  const { runId } = record.meta;
+  const delta = { runId, revision: grown.revision, from: record.messages.length, messages, head: headOf(grown) };
+  return { delta, record: grown };
+}
+
+export function sampleOutcome(
+  runId: string,
+  fields: Partial<EndedFacts> = {},
+  end: RunEnd = { status: 'ok' },
+): RunOutcome {
+  const { status, ...rest } = end;
+  return {
+    runId,
+    status,
+    output: 'a line',
+    usage: { ...noUsage, inputTokens: 12, outputTokens: 3 },
+    iterations: 2,
+    phases: [],
+    undelivered: [],
+    durable: true,
+    saveErrors: 0,
+    outcomeId: `${runId}:1`,
+    ...fields,
+    ...rest,
+  } as RunOutcome;
+}
+
+/** A single-loop run in the middle of a step: one call answered, one under way, one still to start. */
+export function openStepRecord(runId: string): RunCheckpoint {
+  const call = (callId: string) => ({
+    type: 'tool-call' as const,
+    toolCallId: callId,
+    toolName: 'send',
+    input: { to: callId },
+  });
+  const line = (callId: string) => ({ callId, name: 'send', input: { to: callId } });
+  return sampleRecord(runId, {
+    iteration: 2,
+    openStep: {
+      message: { role: 'assistant', content: [{ type: 'text', text: 'sending' }, call('a'), call('b'), call('c')] },
+      calls: [
+        { ...line('a'), effect: 'once', state: 'done', attempt: 1, result: { type: 'text', value: 'sent' } },
+        { ...line('b'), effect: 'idempotent', state: 'started', attempt: 2 },
+        { ...line('c'), effect: 'read', state: 'planned', attempt: 0 },
+      ],
+    },
+  });
+}
+
+/** A pipeline in its second phase. */
+export function pipelineRecord(runId: string): RunCheckpoint {
+  return sampleRecord(runId, {
+    messages: [userMessage('polish it')],
+    iteration: 3,
+    completedPhases: [{ name: 'draft', output: 'a first line', index: 0, hash: 'abc' }],
+    openPhase: { index: 1, hash: 'def', iteration: 1 },
+  });
+}
+
+/** A record with everything that a record can have. */
+export function fullRecord(runId: string): RunCheckpoint {
+  return {
+    ...openStepRecord(runId),
+    usage: { inputTokens: 1, outputTokens: 2, reasoningTokens: 3, cacheReadTokens: 4, cacheWriteTokens: 5 },
+    counters: { failedSteps: 1, repeats: { abcdef: 2 } },
+    attempts: 2,
+    elapsedMs: 1_234.5,
+    definition: { version: '2', hash: 'a1b2' },
+    undelivered: [userMessage('and one more thing')],
+    outcome: sampleOutcome(runId, {}, { status: 'error', error: { name: 'Error', code: 'MODEL', message: 'down' } }),
+    parked: { code: 'RUN_PARKED', reason: 'three starts without progress' },
+    inputs: { ticket: 7, nested: { list: [1, null, 'x'] } },
+    images: [{ type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'aGVsbG8=' } }],
+  };
+}

@@ -1,0 +1,33 @@
+import type { CheckpointStore } from '../../store/port.ts';
+import { appendCases } from './append-cases.ts';
+import { type ContractCase, type Draft, type StoreUnderTest, toCase } from './case.ts';
+import { claimCases } from './claim-cases.ts';
+import { controlCases } from './control-cases.ts';
+import { outcomeCases } from './outcome-cases.ts';
+import { recordCases } from './record-cases.ts';
+import { safetyCases } from './safety-cases.ts';
+import { storeCases } from './store-cases.ts';
+
+export type { ContractCase, DamageKind, StoreUnderTest } from './case.ts';
+
+const drafts: readonly Draft[] = [
+  ...recordCases,
+  ...storeCases,
+  ...safetyCases,
+  ...appendCases,
+  ...claimCases,
+  ...outcomeCases,
+  ...controlCases,
+];
+
+/**
+ * What the runtime relies on in a store, as cases for any test runner. Cases about methods that a store does not have are
+ * skipped, so that a store of the four methods alone passes.
+ *
+ * @example for (const { title, run } of checkpointStoreContract({ create })) test(title, run);
+ */
+export function checkpointStoreContract<S extends CheckpointStore>(store: StoreUnderTest<S>): ContractCase[] {
+  return drafts
+    .filter(({ needs }) => needs === undefined || store[needs] !== undefined)
+    .map((draft) => toCase(draft, store));
+}

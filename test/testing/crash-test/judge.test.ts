@@ -1,0 +1,114 @@
+import type { RunOutcome, ToolEffect } from 'pawl';
+import { describe, expect, test } from 'vitest';
+import type { History } from '../../../src/testing/crash-test/history.ts';
+import { type Allowed, judge } from '../../../src/testing/crash-test/judge.ts';
+import { Ledger } from '../../../src/testing/crash-test/ledger.ts';
+import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
+
+const strict: Allowed = { errorsInARow: 3, redoneSteps: 1, hasPhasesAnew: false, isAlone: true, isAppending: true };
+
+interface Told {
+  /** The calls of one process after the other: the step that each belongs to. */
+  readonly lives?: readonly (readonly number[])[];
+  readonly effect?: ToolEffect;
+  readonly asked?: readonly (readonly number[])[];
+  readonly outcome?: Partial<RunOutcome>;
+  readonly outcomeIds?: readonly string[];
+  /** How often the whole record was handed to the store. */
+  readonly saves?: number;
+}
+
+const outcomeOf = (more: Partial<RunOutcome>) =>
+  ({ runId: 'r', status: 'ok', output: 'done', iterations: 2, phases: [], undelivered: [], ...more }) as RunOutcome;
+
+/** A history in which a run came to its end. */
+function historyOf({ lives = [[0, 1]], effect = 'read', asked = [], outcome = {}, ...told }: Told): History {
+  const ledger = new Ledger('r');
+  for (const [life, steps] of lives.entries()) {
+    ledger.life = life;
+    for (const step of steps) {
+      const key = `r:c${step}`;
+      ledger.began({ runId: 'r', callId: `c${step}`, name: 'tool', effect, key, attempt: life + 1, step });
+    }
+    for (const turn of asked[life] ?? []) ledger.asks(turn, true);
+  }
+  for (let i = 0; i < (told.saves ?? 1); i++) ledger.wrote('save', [{ ...sampleRecord('r'), revision: i }], true);
+  ledger.wrote('delete', ['r'], true);
+  for (const outcomeId of told.outcomeIds ?? ['r:1']) ledger.ended(outcomeOf({ ...outcome, outcomeId }));
+  return {
+    ledger,
+    points: lives.map(() => []),
+    crashes: [],
+    left: [],
+    isHung: false,
+    isAside: false,
+    isShortOfHelp: false,
+  };
+}
+
+const broken = (told: Told, allowed: Partial<Allowed> = {}) =>
+  judge(historyOf(told), historyOf({}), { ...strict, ...allowed }).map(
+    ({ promise, detail }) => `${promise}: ${detail}`,
+  );
+
+describe('the judge of a crash test', () => {
+  test('has nothing to say of a history in which one step was redone', () => {
+    expect(
+      broken({
+        lives: [[0, 1], [1]],
+        asked: [
+          [0, 1, 2],
+          [1, 2],
+        ],
+      }),
+    ).toEqual([]);
+  });
+
+  test('a: calls are missing, or the answer is another one', () => {
+    expect(broken({ lives: [[0]] })).toEqual(['a: call c1 of tool tool was lost: the run ended and never made it']);
+    expect(broken({ outcome: { output: 'other' } })).toEqual([
+      'a: the result differs from that of the run without a crash: output is "other" instead of "done"',
+    ]);
+  });
+
+  test('b: turns were counted twice, or calls made that nobody asked for', () => {
+    expect(broken({ outcome: { iterations: 3 } })).toEqual([expect.stringContaining('b: the result differs')]);
+    expect(broken({ lives: [[0, 1, 2]] })).toEqual([expect.stringContaining('b: call c2 of tool tool is one that')]);
+  });
+
+  test('c: a once call began twice', () => {
+    const lives = [[0, 1], [1]];
+    expect(broken({ lives, effect: 'once' })).toEqual([
+      'c: call c1 of tool tool began 2 times, and its effect is "once"',
+    ]);
+    expect(broken({ lives, effect: 'idempotent' })).toEqual([]);
+  });
+
+  test('e: two outcomes', () => {
+    expect(broken({ outcomeIds: ['r:1', 'r:1'] })).toEqual([]);
+    expect(broken({ outcomeIds: ['r:1', 'r:2'] })).toEqual(['e: the run has several outcomes: r:1, r:2']);
+  });
+
+  test('f: more than one step was redone; not where a phase begins anew and only read', () => {
+    const lives = [
+      [0, 1],
+      [0, 1],
+    ];
+    expect(broken({ lives })).toEqual(['f: a crash made 2 steps run again, not only the open one: calls c0, c1']);
+    expect(broken({ lives }, { hasPhasesAnew: true })).toEqual([]);
+    const asked = [
+      [0, 1, 2],
+      [0, 1, 2],
+    ];
+    expect(broken({ asked, lives: [[0, 1], []] })).toEqual([
+      'f: a crash made the model be asked again for turns 1, 2, 3',
+    ]);
+  });
+
+  test('g: the whole record was written each time, to a store that takes what is new', () => {
+    expect(broken({ saves: 20 })).toEqual([
+      expect.stringMatching(/^g: the store was handed \d+ messages of a run that said/),
+    ]);
+    expect(broken({ saves: 20 }, { isAppending: false })).toEqual([]);
+  });
+});

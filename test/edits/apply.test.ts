@@ -1,7 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { WriteSnapshot } from '../../src/fan-out/snapshot.ts';
 import { applyWrites } from '../../src/edits/apply.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
 import { pawlFolder } from '../../src/edits/pawl-folder.ts';
@@ -9,6 +8,7 @@ import { changesOf, planFor } from '../../src/edits/plan.ts';
 import { Root } from '../../src/edits/root/root.ts';
 import { rewind } from '../../src/edits/undo.ts';
 import { versionOf } from '../../src/edits/version.ts';
+import type { WriteSnapshot } from '../../src/fan-out/snapshot.ts';
 import { newRoot, put, treeOf } from './folder.ts';
 
 const conflict = { code: 'WRITE_CONFLICT' };

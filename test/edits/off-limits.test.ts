@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { applyWrites, fanOut, previewWrites } from 'pawl/fan-out';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { OffLimits } from '../../src/edits/root/off-limits.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
+import { OffLimits } from '../../src/edits/root/off-limits.ts';
 import { isSecretPath } from '../../src/edits/root/secret-names.ts';
 import { newRoot } from './folder.ts';
 

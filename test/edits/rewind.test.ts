@@ -1,9 +1,9 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { WriteSnapshot } from '../../src/fan-out/snapshot.ts';
 import { applyWrites } from '../../src/edits/apply.ts';
 import { rewind } from '../../src/edits/undo.ts';
+import type { WriteSnapshot } from '../../src/fan-out/snapshot.ts';
 import { newRoot, put, treeOf } from './folder.ts';
 
 const conflict = { code: 'WRITE_CONFLICT' };

@@ -25,7 +25,7 @@ export interface ChildOptions {
   readonly role: string;
   readonly path: string;
   readonly argument?: string;
-  /** Whose roles; default `sqlite-child.ts`. */
+  /** Whose roles, from this folder; default `./sqlite/child.ts`. */
   readonly script?: string;
   /** A command that runs the rest of its arguments as a command. */
   readonly under?: readonly string[];

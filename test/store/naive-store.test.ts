@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import type { CheckpointStore } from '../../src/store/port.ts';
-import { checkpointStoreContract } from '../../src/testing/store-contract/store-contract.ts';
 import { openStepRecord, sampleRecord } from '../../src/testing/store-contract/records.ts';
+import { checkpointStoreContract } from '../../src/testing/store-contract/store-contract.ts';
 import { type Lie, naiveStore } from '../fixtures/naive-store.ts';
 
 /** The titles of the cases that a lying store fails. */

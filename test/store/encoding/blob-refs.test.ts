@@ -4,8 +4,15 @@ import type { RunHead } from '../../../src/record/checkpoint.ts';
 import { headOf } from '../../../src/record/delta.ts';
 import type { Message } from '../../../src/values/message.ts';
 import { type OpenCall, type OpenStep, resultsMessage } from '../../../src/run/open-step.ts';
+import {
+  isCut,
+  joinPieces,
+  namesIn,
+  type Pieces,
+  Splitter,
+  withoutPieces,
+} from '../../../src/store/encoding/blob-refs.ts';
 import { encodeDelta, encodeRecord } from '../../../src/store/encoding/encode.ts';
-import { isCut, joinPieces, namesIn, type Pieces, Splitter, withoutPieces } from '../../../src/store/encoding/blob-refs.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 
 /** What a store has of a run: pieces by name, and what it was given last. */

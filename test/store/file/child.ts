@@ -4,8 +4,8 @@
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { diskFiles, type FileSystem } from '../../../src/files/file-system.ts';
-import { fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
+import { fileStore } from '../../../src/store/file/index.ts';
 import { newOwner } from '../../../src/store/owner.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
-import { type FileStore, fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
+import { type FileStore, fileStore } from '../../../src/store/file/index.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { seed, torture } from '../../crash/random.ts';
 import { type Call, type Fault, faultyFiles } from '../../files/faulty.ts';
@@ -209,7 +209,7 @@ describe('a disk that fails (recovery 6, faults F3, F4)', () => {
     'a full disk: a typed refusal, what was stored loads, and room makes it work again',
     async () => {
       const path = freshDir();
-      const child = startChild({ role: 'fill', path, script: 'child.ts', under: mounted(path, 'size=600k') });
+      const child = startChild({ role: 'fill', path, script: './file/child.ts', under: mounted(path, 'size=600k') });
       const said = (await child.next()) as { saved: number };
       const { saved } = said;
       expect(said).toEqual({ refusal: 'STORE_FULL', saved, loaded: saved, deleted: 'deleted', again: 'saved' });
@@ -224,7 +224,7 @@ describe('a disk that fails (recovery 6, faults F3, F4)', () => {
     await store.append(nextStep(sampleRecord('run')).delta);
     const script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"';
     const under = ['unshare', '-rm', 'sh', '-c', script, 'sh', dirname(path)];
-    const child = startChild({ role: 'read', path, script: 'child.ts', under });
+    const child = startChild({ role: 'read', path, script: './file/child.ts', under });
     expect(await child.next()).toEqual({ revision: 2, listed: 1, written: 'STORE_UNAVAILABLE' });
   });
 
@@ -234,7 +234,7 @@ describe('a disk that fails (recovery 6, faults F3, F4)', () => {
     const log = join(dirname(path), 'strace.log');
     const inject = ['-e', 'trace=fsync,fdatasync', '-e', 'inject=fsync,fdatasync:error=EIO:when=4+3', '-o', log];
     const under = ['strace', '-f', '-qq', ...inject];
-    const child = startChild({ role: 'persist', path, argument: '20', script: 'child.ts', under });
+    const child = startChild({ role: 'persist', path, argument: '20', script: './file/child.ts', under });
     const said = (await child.next()) as { refusals: string[]; revision: number };
     await child.exited;
     expect(readFileSync(log, 'utf8').split('INJECTED').length).toBeGreaterThan(2);

@@ -1,7 +1,7 @@
 import { copyFileSync, cpSync, readdirSync, readlinkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { type FileStore, fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
+import { type FileStore, fileStore } from '../../../src/store/file/index.ts';
 import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { alteredFiles } from '../../files/altered.ts';
 import { faultyFiles } from '../../files/faulty.ts';

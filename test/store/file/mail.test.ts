@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { safeName } from '../../../src/files/names.ts';
-import { fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
+import { fileStore } from '../../../src/store/file/index.ts';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { faultyFiles } from '../../files/faulty.ts';
 import { startChild } from '../child-process.ts';
@@ -19,7 +19,9 @@ describe('commands in a folder (recovery 3)', () => {
     await store.save(sampleRecord('run'));
     const claim = await store.claim('run', 'me', 600_000);
     if (!claim) throw new Error('nobody else has the run');
-    const children = [1, 2].map(() => startChild({ script: 'child.ts', role: 'send', path: dir, argument: '20' }));
+    const children = [1, 2].map(() =>
+      startChild({ script: './file/child.ts', role: 'send', path: dir, argument: '20' }),
+    );
     await Promise.all(children.map((each) => each.next()));
     for (const each of children) each.tell();
     const taken: string[] = [];

@@ -12,7 +12,7 @@ import { type ChildOptions, canRun, startChild } from '../child-process.ts';
 import { filesBelow, freshDir, journalOf } from './folder.ts';
 
 const hasProc = existsSync('/proc/self/stat');
-const child = (options: Omit<ChildOptions, 'script'>) => startChild({ ...options, script: 'child.ts' });
+const child = (options: Omit<ChildOptions, 'script'>) => startChild({ ...options, script: './file/child.ts' });
 
 describe('several processes in one folder (recovery 3)', () => {
   test('of several that claim all runs at once, each run goes to one', async () => {

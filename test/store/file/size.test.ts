@@ -4,13 +4,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { FileSystem } from '../../../src/files/file-system.ts';
 import { type OpenStep, resultsMessage } from '../../../src/run/open-step.ts';
-import { fileStore } from '../../../src/store/file/index.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
+import { fileStore } from '../../../src/store/file/index.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { alteredFiles } from '../../files/altered.ts';
 import { faultyFiles } from '../../files/faulty.ts';
-import { filesBelow, freshDir, journalOf } from './folder.ts';
 import { expectLoadInParts } from '../large-records.ts';
+import { filesBelow, freshDir, journalOf } from './folder.ts';
 
 const STEP = 5_000;
 const text = 'x'.repeat(STEP - 60);

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Claim } from '../../../src/store/port.ts';
-import { type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
 import { storeError } from '../../../src/store/postgres/errors.ts';
+import { type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { randomFrom, seed } from '../../crash/random.ts';
 import { CuttingProxy } from '../../fixtures/cutting-proxy.ts';

@@ -22,7 +22,7 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     const claim = await store.claim('run', 'me', 600_000);
     if (!claim) throw new Error('nobody else has the run');
     const children = [1, 2].map(() =>
-      startChild({ script: 'child.ts', role: 'send', path: server.url, argument: schema }),
+      startChild({ script: './postgres/child.ts', role: 'send', path: server.url, argument: schema }),
     );
     await Promise.all(children.map((each) => each.next()));
     for (const each of children) each.tell();

@@ -9,7 +9,7 @@ import { type Child, startChild } from '../child-process.ts';
 const server = postgresServer(['fsync=off']);
 
 function start(role: string, schema: string): Child {
-  return startChild({ script: 'child.ts', role, path: server.url, argument: schema });
+  return startChild({ script: './postgres/child.ts', role, path: server.url, argument: schema });
 }
 
 describe.skipIf(whyNoPostgres)('several processes on one schema', () => {

@@ -6,8 +6,8 @@ import { type PostgresPool, type PostgresStore, postgresStore } from '../../../s
 import { sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { testClock } from '../../../src/testing/test-clock.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
-import { emptyTables } from './tables.ts';
 import { expectStranger } from '../same-host-name.ts';
+import { emptyTables } from './tables.ts';
 
 const server = postgresServer(['fsync=off']);
 const schema = server.freshSchema();

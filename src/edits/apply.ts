@@ -1,8 +1,8 @@
-import type { ModelResponse, ResponseSnapshot } from '../fan-out/snapshot.ts';
 import type { Worker } from './exclusive.ts';
-import { fileInsideRoot } from './root/paths.ts';
 import { type Change, changesOf, planFor } from './plan.ts';
 import { previewOf } from './preview.ts';
+import type { ProposedWrites, WriteSnapshot } from './proposed-write.ts';
+import { fileInsideRoot } from './root/paths.ts';
 import type { Root } from './root/root.ts';
 import { inRoot, prune, thisWorker, transact } from './transaction.ts';
 import { changesIn, type FileChange, type RewoundWrites, rewindWith } from './undo.ts';
@@ -31,10 +31,7 @@ export interface AppliedWrites {
  * applied.files; // [{ path: 'README.md', change: 'changed' }]
  * await applied.rewind();
  */
-export function applyWrites(
-  response: Pick<ModelResponse | ResponseSnapshot, 'proposedWrites'>,
-  { root }: { readonly root: string },
-): Promise<AppliedWrites> {
+export function applyWrites(response: ProposedWrites, { root }: { readonly root: string }): Promise<AppliedWrites> {
   return applyWith(response, { root, worker: thisWorker });
 }
 
@@ -47,10 +44,7 @@ async function checkProposals(root: Root, changes: readonly Change[]): Promise<v
 }
 
 /** By path, why somebody should read a change first. */
-async function warningsOf(
-  root: Root,
-  writes: NonNullable<ModelResponse['proposedWrites']>,
-): Promise<Map<string, string>> {
+async function warningsOf(root: Root, writes: readonly WriteSnapshot[]): Promise<Map<string, string>> {
   const warnings = new Map<string, string>();
   for (const write of writes) {
     const { path, warning } = await previewOf(root, write);
@@ -65,7 +59,7 @@ function withWarning(file: FileChange, warning: string | undefined): FileChange 
 
 /** @internal */
 export async function applyWith(
-  { proposedWrites = [] }: Pick<ModelResponse | ResponseSnapshot, 'proposedWrites'>,
+  { proposedWrites = [] }: ProposedWrites,
   place: { readonly root: string; readonly worker: Worker },
 ): Promise<AppliedWrites> {
   const changes = changesOf(proposedWrites);

@@ -4,7 +4,7 @@ import { withFile } from '../files/atomic-write.ts';
 import type { FileSystem } from '../files/file-system.ts';
 import { LockedError, Locks } from '../files/lock.ts';
 import { isDeadOwner } from '../store/owner.ts';
-import { WriteFailedError } from '../fan-out/errors.ts';
+import { WriteFailedError } from './errors.ts';
 
 /** @internal A file system, and who works on it. Tests put others in their place. */
 export interface Worker {

@@ -1,5 +1,5 @@
-import { WriteConflictError } from '../fan-out/errors.ts';
-import type { WriteSnapshot } from '../fan-out/snapshot.ts';
+import { WriteConflictError } from './errors.ts';
+import type { WriteSnapshot } from './proposed-write.ts';
 import { quoted } from './root/paths.ts';
 import type { Place, Root } from './root/root.ts';
 import { versionOf } from './version.ts';

@@ -1,5 +1,5 @@
-import type { ModelResponse, ResponseSnapshot, WriteSnapshot } from '../fan-out/snapshot.ts';
 import { warningFor } from './executed.ts';
+import type { ProposedWrites, WriteSnapshot } from './proposed-write.ts';
 import { Root } from './root/root.ts';
 
 /** A file as it is, and as an answer would have it. */
@@ -20,7 +20,7 @@ export interface PreviewedFile {
  * @throws {WriteOutsideRootError} {WriteFailedError} as `applyWrites`
  */
 export async function previewWrites(
-  { proposedWrites = [] }: Pick<ModelResponse | ResponseSnapshot, 'proposedWrites'>,
+  { proposedWrites = [] }: ProposedWrites,
   { root }: { readonly root: string },
 ): Promise<readonly PreviewedFile[]> {
   const opened = await Root.open(root);

@@ -1,4 +1,4 @@
-import type { WriteSnapshot } from '../fan-out/snapshot.ts';
+import type { WriteSnapshot } from './proposed-write.ts';
 import { quoted } from './root/paths.ts';
 import { versionOf } from './version.ts';
 

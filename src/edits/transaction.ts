@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { orAbsent } from '../files/errors.ts';
 import { diskFiles } from '../files/file-system.ts';
 import { newOwner } from '../store/owner.ts';
-import { WriteConflictError, WriteFailedError, WriteOutsideRootError } from '../fan-out/errors.ts';
+import { WriteConflictError, WriteFailedError, WriteOutsideRootError } from './errors.ts';
 import { exclusively, type Worker } from './exclusive.ts';
 import { install, missingFolders, putBack, removeFolders, type Site } from './install.ts';
 import { hasPawlFolder, ownFolder, pawlFolderIn, removeUnused } from './pawl-folder.ts';

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { type Durable, FolderSyncs, withFile, writeAtomically } from '../files/atomic-write.ts';
 import { orAbsent } from '../files/errors.ts';
 import type { FileSystem } from '../files/file-system.ts';
-import { WriteConflictError, WriteFailedError } from '../fan-out/errors.ts';
+import { WriteConflictError, WriteFailedError } from './errors.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
-import { quoted } from './root/paths.ts';
 import type { PlannedChange } from './plan.ts';
+import { quoted } from './root/paths.ts';
 import { versionOf } from './version.ts';
 
 /** What undoes one apply: a folder with a manifest and the old bytes. */

@@ -1,7 +1,7 @@
+import { fileTools } from '../edits/file-tools.ts';
 import { type Agent, defineAgent } from '../index.ts';
 import type { ModelWatch } from './model-watch.ts';
 import { checkTools, type FanOutOptions } from './options.ts';
-import { fileTools } from '../edits/file-tools.ts';
 
 const WORK_ON_FILES =
   'You work on the files of a folder. Look at them with list_files and read_file. What you write or delete is queued: it ' +

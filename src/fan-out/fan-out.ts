@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
 import { type ActorRefFrom, createActor, fromPromise, waitFor } from 'xstate';
 import { type FanOutContext, type FanOutEmitted, fanOutMachine } from '../../machines/fan-out.ts';
+import { Root } from '../edits/root/root.ts';
 import { guarded } from '../executor/host/guard.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { CancelledError, DeadlineExceededError, ShutdownError } from '../values/errors.ts';
 import { isShutdown } from '../run/finalize.ts';
 import { checkOptions, DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';
 import { Session } from './session.ts';
-import { Root } from '../edits/root/root.ts';
 
 /** How long calls with effects are waited for when a model leaves off, ms. */
 const LEAVE_MS = 7_500;

@@ -1,14 +1,16 @@
-// Asking
+// Proposed writes: `pawl/edits` has them as well
+export { type AppliedWrites, applyWrites } from '../edits/apply.ts';
+export { WriteConflictError, WriteFailedError, WriteOutsideRootError } from '../edits/errors.ts';
+export { type PreviewedFile, previewWrites } from '../edits/preview.ts';
+export type { ProposedWrites, WriteSnapshot } from '../edits/proposed-write.ts';
+export { type FileChange, type RewoundWrites, rewind } from '../edits/undo.ts';
 
-// On the disk
+// Asking, and what lies on the disk
 export { buildCheckpoint, type Checkpoint } from './checkpoint.ts';
 export { loadCheckpoint, saveCheckpoint } from './checkpoint-file.ts';
 export {
   FanOutConflictError,
   FanOutOwnedElsewhereError,
-  WriteConflictError,
-  WriteFailedError,
-  WriteOutsideRootError,
 } from './errors.ts';
 export { fanOut } from './fan-out.ts';
 export type { Judge, JudgeFunction, JudgeRequest, JudgeVerdict } from './judge.ts';
@@ -22,9 +24,4 @@ export {
   type ResponseSnapshot,
   snapshotFromPartial,
   toModelResponse,
-  type WriteSnapshot,
 } from './snapshot.ts';
-// Proposed writes
-export { type AppliedWrites, applyWrites } from '../edits/apply.ts';
-export { type PreviewedFile, previewWrites } from '../edits/preview.ts';
-export { type FileChange, type RewoundWrites, rewind } from '../edits/undo.ts';

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { pawlFolder } from '../edits/pawl-folder.ts';
 import { diskFiles } from '../files/file-system.ts';
 import type { Clock, Executor, RunCheckpoint } from '../index.ts';
 import { hasCode } from '../values/error-data.ts';
@@ -10,7 +11,6 @@ import { type CheckpointSubject, CheckpointWriter } from './checkpoint-writer.ts
 import type { Ranking } from './ranking.ts';
 import { Records } from './records.ts';
 import { fromModelResponse, type ModelResponse, type ResponseSnapshot, toModelResponse } from './snapshot.ts';
-import { pawlFolder } from '../edits/pawl-folder.ts';
 
 const ANSWERS = 'answers.json';
 

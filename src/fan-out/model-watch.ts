@@ -1,10 +1,10 @@
+import type { Overlay } from '../edits/overlay.ts';
 import type { RunCheckpoint, RunEvent, RunOutput, StepInfo, Usage } from '../index.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import { textOf, toolCallsOf } from '../values/message.ts';
 import { noUsage } from '../values/usage.ts';
 import type { ModelResponse, PartialResponse, ResponseSnapshot } from './snapshot.ts';
 import { spentBefore } from './spent.ts';
-import type { Overlay } from '../edits/overlay.ts';
 
 /** Errors of a run that leave its record for the next call: nothing was decided. */
 const undecided: readonly string[] = [

@@ -1,4 +1,5 @@
 import type { FanOutContext, FanOutEmitted, FanOutOpening } from '../../machines/fan-out.ts';
+import { Overlay } from '../edits/overlay.ts';
 import { guardedWarn, type Warn } from '../executor/host/guard.ts';
 import { guardedClock } from '../executor/host/guarded-clock.ts';
 import { type Agent, type Clock, createExecutor, type Executor, type Invocation } from '../index.ts';
@@ -20,7 +21,6 @@ import {
   toModelResponse,
 } from './snapshot.ts';
 import { inputsAfter, inputsOf } from './spent.ts';
-import { Overlay } from '../edits/overlay.ts';
 
 /** What a fan-out holds while it lasts: the executor of its runs, what is to be seen of each, its files. */
 export class Session {

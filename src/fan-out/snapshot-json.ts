@@ -1,6 +1,7 @@
+import type { WriteSnapshot } from '../edits/proposed-write.ts';
 import { NotJsonError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
-import type { ResponseSnapshot, WriteSnapshot } from './snapshot.ts';
+import type { ResponseSnapshot } from './snapshot.ts';
 
 /** How a field is called on the disk, and whether a value is one. */
 type Fields<T> = { readonly [Name in keyof T]-?: readonly [name: string, is: (value: unknown) => boolean] };

@@ -5,10 +5,10 @@ import { applyWrites } from '../../src/edits/apply.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
 import { pawlFolder } from '../../src/edits/pawl-folder.ts';
 import { changesOf, planFor } from '../../src/edits/plan.ts';
+import type { WriteSnapshot } from '../../src/edits/proposed-write.ts';
 import { Root } from '../../src/edits/root/root.ts';
 import { rewind } from '../../src/edits/undo.ts';
 import { versionOf } from '../../src/edits/version.ts';
-import type { WriteSnapshot } from '../../src/fan-out/snapshot.ts';
 import { newRoot, put, treeOf } from './folder.ts';
 
 const conflict = { code: 'WRITE_CONFLICT' };

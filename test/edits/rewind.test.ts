@@ -2,8 +2,8 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, w
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { applyWrites } from '../../src/edits/apply.ts';
+import type { WriteSnapshot } from '../../src/edits/proposed-write.ts';
 import { rewind } from '../../src/edits/undo.ts';
-import type { WriteSnapshot } from '../../src/fan-out/snapshot.ts';
 import { newRoot, put, treeOf } from './folder.ts';
 
 const conflict = { code: 'WRITE_CONFLICT' };

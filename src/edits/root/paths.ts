@@ -1,4 +1,4 @@
-import { WriteOutsideRootError } from '../../fan-out/errors.ts';
+import { WriteOutsideRootError } from '../errors.ts';
 
 /** Bytes of a whole path, and of one name in it: what every file system takes, with room for a root before it. */
 const MAX_PATH = 1_024;

@@ -2,7 +2,7 @@ import { constants, type Stats } from 'node:fs';
 import { lstat, open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isAbsent, orAbsent, systemCode } from '../../files/errors.ts';
-import { WriteFailedError, WriteOutsideRootError } from '../../fan-out/errors.ts';
+import { WriteFailedError, WriteOutsideRootError } from '../errors.ts';
 import { OffLimits } from './off-limits.ts';
 import { type IsOwn, ownFilesIn } from './own-files.ts';
 import { fileInsideRoot, insideRoot, quoted, refused } from './paths.ts';

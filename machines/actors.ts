@@ -1,10 +1,10 @@
-import type { ErrorData } from '../src/values/error-data.ts';
 import type { CheckpointOutcome } from '../src/run/finalize.ts';
-import type { JsonValue } from '../src/values/json.ts';
 import type { PhaseOutput } from '../src/run/phase.ts';
 import type { Progress } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import type { Transcript } from '../src/run/transcript.ts';
+import type { ErrorData } from '../src/values/error-data.ts';
+import type { JsonValue } from '../src/values/json.ts';
 import type { ModelAnswer, OutputCheck, Resolution, ToolAnswer } from './context.ts';
 import { task } from './task.ts';
 import type { ToolCallInput } from './tool-calls.ts';

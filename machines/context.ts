@@ -1,13 +1,13 @@
 import type { DoneActorEvent } from 'xstate';
-import type { ErrorData } from '../src/values/error-data.ts';
-import type { JsonValue } from '../src/values/json.ts';
 import { type Limits, unresolvedLimits } from '../src/run/limits.ts';
-import type { Message, ToolOutput } from '../src/values/message.ts';
 import type { OpenCall } from '../src/run/open-step.ts';
 import type { PhaseFacts } from '../src/run/phase.ts';
 import type { Progress, ToolFacts } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
+import type { ErrorData } from '../src/values/error-data.ts';
+import type { JsonValue } from '../src/values/json.ts';
+import type { Message, ToolOutput } from '../src/values/message.ts';
 import type { Spend, Usage } from '../src/values/usage.ts';
 
 /** What a run machine knows: plain data, no port, no clock, no store. */

@@ -7,9 +7,9 @@ import {
   type Snapshot,
   setup,
 } from 'xstate';
-import type { ErrorData } from '../src/values/error-data.ts';
 import type { Invocation } from '../src/run/request.ts';
 import type { RunOutput } from '../src/run/result.ts';
+import type { ErrorData } from '../src/values/error-data.ts';
 import type { RunMachineEvent } from './context.ts';
 
 /** A model of a fan-out, as its chart shows it. */

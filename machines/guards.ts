@@ -1,9 +1,9 @@
 import { classifyCheckpointOutcome } from '../src/run/finalize.ts';
 import { toolLoopOf } from '../src/run/limits.ts';
-import { toolCallsOf } from '../src/values/message.ts';
 import { isAllAnswered, isLastUnanswered } from '../src/run/open-step.ts';
 import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
 import type { Progress } from '../src/run/progress.ts';
+import { toolCallsOf } from '../src/values/message.ts';
 import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 
 /** An answer that does not fit its schema is asked for once more. */

@@ -1,6 +1,6 @@
+import type { CheckpointOutcome } from '../src/run/finalize.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { CancelledError } from '../src/values/errors.ts';
-import type { CheckpointOutcome } from '../src/run/finalize.ts';
 import { unresolved } from './context.ts';
 import { loop } from './loop.ts';
 import { pieces } from './setup.ts';

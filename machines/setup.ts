@@ -1,11 +1,11 @@
 import { assign, emit, enqueueActions, setup, spawnChild } from 'xstate';
-import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
-import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
 import { toolLoopOf } from '../src/run/limits.ts';
-import type { Message } from '../src/values/message.ts';
 import { currentPhase } from '../src/run/pipeline.ts';
 import { openStep, recordSpent, withdrawCalls } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
+import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
+import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
+import type { Message } from '../src/values/message.ts';
 import { actors } from './actors.ts';
 import { forgetNamed, modelCallId } from './call-ids.ts';
 import type {

@@ -1,7 +1,7 @@
 import { change } from '../src/run/change.ts';
-import type { Message } from '../src/values/message.ts';
 import { MAX_UNDELIVERED, type Progress } from '../src/run/progress.ts';
 import { bytesOf, MAX_WAITING_BYTES, roomToSay } from '../src/run/said.ts';
+import type { Message } from '../src/values/message.ts';
 import type { RunContext, RunEmitted, Steer } from './context.ts';
 import type { Enqueue } from './tool-calls.ts';
 

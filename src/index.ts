@@ -47,15 +47,24 @@ export { type CriticOptions, createCritic } from './critic/critic.ts';
 export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
 export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
 export { createEscalator, type EscalatorOptions } from './critic/ready-escalator.ts';
+export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';
+export type { CallInfo, Middleware, ModelCallInfo, ToolCallInfo } from './executor/host/middleware.ts';
+export type {
+  Defaults,
+  ExecutorOptions,
+  Inspect,
+  Logger,
+  Ports,
+  RunOptions,
+  StepInfo,
+} from './executor/host/options.ts';
+export type { SignalName, SignalOptions } from './executor/host/signals.ts';
+// Records
+export { asSnapshot, type PersistedRun } from './executor/host/snapshot.ts';
 export type { RunControl } from './executor/lifecycle/control.ts';
 // Running
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/diagnose.ts';
 export { createExecutor, type Executor } from './executor/lifecycle/executor.ts';
-// How a run ends
-export { finalizeCheckpoint } from './executor/run/finalize-checkpoint.ts';
-export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
-export type { CallInfo, Middleware, ModelCallInfo, ToolCallInfo } from './executor/host/middleware.ts';
-export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';
 export type {
   ListCursor,
   ListedRun,
@@ -64,14 +73,13 @@ export type {
   QuarantinedRunLine,
   StoredRunLine,
 } from './executor/lifecycle/list-runs.ts';
-export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
-// Records
-export { asSnapshot, type PersistedRun } from './executor/host/snapshot.ts';
-export type { Defaults, ExecutorOptions, Inspect, Logger, Ports, RunOptions, StepInfo } from './executor/host/options.ts';
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/recover.ts';
-export type { RunSummary } from './executor/services/registry.ts';
+export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
+// How a run ends
+export { finalizeCheckpoint } from './executor/run/finalize-checkpoint.ts';
+export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
 export type { RunActor } from './executor/run/run-actor.ts';
-export type { SignalName, SignalOptions } from './executor/host/signals.ts';
+export type { RunSummary } from './executor/services/registry.ts';
 export type { OlderModel } from './model/adapt.ts';
 export type { Model, Models } from './model/port.ts';
 export { createPalette } from './palette/palette.ts';
@@ -84,62 +92,15 @@ export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';
 export { decodeCheckpoint, encodeCheckpoint } from './record/text.ts';
 export type { WholeValue, Writable } from './run/change.ts';
-export type { Clock } from './values/clock.ts';
 export type { Command, SentCommand } from './run/command.ts';
-export type { ErrorCode, KnownErrorCode } from './values/error-codes.ts';
-export type { ErrorData } from './values/error-data.ts';
-// Errors
-export {
-  AgentNotFoundError,
-  BudgetExceededError,
-  CancelledError,
-  CheckpointCorruptError,
-  CheckpointMissingError,
-  CheckpointTooNewError,
-  CriticKillError,
-  DeadlineExceededError,
-  DefinitionChangedError,
-  InvalidRunIdError,
-  KeyMismatchError,
-  LeaseLostError,
-  MigrationError,
-  ModelError,
-  ModelStalledError,
-  NotDurableError,
-  NotJsonError,
-  OutputInvalidError,
-  PawlError,
-  PortTimeoutError,
-  RecordTooLargeError,
-  ReplyTooLargeError,
-  RevisionGapError,
-  RunIdConflictError,
-  RunOwnedElsewhereError,
-  RunPanicError,
-  RunParkedError,
-  ShutdownError,
-  StepLimitError,
-  StoreFullError,
-  StoreUnavailableError,
-  ToolLoopError,
-  TranscriptInvalidError,
-  UndeliveredError,
-  UnknownTierError,
-  UnknownToolError,
-  UnsupportedError,
-} from './values/errors.ts';
 export type { RunEvent, RunEventBody } from './run/events.ts';
 export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
-export type { Hidden } from './values/hidden.ts';
-export type { JsonObject, JsonValue } from './values/json.ts';
 export type { GuardCounters, Limits } from './run/limits.ts';
 export type { ListedStatus } from './run/listed-status.ts';
-export type { AssistantMessage, Message, ToolOutput } from './values/message.ts';
 export type { ModelSettings } from './run/model-settings.ts';
 export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
 export type { ParkedReason, Progress, RunDefinition, ToolFacts } from './run/progress.ts';
-export type { Redaction, RedactionPlace } from './values/redact.ts';
 export type { ModelReply, RefusedCall } from './run/reply.ts';
 export type { ImageInput, ImagePart, Invocation, ParentCall, RunCheckpointMeta, RunInfo } from './run/request.ts';
 export type {
@@ -153,9 +114,7 @@ export type {
 export type { ResumeState } from './run/resume.ts';
 export type { RunFailedError } from './run/run-failed.ts';
 export { checkRunId } from './run/run-id.ts';
-export { estimateTokens } from './values/token-estimate.ts';
 export type { Transcript } from './run/transcript.ts';
-export type { Spend, Usage } from './values/usage.ts';
 // Stores
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export {
@@ -198,3 +157,52 @@ export {
 } from './tool/define.ts';
 export type { AiSdkSchemaOf, DataOf, ToolInput, Validation, ValueOf } from './tool/schema.ts';
 export type { ToolEntries } from './tool/toolbox.ts';
+export type { Clock } from './values/clock.ts';
+export type { ErrorCode, KnownErrorCode } from './values/error-codes.ts';
+export type { ErrorData } from './values/error-data.ts';
+// Errors
+export {
+  AgentNotFoundError,
+  BudgetExceededError,
+  CancelledError,
+  CheckpointCorruptError,
+  CheckpointMissingError,
+  CheckpointTooNewError,
+  CriticKillError,
+  DeadlineExceededError,
+  DefinitionChangedError,
+  InvalidRunIdError,
+  KeyMismatchError,
+  LeaseLostError,
+  MigrationError,
+  ModelError,
+  ModelStalledError,
+  NotDurableError,
+  NotJsonError,
+  OutputInvalidError,
+  PawlError,
+  PortTimeoutError,
+  RecordTooLargeError,
+  ReplyTooLargeError,
+  RevisionGapError,
+  RunIdConflictError,
+  RunOwnedElsewhereError,
+  RunPanicError,
+  RunParkedError,
+  ShutdownError,
+  StepLimitError,
+  StoreFullError,
+  StoreUnavailableError,
+  ToolLoopError,
+  TranscriptInvalidError,
+  UndeliveredError,
+  UnknownTierError,
+  UnknownToolError,
+  UnsupportedError,
+} from './values/errors.ts';
+export type { Hidden } from './values/hidden.ts';
+export type { JsonObject, JsonValue } from './values/json.ts';
+export type { AssistantMessage, Message, ToolOutput } from './values/message.ts';
+export type { Redaction, RedactionPlace } from './values/redact.ts';
+export { estimateTokens } from './values/token-estimate.ts';
+export type { Spend, Usage } from './values/usage.ts';

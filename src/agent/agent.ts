@@ -1,10 +1,10 @@
-import { sha256 } from '../values/digest.ts';
-import { readProperty } from '../values/error-data.ts';
-import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { RunDefinition } from '../run/progress.ts';
 import { type DataOf, readSchema, type ToolInput } from '../tool/schema.ts';
 import { readEntries, type ToolEntries } from '../tool/toolbox.ts';
+import { sha256 } from '../values/digest.ts';
+import { readProperty } from '../values/error-data.ts';
+import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkNames } from './names.ts';
 import { type Phase, readPhases } from './phase.ts';
 

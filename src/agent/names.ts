@@ -1,7 +1,7 @@
-import { nearest } from '../values/known-options.ts';
 import type { ModelSettings } from '../run/model-settings.ts';
-import { placeholdersOf } from '../values/template.ts';
 import { nameOfEntry, type ToolEntries } from '../tool/toolbox.ts';
+import { nearest } from '../values/known-options.ts';
+import { placeholdersOf } from '../values/template.ts';
 import type { Phase } from './phase.ts';
 
 /** The tool by which an agent puts another agent, or a skill, to work. Models take up to 64 letters, digits, `_` and `-`. */

@@ -1,7 +1,7 @@
-import { sha256 } from '../values/digest.ts';
-import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { PhaseFacts } from '../run/phase.ts';
+import { sha256 } from '../values/digest.ts';
+import { type KnownKeys, readOptions } from '../values/known-options.ts';
 
 /** One stage of a multi-phase agent: a loop of its own, with a conversation of its own. */
 export interface Phase {

@@ -1,8 +1,8 @@
-import type { JsonObject } from '../values/json.ts';
-import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { InputOf } from '../tool/define.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
+import type { JsonObject } from '../values/json.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 
 /** What `defineSkill` takes. */
 export interface SkillDefinition<Schema> {

@@ -1,10 +1,10 @@
 import type { Spend } from '../budget/port.ts';
-import type { ErrorData } from '../values/error-data.ts';
 import type { RunStatus } from '../run/finalize.ts';
-import type { JsonObject, JsonValue } from '../values/json.ts';
-import type { ToolOutput } from '../values/message.ts';
 import type { ToolEffect } from '../run/open-step.ts';
 import type { RunInfo } from '../run/request.ts';
+import type { ErrorData } from '../values/error-data.ts';
+import type { JsonObject, JsonValue } from '../values/json.ts';
+import type { ToolOutput } from '../values/message.ts';
 import type { Usage } from '../values/usage.ts';
 
 /** A finished model turn with its tool calls. */

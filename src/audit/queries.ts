@@ -1,6 +1,6 @@
 import type { Spend } from '../budget/port.ts';
-import type { ErrorData } from '../values/error-data.ts';
 import type { RunStatus } from '../run/finalize.ts';
+import type { ErrorData } from '../values/error-data.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 import type { Usage } from '../values/usage.ts';
 import type { AuditedPhase, AuditedStep, AuditedTool } from './port.ts';

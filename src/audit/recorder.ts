@@ -1,8 +1,8 @@
+import type { RunStatus } from '../run/finalize.ts';
+import type { RunInfo } from '../run/request.ts';
 import type { Clock } from '../values/clock.ts';
 import type { ErrorData } from '../values/error-data.ts';
-import type { RunStatus } from '../run/finalize.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
-import type { RunInfo } from '../run/request.ts';
 import { isThenable, letGo } from '../values/thenable.ts';
 import type { Usage } from '../values/usage.ts';
 import { clipJson, clipText } from './clip.ts';

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { SqliteFile } from '../sqlite/file.ts';
+import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { type Books, storeOf } from './books.ts';
 import { Ledger } from './ledger.ts';
 import { SqliteAccount } from './sqlite-account.ts';

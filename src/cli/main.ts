@@ -1,10 +1,10 @@
 import { type Arguments, type CommandName, readArguments } from './arguments.ts';
 import type { Command } from './command.ts';
-import { exitCodeOf, exitCodes, lineOf, stackOf } from './ui/failure.ts';
 import { helpFor } from './help/help.ts';
 import { lendOwnPackage } from './open/module-resolution.ts';
-import { Output } from './ui/output.ts';
 import { version } from './own-package.ts';
+import { exitCodeOf, exitCodes, lineOf, stackOf } from './ui/failure.ts';
+import { Output } from './ui/output.ts';
 
 /** Each is loaded when it is asked for: a list needs no executor. */
 const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {

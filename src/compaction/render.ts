@@ -1,5 +1,11 @@
 import { isObject } from '../values/json.ts';
-import { isToolError, type Message, type ToolCallPart, type ToolOutput, type ToolResultPart } from '../values/message.ts';
+import {
+  isToolError,
+  type Message,
+  type ToolCallPart,
+  type ToolOutput,
+  type ToolResultPart,
+} from '../values/message.ts';
 import { redactedInput, type SecretFields, scrubber } from './secrets.ts';
 
 export interface Rendering {

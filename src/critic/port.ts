@@ -1,7 +1,7 @@
+import type { RunInfo } from '../run/request.ts';
 import type { Clock } from '../values/clock.ts';
 import type { JsonObject } from '../values/json.ts';
 import type { Message } from '../values/message.ts';
-import type { RunInfo } from '../run/request.ts';
 import type { Usage } from '../values/usage.ts';
 
 /** A sign of life of the run. */

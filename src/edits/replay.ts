@@ -1,6 +1,6 @@
+import type { OpenStep } from '../run/open-step.ts';
 import { isObject, type JsonValue } from '../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../values/message.ts';
-import type { OpenStep } from '../run/open-step.ts';
 import type { WriteQueue } from './queue.ts';
 
 /** What a stored run says of its calls. A `RunCheckpoint` is one. */

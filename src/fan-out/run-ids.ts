@@ -1,6 +1,6 @@
 import type { Warn } from '../executor/host/guard.ts';
-import { toErrorData } from '../values/error-data.ts';
 import { checkRunId } from '../run/run-id.ts';
+import { toErrorData } from '../values/error-data.ts';
 
 /**
  * Run ids from the host's port; a random one where the port throws, gives none, or one that another model has: two models

@@ -5,13 +5,13 @@ import type {
   LanguageModelV4StreamResult,
   LanguageModelV4ToolChoice,
 } from '@ai-sdk/provider';
+import type { ModelSettings } from '../run/model-settings.ts';
+import type { ModelReply } from '../run/reply.ts';
 import type { Clock } from '../values/clock.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { ModelError, ReplyTooLargeError } from '../values/errors.ts';
 import type { JsonObject } from '../values/json.ts';
 import type { Message } from '../values/message.ts';
-import type { ModelSettings } from '../run/model-settings.ts';
-import type { ModelReply } from '../run/reply.ts';
 import { letGo } from '../values/thenable.ts';
 import { checkFileUrls } from './file-urls.ts';
 import type { Model } from './port.ts';

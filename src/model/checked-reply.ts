@@ -1,7 +1,7 @@
+import type { ModelReply, RefusedCall } from '../run/reply.ts';
 import { ModelError } from '../values/errors.ts';
 import { frozenJson, isObject } from '../values/json.ts';
 import type { AssistantMessage } from '../values/message.ts';
-import type { ModelReply, RefusedCall } from '../run/reply.ts';
 import { INVALID_TOOL_NAME, isToolName, printable } from '../values/tool-name.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';

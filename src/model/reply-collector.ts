@@ -1,8 +1,8 @@
 import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from '@ai-sdk/provider';
+import type { ModelReply, RefusedCall } from '../run/reply.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { ModelError } from '../values/errors.ts';
 import { type AssistantMessage, enterMessage } from '../values/message.ts';
-import type { ModelReply, RefusedCall } from '../run/reply.ts';
 import { isToolName, printable } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';

@@ -1,6 +1,4 @@
-import type { JsonObject } from '../values/json.ts';
 import type { GuardCounters } from '../run/limits.ts';
-import type { Message } from '../values/message.ts';
 import type { OpenStep } from '../run/open-step.ts';
 import type { OpenPhase, PhaseOutput } from '../run/phase.ts';
 import { recordable } from '../run/pipeline.ts';
@@ -8,6 +6,8 @@ import type { ParkedReason, Progress, RunDefinition } from '../run/progress.ts';
 import type { ImagePart, ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { ResumeState } from '../run/resume.ts';
+import type { JsonObject } from '../values/json.ts';
+import type { Message } from '../values/message.ts';
 import type { Spend, Usage } from '../values/usage.ts';
 
 /** The version this code writes. Older records are upcast, newer ones refused. */

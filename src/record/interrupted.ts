@@ -1,5 +1,5 @@
-import { toErrorData } from '../values/error-data.ts';
 import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
+import { toErrorData } from '../values/error-data.ts';
 import type { RunHead } from './checkpoint.ts';
 import { parentOf } from './identify.ts';
 

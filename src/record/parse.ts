@@ -1,6 +1,6 @@
+import type { RunOutcome } from '../run/result.ts';
 import { CheckpointCorruptError, CheckpointTooNewError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
-import type { RunOutcome } from '../run/result.ts';
 import { RECORD_VERSION, type RunCheckpoint, type RunHead } from './checkpoint.ts';
 import { upcast } from './upcast.ts';
 

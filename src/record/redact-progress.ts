@@ -1,11 +1,11 @@
-import { Hidden } from '../values/hidden.ts';
-import { dropEncoding, enterMessage, type Message } from '../values/message.ts';
 import type { OpenCall, OpenStep } from '../run/open-step.ts';
 import type { PhaseOutput } from '../run/phase.ts';
 import type { Progress } from '../run/progress.ts';
-import type { Redactor } from '../values/redact.ts';
 import type { RunOutcome, RunOutput } from '../run/result.ts';
 import { Transcript } from '../run/transcript.ts';
+import { Hidden } from '../values/hidden.ts';
+import { dropEncoding, enterMessage, type Message } from '../values/message.ts';
+import type { Redactor } from '../values/redact.ts';
 
 const inputLost =
   'The process stopped before this call had ended, and what it was called with is not in the record: it was redacted. ' +

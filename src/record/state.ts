@@ -1,10 +1,10 @@
-import { hiddenField } from '../values/hidden-field.ts';
-import type { JsonObject } from '../values/json.ts';
-import { enterMessage, type Message } from '../values/message.ts';
 import { recordable } from '../run/pipeline.ts';
 import type { Progress } from '../run/progress.ts';
 import type { ImagePart } from '../run/request.ts';
 import { Transcript } from '../run/transcript.ts';
+import { hiddenField } from '../values/hidden-field.ts';
+import type { JsonObject } from '../values/json.ts';
+import { enterMessage, type Message } from '../values/message.ts';
 import { type RunHead, variablePart } from './checkpoint.ts';
 import type { ProgressRedaction } from './redact-progress.ts';
 

@@ -1,6 +1,6 @@
+import { checkRunId } from '../run/run-id.ts';
 import { CheckpointCorruptError } from '../values/errors.ts';
 import { jsonText } from '../values/json.ts';
-import { checkRunId } from '../run/run-id.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
 import { parseCheckpoint } from './parse.ts';
 

@@ -1,8 +1,8 @@
 import type { ErrorData } from '../values/error-data.ts';
-import type { RunStatus } from './finalize.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { ToolOutput } from '../values/message.ts';
 import type { Usage } from '../values/usage.ts';
+import type { RunStatus } from './finalize.ts';
 
 /** What happened, without who, when and in which place. `step` counts from 1 over the whole life of the run. */
 export type RunEventBody =

@@ -1,6 +1,6 @@
+import type { AssistantMessage, ToolMessage, ToolOutput } from '../values/message.ts';
 import { change } from './change.ts';
 import { type CallLimits, Ledger, ledgerOf, type OpenCall } from './ledger.ts';
-import type { AssistantMessage, ToolMessage, ToolOutput } from '../values/message.ts';
 
 export type { OpenCall, ToolEffect } from './ledger.ts';
 

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../values/json.ts';
-import type { GuardCounters } from './limits.ts';
 import type { Spend, Usage } from '../values/usage.ts';
+import type { GuardCounters } from './limits.ts';
 
 /** What a finished phase of a multi-phase agent left behind. */
 export interface PhaseOutput {

@@ -1,8 +1,8 @@
-import { change } from './change.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
-import { noCounters } from './limits.ts';
 import { enterMessage } from '../values/message.ts';
+import { change } from './change.ts';
+import { noCounters } from './limits.ts';
 import { lastTextOf } from './outcome.ts';
 import type { OpenPhase, PhaseFacts, PhaseOutput } from './phase.ts';
 import { isBeyondOpening, openingOf, type Progress } from './progress.ts';

@@ -1,8 +1,9 @@
-import { change } from './change.ts';
 import { Hidden } from '../values/hidden.ts';
 import type { JsonObject } from '../values/json.ts';
-import { countStep, type GuardCounters, noCounters } from './limits.ts';
 import { enterMessage, type Message, type ToolCallPart, type ToolOutput, toolCallsOf } from '../values/message.ts';
+import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from '../values/usage.ts';
+import { change } from './change.ts';
+import { countStep, type GuardCounters, noCounters } from './limits.ts';
 import {
   isAllAnswered,
   type OpenCall,
@@ -19,7 +20,6 @@ import type { ModelReply } from './reply.ts';
 import type { ImagePart, ParentCall, RunCheckpointMeta, RunRequest } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
-import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from '../values/usage.ts';
 
 /** Which definition of its agent a run was begun with. */
 export interface RunDefinition {

@@ -1,9 +1,9 @@
 import type { ErrorData } from '../values/error-data.ts';
-import type { RunStatus } from './finalize.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { Message } from '../values/message.ts';
-import type { PhaseOutput } from './phase.ts';
 import type { Spend, Usage } from '../values/usage.ts';
+import type { RunStatus } from './finalize.ts';
+import type { PhaseOutput } from './phase.ts';
 
 /** What every result has, with any status. */
 export interface EndedFacts {

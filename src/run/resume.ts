@@ -1,8 +1,9 @@
 import { TranscriptInvalidError } from '../values/errors.ts';
 import { Hidden } from '../values/hidden.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
-import { type GuardCounters, noCounters } from './limits.ts';
 import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../values/message.ts';
+import { noUsage, type Spend, type Usage } from '../values/usage.ts';
+import { type GuardCounters, noCounters } from './limits.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 import type { OpenPhase, PhaseOutput } from './phase.ts';
 import {
@@ -16,7 +17,6 @@ import {
 import type { ImagePart } from './request.ts';
 import type { RunOutcome } from './result.ts';
 import { Transcript } from './transcript.ts';
-import { noUsage, type Spend, type Usage } from '../values/usage.ts';
 
 /** Where a run goes on: a stored record's content, or a history of the host's own. Nothing in it is needed. */
 export interface ResumeState {

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CheckpointTooNewError, StoreUnavailableError } from '../values/errors.ts';
 import { isBusy, isIoError, storeError } from '../store/sqlite/errors.ts';
+import { CheckpointTooNewError, StoreUnavailableError } from '../values/errors.ts';
 import { Database } from './connection.ts';
 
 /** What stands in a file, and who may read it. */

@@ -1,8 +1,8 @@
 import type { RunCheckpointState } from '../record/state.ts';
+import type { RunCheckpointMeta } from '../run/request.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { hasCode } from '../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import type { RunCheckpointMeta } from '../run/request.ts';
 import { storeFailure } from './checked-store.ts';
 import { type CheckpointStore, type Claim, checkStore } from './port.ts';
 import { type LandedState, RecordWriter } from './record-writer.ts';

@@ -1,6 +1,6 @@
+import type { RunCheckpointMeta, RunInfo } from '../run/request.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import type { RunCheckpointMeta, RunInfo } from '../run/request.ts';
 import { type Checkpointer, createCheckpointer, noCheckpointer } from './checkpointer.ts';
 import { type CheckpointStore, type Claim, checkStore } from './port.ts';
 import type { LandedState } from './record-writer.ts';

@@ -2,9 +2,9 @@ import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { Command, SentCommand } from '../run/command.ts';
+import type { RunOutcome } from '../run/result.ts';
 import { kindOf } from '../values/known-options.ts';
 import { missingMethods } from '../values/methods.ts';
-import type { RunOutcome } from '../run/result.ts';
 
 /** The right to write a run's record: whoever holds the highest epoch. `attempts` counts starts without progress. */
 export type Claim = {

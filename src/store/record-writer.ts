@@ -1,14 +1,14 @@
 import { RECORD_VERSION, type RunHead } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import { headFieldsOf, type RunCheckpointState, transcriptOf } from '../record/state.ts';
+import { noCounters } from '../run/limits.ts';
+import type { RunCheckpointMeta } from '../run/request.ts';
+import type { Transcript } from '../run/transcript.ts';
 import type { Clock } from '../values/clock.ts';
 import { withDeadline } from '../values/deadline.ts';
 import { hasCode } from '../values/error-data.ts';
 import { RecordTooLargeError } from '../values/errors.ts';
-import { noCounters } from '../run/limits.ts';
 import { encodeMessage } from '../values/message.ts';
-import type { RunCheckpointMeta } from '../run/request.ts';
-import type { Transcript } from '../run/transcript.ts';
 import { noUsage } from '../values/usage.ts';
 import { checkedStore } from './checked-store.ts';
 import { type CheckpointStore, type Claim, isAppending, type WriteOptions } from './port.ts';

@@ -1,15 +1,15 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../codec/port.ts';
 import type { RunHead } from '../record/checkpoint.ts';
+import { checkRunId } from '../run/run-id.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { dropEncoding } from '../values/message.ts';
-import { checkRunId } from '../run/run-id.ts';
 import { encodeCommand } from './commands.ts';
 import { encodeOutcome } from './encoding/encode.ts';
+import { Sealing } from './encoding/sealing.ts';
 import { Minutely } from './minutely.ts';
 import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from './port.ts';
-import { Sealing } from './encoding/sealing.ts';
 import type { StoreDriver, StoreWrite } from './store-driver.ts';
 import { BodyWriter, charsOf, type StoredBody } from './stored-body.ts';
 import { StoredReader } from './stored-reader.ts';

@@ -1,8 +1,8 @@
 import type { RunCheckpoint, RunHead } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
+import { type Pieces, Splitter } from './encoding/blob-refs.ts';
 import { cutSealing, sealPieces } from './encoding/cut-texts.ts';
 import { type EncodedHead, encodeDelta, encodeRecord } from './encoding/encode.ts';
-import { type Pieces, Splitter } from './encoding/blob-refs.ts';
 import { type MessageRow, rowsOf } from './encoding/encryption.ts';
 import type { Sealing } from './encoding/sealing.ts';
 

@@ -1,5 +1,6 @@
 import { isInboxFull, placesFor } from '../run/command.ts';
 import { type CommandToSend, refuseFull, refuseLarge, refuseMissing } from './commands.ts';
+import { checkReplaceable, isNewRevision } from './encoding/revision.ts';
 import {
   checkClaim,
   checkWrite,
@@ -13,7 +14,6 @@ import {
   sound,
 } from './lease.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
-import { checkReplaceable, isNewRevision } from './encoding/revision.ts';
 
 /*
  * The rules of every store, written once. Each of the nine transitions is a pure decision: from the facts of one run it gives

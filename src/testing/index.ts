@@ -1,10 +1,10 @@
 export { type Arbitraries, arbitraries } from './arbitraries/arbitraries.ts';
+export type { Arbitrary, FastCheck } from './arbitraries/fast-check.ts';
 export type { RunStory } from './arbitraries/stories.ts';
 export { type CrashTestReport, type CrashTestViolation, crashTest } from './crash-test/crash-test.ts';
 export type { CrashTestPromise } from './crash-test/ledger.ts';
 export type { CrashTestOptions } from './crash-test/options.ts';
 export type { CrashTestExecutorOptions } from './crash-test/process.ts';
-export type { Arbitrary, FastCheck } from './arbitraries/fast-check.ts';
 export {
   type RecordingCheckpointer,
   type RecordingFactory,
@@ -26,5 +26,10 @@ export {
   scriptedModel,
   stallAfter,
 } from './scripted-model.ts';
-export { type ContractCase, checkpointStoreContract, type DamageKind, type StoreUnderTest } from './store-contract/store-contract.ts';
+export {
+  type ContractCase,
+  checkpointStoreContract,
+  type DamageKind,
+  type StoreUnderTest,
+} from './store-contract/store-contract.ts';
 export { type TestClock, testClock } from './test-clock.ts';

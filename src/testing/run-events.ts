@@ -1,13 +1,13 @@
 import type { OutputCheck, Resolution, RunMachineEvent } from '../../machines/context.ts';
-import { toErrorData } from '../values/error-data.ts';
 import { causeData } from '../run/finalize.ts';
-import type { JsonValue } from '../values/json.ts';
 import type { Limits } from '../run/limits.ts';
-import { enterMessage, type ToolOutput } from '../values/message.ts';
 import { beginProgress, type Progress } from '../run/progress.ts';
 import type { ModelReply } from '../run/reply.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutput } from '../run/result.ts';
+import { toErrorData } from '../values/error-data.ts';
+import type { JsonValue } from '../values/json.ts';
+import { enterMessage, type ToolOutput } from '../values/message.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
 
 /** A call that a model asks for. */

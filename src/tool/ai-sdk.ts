@@ -1,9 +1,9 @@
+import type { ToolEffect } from '../run/open-step.ts';
 import { readProperty } from '../values/error-data.ts';
 import { UnsupportedError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
-import type { ToolEffect } from '../run/open-step.ts';
 import { checkTraits, defineTool, refuseApproval, type Tool, type ToolContext } from './define.ts';
 import { ReadyOutput } from './output.ts';
 import { transcriptKey } from './run.ts';

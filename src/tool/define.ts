@@ -1,8 +1,8 @@
+import type { ToolEffect } from '../run/open-step.ts';
+import type { ImageInput } from '../run/request.ts';
 import { UnsupportedError } from '../values/errors.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import type { ToolEffect } from '../run/open-step.ts';
-import type { ImageInput } from '../run/request.ts';
 import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { readSchema, type ToolInput, type ValueOf } from './schema.ts';

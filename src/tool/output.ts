@@ -1,9 +1,9 @@
 import type { LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
-import { toErrorData } from '../values/error-data.ts';
 import { fetchableUrl } from '../run/image.ts';
+import type { ImagePart } from '../run/request.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { frozenJson, isObject } from '../values/json.ts';
 import { isToolError, type ToolOutput } from '../values/message.ts';
-import type { ImagePart } from '../run/request.ts';
 import { isToolContent } from './content.ts';
 
 type ContentOutput = Extract<LanguageModelV4ToolResultOutput, { type: 'content' }>;

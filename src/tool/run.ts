@@ -1,10 +1,10 @@
-import type { Clock } from '../values/clock.ts';
-import { readProperty } from '../values/error-data.ts';
 import { idempotencyKeyOf, oldCallName } from '../run/identity.ts';
 import { imagePartOf } from '../run/image.ts';
+import type { ImageInput, ImagePart } from '../run/request.ts';
+import type { Clock } from '../values/clock.ts';
+import { readProperty } from '../values/error-data.ts';
 import { frozenJson, type JsonValue, prototypeKeyIn } from '../values/json.ts';
 import type { Message, ToolOutput } from '../values/message.ts';
-import type { ImageInput, ImagePart } from '../run/request.ts';
 import type { Tool, ToolContext } from './define.ts';
 import {
   checkUrl,

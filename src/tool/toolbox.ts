@@ -1,7 +1,7 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
+import type { ToolFacts } from '../run/progress.ts';
 import { UnknownToolError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
-import type { ToolFacts } from '../run/progress.ts';
 import { isToolName, printable } from '../values/tool-name.ts';
 import {
   type AiSdkTool,

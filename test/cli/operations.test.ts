@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { encrypt } from '../../src/codec/encrypt.ts';
-import { noUsage } from '../../src/values/usage.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { noUsage } from '../../src/values/usage.ts';
 import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
 import { damageMessages, execute, interruptedRun, makeTooNew, stepsOf, storeRuns } from './stored-runs.ts';
 

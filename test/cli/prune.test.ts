@@ -4,14 +4,14 @@ import { type InterruptedRun, memoryStore, type RunCheckpoint } from 'pawl';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { chosenOf } from '../../src/cli/commands/prune-choice.ts';
 import { removed } from '../../src/cli/commands/prune-command.ts';
+import { fileStore } from '../../src/store/file/index.ts';
+import { postgresStore } from '../../src/store/postgres/index.ts';
 import {
   CheckpointCorruptError,
   CheckpointTooNewError,
   KeyMismatchError,
   StoreUnavailableError,
 } from '../../src/values/errors.ts';
-import { fileStore } from '../../src/store/file/index.ts';
-import { postgresStore } from '../../src/store/postgres/index.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { journalOf } from '../store/file/folder.ts';
 import { emptyFolder, pawl, type Settings } from './pawl.ts';

@@ -2,9 +2,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { KnownModules } from '../../src/cli/open/known-modules.ts';
 import { identityOf, placeOf } from '../../src/cli/open/store-place.ts';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
-import { noUsage } from '../../src/values/usage.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { type HeadRow, headChecksum } from '../../src/store/sqlite/records.ts';
+import { noUsage } from '../../src/values/usage.ts';
 import { agentFile, stateHome } from './pawl.ts';
 
 type Change = { readonly [Key in 'runId' | 'agentId' | 'prompt' | 'module']?: string } & Partial<RunCheckpoint>;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { decodeLine, encodeLine, splitLines } from '../../src/files/lines.ts';
-import { type FileStore, fileStore } from '../../src/store/file/index.ts';
 import { Sealing } from '../../src/store/encoding/sealing.ts';
+import { type FileStore, fileStore } from '../../src/store/file/index.ts';
 import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract/store-contract.ts';
 import { freshDir, journalOf, replaceFile } from '../store/file/folder.ts';
 import { codecOf } from './keys.ts';

@@ -2,10 +2,10 @@ import { crc32 } from 'node:zlib';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { resultsMessage } from '../../src/run/open-step.ts';
-import { type PostgresStore, postgresStore } from '../../src/store/postgres/index.ts';
 import { Sealing } from '../../src/store/encoding/sealing.ts';
-import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract/store-contract.ts';
+import { type PostgresStore, postgresStore } from '../../src/store/postgres/index.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
+import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract/store-contract.ts';
 import { expectSameRecords } from '../fixtures/pinned-ends.ts';
 import { leaveRuns, saidInRuns } from '../fixtures/pinned-runs.ts';
 

@@ -1,9 +1,9 @@
 import { type Critic, type CriticOptions, createCritic, type EscalatorDecision, type EscalatorState } from 'pawl';
 import { type TestClock, testClock } from 'pawl/testing';
 import type { CriticHandle, SupervisedRun } from '../../src/critic/port.ts';
+import type { RunInfo } from '../../src/run/request.ts';
 import type { JsonObject } from '../../src/values/json.ts';
 import type { Message } from '../../src/values/message.ts';
-import type { RunInfo } from '../../src/run/request.ts';
 
 export const usage = {
   inputTokens: 7,

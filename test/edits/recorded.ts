@@ -1,9 +1,9 @@
 import type { Message, OpenStep } from 'pawl';
 import { fileTools } from '../../src/edits/file-tools.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
-import type { AssistantMessage, ToolOutput } from '../../src/values/message.ts';
 import { resultsMessage } from '../../src/run/open-step.ts';
 import { runTool } from '../../src/tool/run.ts';
+import type { AssistantMessage, ToolOutput } from '../../src/values/message.ts';
 
 /** What a model asks for. */
 export interface Asked {

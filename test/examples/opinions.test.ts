@@ -56,10 +56,16 @@ function conversationsOf(server: LLMock): string {
 function script(): void {
   servers.sonnet
     .on({ hasToolResult: false }, readsSaving)
-    .on({ hasToolResult: true }, { content: '- `src/executor/run/checkpointing.ts:57`: a save that waits is dropped silently.' });
+    .on(
+      { hasToolResult: true },
+      { content: '- `src/executor/run/checkpointing.ts:57`: a save that waits is dropped silently.' },
+    );
   servers.qwen.on(
     { hasToolResult: false },
-    { content: 'src/executor/run/checkpointing.ts:57 what waits is lost\nsrc/executor/scope.ts:88 the flag is never taken back' },
+    {
+      content:
+        'src/executor/run/checkpointing.ts:57 what waits is lost\nsrc/executor/scope.ts:88 the flag is never taken back',
+    },
   );
   servers.mistral.on({ hasToolResult: false }, writesNote).on({ hasToolResult: true }, { content: 'no findings' });
   judge.onMessage(/Rank the 3 answers/, { content: '{"order":[2,1,3],"reason":"It finds the most."}' });

@@ -1,7 +1,7 @@
 import { fromPromise, initialTransition, transition } from 'xstate';
 import { type FanOutEmitted, type FanOutEvent, fanOutMachine } from '../../machines/fan-out.ts';
-import type { ErrorData } from '../../src/values/error-data.ts';
 import type { RunOutput } from '../../src/run/result.ts';
+import type { ErrorData } from '../../src/values/error-data.ts';
 
 export const cause: ErrorData = { name: 'ShutdownError', code: 'ERR_SHUTDOWN', message: 'the fan-out leaves off' };
 export const late: ErrorData = { ...cause, message: 'the model is out of time' };

@@ -3,9 +3,9 @@ import { defineTool, type Tool } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
 import { isRetryable } from '../../src/model/retryable.ts';
+import { runTool } from '../../src/tool/run.ts';
 import type { JsonValue } from '../../src/values/json.ts';
 import { isToolError, toolCallsOf } from '../../src/values/message.ts';
-import { runTool } from '../../src/tool/run.ts';
 import { finish, finishedBy, requestOf, streaming } from './fake-model.ts';
 
 const start = { type: 'tool-input-start', id: 'c', toolName: 'pay' };

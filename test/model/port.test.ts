@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Models, modelFor } from '../../src/model/port.ts';
-import { UnknownTierError, UnsupportedError } from '../../src/values/errors.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
+import { UnknownTierError, UnsupportedError } from '../../src/values/errors.ts';
 
 const model = scriptedModel([]);
 const errorOf = (models: unknown, tier = 'fast') => {

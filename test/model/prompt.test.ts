@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { enterMessage } from '../../src/values/message.ts';
 import { reply, scriptedModel } from '../../src/testing/index.ts';
+import { enterMessage } from '../../src/values/message.ts';
 import { drivenModel, finish, requestOf } from './fake-model.ts';
 
 const user = enterMessage({ role: 'user', content: [{ type: 'text', text: 'hi' }] });

@@ -2,8 +2,8 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
 import { type Retry, type RetryOptions, withRetries } from '../../src/model/retry.ts';
-import { ModelError, ModelStalledError, ShutdownError } from '../../src/values/errors.ts';
 import { testClock } from '../../src/testing/index.ts';
+import { ModelError, ModelStalledError, ShutdownError } from '../../src/values/errors.ts';
 import { finish, finishedBy, modelOf, requestOf, streamOf, text, watch } from './fake-model.ts';
 
 const overloaded = new ModelError('overloaded', { cause: { statusCode: 529 } });

@@ -1,7 +1,7 @@
 import type { CheckpointStore } from 'pawl';
 import type { TestClock } from 'pawl/testing';
-import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { isOwning } from '../../src/store/port.ts';
+import { StoreUnavailableError } from '../../src/values/errors.ts';
 import type { FaultKind, Misfortune } from './simulation-plans.ts';
 
 /** More than a port waits. */

@@ -1,6 +1,6 @@
 import { type CheckpointStore, createCheckpointerFactory } from 'pawl';
-import { hasCode } from '../../src/values/error-data.ts';
 import type { Job } from '../../src/testing/crash-test/process.ts';
+import { hasCode } from '../../src/values/error-data.ts';
 import { type Fired, fire } from './simulation-store.ts';
 
 /** How the processes of a history record their runs, where a throttle is set. */

@@ -1,12 +1,12 @@
 import { setAutoFreeze } from 'immer';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { change } from '../../src/run/change.ts';
-import { Hidden } from '../../src/values/hidden.ts';
-import { frozenJson } from '../../src/values/json.ts';
-import { enterMessage } from '../../src/values/message.ts';
 import { recoverOpenStep, withdrawCalls } from '../../src/run/open-step.ts';
 import { beginPhase, closePhase } from '../../src/run/pipeline.ts';
 import { deliver, type Progress } from '../../src/run/progress.ts';
+import { Hidden } from '../../src/values/hidden.ts';
+import { frozenJson } from '../../src/values/json.ts';
+import { enterMessage } from '../../src/values/message.ts';
 import { answered, facts, fresh } from '../fixtures/pipelines.ts';
 
 const said = (text: string) => enterMessage({ role: 'user', content: [{ type: 'text', text }] });

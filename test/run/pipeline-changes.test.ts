@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import type { PhaseFacts } from 'pawl';
 import { describe, expect, test } from 'vitest';
-import { enterMessage } from '../../src/values/message.ts';
 import { beginPhase, isSamePipeline, recordable, restartPipeline } from '../../src/run/pipeline.ts';
 import type { Progress } from '../../src/run/progress.ts';
+import { enterMessage } from '../../src/values/message.ts';
 import { completed, facts, fresh, stepped } from '../fixtures/pipelines.ts';
 
 const [a, b, c] = [facts('a'), facts('b'), facts('c')] as const;

@@ -1,6 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { StepLimitError, ToolLoopError } from '../../src/values/errors.ts';
-import { enterMessage } from '../../src/values/message.ts';
 import {
   askForRepair,
   beginPhase,
@@ -11,6 +9,8 @@ import {
   recordable,
 } from '../../src/run/pipeline.ts';
 import { deliver, type Progress } from '../../src/run/progress.ts';
+import { StepLimitError, ToolLoopError } from '../../src/values/errors.ts';
+import { enterMessage } from '../../src/values/message.ts';
 import { answered, completed, facts, fresh, spend, stepped, usage } from '../fixtures/pipelines.ts';
 
 const [a, b] = [facts('a'), facts('b')] as const;

@@ -2,8 +2,8 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import type { Message } from 'pawl';
 import { describe, expect, test } from 'vitest';
-import { dropEncoding, encodeMessage, enterMessage, enterStored } from '../../src/values/message.ts';
 import { Transcript } from '../../src/run/transcript.ts';
+import { dropEncoding, encodeMessage, enterMessage, enterStored } from '../../src/values/message.ts';
 import { said } from '../fixtures/states.ts';
 
 const calling = (...ids: string[]): Message =>

@@ -5,8 +5,8 @@ import { fileStore } from 'pawl/stores/file';
 import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test, vi } from 'vitest';
-import { systemClock } from '../../src/values/clock.ts';
 import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
+import { systemClock } from '../../src/values/clock.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { filesBelow, freshDir } from './file/folder.ts';
 

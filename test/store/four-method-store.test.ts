@@ -1,10 +1,10 @@
 import { describe, test } from 'vitest';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
 import { interruptedRun } from '../../src/record/interrupted.ts';
-import { frozenJson } from '../../src/values/json.ts';
 import { checkRunId } from '../../src/run/run-id.ts';
 import type { CheckpointStore } from '../../src/store/port.ts';
 import { checkpointStoreContract } from '../../src/testing/store-contract/store-contract.ts';
+import { frozenJson } from '../../src/values/json.ts';
 
 /** The least that a host has to write. */
 function fourMethodStore(): CheckpointStore {

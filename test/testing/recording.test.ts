@@ -1,9 +1,9 @@
 import { recordingCheckpointer, recordingFactory } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { stateOf } from '../../src/record/state.ts';
-import { enterMessage } from '../../src/values/message.ts';
 import { beginProgress } from '../../src/run/progress.ts';
 import type { RunInfo } from '../../src/run/request.ts';
+import { enterMessage } from '../../src/values/message.ts';
 
 const progress = beginProgress(
   {

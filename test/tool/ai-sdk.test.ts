@@ -1,11 +1,11 @@
 import { jsonSchema, tool } from '@ai-sdk/provider-utils';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { UnsupportedError } from '../../src/values/errors.ts';
-import { enterMessage } from '../../src/values/message.ts';
 import type { AiSdkTool } from '../../src/tool/ai-sdk.ts';
 import { runTool } from '../../src/tool/run.ts';
 import { toolboxOf } from '../../src/tool/toolbox.ts';
+import { UnsupportedError } from '../../src/values/errors.ts';
+import { enterMessage } from '../../src/values/message.ts';
 import { callOf, environmentOf, outputOf } from './environment.ts';
 
 const inputSchema = z.object({ city: z.string() });

@@ -1,9 +1,9 @@
 import { jsonSchema } from '@ai-sdk/provider-utils';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
+import { defineTool, type Tool } from '../../src/tool/define.ts';
 import { UnsupportedError } from '../../src/values/errors.ts';
 import type { JsonObject } from '../../src/values/json.ts';
-import { defineTool, type Tool } from '../../src/tool/define.ts';
 
 const definition = {
   name: 'lookup',

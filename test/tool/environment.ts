@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import type { ToolOutput } from '../../src/values/message.ts';
-import { noUsage } from '../../src/values/usage.ts';
 import { type TestClock, testClock } from '../../src/testing/index.ts';
 import { defineTool, type Tool, type ToolContext } from '../../src/tool/define.ts';
 import { runTool, type ToolCall, type ToolEnvironment } from '../../src/tool/run.ts';
+import type { ToolOutput } from '../../src/values/message.ts';
+import { noUsage } from '../../src/values/usage.ts';
 
 export function environmentOf(extra: Partial<ToolEnvironment> = {}): ToolEnvironment & { clock: TestClock } {
   const invocation = { callerId: 'ann', channelId: 'c', guildId: 'g', parentRunId: '', prompt: 'hi', inputs: { n: 1 } };

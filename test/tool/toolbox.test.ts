@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { UnknownToolError } from '../../src/values/errors.ts';
 import { defineTool } from '../../src/tool/define.ts';
 import { toolboxOf } from '../../src/tool/toolbox.ts';
+import { UnknownToolError } from '../../src/values/errors.ts';
 
 const named = (name: string, effect: 'read' | 'once' = 'once') =>
   defineTool({ name, description: `The ${name}.`, input: z.object({ id: z.string() }), effect, execute: () => name });

@@ -2,9 +2,9 @@ import * as pawl from 'pawl';
 import { PawlError, PortTimeoutError } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { checkRunId } from '../../src/run/run-id.ts';
 import { withDeadline } from '../../src/values/deadline.ts';
 import { hasCode, readProperty, toErrorData } from '../../src/values/error-data.ts';
-import { checkRunId } from '../../src/run/run-id.ts';
 import { bounded, failures, otherCauses, shutdowns } from '../fixtures/finalize-table.ts';
 
 const classes = Object.entries(pawl).filter(

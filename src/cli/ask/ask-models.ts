@@ -3,11 +3,11 @@ import type { FanOutOptions } from '../../fan-out/index.ts';
 import type { Model, Tool } from '../../index.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { isObject } from '../../values/json.ts';
-import { loadModule } from '../open/agent-module.ts';
 import type { Arguments } from '../arguments.ts';
-import { Failure } from '../ui/failure.ts';
+import { loadModule } from '../open/agent-module.ts';
 import { modelNamed } from '../open/model-from-environment.ts';
 import { quoted } from '../open/store-place.ts';
+import { Failure } from '../ui/failure.ts';
 
 /** Whom to ask, and with what. */
 export interface AskModels extends Pick<FanOutOptions, 'models' | 'tools' | 'prices' | 'judge' | 'instructions'> {}

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Executor } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
-import { auditForRuns } from '../open/audit-file.ts';
 import { lengthOf } from '../bounds.ts';
-import { caretakerOf } from '../open/caretaker.ts';
 import type { Command, CommandContext } from '../command.ts';
+import { auditForRuns } from '../open/audit-file.ts';
+import { caretakerOf } from '../open/caretaker.ts';
+import { findWaiting, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { withoutRecord } from './obstacle.ts';
-import { findWaiting, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
 
 /** What became of what a run was told. */
 interface Answer {

@@ -1,7 +1,7 @@
 import type { AuditedRun, AuditedRunDetail, AuditedTool, AuditedTree } from '../../index.ts';
-import { field, resultText, WIDTH } from './describe-run.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, dollars, duration, shortened, tokens } from '../ui/figures.ts';
+import { field, resultText, WIDTH } from './describe-run.ts';
 
 /** What an audit knows of a run. */
 export interface Audited {

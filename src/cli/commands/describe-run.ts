@@ -1,10 +1,10 @@
 import type { Command, InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../../index.ts';
 import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
-import { oneLine } from '../ui/failure.ts';
-import { type Place, wayOn } from './family.ts';
-import { ago, count, duration, shortened } from '../ui/figures.ts';
 import { pidOf, type RunStore, statusOf } from '../open/run-store.ts';
+import { oneLine } from '../ui/failure.ts';
+import { ago, count, duration, shortened } from '../ui/figures.ts';
+import { type Place, wayOn } from './family.ts';
 
 /** Characters of a value in a line. */
 export const WIDTH = 72;

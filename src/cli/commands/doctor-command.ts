@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
 import { diagnose, type Migrate, type RunDiagnosis } from '../../index.ts';
+import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { sharedCodec } from '../open/codec-export.ts';
-import type { Command, CommandContext } from '../command.ts';
-import { adviceFor, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
-import { count } from '../ui/figures.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import { openExistingStore, pidOfOwner, type RunStore } from '../open/run-store.ts';
+import { adviceFor, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
+import { count } from '../ui/figures.ts';
 
 /** `pawl doctor`: reads every record, and says what will become of it. */
 export const doctorCommand: Command = async (context) => {

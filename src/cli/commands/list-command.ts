@@ -1,10 +1,10 @@
 import type { AuditedRun, InterruptedRun } from '../../index.ts';
-import { type AuditFile, auditToAsk, pathBeside } from '../open/audit-file.ts';
 import { limitOf, sinceOf } from '../bounds.ts';
 import type { Command, CommandContext } from '../command.ts';
+import { type AuditFile, auditToAsk, pathBeside } from '../open/audit-file.ts';
+import { isStoreThere, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/figures.ts';
-import { isStoreThere, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
 import { table } from '../ui/table.ts';
 
 /** So many runs of an audit are listed when nobody says how many. */

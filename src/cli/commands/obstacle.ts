@@ -1,6 +1,6 @@
 import type { InterruptedRun } from '../../index.ts';
-import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
 import { pidOf, quoted, type RunStore, statusOf } from '../open/run-store.ts';
+import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
 
 export function unknownRun(runId: string, store: RunStore): Failure {
   return new Failure(

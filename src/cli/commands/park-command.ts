@@ -1,11 +1,11 @@
 import type { InterruptedRun } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
-import { caretakerOf } from '../open/caretaker.ts';
 import type { Command, CommandContext } from '../command.ts';
+import { caretakerOf } from '../open/caretaker.ts';
+import { openExistingStore, quoted, type RunStore, statusOf } from '../open/run-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { Family, wayOn } from './family.ts';
 import { withoutRecord } from './obstacle.ts';
-import { openExistingStore, quoted, type RunStore, statusOf } from '../open/run-store.ts';
 
 /** `pawl park`: sets a run aside, so that nobody takes it up. */
 export const parkCommand: Command = (context) =>

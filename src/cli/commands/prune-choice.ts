@@ -2,8 +2,8 @@ import type { InterruptedRun } from '../../index.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { Arguments } from '../arguments.ts';
 import { lengthOf } from '../bounds.ts';
-import { Failure } from '../ui/failure.ts';
 import { type RunStore, statusOf } from '../open/run-store.ts';
+import { Failure } from '../ui/failure.ts';
 
 /** Which records are to go. */
 export interface Wish {

@@ -3,10 +3,10 @@ import { createInterface } from 'node:readline/promises';
 import type { InterruptedRun } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
+import { openExistingStore, type RunStore, statusOf } from '../open/run-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { ago, count } from '../ui/figures.ts';
 import { chosenOf, type OnRead, type Wish, wishOf } from './prune-choice.ts';
-import { openExistingStore, type RunStore, statusOf } from '../open/run-store.ts';
 
 /** `pawl prune`: removes what nobody needs any more, and only what it was told to. */
 export const pruneCommand: Command = async (context) => {

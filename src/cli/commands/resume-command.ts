@@ -1,10 +1,10 @@
+import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { auditForRuns } from '../open/audit-file.ts';
 import { sharedCodec } from '../open/codec-export.ts';
-import type { Command, CommandContext } from '../command.ts';
+import { openExistingStore, quoted } from '../open/run-store.ts';
 import { Failure } from '../ui/failure.ts';
 import { Resumption } from './resumption.ts';
-import { openExistingStore, quoted } from '../open/run-store.ts';
 
 /** `pawl resume`: goes on with one run, or with all that are interrupted. */
 export const resumeCommand: Command = (context) => {

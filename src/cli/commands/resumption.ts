@@ -1,12 +1,12 @@
 import type { InterruptedRun, RunCheckpoint } from '../../index.ts';
+import type { CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule, putsToWork } from '../open/agent-module.ts';
 import type { AuditFile } from '../open/audit-file.ts';
-import type { CommandContext } from '../command.ts';
+import { KnownModules } from '../open/known-modules.ts';
+import { loadRecord, quoted, type RunStore, statusOf } from '../open/run-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { Family, parentOf } from './family.ts';
-import { KnownModules } from '../open/known-modules.ts';
 import { type Obstacle, obstacleOf, unknownRun } from './obstacle.ts';
-import { loadRecord, quoted, type RunStore, statusOf } from '../open/run-store.ts';
 import { Session } from './session.ts';
 
 /** How many runs are gone on with at once, when it is all of them. */

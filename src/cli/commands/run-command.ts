@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { Command } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { auditForRuns } from '../open/audit-file.ts';
-import type { Command } from '../command.ts';
-import { Failure } from '../ui/failure.ts';
 import { findWaiting, openStore } from '../open/run-store.ts';
+import { Failure } from '../ui/failure.ts';
 import { Session } from './session.ts';
 
 /** `pawl run`: one run, from its prompt to its answer. */

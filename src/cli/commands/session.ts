@@ -8,17 +8,17 @@ import {
   type RunResult,
 } from '../../index.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
+import type { CommandContext } from '../command.ts';
 import type { AgentModule } from '../open/agent-module.ts';
 import type { AuditFile } from '../open/audit-file.ts';
 import { caretakerOf } from '../open/caretaker.ts';
-import type { CommandContext } from '../command.ts';
-import { continuedRun, startedRun } from './continued-run.ts';
+import { KnownModules, type RunPlace } from '../open/known-modules.ts';
+import { findWaiting, quoted, type RunStore } from '../open/run-store.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { Interruption } from '../ui/interruption.ts';
-import { KnownModules, type RunPlace } from '../open/known-modules.ts';
-import { todoForParked } from './obstacle.ts';
 import { type Progress, progressFor } from '../ui/progress.ts';
-import { findWaiting, quoted, type RunStore } from '../open/run-store.ts';
+import { continuedRun, startedRun } from './continued-run.ts';
+import { todoForParked } from './obstacle.ts';
 
 /** One run to carry to its end. */
 export interface Job {

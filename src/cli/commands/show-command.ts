@@ -1,13 +1,13 @@
 import type { Command as RunCommand, RunOutcome } from '../../index.ts';
-import { type AuditFile, auditToAsk, isAuditNamed } from '../open/audit-file.ts';
 import type { Command, CommandContext } from '../command.ts';
+import { type AuditFile, auditToAsk, isAuditNamed } from '../open/audit-file.ts';
+import { KnownModules } from '../open/known-modules.ts';
+import { isStoreThere, loadRecord, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
+import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
 import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
-import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
 import { Family } from './family.ts';
-import { KnownModules } from '../open/known-modules.ts';
 import { unknownRun } from './obstacle.ts';
-import { isStoreThere, loadRecord, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
 
 /** `pawl show`: how far a run is, or how it ended; what an audit knows of it. */
 export const showCommand: Command = async (context) => {

@@ -1,7 +1,7 @@
 import type { AuditTotal } from '../../index.ts';
-import { auditToAsk, noAudit, pathBeside } from '../open/audit-file.ts';
 import { oneOf, sinceOf } from '../bounds.ts';
 import type { Command } from '../command.ts';
+import { auditToAsk, noAudit, pathBeside } from '../open/audit-file.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
 import { dollars, duration, shortened } from '../ui/figures.ts';
 import { table } from '../ui/table.ts';

@@ -4,8 +4,8 @@ import { pathToFileURL } from 'node:url';
 import type { Agent, Codec, ExecutorOptions, Models, Ports, Tool } from '../../index.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
-import { codecOf } from './codec-export.ts';
 import { Failure } from '../ui/failure.ts';
+import { codecOf } from './codec-export.ts';
 import { modelFromEnvironment } from './model-from-environment.ts';
 
 /** What an agent module has to offer. */

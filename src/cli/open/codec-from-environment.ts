@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { Codec } from '../../index.ts';
+import { Failure } from '../ui/failure.ts';
 import { loadModule } from './agent-module.ts';
 import { codecOf } from './codec-export.ts';
-import { Failure } from '../ui/failure.ts';
 
 /**
  * The codec of the module that PAWL_CODEC names, its export `codec` or its default one: for commands that have no agent module.

@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import type { Codec } from '../../index.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { type PostgresPool, type PostgresStore, postgresStore } from '../../store/postgres/index.ts';
+import { toErrorData } from '../../values/error-data.ts';
 import { Failure } from '../ui/failure.ts';
 import { importFrom } from './module-resolution.ts';
 import type { StorePlace } from './store-place.ts';

@@ -1,9 +1,9 @@
 import type { AppendingStore, Codec, ControlStore, InterruptedRun, OutcomeStore, RunCheckpoint } from '../../index.ts';
 import { fileStore } from '../../store/file/index.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
-import { codecFromEnvironment } from './codec-from-environment.ts';
 import { Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { shortened } from '../ui/figures.ts';
+import { codecFromEnvironment } from './codec-from-environment.ts';
 import { noStore, openPostgres } from './open-postgres.ts';
 import { identityOf, lookAt, placeOf, type StorePlace } from './store-place.ts';
 

@@ -1,10 +1,10 @@
 import type { ToolAnswer } from '../../../machines/context.ts';
 import { task } from '../../../machines/task.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
-import { systemClock } from '../../values/clock.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run.ts';
+import { systemClock } from '../../values/clock.ts';
+import { toErrorData } from '../../values/error-data.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
 import { letOthersIn } from '../host/yield-to-event-loop.ts';
 import type { Kernel, RunScope } from '../run/active-run.ts';

@@ -1,12 +1,12 @@
 import type { OutputCheck } from '../../../machines/context.ts';
 import { task } from '../../../machines/task.ts';
+import { lastTextOf } from '../../run/outcome.ts';
+import type { Progress } from '../../run/progress.ts';
+import type { ToolInput } from '../../tool/schema.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { withoutFence } from '../../values/fence.ts';
 import { frozenJson, prototypeKeyIn } from '../../values/json.ts';
-import { lastTextOf } from '../../run/outcome.ts';
-import type { Progress } from '../../run/progress.ts';
-import type { ToolInput } from '../../tool/schema.ts';
 import type { Kernel } from '../run/active-run.ts';
 import { scopeOf } from '../run/run-of.ts';
 

@@ -2,8 +2,6 @@ import type { Resolution } from '../../../machines/context.ts';
 import { task } from '../../../machines/task.ts';
 import { phaseFactsOf } from '../../agent/phase.ts';
 import { toResumeState } from '../../record/checkpoint.ts';
-import { toErrorData } from '../../values/error-data.ts';
-import { DefinitionChangedError, ShutdownError } from '../../values/errors.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress } from '../../run/progress.ts';
@@ -11,18 +9,20 @@ import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts'
 import { type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { maxRecordBytesOf } from '../../store/checkpointer.ts';
 import { joined, toolboxOf } from '../../tool/toolbox.ts';
-import { addresseeOf } from '../run/command-target.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { DefinitionChangedError, ShutdownError } from '../../values/errors.ts';
 import { asError } from '../host/guard.ts';
-import { auditOf, checkBudget, supervise, tellParked } from '../run/oversight.ts';
 import { carriedRecord, giveBack, releaseClaim, takeOwnership, uncounted } from '../run/acquire.ts';
+import type { Kernel, RunScope } from '../run/active-run.ts';
+import { addresseeOf } from '../run/command-target.ts';
+import { auditOf, checkBudget, supervise, tellParked } from '../run/oversight.ts';
 import { checkpointerOf, firstSave } from '../run/recording.ts';
 import { identityOf, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
-import { askerOf, conflict, isAskedRun } from '../run/same-request.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
 import { scopeOf } from '../run/run-of.ts';
+import { askerOf, conflict, isAskedRun } from '../run/same-request.ts';
 import { restoreSpend } from '../run/spending.ts';
-import { stagesFor } from '../services/loop-context.ts';
 import { childTools } from '../run/sub-agents.ts';
+import { stagesFor } from '../services/loop-context.ts';
 import { checkedOutput } from './check-output.ts';
 
 /**

@@ -1,14 +1,14 @@
 import type { InspectionEvent } from 'xstate';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import { replyLimits } from '../../model/reply-limits.ts';
-import type { Clock } from '../../values/clock.ts';
-import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { checkRunId } from '../../run/run-id.ts';
-import { letGo } from '../../values/thenable.ts';
 import { checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Tool } from '../../tool/define.ts';
+import type { Clock } from '../../values/clock.ts';
+import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { letGo } from '../../values/thenable.ts';
 import { checkExecutor } from './check-executor.ts';
 import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';

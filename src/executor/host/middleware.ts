@@ -1,9 +1,9 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
+import type { ToolEffect } from '../../run/open-step.ts';
+import type { ModelReply } from '../../run/reply.ts';
 import { isObject, type JsonValue } from '../../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { Message, ToolOutput } from '../../values/message.ts';
-import type { ToolEffect } from '../../run/open-step.ts';
-import type { ModelReply } from '../../run/reply.ts';
 
 /** What a middleware knows of every call. Frozen; it holds nothing that the run reads again. */
 export interface CallInfo {

@@ -7,15 +7,15 @@ import type { Critic } from '../../critic/port.ts';
 import type { Models } from '../../model/port.ts';
 import type { Palette } from '../../palette/port.ts';
 import type { Migrate } from '../../record/migrate.ts';
-import type { Clock } from '../../values/clock.ts';
-import type { Redaction } from '../../values/redact.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import type { ResumeState } from '../../run/resume.ts';
-import type { Usage } from '../../values/usage.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Tool } from '../../tool/define.ts';
+import type { Clock } from '../../values/clock.ts';
+import type { Redaction } from '../../values/redact.ts';
+import type { Usage } from '../../values/usage.ts';
 import type { Middleware } from './middleware.ts';
 
 /** Where warnings go. Default: the console. */

@@ -3,9 +3,9 @@ import type { RunContext } from '../../../machines/context.ts';
 import { ProgressRedaction } from '../../record/redact-progress.ts';
 import type { RunEventBody } from '../../run/events.ts';
 import type { Progress } from '../../run/progress.ts';
-import { type Redaction, Redactor } from '../../values/redact.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
+import { type Redaction, Redactor } from '../../values/redact.ts';
 import type { Warn } from './guard.ts';
 
 type Delta = Extract<RunEventBody, { type: 'model.delta' }>;

@@ -3,11 +3,11 @@ import { type RunCheckpoint, toCheckpoint } from '../../record/checkpoint.ts';
 import { headOf } from '../../record/delta.ts';
 import { parseCheckpoint } from '../../record/parse.ts';
 import type { SaveMoment } from '../../record/state.ts';
-import { CheckpointCorruptError } from '../../values/errors.ts';
-import { isObject } from '../../values/json.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunRequest } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
+import { CheckpointCorruptError } from '../../values/errors.ts';
+import { isObject } from '../../values/json.ts';
 
 /**
  * A run inside a host's persisted snapshot: its record, with XState's fields beside it. Of a durable run it is only a

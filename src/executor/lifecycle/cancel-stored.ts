@@ -1,19 +1,19 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { toResumeState } from '../../record/checkpoint.ts';
 import { fingerprintIn, identified } from '../../record/identify.ts';
-import { toErrorData } from '../../values/error-data.ts';
-import { CancelledError } from '../../values/errors.ts';
 import { keptOutcome } from '../../run/kept-outcome.ts';
 import { outcomeOf } from '../../run/outcome.ts';
 import { beginProgress } from '../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../run/result.ts';
 import { resumeProgress } from '../../run/resume.ts';
 import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
-import { Auditing } from '../services/auditing.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { CancelledError } from '../../values/errors.ts';
+import type { Kernel } from '../run/active-run.ts';
 import { rewriteHead } from '../run/rewrite-head.ts';
 import { infoFrom } from '../run/run-info.ts';
-import type { Kernel } from '../run/active-run.ts';
 import { recordedText, type StoredRun, withStoredRun } from '../run/stored-run.ts';
+import { Auditing } from '../services/auditing.ts';
 
 const cancels = new WeakMap<Kernel, Map<string, Promise<void>>>();
 

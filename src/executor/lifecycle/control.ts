@@ -1,15 +1,15 @@
 import { type Command, checkCommand } from '../../run/command.ts';
+import { type ControlStore, isControlling } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { UndeliveredError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
-import { type ControlStore, isControlling } from '../../store/port.ts';
 import { settledAtLast } from '../effects/settle.ts';
-import { cancelStored } from './cancel-stored.ts';
-import { handleOf } from '../run/handle.ts';
-import { park, unpark } from './parking.ts';
 import type { Kernel, RunScope } from '../run/active-run.ts';
+import { handleOf } from '../run/handle.ts';
 import { recordedText, storeOf } from '../run/stored-run.ts';
+import { cancelStored } from './cancel-stored.ts';
+import { park, unpark } from './parking.ts';
 
 /**
  * A run by its id, wherever it is: live in this process, live in another one, or waiting in the store. A process that only

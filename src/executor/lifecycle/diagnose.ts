@@ -4,14 +4,14 @@ import { parentOf } from '../../record/identify.ts';
 import type { InterruptedRun } from '../../record/interrupted.ts';
 import { migrateRecord } from '../../record/migrate.ts';
 import { isRewritten } from '../../record/upcast.ts';
+import { type CheckpointStore, checkStore } from '../../store/port.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
-import { type CheckpointStore, checkStore } from '../../store/port.ts';
-import { type Listed, listed } from './listing.ts';
-import { DEFAULT_MAX_ATTEMPTS, isPipelineSame, parkingOf } from '../run/acquire.ts';
 import type { ExecutorOptions } from '../host/options.ts';
+import { DEFAULT_MAX_ATTEMPTS, isPipelineSame, parkingOf } from '../run/acquire.ts';
+import { type Listed, listed } from './listing.ts';
 
 /** How the runs are going to be recovered: the same as of the executor that will do it. */
 export interface DiagnoseOptions

@@ -1,26 +1,26 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { ReadonlyAtom } from '@xstate/store';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
-import { checkKeys } from '../../values/known-options.ts';
 import type { Invocation } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
 import { checkRunId } from '../../run/run-id.ts';
 import { newOwner } from '../../store/owner.ts';
+import { checkKeys } from '../../values/known-options.ts';
 import { type Config, configOf } from '../host/config.ts';
-import { controlOf, type RunControl } from './control.ts';
 import { readable } from '../host/guard.ts';
-import { type EndedRun, endedHandle, handleOf, type Run } from '../run/handle.ts';
-import { LeaseKeeper } from '../services/lease-renewal.ts';
-import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
-import { type RunLogic, runLogic } from './run-logic.ts';
-import { Mailbox } from '../services/command-inbox.ts';
-import { park, unpark } from './parking.ts';
 import type { ExecutorOptions, RunOptions } from '../host/options.ts';
-import { type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
-import { Registry, type RunSummary } from '../services/registry.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
-import { shutdown } from './shutdown.ts';
 import { type SignalOptions, SignalSwitch } from '../host/signals.ts';
+import type { Kernel, RunScope } from '../run/active-run.ts';
+import { type EndedRun, endedHandle, handleOf, type Run } from '../run/handle.ts';
+import { Mailbox } from '../services/command-inbox.ts';
+import { LeaseKeeper } from '../services/lease-renewal.ts';
+import { Registry, type RunSummary } from '../services/registry.ts';
+import { controlOf, type RunControl } from './control.ts';
+import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
+import { park, unpark } from './parking.ts';
+import { type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
+import { type RunLogic, runLogic } from './run-logic.ts';
+import { shutdown } from './shutdown.ts';
 import { startRun } from './start.ts';
 
 /** Runs agents. One per process is enough; stores are shared by as many as there are. */

@@ -1,10 +1,10 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
-import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { type ListedStatus, listedStatus } from '../../run/listed-status.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
-import { listed, listing } from './listing.ts';
-import type { RunSummary } from '../services/registry.ts';
+import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { Kernel } from '../run/active-run.ts';
+import type { RunSummary } from '../services/registry.ts';
+import { listed, listing } from './listing.ts';
 
 /** A run that is live in this process. */
 export type LiveRunLine = RunSummary & {

@@ -1,8 +1,8 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
-import type { Clock } from '../../values/clock.ts';
-import { withDeadline } from '../../values/deadline.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
 import type { CheckpointStore, Cursor } from '../../store/port.ts';
+import type { Clock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
 import type { Kernel } from '../run/active-run.ts';
 
 /** A listed run whose record can be read. */

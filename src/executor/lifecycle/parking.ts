@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
-import { rewriteHead } from '../run/rewrite-head.ts';
 import type { Kernel } from '../run/active-run.ts';
+import { rewriteHead } from '../run/rewrite-head.ts';
 import { recordedText, withStoredRun } from '../run/stored-run.ts';
 
 /**

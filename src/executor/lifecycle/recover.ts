@@ -1,11 +1,11 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
-import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { CheckpointStore } from '../../store/port.ts';
+import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
+import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
+import type { Kernel } from '../run/active-run.ts';
 import { Lane } from '../services/semaphore.ts';
 import { type Listed, listing, pages } from './listing.ts';
 import { mayBeChild, orphansAmong } from './run-tree.ts';
-import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
-import type { Kernel } from '../run/active-run.ts';
 import { agentFor, LIVE, type RecoveryReport, type Report, type Shared, takeUp, type Work } from './take-up.ts';
 
 export type { RecoveryEntry, RecoveryReport } from './take-up.ts';

@@ -1,11 +1,11 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { parentOf } from '../../record/identify.ts';
-import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { CHILD_MARK } from '../../run/identity.ts';
 import type { CheckpointStore } from '../../store/port.ts';
-import type { Listed } from './listing.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
 import type { Kernel } from '../run/active-run.ts';
+import type { Listed } from './listing.ts';
 
 interface Family {
   readonly kernel: Kernel;

@@ -1,18 +1,18 @@
 import { createActor, type InspectionEvent } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../../agent/agent.ts';
+import type { Invocation, ParentCall } from '../../run/request.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError, ShutdownError } from '../../values/errors.ts';
 import { type KnownKeys, readOptions } from '../../values/known-options.ts';
 import { checkMethods } from '../../values/methods.ts';
-import type { Invocation, ParentCall } from '../../run/request.ts';
 import { guarded, isTypeError, readable } from '../host/guard.ts';
-import { handleOf, type Run } from '../run/handle.ts';
-import { runLogic } from './run-logic.ts';
 import type { RunOptions } from '../host/options.ts';
 import { redactedInspect } from '../host/redaction.ts';
-import { type Asker, conflict, isAskedRun } from '../run/same-request.ts';
 import type { Kernel, RunScope } from '../run/active-run.ts';
+import { handleOf, type Run } from '../run/handle.ts';
+import { type Asker, conflict, isAskedRun } from '../run/same-request.ts';
 import { type RunSeed, seedOf } from '../run/seed.ts';
+import { runLogic } from './run-logic.ts';
 
 /** How a run is started: by a host, or by a call of another run. */
 export interface StartCall {

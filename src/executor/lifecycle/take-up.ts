@@ -1,11 +1,11 @@
 import type { Agent } from '../../agent/agent.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
+import type { Kernel, RunScope } from '../run/active-run.ts';
+import { paletteAgent } from '../run/sub-agents.ts';
 import type { Lane } from '../services/semaphore.ts';
 import type { Listed } from './listing.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
 import { launch } from './start.ts';
-import { paletteAgent } from '../run/sub-agents.ts';
 
 export interface RecoveryEntry {
   readonly runId: string;

@@ -3,19 +3,19 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { identified } from '../../record/identify.ts';
 import { migrateRecord } from '../../record/migrate.ts';
 import { parseOutcome } from '../../record/parse.ts';
-import { withDeadline } from '../../values/deadline.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
-import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../../values/errors.ts';
-import { enterStored } from '../../values/message.ts';
 import { hasUnknownOutcome } from '../../run/open-step.ts';
 import { isSamePipeline } from '../../run/pipeline.ts';
 import type { ParkedReason } from '../../run/progress.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { type CheckpointStore, isKeepingOutcomes, isOwning, type ReleaseOptions } from '../../store/port.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../../values/errors.ts';
+import { enterStored } from '../../values/message.ts';
 import type { Config } from '../host/config.ts';
+import type { RunScope } from './active-run.ts';
 import { rewriteHead } from './rewrite-head.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
-import type { RunScope } from './active-run.ts';
 import { untilUntouched } from './stored-run.ts';
 
 /** What the store knows of a run that is about to start. */

@@ -1,9 +1,9 @@
 import type { RunEmitted } from '../../../machines/context.ts';
 import { stateOf } from '../../record/state.ts';
-import { withDeadline } from '../../values/deadline.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import { abandon, isBounded, isTakenOver } from '../../store/checkpointer.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { RunScope } from './active-run.ts';
 import type { Steering } from './steering.ts';
 

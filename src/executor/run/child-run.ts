@@ -1,10 +1,10 @@
 import type { Agent } from '../../agent/agent.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
-import { CancelledError, ShutdownError } from '../../values/errors.ts';
 import { isShutdown } from '../../run/finalize.ts';
 import { childRunId, oldCallName } from '../../run/identity.ts';
 import type { RunResult } from '../../run/result.ts';
 import type { ToolContext } from '../../tool/define.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { CancelledError, ShutdownError } from '../../values/errors.ts';
 import type { RunScope } from './active-run.ts';
 
 /** Agents that put agents to work may be nested so deep. */

@@ -1,13 +1,13 @@
 import type { Activity, CriticHandle, SupervisedRun } from '../../critic/port.ts';
+import type { RunEvent } from '../../run/events.ts';
+import type { Limits } from '../../run/limits.ts';
+import type { Progress } from '../../run/progress.ts';
+import type { RunInfo } from '../../run/request.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { CriticKillError } from '../../values/errors.ts';
-import type { RunEvent } from '../../run/events.ts';
 import { frozenJson, isObject, type JsonObject } from '../../values/json.ts';
-import type { Limits } from '../../run/limits.ts';
 import { enterMessage } from '../../values/message.ts';
-import type { Progress } from '../../run/progress.ts';
-import type { RunInfo } from '../../run/request.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import type { Config } from '../host/config.ts';
 import { guarded } from '../host/guard.ts';

@@ -1,10 +1,10 @@
-import type { ErrorData } from '../../values/error-data.ts';
 import type { RunEvent } from '../../run/events.ts';
-import { checkKeys } from '../../values/known-options.ts';
 import type { OkOutput, RunOutput, RunResult } from '../../run/result.ts';
 import { okOrThrow } from '../../run/run-failed.ts';
-import type { RunActor } from './run-actor.ts';
+import type { ErrorData } from '../../values/error-data.ts';
+import { checkKeys } from '../../values/known-options.ts';
 import type { RunScope } from './active-run.ts';
+import type { RunActor } from './run-actor.ts';
 
 /**
  * How a start met its run. `started`: it is new. `resumed`: its record goes on here. `joined`: it is live, here or in another

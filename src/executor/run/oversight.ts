@@ -1,14 +1,14 @@
-import { toErrorData } from '../../values/error-data.ts';
-import type { JsonObject } from '../../values/json.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import type { JsonObject } from '../../values/json.ts';
 import { Auditing } from '../services/auditing.ts';
+import type { RunScope } from './active-run.ts';
+import { Supervision, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
 import { startDeadline } from './deadline.ts';
 import { infoOf, limitsOf } from './run-info.ts';
-import type { RunScope } from './active-run.ts';
 import { refusedByBudget } from './spending.ts';
-import { Supervision, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
 
 /* Those who look at a run from outside: its budget, its audit, its critic and its deadline. */
 

@@ -1,14 +1,14 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { stateOf } from '../../record/state.ts';
 import { isRewritten } from '../../record/upcast.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
-import { NotDurableError } from '../../values/errors.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { Transcript } from '../../run/transcript.ts';
 import { storeFailure } from '../../store/checked-store.ts';
 import { type Checkpointer, checkedCheckpointer, isTakenOver, noCheckpointer } from '../../store/checkpointer.ts';
 import type { BeginOptions } from '../../store/factory.ts';
 import { isOwning } from '../../store/port.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { NotDurableError } from '../../values/errors.ts';
 import type { Config } from '../host/config.ts';
 import { askStore, releaseClaim, uncounted } from './acquire.ts';
 import type { RunScope } from './active-run.ts';

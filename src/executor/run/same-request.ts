@@ -1,10 +1,10 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { fingerprintOfRecord } from '../../record/identify.ts';
-import { RunIdConflictError } from '../../values/errors.ts';
 import { CHILD_MARK, isStoredFingerprint, storedFingerprintOf } from '../../run/identity.ts';
-import { type Redaction, Redactor } from '../../values/redact.ts';
 import type { ParentCall, RunRequest } from '../../run/request.ts';
 import type { RunOutcome } from '../../run/result.ts';
+import { RunIdConflictError } from '../../values/errors.ts';
+import { type Redaction, Redactor } from '../../values/redact.ts';
 import type { RunScope } from './active-run.ts';
 
 /*

@@ -1,7 +1,7 @@
 import type { RunRequest } from '../../run/request.ts';
 import { asError, isError } from '../host/guard.ts';
-import type { PersistedRun } from '../host/snapshot.ts';
 import { type Beginning, refusedRequest, requestOf } from '../host/request.ts';
+import type { PersistedRun } from '../host/snapshot.ts';
 
 /** How a run came to be, before anything of it is looked up. */
 export interface RunSeed {

@@ -1,8 +1,8 @@
 import type { RunEmitted } from '../../../machines/context.ts';
 import { tooLongToSay } from '../../run/command.ts';
+import { MAX_UNDELIVERED } from '../../run/progress.ts';
 import { UndeliveredError } from '../../values/errors.ts';
 import { enterMessage } from '../../values/message.ts';
-import { MAX_UNDELIVERED } from '../../run/progress.ts';
 import type { RunScope } from './active-run.ts';
 
 /** What became of a steered message: stored, or (without a store, or while it fails) kept in memory. */

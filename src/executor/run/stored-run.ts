@@ -1,9 +1,9 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../../values/errors.ts';
 import { Redactor } from '../../values/redact.ts';
-import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../../store/port.ts';
 import type { Kernel } from './active-run.ts';
 
 /** A stored run that nobody works on, in our hands for a moment. */

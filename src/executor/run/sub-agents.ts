@@ -2,14 +2,14 @@ import { type Agent, defineAgent } from '../../agent/agent.ts';
 import { childToolName } from '../../agent/names.ts';
 import { type Skill, textsOf } from '../../agent/skill.ts';
 import type { Palette } from '../../palette/port.ts';
+import { defineTool, type Tool, type ToolContext } from '../../tool/define.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import type { JsonObject } from '../../values/json.ts';
 import { fillTemplate } from '../../values/template.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
-import { defineTool, type Tool, type ToolContext } from '../../tool/define.ts';
-import { answerOf } from './child-run.ts';
 import type { Kernel, RunScope } from './active-run.ts';
+import { answerOf } from './child-run.ts';
 
 const promptSchema = {
   type: 'object',

@@ -1,12 +1,12 @@
 import type { Audit, AuditRecorder } from '../../audit/port.ts';
-import type { Clock } from '../../values/clock.ts';
-import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import type { RunEvent } from '../../run/events.ts';
-import { isObject, type JsonObject } from '../../values/json.ts';
 import type { ToolFacts } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
+import type { Clock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { isObject, type JsonObject } from '../../values/json.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import { guarded, type Warn } from '../host/guard.ts';
 

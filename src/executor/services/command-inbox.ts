@@ -1,8 +1,8 @@
-import type { Clock } from '../../values/clock.ts';
 import { type Command, MAX_COMMANDS, type SentCommand } from '../../run/command.ts';
+import { type CheckpointStore, type Claim, type ControlStore, isControlling } from '../../store/port.ts';
+import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
-import { type CheckpointStore, type Claim, type ControlStore, isControlling } from '../../store/port.ts';
 import type { Warn } from '../host/guard.ts';
 
 /** A live run that commands may be waiting for. */

@@ -7,8 +7,8 @@ import { TranscriptInvalidError } from '../../values/errors.ts';
 import type { Message } from '../../values/message.ts';
 import { letGo } from '../../values/thenable.ts';
 import { estimateTokens } from '../../values/token-estimate.ts';
-import { compactedHistory } from './compacted-history.ts';
 import type { Warn } from '../host/guard.ts';
+import { compactedHistory } from './compacted-history.ts';
 
 export interface CompactedViewOptions {
   readonly compactor: Compactor;

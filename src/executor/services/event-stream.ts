@@ -1,5 +1,5 @@
-import type { Clock } from '../../values/clock.ts';
 import type { RunEvent, RunEventBody } from '../../run/events.ts';
+import type { Clock } from '../../values/clock.ts';
 import { EventBuffer } from './event-buffer.ts';
 
 /** Events that are kept for consumers that come later, and that a slow consumer may be behind. */

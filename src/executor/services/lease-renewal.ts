@@ -1,7 +1,7 @@
+import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
-import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../../store/port.ts';
 
 /** Whoever works under a claim. */
 export interface Leaseholder {

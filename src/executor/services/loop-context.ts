@@ -1,13 +1,13 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { Phase } from '../../agent/phase.ts';
 import { type Model, modelFor } from '../../model/port.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { type ModelSettings, mergeSettings } from '../../run/model-settings.ts';
 import type { PhaseOutput } from '../../run/phase.ts';
-import { fillTemplate } from '../../values/template.ts';
 import { restrict, type Toolbox } from '../../tool/toolbox.ts';
-import { CompactedView } from './compaction.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { fillTemplate } from '../../values/template.ts';
 import type { Config } from '../host/config.ts';
+import { CompactedView } from './compaction.ts';
 import type { RequestEstimate } from './estimated-use.ts';
 
 /** What one loop of a run works with: a single loop has one stage, a pipeline one for each phase. */

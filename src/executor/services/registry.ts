@@ -1,6 +1,6 @@
 import { type Atom, createAtom, type ReadonlyAtom } from '@xstate/store';
-import { toErrorData } from '../../values/error-data.ts';
 import type { RunOutput } from '../../run/result.ts';
+import { toErrorData } from '../../values/error-data.ts';
 import type { Usage } from '../../values/usage.ts';
 import { guardedObserver, type Warn } from '../host/guard.ts';
 

@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
 import type { RunHead } from '../../record/checkpoint.ts';
+import type { OpenStep } from '../../run/open-step.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { encodeMessage } from '../../values/message.ts';
-import type { OpenStep } from '../../run/open-step.ts';
 import type { EncodedHead } from './encode.ts';
 
 /*

@@ -1,6 +1,6 @@
 import { CheckpointCorruptError } from '../../values/errors.ts';
-import type { EncodedDelta, EncodedRecord } from './encode.ts';
 import { joinPieces, mention, namesIn, type Piece, type Pieces, withoutMentions, withoutPieces } from './blob-refs.ts';
+import type { EncodedDelta, EncodedRecord } from './encode.ts';
 import { type MessageRows, sealDelta, sealRecord } from './encryption.ts';
 import { isSealed, type Sealing } from './sealing.ts';
 

@@ -1,11 +1,11 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
 import type { RunDelta } from '../../record/delta.ts';
 import { parseCheckpoint, parseHead } from '../../record/parse.ts';
+import type { RunOutcome } from '../../run/result.ts';
+import { checkRunId } from '../../run/run-id.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isObject, jsonText } from '../../values/json.ts';
 import { encodeMessage, enterMessage, type Message } from '../../values/message.ts';
-import type { RunOutcome } from '../../run/result.ts';
-import { checkRunId } from '../../run/run-id.ts';
 
 /** The part of a record that changes from save to save, as text, and what stores look at without parsing it. */
 export interface EncodedHead {

@@ -5,10 +5,10 @@ import { type Durable, withFile } from '../../files/atomic-write.ts';
 import { isAbsent, orAbsent, systemCode } from '../../files/errors.ts';
 import { Locks } from '../../files/lock.ts';
 import { StoreUnavailableError } from '../../values/errors.ts';
+import { isDeadOwner, newOwner } from '../owner.ts';
 import { layoutError } from './errors.ts';
 import type { Folders } from './folders.ts';
 import { LAYOUT } from './journal/lines.ts';
-import { isDeadOwner, newOwner } from '../owner.ts';
 
 /** The folder of a store, as one process works with it: opened at the first use, and anew when it was removed meanwhile. */
 export class Access {

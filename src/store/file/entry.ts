@@ -6,15 +6,15 @@ import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../recor
 import { CheckpointCorruptError, PawlError } from '../../values/errors.ts';
 import { RunTexts } from '../encoding/cut-texts.ts';
 import { decodeHead } from '../encoding/encode.ts';
-import { storeError } from './errors.ts';
-import { readSummary, type Summary, scanJournal } from './journal/journal.ts';
-import { renewed, toLiveLease } from './lease.ts';
-import type { StoredLease } from './journal/lines.ts';
-import { surely } from './reader.ts';
-import type { RunFiles } from './run.ts';
 import { refuseDamaged } from '../lease.ts';
 import { isDeadProcess } from '../owner.ts';
 import type { Cursor } from '../port.ts';
+import { storeError } from './errors.ts';
+import { readSummary, type Summary, scanJournal } from './journal/journal.ts';
+import type { StoredLease } from './journal/lines.ts';
+import { renewed, toLiveLease } from './lease.ts';
+import { surely } from './reader.ts';
+import type { RunFiles } from './run.ts';
 
 /** A line of a list, and its place in the list. */
 export interface Entry {

@@ -5,13 +5,17 @@ import { FolderSyncs } from '../../files/atomic-write.ts';
 import { diskFiles, type FileSystem } from '../../files/file-system.ts';
 import { KeptFiles } from '../../files/kept-files.ts';
 import { Syncs } from '../../files/syncs.ts';
+import { checkRunId } from '../../run/run-id.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import { dropEncoding } from '../../values/message.ts';
-import { checkRunId } from '../../run/run-id.ts';
 import { encodeCommand } from '../commands.ts';
+import { Splitter } from '../encoding/blob-refs.ts';
 import { sealCutDelta, sealCutRecord } from '../encoding/cut-texts.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
+import { Sealing } from '../encoding/sealing.ts';
+import { leaseClock } from '../lease-clock.ts';
+import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';
 import { Access } from './access.ts';
 import { foldersIn } from './folders.ts';
 import { Lister } from './list.ts';
@@ -22,10 +26,6 @@ import { Reader } from './reader.ts';
 import type { RunFiles } from './run.ts';
 import { OutcomeSweep } from './sweep.ts';
 import * as writes from './writes.ts';
-import { Splitter } from '../encoding/blob-refs.ts';
-import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';
-import { Sealing } from '../encoding/sealing.ts';
-import { leaseClock } from '../lease-clock.ts';
 
 export interface FileStoreOptions {
   /** The folder; made at the first write. Nothing else should be in it. */

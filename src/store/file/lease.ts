@@ -2,9 +2,9 @@ import { withFile } from '../../files/atomic-write.ts';
 import { orAbsent } from '../../files/errors.ts';
 import type { FileSystem } from '../../files/file-system.ts';
 import { decodeLine, encodeLine, readLineAt } from '../../files/lines.ts';
-import type { StoredLease } from './journal/lines.ts';
 import type { Lease } from '../lease.ts';
 import type { LeaseClock } from '../lease-clock.ts';
+import type { StoredLease } from './journal/lines.ts';
 
 /*
  * Who holds a run, and with which epoch, stands in its journal, where each write sees it. A renewal changes neither: it is

@@ -1,13 +1,13 @@
 import { orAbsent } from '../../files/errors.ts';
 import { isSafeName } from '../../files/names.ts';
 import type { InterruptedRun } from '../../record/interrupted.ts';
+import { isHeld } from '../lease.ts';
+import type { Cursor, ListOptions } from '../port.ts';
 import type { Access } from './access.ts';
 import { Entries, type Entry, type Leftover } from './entry.ts';
 import { storeError } from './errors.ts';
 import type { WriteQueues } from './queue.ts';
 import type { RunFiles } from './run.ts';
-import { isHeld } from '../lease.ts';
-import type { Cursor, ListOptions } from '../port.ts';
 
 /** So many journals are read at once. */
 const AT_ONCE = 16;

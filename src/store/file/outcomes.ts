@@ -5,9 +5,9 @@ import { decodeLine, encodeLine } from '../../files/lines.ts';
 import { safeName } from '../../files/names.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { parseStored } from '../encoding/encode.ts';
+import { MINUTE_MS } from '../minutely.ts';
 import type { Folders } from './folders.ts';
 import { toNumber } from './journal/lines.ts';
-import { MINUTE_MS } from '../minutely.ts';
 
 export interface KeptOutcome {
   readonly runId: string;

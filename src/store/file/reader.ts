@@ -6,22 +6,22 @@ import { readLines } from '../../files/lines.ts';
 import { safeName } from '../../files/names.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
-import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { RunOutcome } from '../../run/result.ts';
+import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
 import { RunTexts } from '../encoding/cut-texts.ts';
 import { decodeRecord, parseStored } from '../encoding/encode.ts';
+import { messagesFrom } from '../encoding/encryption.ts';
+import { isHeld } from '../lease.ts';
+import type { InboxOf } from '../port.ts';
 import type { Access } from './access.ts';
 import { storeError } from './errors.ts';
 import { foundBy, readJournal } from './journal/journal.ts';
+import { JournalScan } from './journal/scan.ts';
 import { renewed, toLiveLease } from './lease.ts';
 import { opened } from './mail.ts';
 import { nameRun, type WriteQueues } from './queue.ts';
 import { checkFolder, type RunFiles } from './run.ts';
-import { JournalScan } from './journal/scan.ts';
-import { isHeld } from '../lease.ts';
-import type { InboxOf } from '../port.ts';
-import { messagesFrom } from '../encoding/encryption.ts';
 
 /**
  * Loads records and outcomes, after the writes that were asked for before. Reading takes no lock: a journal only grows, or

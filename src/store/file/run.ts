@@ -5,13 +5,13 @@ import type { FileStamp, OpenFile } from '../../files/file-system.ts';
 import type { KeptFiles } from '../../files/kept-files.ts';
 import type { Syncs } from '../../files/syncs.ts';
 import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../../values/errors.ts';
-import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';
+import type { Sealing } from '../encoding/sealing.ts';
+import type { LeaseClock } from '../lease-clock.ts';
 import type { Folders } from './folders.ts';
+import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';
 import { type Found, type Journal, readJournal } from './journal/journal.ts';
 import type { MailFiles } from './mail.ts';
 import type { OutcomeFiles } from './outcomes.ts';
-import type { Sealing } from '../encoding/sealing.ts';
-import type { LeaseClock } from '../lease-clock.ts';
 
 /** What the writes of all runs share. */
 export interface RunFiles {

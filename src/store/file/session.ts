@@ -1,18 +1,18 @@
 import { withFile } from '../../files/atomic-write.ts';
 import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../../values/errors.ts';
+import type { Piece, Pieces } from '../encoding/blob-refs.ts';
 import { RunTexts } from '../encoding/cut-texts.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from '../encoding/encode.ts';
 import { parseStored } from '../encoding/encode.ts';
+import type { MessageRow, MessageRows } from '../encoding/encryption.ts';
+import type { Lease } from '../lease.ts';
 import type { Commit } from './journal/commit.ts';
 import { type Found, readHead } from './journal/journal.ts';
-import { renewed, toLiveLease, writeRenewal } from './lease.ts';
 import type { RecordState, StoredLease } from './journal/lines.ts';
+import { renewed, toLiveLease, writeRenewal } from './lease.ts';
 import type { Mail } from './mail.ts';
 import type { KeptOutcome } from './outcomes.ts';
 import { findRun, type RunFiles, removeRun, storeCommit } from './run.ts';
-import type { Lease } from '../lease.ts';
-import type { Piece, Pieces } from '../encoding/blob-refs.ts';
-import type { MessageRow, MessageRows } from '../encoding/encryption.ts';
 
 /** A run, and the name of its files. Whoever only tidies up knows the name alone: then the id is empty. */
 export interface RunName {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../values/clock.ts';
+import { MINUTE_MS, Minutely } from '../minutely.ts';
 import type { OutcomeFiles } from './outcomes.ts';
 import { nameRun, type WriteQueues } from './queue.ts';
-import { MINUTE_MS, Minutely } from '../minutely.ts';
 
 /** Removes outcomes whose time is over: with the first write of this process, and from then on once a minute. */
 export class OutcomeSweep {

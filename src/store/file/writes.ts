@@ -1,14 +1,14 @@
 import { isInboxFull, placesFor } from '../../run/command.ts';
 import type { CommandToSend } from '../commands.ts';
 import { refuseFull, refuseLarge, refuseMissing } from '../commands.ts';
+import type { Pieces } from '../encoding/blob-refs.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from '../encoding/encode.ts';
+import type { MessageRows } from '../encoding/encryption.ts';
+import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
+import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from '../lease.ts';
+import type { Claim, ReleaseOptions } from '../port.ts';
 import type { KeptOutcome } from './outcomes.ts';
 import type { RunSession } from './session.ts';
-import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from '../lease.ts';
-import type { Pieces } from '../encoding/blob-refs.ts';
-import type { Claim, ReleaseOptions } from '../port.ts';
-import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
-import type { MessageRows } from '../encoding/encryption.ts';
 
 /*
  * The writes to a run, in a group with others. All of them check first and change afterwards: one that is refused leaves

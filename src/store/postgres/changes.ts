@@ -1,11 +1,11 @@
 import { crc32 } from 'node:zlib';
-import type { EncodedDelta, EncodedHead, EncodedRecord } from '../encoding/encode.ts';
-import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from '../lease.ts';
 import type { Pieces } from '../encoding/blob-refs.ts';
+import type { EncodedDelta, EncodedHead, EncodedRecord } from '../encoding/encode.ts';
+import type { MessageRow, MessageRows } from '../encoding/encryption.ts';
+import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
+import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from '../lease.ts';
 import type { Claim, ReleaseOptions } from '../port.ts';
 import type { Found, RunState, StoredRecord } from './state.ts';
-import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
-import type { MessageRow, MessageRows } from '../encoding/encryption.ts';
 
 /** What a write does to its run, once it has been decided from what was found. */
 export interface Change {

@@ -1,15 +1,15 @@
 import { crc32 } from 'node:zlib';
 import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor, type SentCommand } from '../../run/command.ts';
 import { PawlError } from '../../values/errors.ts';
-import { isIntact } from '../encoding/checksum.ts';
 import { type CommandToSend, decodeCommand, refuseFull, refuseLarge, refuseMissing } from '../commands.ts';
+import { isIntact } from '../encoding/checksum.ts';
+import type { Sealing } from '../encoding/sealing.ts';
 import { checkClaim } from '../lease.ts';
 import type { Claim, InboxOf } from '../port.ts';
 import type { Row, Session } from './pool.ts';
 import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
 import { hexOf, leaseOf, ownerText, runIdOf } from './state.ts';
-import type { Sealing } from '../encoding/sealing.ts';
 
 /** An id is any string; its JSON is one that PostgreSQL can hold. */
 const idText = (id: string) => JSON.stringify(id);

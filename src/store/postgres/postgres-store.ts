@@ -1,15 +1,16 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../../codec/port.ts';
 import type { RunHead } from '../../record/checkpoint.ts';
+import { checkRunId } from '../../run/run-id.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { dropEncoding } from '../../values/message.ts';
-import { checkRunId } from '../../run/run-id.ts';
 import { encodeCommand } from '../commands.ts';
+import { Splitter } from '../encoding/blob-refs.ts';
 import { sealCutDelta, sealCutRecord } from '../encoding/cut-texts.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
-import { Splitter } from '../encoding/blob-refs.ts';
+import { Sealing } from '../encoding/sealing.ts';
 import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from '../port.ts';
 import * as changes from './changes.ts';
 import type { PostgresPool } from './pool.ts';
@@ -18,7 +19,6 @@ import { Reader } from './reader.ts';
 import { Server } from './server.ts';
 import { serverTimes } from './state.ts';
 import { Writer } from './writer.ts';
-import { Sealing } from '../encoding/sealing.ts';
 
 export interface PostgresStoreOptions {
   /** A pool of `pg`, which the host makes, sizes and ends. The store takes up to six of its connections at a time. */

@@ -2,11 +2,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../record/interrupted.ts';
 import type { SentCommand } from '../../run/command.ts';
-import { CheckpointCorruptError, StoreUnavailableError } from '../../values/errors.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import { isIntact } from '../encoding/checksum.ts';
+import { CheckpointCorruptError, StoreUnavailableError } from '../../values/errors.ts';
 import type { CommandToSend } from '../commands.ts';
+import { isIntact } from '../encoding/checksum.ts';
 import { decodeHead, decodeRecord, parseStored } from '../encoding/encode.ts';
+import type { Sealing } from '../encoding/sealing.ts';
 import { isHeld, type Lease, refuseDamaged } from '../lease.ts';
 import type { Claim, InboxOf, ListOptions } from '../port.ts';
 import { acknowledge, readInbox, send } from './inboxes.ts';
@@ -15,7 +16,6 @@ import type { WriteQueue } from './queue.ts';
 import { isSame, readMessages, readPage, readRun, type StoredRun, textsOf } from './reads.ts';
 import type { Server } from './server.ts';
 import { hexOf } from './state.ts';
-import type { Sealing } from '../encoding/sealing.ts';
 
 /** Reads, and commands, that are under way at once. More wait here, where waiting is no fault, and leave the host's pool to others. */
 const MAX_READS = 4;

@@ -1,17 +1,17 @@
 import { CheckpointCorruptError } from '../../values/errors.ts';
+import { piecesIn } from '../encoding/blob-refs.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { RunTexts, type StoredPieces } from '../encoding/cut-texts.ts';
 import { parseStored } from '../encoding/encode.ts';
+import { messagesFrom } from '../encoding/encryption.ts';
+import type { Sealing } from '../encoding/sealing.ts';
 import type { Lease } from '../lease.ts';
-import { piecesIn } from '../encoding/blob-refs.ts';
 import type { Cursor } from '../port.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
 import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
 import { headChecksum, hexOf, leaseOf, runIdOf } from './state.ts';
-import { messagesFrom } from '../encoding/encryption.ts';
-import type { Sealing } from '../encoding/sealing.ts';
 
 /** About how many characters of a transcript are read and parsed before the event loop gets its turn, and how many rows. */
 const CHARS_PER_PAGE = 2 ** 20;

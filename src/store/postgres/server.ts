@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailableError } from '../../values/errors.ts';
+import type { Sealing } from '../encoding/sealing.ts';
 import { Appends } from './append.ts';
 import { isPassing, isTableMissing, storeError } from './errors.ts';
 import { Parameters } from './parameters.ts';
 import { Connections, type PostgresPool, type Session } from './pool.ts';
 import { Schema, type Tables } from './schema.ts';
 import type { Times } from './state.ts';
-import type { Sealing } from '../encoding/sealing.ts';
 
 /** Whatever is left of the time: an attempt gets this many ms at least. */
 const LEAST_MS = 500;

@@ -1,8 +1,8 @@
 import { Database } from '../../sqlite/connection.ts';
 import type { Sealing } from '../encoding/sealing.ts';
+import type { LeaseClock } from '../lease-clock.ts';
 import { InboxTable } from './inboxes.ts';
 import { KnownRuns } from './known.ts';
-import type { LeaseClock } from '../lease-clock.ts';
 import { LeaseTable } from './leases.ts';
 import { OutcomeTable } from './outcomes.ts';
 import { Reads } from './reads.ts';

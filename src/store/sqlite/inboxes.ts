@@ -2,10 +2,10 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { isInboxFull, MAX_WAITING, placesFor, type SentCommand } from '../../run/command.ts';
 import { PawlError } from '../../values/errors.ts';
-import { isIntact } from '../encoding/checksum.ts';
 import { type CommandToSend, decodeCommand, refuseFull, refuseLarge } from '../commands.ts';
-import type { InboxOf } from '../port.ts';
+import { isIntact } from '../encoding/checksum.ts';
 import type { Sealing } from '../encoding/sealing.ts';
+import type { InboxOf } from '../port.ts';
 
 interface CommandRow {
   readonly run_id: string;

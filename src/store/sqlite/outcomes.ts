@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { RunOutcome } from '../../run/result.ts';
+import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { parseStored } from '../encoding/encode.ts';
 import type { Sealing } from '../encoding/sealing.ts';

@@ -2,8 +2,8 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { InterruptedRun } from '../../record/interrupted.ts';
 import type { SentCommand } from '../../run/command.ts';
-import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { RunOutcome } from '../../run/result.ts';
+import { CheckpointCorruptError } from '../../values/errors.ts';
 import { decodeRecord } from '../encoding/encode.ts';
 import type { InboxOf, ListOptions } from '../port.ts';
 import type { RunDatabase, Statements } from './connection.ts';

@@ -3,10 +3,10 @@ import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../recor
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { decodeHead, parseStored } from '../encoding/encode.ts';
-import { isHeld, refuseDamaged } from '../lease.ts';
-import type { Cursor } from '../port.ts';
 import { messagesFrom } from '../encoding/encryption.ts';
 import type { Sealing } from '../encoding/sealing.ts';
+import { isHeld, refuseDamaged } from '../lease.ts';
+import type { Cursor } from '../port.ts';
 import type { LeaseTable } from './leases.ts';
 import { type HeadRow, headChecksum, KEYS_PER_RUN } from './records.ts';
 

@@ -1,17 +1,17 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
+import { checkRunId } from '../../run/run-id.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import { dropEncoding } from '../../values/message.ts';
-import { checkRunId } from '../../run/run-id.ts';
 import { encodeCommand } from '../commands.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
-import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';
 import { sealDelta, sealRecord } from '../encoding/encryption.ts';
 import { Sealing } from '../encoding/sealing.ts';
-import { runDatabase } from './connection.ts';
 import { leaseClock } from '../lease-clock.ts';
+import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';
+import { runDatabase } from './connection.ts';
 import { WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
 import { Removals } from './removals.ts';

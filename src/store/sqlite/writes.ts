@@ -1,10 +1,10 @@
 import type { CommandToSend } from '../commands.ts';
 import { refuseMissing } from '../commands.ts';
 import type { EncodedHead, EncodedRecord } from '../encoding/encode.ts';
+import type { MessageRows, SealedDelta } from '../encoding/encryption.ts';
+import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
 import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from '../lease.ts';
 import type { Claim, ReleaseOptions } from '../port.ts';
-import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
-import type { MessageRows, SealedDelta } from '../encoding/encryption.ts';
 import type { InboxTable } from './inboxes.ts';
 import type { KnownRuns, Stored } from './known.ts';
 import type { LeaseTable } from './leases.ts';

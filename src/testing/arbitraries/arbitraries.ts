@@ -1,11 +1,11 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import type { Message } from '../../values/message.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { Invocation } from '../../run/request.ts';
+import type { Message } from '../../values/message.ts';
 import { causesWith } from './causes.ts';
+import { type Arbitrary, type FastCheck, generatorsOf } from './fast-check.ts';
 import { checkpointsWith, invocationsWith, progressesWith } from './runs.ts';
 import { type RunStory, storiesWith } from './stories.ts';
-import { type Arbitrary, type FastCheck, generatorsOf } from './fast-check.ts';
 
 /** What Pawl's words may look like, for property tests. */
 export interface Arbitraries {

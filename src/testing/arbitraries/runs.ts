@@ -1,6 +1,4 @@
 import { type RunCheckpoint, toCheckpoint } from '../../record/checkpoint.ts';
-import type { JsonObject } from '../../values/json.ts';
-import { enterMessage, type ToolOutput } from '../../values/message.ts';
 import type { ToolEffect } from '../../run/open-step.ts';
 import { outcomeOf } from '../../run/outcome.ts';
 import {
@@ -15,6 +13,8 @@ import {
 } from '../../run/progress.ts';
 import type { ModelReply } from '../../run/reply.ts';
 import type { Invocation, RunCheckpointMeta } from '../../run/request.ts';
+import type { JsonObject } from '../../values/json.ts';
+import { enterMessage, type ToolOutput } from '../../values/message.ts';
 import type { Usage } from '../../values/usage.ts';
 import type { Arbitrary, Generators } from './fast-check.ts';
 

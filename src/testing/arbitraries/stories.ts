@@ -1,10 +1,10 @@
 import type { RunMachineEvent } from '../../../machines/context.ts';
-import { ModelError } from '../../values/errors.ts';
 import type { CheckpointOutcome } from '../../run/finalize.ts';
 import type { RunOutcome } from '../../run/result.ts';
+import { ModelError } from '../../values/errors.ts';
 import { noUsage } from '../../values/usage.ts';
-import type { Arbitrary, Generators } from './fast-check.ts';
 import { type AcceptedRun, freshProgress, runEvents } from '../run-events.ts';
+import type { Arbitrary, Generators } from './fast-check.ts';
 
 /** A run as its machine sees it, and how the finalize matrix says that it ends. */
 export interface RunStory {

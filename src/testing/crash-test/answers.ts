@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { isToolError, type Message, type ToolOutput } from '../../values/message.ts';
 import { outcomeUnknown } from '../../run/open-step.ts';
+import { isToolError, type Message, type ToolOutput } from '../../values/message.ts';
 
 /** What a call came back to the model as. */
 export interface CallAnswer {

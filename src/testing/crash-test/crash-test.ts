@@ -1,10 +1,10 @@
 import { type Model, modelFor } from '../../model/port.ts';
-import { systemClock } from '../../values/clock.ts';
-import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import type { RunStatus } from '../../run/finalize.ts';
 import { memoryStore } from '../../store/memory/memory-store.ts';
 import { type CheckpointStore, isAppending } from '../../store/port.ts';
+import { systemClock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
 import { type History, play, type Scene } from './history.ts';
 import { type Allowed, judge } from './judge.ts';
 import type { CrashTestPromise } from './ledger.ts';

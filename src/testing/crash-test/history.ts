@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { type CheckpointStore, isKeepingOutcomes, isOwning } from '../../store/port.ts';
+import { toErrorData } from '../../values/error-data.ts';
 import { checkAside, isAsideAsAsked, isShortOfHelp } from './aside.ts';
 import { firstDifference } from './difference.ts';
 import { Ledger } from './ledger.ts';

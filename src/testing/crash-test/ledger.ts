@@ -1,9 +1,9 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { RunDelta } from '../../record/delta.ts';
-import { isToolError } from '../../values/message.ts';
 import type { ToolEffect } from '../../run/open-step.ts';
 import type { ParentCall } from '../../run/request.ts';
 import type { RunOutcome } from '../../run/result.ts';
+import { isToolError } from '../../values/message.ts';
 import { answerOf, type CallAnswer, resultsIn } from './answers.ts';
 
 /** The letter of a promise; docs/testing.md says what each means. */

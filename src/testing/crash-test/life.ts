@@ -1,5 +1,5 @@
-import type { Clock } from '../../values/clock.ts';
 import type { Claim } from '../../store/port.ts';
+import type { Clock } from '../../values/clock.ts';
 
 /** A moment between two things that a process does to the world outside, or in the middle of one. */
 export interface CrashPoint {

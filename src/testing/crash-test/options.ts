@@ -1,10 +1,10 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { OlderModel } from '../../model/adapt.ts';
 import { type Model, modelFor } from '../../model/port.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Tool } from '../../tool/define.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
+import { toErrorData } from '../../values/error-data.ts';
 import type { CrashTestExecutorOptions } from './process.ts';
 
 /** What is to be crashed. */

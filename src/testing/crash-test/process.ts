@@ -1,12 +1,12 @@
 import type { Agent } from '../../agent/agent.ts';
-import { createExecutor, type Executor } from '../../executor/lifecycle/executor.ts';
 import type { ExecutorOptions, Ports } from '../../executor/host/options.ts';
+import { createExecutor, type Executor } from '../../executor/lifecycle/executor.ts';
 import type { Model } from '../../model/port.ts';
-import { type Clock, systemClock } from '../../values/clock.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
 import { type CheckpointStore, type Claim, isOwning } from '../../store/port.ts';
 import type { Tool } from '../../tool/define.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
+import { type Clock, systemClock } from '../../values/clock.ts';
 import { type Ledger, runIdOf } from './ledger.ts';
 import type { LateWrite, Life } from './life.ts';
 import { type ModelMemory, mortalModel } from './model.ts';

@@ -1,6 +1,6 @@
+import type { CheckpointStore } from '../../store/port.ts';
 import { systemClock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import type { CheckpointStore } from '../../store/port.ts';
 
 const CLOSE_MS = 5_000;
 

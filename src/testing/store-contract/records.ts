@@ -1,9 +1,9 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { headOf, type RunDelta } from '../../record/delta.ts';
-import type { Message } from '../../values/message.ts';
 import type { RunEnd } from '../../run/outcome.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
 import type { EndedFacts, RunOutcome } from '../../run/result.ts';
+import type { Message } from '../../values/message.ts';
 import { noUsage } from '../../values/usage.ts';
 
 export function sampleMeta(runId: string): RunCheckpointMeta {

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunHead } from '../../../src/record/checkpoint.ts';
 import { headOf } from '../../../src/record/delta.ts';
-import type { Message } from '../../../src/values/message.ts';
 import { type OpenCall, type OpenStep, resultsMessage } from '../../../src/run/open-step.ts';
 import {
   isCut,
@@ -14,6 +13,7 @@ import {
 } from '../../../src/store/encoding/blob-refs.ts';
 import { encodeDelta, encodeRecord } from '../../../src/store/encoding/encode.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
+import type { Message } from '../../../src/values/message.ts';
 
 /** What a store has of a run: pieces by name, and what it was given last. */
 class Shelf {

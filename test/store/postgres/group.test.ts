@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { encodeMessage, enterMessage } from '../../../src/values/message.ts';
 import type { Claim } from '../../../src/store/port.ts';
 import { type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
+import { encodeMessage, enterMessage } from '../../../src/values/message.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { TroubledPool, writing } from '../../fixtures/postgres-trouble.ts';
 import { expectLoadInParts } from '../large-records.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../../src/values/message.ts';
 import { type OpenStep, resultsMessage } from '../../../src/run/open-step.ts';
 import type { Claim } from '../../../src/store/port.ts';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
 import { seededRandom } from '../../../src/testing/store-contract/random.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
+import type { Message } from '../../../src/values/message.ts';
 import { torture } from '../../crash/random.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 

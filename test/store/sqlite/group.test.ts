@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { encodeMessage, enterMessage } from '../../../src/values/message.ts';
 import { sqliteStore } from '../../../src/store/sqlite/index.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
+import { encodeMessage, enterMessage } from '../../../src/values/message.ts';
 import { expectLoadInParts } from '../large-records.ts';
 import { freshPath, sql } from './files.ts';
 

@@ -1,9 +1,9 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { readProperty } from '../../../src/values/error-data.ts';
 import type { Claim } from '../../../src/store/port.ts';
 import { type SqliteStore, sqliteStore } from '../../../src/store/sqlite/index.ts';
 import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
+import { readProperty } from '../../../src/values/error-data.ts';
 import { freshPath, sql } from './files.ts';
 
 describe('what a store remembers of the runs that it writes', () => {

@@ -1,6 +1,8 @@
 import { type Durable, withFile, writeAtomically } from '../../../files/atomic-write.ts';
 import type { FileStamp, OpenFile } from '../../../files/file-system.ts';
 import { readLines } from '../../../files/lines.ts';
+import { namesIn, type Piece } from '../../encoding/blob-refs.ts';
+import type { MessageRow } from '../../encoding/encryption.ts';
 import { type Journal, withoutHead } from './journal.ts';
 import { LineWriter } from './line-writer.ts';
 import {
@@ -17,8 +19,6 @@ import {
   type StoredLease,
   stateLine,
 } from './lines.ts';
-import { namesIn, type Piece } from '../../encoding/blob-refs.ts';
-import type { MessageRow } from '../../encoding/encryption.ts';
 
 /** What a commit writes. */
 export interface Commit {

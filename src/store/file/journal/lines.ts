@@ -1,10 +1,10 @@
 import { decodeLine, type Line, type RawLine, unchecked } from '../../../files/lines.ts';
 import { CheckpointCorruptError } from '../../../values/errors.ts';
-import { parseStored } from '../../encoding/encode.ts';
-import { layoutError } from '../errors.ts';
-import type { Lease } from '../../lease.ts';
 import type { Piece } from '../../encoding/blob-refs.ts';
+import { parseStored } from '../../encoding/encode.ts';
 import type { MessageRow } from '../../encoding/encryption.ts';
+import type { Lease } from '../../lease.ts';
+import { layoutError } from '../errors.ts';
 
 /*
  * A run's journal. One commit = the lines it adds, the last of which is a state. What the last state does not cover was

@@ -4,9 +4,10 @@ interface Buffer {
   readonly messages: Message[];
   /** sizes[i] = bytes of the JSON of messages 0..i. */
   readonly sizes: number[];
-  readonly callIds: Set<string>;
-  /** Whether any message has a file by URL: only then is a prompt more than the list of messages. */
-  hasUrls: boolean;
+  /** Of each tool call the index of the message that makes it: a view knows those before its end only. */
+  readonly callIds: Map<string, number>;
+  /** Index of the first message with a file by URL: only then is a prompt more than the list of messages. */
+  firstUrl: number;
 }
 
 /**
@@ -25,7 +26,7 @@ export class Transcript {
 
   /** @param messages messages that have been entered (see `enterMessage`) */
   static of(messages: readonly Message[]): Transcript {
-    return new Transcript({ messages: [], sizes: [], callIds: new Set(), hasUrls: false }, 0).#extend(messages);
+    return new Transcript(emptyBuffer(), 0).#extend(messages);
   }
 
   /** Whether this is an earlier view with messages added, or that view itself. */
@@ -41,22 +42,16 @@ export class Transcript {
     const isNewest = this.#buffer.messages.length === this.length && this.length > 0;
     const buffer = isNewest ? this.#buffer : this.#copy();
     for (const message of messages) {
-      buffer.messages.push(message);
+      enter(buffer, message);
       buffer.sizes.push((buffer.sizes.at(-1) ?? 0) + Buffer.byteLength(encodeMessage(message)));
-      buffer.hasUrls ||= hasFileUrl(message);
-      for (const call of toolCallsOf(message)) buffer.callIds.add(call.toolCallId);
     }
     return new Transcript(buffer, buffer.messages.length);
   }
 
   #copy(): Buffer {
-    const messages = this.#buffer.messages.slice(0, this.length);
-    return {
-      messages,
-      sizes: this.#buffer.sizes.slice(0, this.length),
-      hasUrls: this.#buffer.hasUrls,
-      callIds: new Set(messages.flatMap((message) => toolCallsOf(message).map((call) => call.toolCallId))),
-    };
+    const buffer = { ...emptyBuffer(), sizes: this.#buffer.sizes.slice(0, this.length) };
+    for (const message of this.slice()) enter(buffer, message);
+    return buffer;
   }
 
   at(index: number): Message | undefined {
@@ -76,12 +71,12 @@ export class Transcript {
 
   /** Whether a message may have a file by URL. */
   get hasUrls(): boolean {
-    return this.#buffer.hasUrls;
+    return this.#buffer.firstUrl < this.length;
   }
 
   /** Whether a tool call of this id was ever made. */
   hasCallId(id: string): boolean {
-    return this.#buffer.callIds.has(id);
+    return (this.#buffer.callIds.get(id) ?? this.length) < this.length;
   }
 
   toJSON(): { messages: number; size: number } {
@@ -90,6 +85,18 @@ export class Transcript {
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return `Transcript(${this.length} messages, ${this.size} bytes)`;
+  }
+}
+
+function emptyBuffer(): Buffer {
+  return { messages: [], sizes: [], callIds: new Map(), firstUrl: Number.POSITIVE_INFINITY };
+}
+
+function enter(buffer: Buffer, message: Message): void {
+  const index = buffer.messages.push(message) - 1;
+  if (hasFileUrl(message)) buffer.firstUrl = Math.min(buffer.firstUrl, index);
+  for (const { toolCallId } of toolCallsOf(message)) {
+    if (!buffer.callIds.has(toolCallId)) buffer.callIds.set(toolCallId, index);
   }
 }
 

@@ -92,6 +92,18 @@ describe('a transcript', () => {
     expect(old.size).toBe(Buffer.byteLength(JSON.stringify(said('a'))));
   });
 
+  test('knows the tool calls and the URLs of its own messages, and none of a newer view', () => {
+    const url = { type: 'url', url: 'https://example.com/a.png' };
+    const image = { role: 'user', content: [{ type: 'file', mediaType: 'image/png', data: url }] };
+    const old = Transcript.of([calling('a')]);
+    const newer = old.append(calling('b', 'a'), enterMessage(image));
+    expect([old.hasCallId('a'), old.hasCallId('b'), old.hasUrls]).toEqual([true, false, false]);
+    expect([newer.hasCallId('a'), newer.hasCallId('b'), newer.hasUrls]).toEqual([true, true, true]);
+    // A copy of the older view, made because the newer one has gone ahead.
+    const other = old.append(said('c'));
+    expect([other.hasCallId('a'), other.hasCallId('b'), other.hasUrls]).toEqual([true, false, false]);
+  });
+
   test('tells a summary to whoever prints or encodes it, and keeps the conversation to itself', () => {
     const transcript = Transcript.of([said('a secret')]);
     expect(JSON.stringify({ transcript })).not.toContain('secret');

@@ -1,71 +1,173 @@
-import fc from 'fast-check';
-import { type CheckpointOutcome, classifyCheckpointOutcome, type RunOutput } from 'pawl';
-import { type RunInput, runMachine } from 'pawl/machines';
-import { arbitraries, freshProgress, type RunStory, runEvents } from 'pawl/testing';
-import { expect, test } from 'vitest';
-import { initialTransition, transition } from 'xstate';
+import { CriticKillError, classifyCheckpointOutcome, DeadlineExceededError, type RunOutput, ShutdownError } from 'pawl';
+import type { RunMachineEvent } from 'pawl/machines';
+import { runEvents } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import type { AnyStateNode } from 'xstate';
+import { failures, matrix, otherCauses, shutdowns } from '../fixtures/finalize-table.ts';
+import {
+  arrive,
+  begin,
+  delivered,
+  everyEvent,
+  machines,
+  ownEnds,
+  type Place,
+  places,
+  walk,
+  ways,
+} from './run-places.ts';
 
-const machine = runMachine({ id: 'worker' });
-const wayOf = { complete: 'completing', fail: 'failing', 'leave-running': 'leaving-running' } as const;
-const waysOut = Object.values(wayOf);
-const { runStory, progress, cancelCause, runError } = arbitraries(fc);
+const { stopped, cancelled, left, accepted, refused, modelFailed, settled } = runEvents;
+const causes = [
+  ...shutdowns.map((cause) => ({ ...cause, way: ways['leave-running'] })),
+  ...otherCauses.map((cause) => ({ ...cause, way: ways.fail })),
+];
 
-/** The ways out that a run enters on these events, and where it stands after them. */
-function play(events: RunStory['events'], input: RunInput = { progress: freshProgress() }) {
-  let [snapshot] = initialTransition(machine, input);
-  const entered: string[] = [];
-  const verdicts: CheckpointOutcome[] = [];
-  for (const event of events) {
-    [snapshot] = transition(machine, snapshot, event);
-    const way = waysOut.find((name) => snapshot.value === name);
-    if (!way || entered.at(-1) === way) continue;
-    entered.push(way);
-    verdicts.push(classifyCheckpointOutcome(snapshot.context.error, snapshot.context.cause));
-  }
-  if (entered.length > 0) [snapshot] = transition(machine, snapshot, runEvents.settled({} as RunOutput));
-  return { entered, verdicts, snapshot };
+const stops = [
+  { title: 'a shutdown', event: stopped(new ShutdownError()), way: ways['leave-running'] },
+  { title: 'a cancel', event: cancelled('enough'), way: ways.fail },
+  { title: 'a deadline', event: stopped(new DeadlineExceededError()), way: ways.fail },
+  { title: 'a kill', event: stopped(new CriticKillError()), way: ways.fail },
+];
+
+/** The states in which a machine waits: not those that it only passes, nor its ends. */
+function waitingStates(node: AnyStateNode): string[] {
+  const isPassed = node.always?.some(({ guard }) => guard === undefined) ?? false;
+  if (node.type === 'atomic') return isPassed ? [] : [node.path.join('.')];
+  return Object.values(node.states).flatMap(waitingStates);
 }
 
-const CASES = 6_000;
+/** What is wrong with the end of a run: it has one, by this way, and is over once that is settled. */
+function wrongEnd({ entered, snapshot, machine }: ReturnType<typeof walk>, way: string): string[] {
+  const { error, cause } = snapshot.context;
+  const verdict = ways[classifyCheckpointOutcome(error, cause)];
+  const { status } = walk([settled({} as RunOutput)], snapshot, machine).snapshot;
+  const found = [...entered, `${verdict} by its context`, status].join(', ');
+  const expected = [way, `${way} by its context`, 'done'].join(', ');
+  return found === expected ? [] : [`${found} instead of ${expected}`];
+}
 
-test(`the machine leaves by the way that the matrix says, and by no other, in ${CASES} random stories (finalize 2, 3, 8)`, () => {
-  const counts = new Map<string, number>();
-  fc.assert(
-    fc.property(runStory, ({ events, outcome }) => {
-      const { entered, verdicts, snapshot } = play(events);
-      expect(entered).toEqual(outcome ? [wayOf[outcome]] : []);
-      expect(verdicts).toEqual(outcome ? [outcome] : []);
-      expect(snapshot.status).toBe(outcome ? 'done' : 'active');
-      counts.set(String(outcome), (counts.get(String(outcome)) ?? 0) + 1);
-    }),
-    { numRuns: CASES },
-  );
-  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  expect(total).toBeGreaterThanOrEqual(CASES);
-  for (const end of [...Object.keys(wayOf), 'undefined'])
-    expect(counts.get(end) ?? 0, end).toBeGreaterThan(CASES / 100);
-}, 180_000);
+const titled = (title: string, wrongs: readonly string[]) => wrongs.map((wrong) => `${title}: ${wrong}`);
+const byTitle = <T extends { readonly title: string }>(each: T) => [each.title, each] as const;
+/** What a stopped run still waits for at a place: its acceptance, or the answer of a call with effects. */
+const awaited = ({ state, effect }: Place): RunMachineEvent[] => {
+  if (state === 'resolving') return [accepted()];
+  return effect ? [effect] : [];
+};
 
-test('a run that is refused, or stopped wherever it is, leaves by the way that the original error and cause say', () => {
-  fc.assert(
-    fc.property(progress, runError, cancelCause, fc.boolean(), (begun, error, cause, isRefused) => {
-      const begin = isRefused ? runEvents.refused(error, begun) : runEvents.accepted({ progress: begun });
-      const { entered } = play([runEvents.stopped(cause), begin], { progress: begun });
-      expect(entered).toEqual([wayOf[classifyCheckpointOutcome(error, cause)]]);
-    }),
-    { numRuns: 1_000 },
+describe('the places at which the finalize matrix is tried', () => {
+  test('are all the states in which a run waits, in a single loop and in a pipeline', () => {
+    const tried = places.map(({ state }) => state);
+    // A phase is the loop of a run without phases: it is tried there.
+    const isPhase = (state: string) => state.startsWith('phase(');
+    const isLeft = (state: string) => isPhase(state) || Object.values<string>(ways).includes(state);
+    const waiting = Object.values(machines).flatMap((machine) => waitingStates(machine.root as AnyStateNode));
+    expect(waiting.length).toBeGreaterThan(10);
+    expect(waiting.filter((state) => !isLeft(state) && !tried.includes(state))).toEqual([]);
+    expect(tried.filter(isPhase).length).toBeGreaterThan(2);
+  });
+
+  test.for(places.map(byTitle))('%s: there the run is', ([, place]) => {
+    const { value } = arrive(place);
+    expect(typeof value === 'string' ? value : Object.entries(value).flat().join('.')).toBe(place.state);
+  });
+});
+
+describe('a run that is stopped', () => {
+  test.for(places.map(byTitle))('%s leaves by the way that each cause says (finalize 2, 8)', ([, place]) => {
+    const from = arrive(place);
+    const isHeld = place.state === 'resolving';
+    const wrongs = causes.flatMap(({ title, make, way }) => {
+      const stop = walk([stopped(make())], from, place.machine);
+      const early = isHeld ? stop.entered.map((entered) => `${entered} before it was accepted`) : [];
+      const end = isHeld ? walk(awaited(place), stop.snapshot, place.machine) : stop;
+      return titled(title, [...early, ...wrongEnd(end, way)]);
+    });
+    expect(wrongs).toEqual([]);
+  });
+
+  test.for(places.map(byTitle))('%s and again: the first cause decides (finalize 2)', ([, place]) => {
+    const from = arrive(place);
+    const wrongs = stops.flatMap((first) =>
+      stops.flatMap((second) => {
+        const events = [first.event, second.event, ...awaited(place)];
+        return titled(`${first.title}, ${second.title}`, wrongEnd(walk(events, from, place.machine), first.way));
+      }),
+    );
+    expect(wrongs).toEqual([]);
+  });
+
+  test.for(places.map(byTitle))(
+    '%s once it is free to leave: waits for calls with effects and for nothing else, and leaves by the way of its cause',
+    ([, place]) => {
+      const from = arrive(place);
+      const isHeld = awaited(place).length > 0;
+      const wrongs = causes.flatMap(({ title, make, way }) => {
+        const stop = walk([left(make())], from, place.machine);
+        const early = isHeld ? stop.entered.map((entered) => `${entered} at once`) : [];
+        const end = isHeld ? walk(awaited(place), stop.snapshot, place.machine) : stop;
+        return titled(title, [...early, ...wrongEnd(end, way)]);
+      });
+      expect(wrongs).toEqual([]);
+    },
   );
 });
 
-test('events that come at the wrong time, twice or to a run that is over, give no run a second end', () => {
-  fc.assert(
-    fc.property(runStory, runStory, fc.integer({ min: 0, max: 12 }), (one, other, at) => {
-      const events = [...one.events.slice(0, at), ...other.events, ...one.events];
-      const { entered, verdicts, snapshot } = play(events);
-      expect(entered.length).toBeLessThan(2);
-      expect(entered).toEqual(verdicts.map((verdict) => wayOf[verdict]));
-      expect(snapshot.status).toBe(entered.length === 1 ? 'done' : 'active');
-    }),
-    { numRuns: 1_000 },
+describe('a run that is refused', () => {
+  test('leaves by the way of the matrix, for every error against every cause (finalize 1)', () => {
+    const from = begin();
+    const wrongs = matrix.flatMap(({ title, error, cause, verdict }) => {
+      // Nothing refuses a run without an error; one that succeeded before is only delivered.
+      const end = verdict === 'complete' ? delivered('ok') : refused(error.make());
+      return titled(title, wrongEnd(walk([stopped(cause.make()), end], from), ways[verdict]));
+    });
+    expect(wrongs).toEqual([]);
+  });
+
+  test('without having been stopped fails, for every error', () => {
+    const from = begin();
+    const wrongs = failures.flatMap(({ title, make }) =>
+      titled(title, wrongEnd(walk([refused(make())], from), ways.fail)),
+    );
+    expect(wrongs).toEqual([]);
+  });
+});
+
+describe('a run that ends by itself', () => {
+  test.for(ownEnds.map(byTitle))(
+    'because it %s: no stop that comes later changes its way out (finalize 3)',
+    ([, end]) => {
+      const wrongs = causes.flatMap(({ title, make }) =>
+        titled(title, wrongEnd(walk([...end.events, stopped(make())], begin()), end.way)),
+      );
+      expect(wrongs).toEqual([]);
+    },
   );
+
+  test('because its model failed leaves as failed, for every error and whatever comes later (finalize 3)', () => {
+    const wrongs = failures.flatMap(({ title, make }) =>
+      stops.flatMap((stop) => {
+        const end = walk([accepted(), modelFailed(make()), stop.event], begin());
+        return titled(`${title}, ${stop.title}`, wrongEnd(end, ways.fail));
+      }),
+    );
+    expect(wrongs).toEqual([]);
+  });
+});
+
+test('events at the wrong time, twice or after the end give no run a second end: each pair of events at each place', () => {
+  const wrongs = places.flatMap((place) => {
+    const from = arrive(place);
+    return everyEvent.flatMap((one) => {
+      const first = walk([one], from, place.machine);
+      return everyEvent.flatMap((other) => {
+        const second = walk([other, one, other], first.snapshot, place.machine);
+        const entered = [...new Set([...first.entered, ...second.entered])];
+        const title = `${place.title}, ${one.type}, ${other.type}`;
+        if (entered.length > 0) return titled(title, wrongEnd({ ...second, entered }, entered[0] ?? ''));
+        return second.snapshot.status === 'active' ? [] : [`${title}: over without a way out`];
+      });
+    });
+  });
+  expect(wrongs).toEqual([]);
 });

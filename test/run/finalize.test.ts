@@ -1,7 +1,7 @@
 import { classifyCheckpointOutcome, type ErrorData, type RunStatus } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { statusOf } from '../../src/run/finalize.ts';
-import { type Classifier, linesMissedBy, matrix } from '../fixtures/finalize-table.ts';
+import { type Classifier, linesMissedBy, matrix, otherCauses, shutdowns } from '../fixtures/finalize-table.ts';
 
 const codeOf = (value: unknown) => (value as { code?: unknown } | null | undefined)?.code;
 const causeOf = (value: unknown) => (value as { cause?: unknown } | null | undefined)?.cause;
@@ -47,6 +47,21 @@ const mutants: Record<string, Classifier> = {
   },
 };
 
+const causes = [
+  ...shutdowns.map((cause) => ({ ...cause, verdict: 'leave-running' as const })),
+  ...otherCauses.map((cause) => ({ ...cause, verdict: 'fail' as const })),
+];
+
+/** What stands around a cause by the time it arrives. */
+const wraps: readonly (readonly [title: string, wrap: (cause: unknown) => unknown])[] = [
+  ['nothing', (cause) => cause],
+  ['an error', (cause) => new Error('outer', { cause })],
+  ['error data', (cause) => ({ name: 'E', code: 'X', cause })],
+  ['the cause of an AggregateError', (cause) => new AggregateError([], 'all', { cause })],
+  ['an AggregateError, first', (cause) => new AggregateError([cause, new Error('other')])],
+  ['an AggregateError, last', (cause) => new AggregateError([new Error('other'), null, cause])],
+];
+
 describe('the finalize matrix', () => {
   test('has a line for every error against every cause', () => {
     expect(matrix.length).toBeGreaterThan(900);
@@ -56,6 +71,29 @@ describe('the finalize matrix', () => {
 
   test('classifyCheckpointOutcome follows every line of it (finalize 1)', () => {
     expect(linesMissedBy(classifyCheckpointOutcome)).toEqual([]);
+  });
+
+  test('and where a cause is wrapped, twice, in each way in which a cause may arrive (finalize 2)', () => {
+    const wrongs = wraps.flatMap(([outer, wrapOuter]) =>
+      wraps.flatMap(([inner, wrapInner]) =>
+        causes.flatMap(({ title, make, verdict }) => {
+          const found = ours(new Error('x'), wrapOuter(wrapInner(make())));
+          return found === verdict ? [] : [`${title} in ${inner} in ${outer}: ${found}`];
+        }),
+      ),
+    );
+    expect(wrongs).toEqual([]);
+  });
+
+  test('and where two causes come at one moment: a shutdown among them leaves the run (finalize 2)', () => {
+    const wrongs = causes.flatMap((one) =>
+      causes.flatMap((other) => {
+        const found = ours(new Error('x'), new AggregateError([one.make(), other.make()]));
+        const expected = one.verdict === 'fail' ? other.verdict : one.verdict;
+        return found === expected ? [] : [`${one.title}, ${other.title}: ${found}`];
+      }),
+    );
+    expect(wrongs).toEqual([]);
   });
 
   test.for(Object.entries(mutants))('a classifier that %s is caught by it (finalize 2)', ([, mutant]) => {

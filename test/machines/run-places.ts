@@ -77,6 +77,14 @@ export const places: readonly Place[] = [
   ]),
   inPipeline('in an optional phase', 'phase(0).calling-model', []),
   inPipeline('in a tool call of an optional phase', 'phase(0).calling-tools', [asks]),
+  {
+    ...place('during a call with effects of an optional phase', 'phase(0).calling-tools', [
+      accepted({ ...once, phases }),
+      ...[asks, landed(1)],
+    ]),
+    machine: machines.pipeline,
+    effect: found,
+  },
   inPipeline('in its last phase', 'phase(1).calling-model', [answer]),
 ];
 

@@ -300,7 +300,7 @@ function factsOfWriter({ lease }: RunFacts, { claim }: Writer): readonly Fact[] 
   return claim ? ofLease : factsOfHolder(lease);
 }
 
-/** @param owner whose own lease never stands in its way */
+/** @param owner may always claim a run that it holds already */
 function factsOfHolder(lease: Ownership | null | undefined, owner?: string): readonly Fact[] {
   const isFree = !lease || lease.owner === null || lease.owner === owner || damageIn(lease) !== undefined;
   return isFree ? ofLease : ofHeld;

@@ -25,7 +25,7 @@ interface Op {
     | 'send'
     | 'acknowledge'
     | 'wait';
-  readonly owner: 'one' | 'two' | 'nobody';
+  readonly owner: 'one' | 'two' | 'none';
   readonly ahead: number;
   readonly known: number;
 }
@@ -35,7 +35,7 @@ const ops = fc.record<Op>({
     ...(['claim', 'claim', 'renew', 'release', 'save', 'append', 'delete'] as const),
     ...(['keep', 'keep', 'send', 'acknowledge', 'wait'] as const),
   ),
-  owner: fc.constantFrom('one', 'one', 'one', 'two', 'nobody'),
+  owner: fc.constantFrom('one', 'one', 'one', 'two', 'none'),
   ahead: fc.constantFrom(0, 1, 1, 1, 2),
   known: fc.nat({ max: 127 }),
 });
@@ -63,7 +63,7 @@ abstract class Run {
   readonly claims = new Map<string, Claim>();
 
   claimOf(owner: string): Claim | undefined {
-    return owner === 'nobody' ? undefined : this.claims.get(owner);
+    return owner === 'none' ? undefined : this.claims.get(owner);
   }
 }
 

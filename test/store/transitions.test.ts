@@ -15,7 +15,7 @@ const alive = { isDead: () => false };
 const dead = { isDead: () => true };
 const noInbox = { size: 0, chars: 0, has: () => false };
 
-/** A run that nobody holds, with a record. */
+/** A run without a lease, with a record. */
 const idle: RunFacts = { lease: null, record, keptEpoch: 0, attempts: 1, inbox: noInbox, now: 100 };
 const held: RunFacts = { ...idle, lease, expiresAt: 200 };
 
@@ -59,7 +59,7 @@ describe('may a write be made', () => {
       expect(refusal(write({ claim }), { ...held, lease: other })).toBe('LEASE_LOST');
   });
 
-  test.for(writes)('%s without a claim is refused while somebody holds the run', ([, write]) => {
+  test.for(writes)('%s without a claim is refused while an owner holds the run', ([, write]) => {
     expect(refusal(write(alive), held)).toBe('RUN_OWNED_ELSEWHERE');
     expect(refusal(write(alive), { ...held, now: 199 })).toBe('RUN_OWNED_ELSEWHERE');
   });
@@ -173,14 +173,14 @@ describe('claimRun', () => {
     }
   });
 
-  test('nobody else gets a run that is held, and anybody one whose owner is dead or late', () => {
+  test('no other owner gets a run that is held, and any owner one whose holder is dead or late', () => {
     expect(decideNow(claimRun('two'), held)).toEqual({ value: null });
     expect(decideNow(claimRun('two', dead), held).value).toMatchObject({ owner: 'two', epoch: 4 });
     expect(decideNow(claimRun('two'), { ...held, now: 200 }).value).toMatchObject({ owner: 'two', epoch: 4 });
     expect(need(claimRun('two'), { lease })).toEqual(['expiresAt', 'now']);
   });
 
-  test('a run that is damaged, or was released as damaged, is claimed by nobody', () => {
+  test('a run that is damaged, or was released as damaged, cannot be claimed', () => {
     expect(refusal(claimRun('one'), { ...idle, lease: damaged })).toBe('CHECKPOINT_CORRUPT');
     expect(refusal(claimRun('one'), { damage: new CheckpointCorruptError('torn') })).toBe('CHECKPOINT_CORRUPT');
   });
@@ -253,7 +253,7 @@ describe('a driver that reads what is asked for', () => {
     expect([decided, asked]).toEqual(['RUN_OWNED_ELSEWHERE', ['lease', 'record', 'expiresAt', 'now']]);
   });
 
-  test('that does not give them fails with the names of the facts, and is not asked for ever', async () => {
+  test('that does not give them fails with the names of the facts, and is not asked again and again', async () => {
     const decided = decideAsking(transitions.saveRecord(saved, {}), {}, async () => ({ lease: null }));
     await expect(decided).rejects.toThrow(/does not give the facts .*: record/);
     expect(() => decideNow(transitions.renewClaim(claim, 1), {})).toThrow(/facts .*: lease/);

@@ -1,4 +1,3 @@
-import { crc32 } from 'node:zlib';
 import type { RunHead } from '../../record/checkpoint.ts';
 import type { OpenStep } from '../../run/open-step.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
@@ -18,6 +17,9 @@ const MARK = '\u001a';
 
 /** Between pieces that are one text: as little JSON as the mark. */
 const BETWEEN = '\u001e';
+
+/** Not imported: every import of the package would load streams with it. */
+const zlib = () => process.getBuiltinModule('node:zlib');
 
 /** Shorter parts stay where they are. */
 const MIN_CHARS = 128;
@@ -146,7 +148,7 @@ class Naming {
 
   /** The same for the same save, and another for any other: nobody must find one text where another was named. */
   #name(whole: string): string {
-    const [revision, place, sum] = [this.#revision, this.parts.size, crc32(whole)];
+    const [revision, place, sum] = [this.#revision, this.parts.size, zlib().crc32(whole)];
     return `${revision.toString(36)}.${place.toString(36)}.${sum.toString(36)}`;
   }
 }

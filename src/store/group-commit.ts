@@ -1,0 +1,128 @@
+import { PawlError } from '../values/errors.ts';
+
+/** Each group has at most so many writes, so that a flood of them cannot hold up the first. */
+const MAX_GROUP = 512;
+
+/** A write that waits for its group, or belongs to one. */
+export interface Job<W> {
+  readonly write: W;
+  readonly signal: AbortSignal | undefined;
+  /** When it was asked for, on the clock of `performance.now()`. */
+  readonly askedAt: number;
+  resolve(value: unknown): void;
+  reject(reason: unknown): void;
+}
+
+/** What a job gets once its group is durable: an answer, or why it was refused. */
+export type Settled<W> = { readonly job: Job<W> } & ({ readonly value: unknown } | { readonly error: unknown });
+
+export interface GroupCommitOptions<W> {
+  /**
+   * Performs one group: takes it when it begins, and settles its jobs when they are durable. What it throws rejects the jobs
+   * that it took, or all that wait if it took none.
+   * @param take the jobs that wait, the oldest first; those that are asked for later belong to the next group
+   */
+  perform(take: () => readonly Job<W>[], key: string): Promise<void> | void;
+  /** Resolves when a group may begin; absent = at once. */
+  begin?(key: string): Promise<void>;
+}
+
+interface Queue<W> {
+  jobs: Job<W>[];
+  /** Settles with the job that was asked for last. */
+  last: Promise<unknown>;
+  /** Resolves when nothing is left to do. */
+  end: Promise<void>;
+}
+
+/**
+ * Groups writes that wait at the same time, so that they share one commit: one group after the other for each key (one for a
+ * whole database, or one a run), in the order of the calls. Each write settles on its own.
+ */
+export class GroupCommit<W> {
+  readonly #options: GroupCommitOptions<W>;
+  readonly #queues = new Map<string, Queue<W>>();
+
+  constructor(options: GroupCommitOptions<W>) {
+    this.#options = options;
+  }
+
+  add<T>(write: W, { key = '', signal }: { readonly key?: string; readonly signal?: AbortSignal | undefined } = {}) {
+    const queue = this.#queues.get(key) ?? { jobs: [], last: Promise.resolve(), end: Promise.resolve() };
+    const result = new Promise<T>((resolve, reject) => {
+      const settle = resolve as (value: unknown) => void;
+      queue.jobs.push({ write, signal, askedAt: performance.now(), resolve: settle, reject });
+    });
+    queue.last = result;
+    if (!this.#queues.has(key)) {
+      this.#queues.set(key, queue);
+      queue.end = this.#work(key, queue);
+    }
+    return result;
+  }
+
+  /** Resolves when the writes that were asked for before have settled: those of one key, or all. */
+  async idle(key?: string): Promise<void> {
+    const found = key === undefined ? [...this.#queues.values()] : [this.#queues.get(key)];
+    for (const queue of found) await queue?.last.catch(() => {});
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async end(): Promise<void> {
+    while (this.#queues.size > 0) await Promise.all([...this.#queues.values()].map(({ end }) => end));
+  }
+
+  /** Never rejects. */
+  async #work(key: string, queue: Queue<W>): Promise<void> {
+    while (queue.jobs.length > 0) {
+      let group: readonly Job<W>[] = [];
+      const take = () => {
+        group = queue.jobs.splice(0, MAX_GROUP);
+        return group;
+      };
+      try {
+        await this.#options.begin?.(key);
+        await this.#options.perform(take, key);
+      } catch (error) {
+        for (const job of group.length > 0 ? group : queue.jobs.splice(0)) job.reject(error);
+      }
+    }
+    this.#queues.delete(key);
+  }
+}
+
+/**
+ * Performs one job of a group. What refuses it (an aborted signal, an error of Pawl) is its own; any other error fails the group.
+ * @param work throws errors of Pawl only before it changes anything
+ */
+export function settled<W>(job: Job<W>, work: (write: W) => unknown): Settled<W> {
+  if (job.signal?.aborted) return { job, error: job.signal.reason };
+  try {
+    return { job, value: work(job.write) };
+  } catch (error) {
+    return refusal(job, error);
+  }
+}
+
+/** The same for work that waits. */
+export async function settledLater<W>(job: Job<W>, work: (write: W) => Promise<unknown>): Promise<Settled<W>> {
+  if (job.signal?.aborted) return { job, error: job.signal.reason };
+  try {
+    return { job, value: await work(job.write) };
+  } catch (error) {
+    return refusal(job, error);
+  }
+}
+
+function refusal<W>(job: Job<W>, error: unknown): Settled<W> {
+  if (error instanceof PawlError) return { job, error };
+  throw error;
+}
+
+/** Gives the jobs of a group their answers. */
+export function giveAnswers<W>(group: readonly Settled<W>[]): void {
+  for (const each of group) {
+    if ('error' in each) each.job.reject(each.error);
+    else each.job.resolve(each.value);
+  }
+}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { LeaseLostError } from '../../src/values/errors.ts';
 import { GroupCommit, giveAnswers, settled, settledLater } from '../../src/store/group-commit.ts';
+import { LeaseLostError } from '../../src/values/errors.ts';
 
 /** Commits that last one turn of the event loop, and note down what each has. */
 function commits() {

@@ -1,5 +1,5 @@
 import type { Warn } from '../executor/host/guard.ts';
-import { checkRunId } from '../run/run-id.ts';
+import { checkHostRunId } from '../run/run-id.ts';
 import { toErrorData } from '../values/error-data.ts';
 
 /**
@@ -16,7 +16,7 @@ export function idsOf(
   return () => {
     if (!ids) return crypto.randomUUID();
     try {
-      const id = checkRunId(ids());
+      const id = checkHostRunId(ids());
       if (given.has(id) || isTaken(id))
         throw new TypeError(`ids gave ${JSON.stringify(id)}, which another run has already`);
       given.add(id);

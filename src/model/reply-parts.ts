@@ -46,10 +46,10 @@ export function toolResultPart(part: LanguageModelV4ToolResult): ToolResultPart 
   const { toolCallId, result, isError } = part;
   const toolName = recordedName(part.toolName);
   const output: ToolResultPart['output'] = isError
-    ? { type: 'error-json', value: result }
+    ? { type: 'error-json', value: result ?? null }
     : typeof result === 'string'
       ? { type: 'text', value: result }
-      : { type: 'json', value: result };
+      : { type: 'json', value: result ?? null };
   return withMetadata({ type: 'tool-result', toolCallId, toolName, output }, part.providerMetadata);
 }
 

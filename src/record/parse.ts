@@ -47,11 +47,26 @@ export function parseHead(value: unknown): RunHead {
   check(isObject(meta), 'meta');
   for (const field of metaFields) check(typeof meta[field] === 'string', `meta.${field}`);
   check(isCount(head.iteration), 'iteration');
-  check(Array.isArray(head.completedPhases) && head.completedPhases.every(isPhaseOutput), 'completedPhases');
+  check(isPhaseOutputs(head.completedPhases), 'completedPhases');
   check(typeof head.updatedAt === 'number' && Number.isFinite(head.updatedAt), 'updatedAt');
   checkOptional(head);
   return head as unknown as RunHead;
 }
+
+/** What a resume state may leave out, and its messages, are not looked at here. @returns the first field that is not what it should be */
+export function wrongFieldOf(state: Readonly<Record<string, unknown>>): string | undefined {
+  const fields: typeof optionalFields = [
+    ['iteration', isCount],
+    ['completedPhases', isPhaseOutputs],
+    ...optionalFields,
+  ];
+  const wrong = fields.find(
+    ([field, isFine]) => !givenMessages.has(field) && state[field] !== undefined && !isFine(state[field]),
+  );
+  return wrong?.[0];
+}
+
+const givenMessages: ReadonlySet<string> = new Set(['earlier', 'undelivered', 'nudges']);
 
 function checkOptional(head: Record<string, unknown>): void {
   for (const [field, isFine] of optionalFields) check(head[field] === undefined || isFine(head[field]), field);
@@ -148,6 +163,10 @@ function isMessage(value: unknown): boolean {
     Array.isArray(value.content) &&
     value.content.every(isObject)
   );
+}
+
+function isPhaseOutputs(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isPhaseOutput);
 }
 
 function isPhaseOutput(value: unknown): boolean {

@@ -2,6 +2,7 @@ import { TranscriptInvalidError } from '../values/errors.ts';
 import { Hidden } from '../values/hidden.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
 import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../values/message.ts';
+import { checkMessage } from '../values/message-shape.ts';
 import { noUsage, type Spend, type Usage } from '../values/usage.ts';
 import { type GuardCounters, noCounters } from './limits.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
@@ -91,18 +92,41 @@ function earlierOf({ earlier }: Progress, resume: ResumeState): Progress['earlie
   return (resume.history ?? []).length > 0 ? noMessages : earlier;
 }
 
-const roles = ['system', 'user', 'assistant', 'tool'];
+/**
+ * Messages that a host gives, each checked by its shape.
+ * @param of names the list in errors, for example `history`
+ * @throws {NotJsonError} @throws {TranscriptInvalidError}
+ */
+function enterGiven(given: readonly unknown[], of: string): readonly Message[] {
+  return given.map((message, i) => {
+    const entered = enterMessage(message, `${of}[${i}]`);
+    checkMessage(entered, `${of}[${i}]`);
+    return entered;
+  });
+}
+
+/**
+ * The resume state that a host gives, its messages checked. Those of a stored record need it not: a record is parsed.
+ * @throws {NotJsonError} @throws {TranscriptInvalidError}
+ */
+export function enterResume(given: ResumeState): ResumeState {
+  const { history, earlier, undelivered, nudges, openStep } = given;
+  if (openStep) checkMessage(openStep.message, 'openStep.message');
+  return {
+    ...given,
+    ...(history && { history: enterGiven(history, 'history') }),
+    ...(earlier && { earlier: enterGiven(earlier, 'earlier') }),
+    ...(undelivered && { undelivered: enterGiven(undelivered, 'undelivered') }),
+    ...(nudges && { nudges: enterGiven(nudges, 'nudges') }),
+  };
+}
 
 /**
  * An earlier conversation, as the beginning of a new run.
- * @throws {NotJsonError} @throws {TranscriptInvalidError} also when it ends in calls without results: nobody would make them
+ * @throws {NotJsonError} @throws {TranscriptInvalidError} also when it ends in calls without results: no process would make them
  */
 export function enterHistory(given: readonly unknown[]): readonly Message[] {
-  const history = given.map((message, i) => enterMessage(message, `history[${i}]`));
-  for (const [i, { role }] of history.entries()) {
-    if (roles.includes(role)) continue;
-    throw new TranscriptInvalidError(`history[${i}]: the role is ${JSON.stringify(role)}; use ${roles.join(', ')}`);
-  }
+  const history = enterGiven(given, 'history');
   const { open, settled } = splitHistory(history, {});
   if (!open) return history;
   throw new TranscriptInvalidError(

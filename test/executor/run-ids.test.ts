@@ -1,5 +1,5 @@
 import { CheckpointCorruptError, defineAgent, memoryStore } from 'pawl';
-import { callTool, hang } from 'pawl/testing';
+import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, onlyRecord, plainStore, watchedStore } from '../fixtures/watched-store.ts';
@@ -47,6 +47,89 @@ describe("a run id of the caller's", () => {
     expect([(await host.run()).runId, (await host.run()).runId]).toEqual(['first', 'second']);
     expect((await hostOf().run()).runId).toMatch(/^[0-9a-f-]{36}$/);
   });
+});
+
+describe('a run id from the ids port', () => {
+  const ends = { status: 'error', error: { code: 'RUN_ID_CONFLICT' } };
+
+  test('that a stored run has is a conflict, also for the same request: the record is neither replaced nor joined', async () => {
+    const store = memoryStore();
+    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store, ids: () => 'taken' });
+    await first.start();
+    await until(async () => (await store.load('taken'))?.iteration === 1);
+    await first.executor.shutdown();
+    const before = await onlyRecord(store);
+    const host = hostOf({ tools, checkpoints: store, ids: () => 'taken' });
+    const run = await host.start();
+    expect(run).toMatchObject({ accepted: 'refused', error: { code: 'RUN_ID_CONFLICT' } });
+    expect(run.error?.message).toBe(
+      'the port ids gave "taken", the id of another run: it must give a new id at each call',
+    );
+    expect(await run.result).toMatchObject(ends);
+    expect(await onlyRecord(store)).toEqual(before);
+    expect(host.model.calls).toEqual([]);
+  });
+
+  test('that a stored run has is a conflict with a store of four methods, too', async () => {
+    const store = memoryStore();
+    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store, ids: () => 'taken' });
+    await first.start();
+    await until(async () => (await store.load('taken'))?.iteration === 1);
+    await first.executor.shutdown();
+    const before = await onlyRecord(store);
+    const host = hostOf({ tools, checkpoints: plainStore(store), ids: () => 'taken' });
+    expect(await host.run()).toMatchObject(ends);
+    expect(await onlyRecord(store)).toEqual(before);
+  });
+
+  test('that a live run has is a conflict, here and in another process, and the live run goes on', async () => {
+    const store = memoryStore();
+    const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store, ids: () => 'taken' });
+    const run = await host.start();
+    await until(async () => (await store.load('taken'))?.iteration === 1);
+    const other = hostOf({ tools, checkpoints: store, ids: () => 'taken' });
+    for (const { start } of [host, other]) {
+      const second = await start();
+      expect(second.accepted).toBe('refused');
+      expect(await second.result).toMatchObject(ends);
+    }
+    expect(run.actor.getSnapshot().status).toBe('active');
+    expect(host.model.calls).toHaveLength(2);
+    await host.executor.shutdown();
+  });
+
+  test('that two starts of one turn get is a conflict for the second', async () => {
+    const host = hostOf({ checkpoints: memoryStore(), ids: () => 'taken' });
+    const [first, second] = await Promise.all([host.run(), host.run()]);
+    expect(first.status).toBe('ok');
+    expect(second).toMatchObject(ends);
+  });
+
+  test('that an ended run had is a conflict while its outcome is kept, which is not handed out', async () => {
+    const host = hostOf({ script: [reply('secret answer')], checkpoints: memoryStore(), ids: () => 'taken' });
+    await host.run();
+    const second = await host.run();
+    expect(second).toMatchObject({ ...ends, output: '' });
+    expect(await host.executor.get('taken')?.result).toMatchObject({ status: 'ok', output: 'secret answer' });
+  });
+
+  test('costs one look at the store; a random id costs none', async () => {
+    const store = watchedStore();
+    await hostOf({ checkpoints: store, ids: () => 'new' }).run();
+    expect(store.methods.filter((name) => name === 'load' || name === 'outcome')).toEqual(['load', 'outcome']);
+    store.log.length = 0;
+    await hostOf({ checkpoints: store }).run();
+    expect(store.methods.filter((name) => name === 'load' || name === 'outcome')).toEqual([]);
+  });
+
+  test.for(['~child', '', 'a\ud800', 7])(
+    'that no host may give (%j) is replaced by a random one, with a warning',
+    async (id) => {
+      const host = hostOf({ ids: () => id as string });
+      expect(await host.run()).toMatchObject({ status: 'ok', runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+      expect(host.warnings).toEqual(['run: ids gave no run id; a random one is used']);
+    },
+  );
 });
 
 describe('two starts with one id', () => {

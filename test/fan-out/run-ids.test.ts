@@ -45,6 +45,12 @@ describe('ids of runs', () => {
     expect(call.warned.map(({ message }) => message)).toEqual(['fan-out: ids gave no run id; a random one is used']);
   });
 
+  test('an id that no host may give (~child) is replaced by a random one, and the model answers', async () => {
+    const call = asked({ models: { a: [reply('of a')] }, path: freshPath(), ids: () => '~child' });
+    expect((await call.start()).responses[0]).toMatchObject({ text: 'of a', stopReason: 'answered' });
+    expect(call.warned.map(({ message }) => message)).toEqual(['fan-out: ids gave no run id; a random one is used']);
+  });
+
   test('fan-out 5: a model whose run could not be recorded at its start has left off, and is asked by the next call', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [reply('of a')] }, path });

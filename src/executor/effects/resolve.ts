@@ -6,7 +6,7 @@ import { recoverOpenStep } from '../../run/open-step.ts';
 import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress } from '../../run/progress.ts';
 import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
-import { type ResumeState, resumeProgress } from '../../run/resume.ts';
+import { enterResume, type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { maxRecordBytesOf } from '../../store/checkpointer.ts';
 import { joined, toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
@@ -79,7 +79,7 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   scope.audit = auditOf(scope, scope.info);
   const early = equip(scope, isStored);
 
-  const resume = options.resume ?? (record && toResumeState(record));
+  const resume = options.resume ? enterResume(options.resume) : record && toResumeState(record);
   scope.events.continueFrom(resume?.seq ?? 0);
   const { progress: fitting, isReplaced } = progressOf(scope, begun, { resume, attempts: found.attempts });
   const progress = await withData(scope, fitting);
@@ -126,7 +126,7 @@ async function takePlace(scope: RunScope): Promise<RunOutput | undefined> {
   for (let first = registry.enter(scope); first !== scope; first = registry.enter(scope)) {
     await first.accepted.promise;
     const isAsked = isAskedRun(askerOf(scope), first);
-    if (!isAsked && first.resolution === 'accepted' && !first.isFinished) throw conflict(scope.runId);
+    if (!isAsked && first.resolution === 'accepted' && !first.isFinished) throw conflict(askerOf(scope));
     const output = withoutMessages(await first.ended.promise);
     // A start that was refused for its request says nothing of the run.
     if (output.error?.code === 'RUN_ID_CONFLICT') continue;

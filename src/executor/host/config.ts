@@ -1,7 +1,7 @@
 import type { InspectionEvent } from 'xstate';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import { replyLimits } from '../../model/reply-limits.ts';
-import { checkRunId } from '../../run/run-id.ts';
+import { checkHostRunId } from '../../run/run-id.ts';
 import { checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
@@ -61,6 +61,8 @@ export interface Config {
   readonly keepOutcomesMs: number;
   readonly clock: Clock;
   readonly newId: () => string;
+  /** Whether `newId` gives ids that no other run can have. */
+  readonly hasRandomIds: boolean;
   readonly random: () => number;
   readonly warn: Warn;
   readonly layers: Layers;
@@ -101,6 +103,7 @@ export function configOf(options: ExecutorOptions): Config {
     keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
     clock,
     newId: guardedId(options.ids, warn),
+    hasRandomIds: options.ids === undefined,
     random: guardedRandom(options.random),
     warn,
     layers: layersOf(options.middleware),
@@ -143,7 +146,7 @@ function guardedId(ids: (() => string) | undefined, warn: Warn): () => string {
     try {
       const id = ids();
       letGo(id);
-      return checkRunId(id);
+      return checkHostRunId(id);
     } catch (error) {
       warn('run: ids gave no run id; a random one is used', { error: toErrorData(error) });
       return crypto.randomUUID();

@@ -113,7 +113,10 @@ export interface ExecutorOptions {
   readonly clock?: Clock;
   /** For the jitter of retries: a number from 0 to 1; default Math.random. */
   readonly random?: () => number;
-  /** Makes run ids; default: random UUIDs. */
+  /**
+   * Makes run ids, each one new; default: random UUIDs. The id of another run that is live, stored or kept is RUN_ID_CONFLICT.
+   * Where it throws, or gives what no host may give as a run id, a random one is used, with a warning.
+   */
   readonly ids?: () => string;
   readonly logger?: Logger;
   /** XState's inspection events of every run. What it throws is logged and changes nothing. */

@@ -1,8 +1,8 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
 import { type ListedStatus, listedStatus } from '../../run/listed-status.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
-import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
-import type { Kernel } from '../run/active-run.ts';
+import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
+import type { Kernel, RunScope } from '../run/active-run.ts';
 import type { RunSummary } from '../services/registry.ts';
 import { listed, listing } from './listing.ts';
 
@@ -64,7 +64,7 @@ export async function listRuns(kernel: Kernel, options: ListRunsOptions): Promis
   for await (const entry of listed(config.store, { ...listing(kernel), after: from })) {
     updatedAt = entry.updatedAt ?? updatedAt;
     const line = lineOf(entry, { owner: kernel.owner, updatedAt });
-    if (registry.live(entry.runId) || !isWanted(line)) continue;
+    if (isLive(registry.live(entry.runId)) || !isWanted(line)) continue;
     page.push(line);
     if (page.length === limit) break;
   }
@@ -74,9 +74,14 @@ export async function listRuns(kernel: Kernel, options: ListRunsOptions): Promis
 function liveHere({ registry }: Kernel, after = ''): ListedRun[] {
   return registry
     .all()
-    .filter(({ runId }) => runId > after)
+    .filter((run) => run.runId > after && isLive(run))
     .sort((a, b) => (a.runId < b.runId ? -1 : 1))
     .map(({ summary }) => ({ ...summary, status: 'live' }));
+}
+
+/** A start that was refused, or answered with a kept result, has its place until its result settles; but it is no run. */
+function isLive(run: RunScope | undefined): boolean {
+  return run !== undefined && run.resolution !== 'refused' && run.resolution !== 'answered';
 }
 
 /** @param at `owner`: the claims of this executor itself last for a moment, and say nothing; `updatedAt`: for a store that cannot tell */
@@ -92,21 +97,37 @@ function checked(options: ListRunsOptions) {
   const { limit = USUAL_LIMIT, after, agentId } = options;
   if (!Number.isInteger(limit) || limit < 1)
     throw new TypeError(`executor.list: limit must be a whole number above 0, not ${String(limit)}`);
-  if (after !== undefined && (typeof after?.runId !== 'string' || Number.isNaN(Number(after.updatedAt ?? 0))))
+  if (after !== undefined && !isCursor(after))
     throw new TypeError('executor.list: after must be the last line of a page, or its { updatedAt, runId }');
+  if (agentId !== undefined && (typeof agentId !== 'string' || agentId === ''))
+    throw new TypeError(
+      `executor.list: agentId must be the id of an agent, not ${agentId === '' ? "''" : kindOf(agentId)}`,
+    );
   const statuses = statusesOf(options.status);
   const isWanted = (run: ListedRun) =>
     statuses.includes(run.status) && (agentId === undefined || agentId === agentOf(run));
   return { limit, after, isWanted };
 }
 
+function isCursor(after: Partial<ListCursor> | null): boolean {
+  if (typeof after?.runId !== 'string') return false;
+  return after.updatedAt === undefined || Number.isFinite(after.updatedAt);
+}
+
 const allStatuses: readonly ListedStatus[] = ['live', 'interrupted', 'parked', 'quarantined'];
 
 function statusesOf(status: ListRunsOptions['status'] = allStatuses): readonly ListedStatus[] {
-  const wanted = typeof status === 'string' ? [status] : status;
-  const unknown = wanted.find((each) => !allStatuses.includes(each));
-  if (unknown === undefined) return wanted;
-  throw new TypeError(`executor.list: there is no status ${JSON.stringify(unknown)}; known: ${allStatuses.join(', ')}`);
+  const wanted: unknown = typeof status === 'string' ? [status] : status;
+  if (!Array.isArray(wanted) || wanted.length === 0) {
+    const got = Array.isArray(wanted) ? 'an empty list' : kindOf(wanted);
+    throw new TypeError(`executor.list: status must be one or more of ${allStatuses.join(', ')}, not ${got}`);
+  }
+  for (const each of wanted) {
+    if (allStatuses.includes(each)) continue;
+    const got = typeof each === 'string' ? JSON.stringify(each.slice(0, 100)) : kindOf(each);
+    throw new TypeError(`executor.list: there is no status ${got}; known: ${allStatuses.join(', ')}`);
+  }
+  return wanted;
 }
 
 function agentOf(run: ListedRun): string | undefined {

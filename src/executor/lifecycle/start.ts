@@ -1,9 +1,11 @@
 import { createActor, type InspectionEvent } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../../agent/agent.ts';
+import { wrongFieldOf } from '../../record/parse.ts';
 import type { Invocation, ParentCall } from '../../run/request.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError, ShutdownError } from '../../values/errors.ts';
-import { type KnownKeys, readOptions } from '../../values/known-options.ts';
+import { isObject } from '../../values/json.ts';
+import { type KnownKeys, kindOf, readOptions } from '../../values/known-options.ts';
 import { checkMethods } from '../../values/methods.ts';
 import { guarded, isTypeError, readable } from '../host/guard.ts';
 import type { RunOptions } from '../host/options.ts';
@@ -39,11 +41,11 @@ export async function startRun(kernel: Kernel, given: Agent, call: StartCall): P
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
   };
   if (seed.refusal) return launch(kernel, agent, { seed, options });
-  const asker = { request: seed.request, agentId: agent.id, redact };
+  const asker = { request: seed.request, agentId: agent.id, isNewId: seed.isNewId, redact };
   // Without a wait where there is none: of two starts in one turn of the event loop the second must meet the first.
   const live = kernel.registry.live(seed.request.runId) && (await liveRun(kernel, asker));
   if (live && isAskedRun(asker, live)) return handleOf(live, 'joined');
-  const refusal = live && conflict(live.runId);
+  const refusal = live && conflict(asker);
   return launch(kernel, agent, { seed: refusal ? { ...seed, refusal } : seed, options });
 }
 
@@ -101,11 +103,25 @@ const optionKeys: KnownKeys<RunOptions> = {
 /** Read once, like an agent. @throws {TypeError} */
 function readRunOptions(given: RunOptions): RunOptions {
   const options = readable('run options', () => readOptions(given, optionKeys, { of: 'run options' }));
-  const { signal, checkpointer } = options;
+  const { signal, checkpointer, resume } = options;
+  if (resume !== undefined) readable('run options: resume', () => checkResume(resume));
   checkMethods('run options: checkpointer', checkpointer, { methods: ['save', 'complete', 'fail'] });
   if (signal !== undefined && typeof readProperty(signal, 'addEventListener') !== 'function')
     throw new TypeError('run options: signal must be an AbortSignal, as an AbortController has one');
   return options;
+}
+
+const messageLists = ['history', 'earlier', 'undelivered', 'nudges'] as const;
+
+/** What its messages are is looked at when the run begins, and is the run's own error. @throws {TypeError} */
+function checkResume(resume: unknown): void {
+  if (!isObject(resume)) throw new TypeError(`run options: resume must be an object, not ${kindOf(resume)}`);
+  for (const name of messageLists) {
+    if (resume[name] === undefined || Array.isArray(resume[name])) continue;
+    throw new TypeError(`run options: resume.${name} must be an array of messages, not ${kindOf(resume[name])}`);
+  }
+  const wrong = wrongFieldOf(resume);
+  if (wrong !== undefined) throw new TypeError(`run options: resume.${wrong} is not what a record has as its ${wrong}`);
 }
 
 /** The agent of a run that only tells that its agent cannot be read. */

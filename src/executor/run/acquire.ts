@@ -97,7 +97,7 @@ async function lookElsewhere(scope: RunScope, store: CheckpointStore): Promise<F
   if (!isComparing(askerOf(scope))) throw owned;
   const record = await askStore(scope, 'store.load', store.load(runId));
   if (record) {
-    if (!isAskedRecord(askerOf(scope), identified(record))) throw conflict(runId);
+    if (!isAskedRecord(askerOf(scope), identified(record))) throw conflict(askerOf(scope));
     scope.isElsewhere = true;
     throw owned;
   }
@@ -112,13 +112,14 @@ async function keptOutcome(scope: RunScope, store: CheckpointStore): Promise<Run
   const kept = await askStore(scope, 'store.outcome', store.outcome(scope.runId));
   if (!kept) return undefined;
   const outcome = parseOutcome(kept);
-  if (!isAskedOutcome(askerOf(scope), outcome)) throw conflict(scope.runId);
+  if (!isAskedOutcome(askerOf(scope), outcome)) throw conflict(askerOf(scope));
   return outcome;
 }
 
 async function look(scope: RunScope, store: CheckpointStore): Promise<Found> {
-  const { runId, seed } = scope;
-  if (seed.isNewId) return { attempts: 1 };
+  const { runId, seed, kernel } = scope;
+  // No run has a random id yet. That of a host's own port may be the id of a run that is stored, or that has ended.
+  if (seed.isNewId && kernel.config.hasRandomIds) return { attempts: 1 };
   const record = await load(scope, store);
   if (!record) {
     const outcome = await keptOutcome(scope, store);
@@ -163,14 +164,14 @@ function hasBegun({ seed: { persisted }, kernel }: RunScope, store: CheckpointSt
 function comparedAndMigrated(scope: RunScope, record: RunCheckpoint): RunCheckpoint {
   const isAsked = isAskedRecord(askerOf(scope), record);
   const { migrate } = scope.kernel.config;
-  if (!isAsked && !migrate) throw conflict(scope.runId);
+  if (!isAsked && !migrate) throw conflict(askerOf(scope));
   try {
     const migrated = withIdentity(record, migrateRecord(record, migrate));
     if (isAsked || isAskedRecord(askerOf(scope), migrated)) return migrated;
   } catch (error) {
     if (isAsked) throw error;
   }
-  throw conflict(scope.runId);
+  throw conflict(askerOf(scope));
 }
 
 /** This start did not count: nothing of the run was tried. The record goes back as it was, and the claim with it. */

@@ -16,11 +16,13 @@ import type { RunScope } from './active-run.ts';
 export interface Asker {
   readonly request: RunRequest;
   readonly agentId: string;
+  /** The id was made for this start: no other run is the one that is asked for, whatever its request. */
+  readonly isNewId: boolean;
   readonly redact: Redaction | undefined;
 }
 
 export function askerOf({ seed, agent, kernel }: RunScope): Asker {
-  return { request: seed.request, agentId: agent.id, redact: kernel.config.redact };
+  return { request: seed.request, agentId: agent.id, isNewId: seed.isNewId, redact: kernel.config.redact };
 }
 
 /** Whether a start compares anything. */
@@ -52,6 +54,7 @@ function isSameCall(asked: ParentCall, stored: ParentCall | undefined): boolean 
 }
 
 function isSameRequest(asker: Asker, stored: string | undefined): boolean {
+  if (asker.isNewId) return false;
   const { fingerprint } = asker.request;
   if (fingerprint === undefined || fingerprint === stored) return true;
   return stored !== undefined && isStoredFingerprint(stored) && storedForms(asker).includes(stored);
@@ -72,10 +75,12 @@ function storedForms({ request, agentId, redact }: Asker): readonly string[] {
 }
 
 /** The id is taken. Of the run that has it nothing is told. */
-export function conflict(runId: string): RunIdConflictError {
+export function conflict({ request: { runId }, isNewId }: Pick<Asker, 'request' | 'isNewId'>): RunIdConflictError {
   const id = JSON.stringify(runId.length > 100 ? `${runId.slice(0, 100)}…` : runId);
   return new RunIdConflictError(
-    `run id ${id} belongs to another request: use another id, or repeat that request unchanged`,
+    isNewId
+      ? `the port ids gave ${id}, the id of another run: it must give a new id at each call`
+      : `run id ${id} belongs to another request: use another id, or repeat that request unchanged`,
   );
 }
 

@@ -6,7 +6,7 @@ import type { PersistedRun } from '../host/snapshot.ts';
 /** How a run came to be, before anything of it is looked up. */
 export interface RunSeed {
   readonly request: RunRequest;
-  /** The id was made here a moment ago: no store can know it. */
+  /** The id was made for this start: it meets no run that is live, stored or ended. */
   readonly isNewId: boolean;
   /** The snapshot of a host machine that is being restored. */
   readonly persisted?: PersistedRun;

@@ -1,5 +1,5 @@
 import { defineAgent, type ListCursor, type ListedRun, type ListRunsOptions, memoryStore } from 'pawl';
-import { hang } from 'pawl/testing';
+import { hang, reply } from 'pawl/testing';
 import { afterEach, describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { type HostOptions, hostOf, until } from '../../fixtures/host.ts';
@@ -113,13 +113,43 @@ describe('executor.list', () => {
     expect(await pagesOf(host, { limit: 2 })).toEqual([['a', 'b'], ['c']]);
   });
 
+  test('does not list a start that was refused or answered, but still lists the stored run of that id', async () => {
+    const store = await storeOf(['stored', 'parked']);
+    const parked = { code: 'X', reason: 'by hand' };
+    await change(store, 'parked', (record) => ({ ...record, parked }));
+    const host = listingHost({ script: [reply('done')], checkpoints: store });
+    await host.run({ runId: 'ended' });
+    const starts = await Promise.all([
+      host.start({ runId: 'stored', prompt: 'Another.' }),
+      host.start({ runId: 'parked', prompt: 'Another.' }),
+      host.start({ runId: '~refused' }),
+      host.start({ runId: 'ended' }),
+    ]);
+    const page = await host.executor.list();
+    expect(starts.map(({ accepted }) => accepted)).toEqual(['refused', 'refused', 'refused', 'ended']);
+    expect(page.map(({ runId, status }) => [runId, status])).toEqual([
+      ['stored', 'interrupted'],
+      ['parked', 'parked'],
+    ]);
+    await Promise.all(starts.map(({ result }) => result));
+  });
+
   test.for([
     [{ limit: 0 }, 'limit must be a whole number above 0, not 0'],
     [{ limit: 1.5 }, 'limit must be a whole number above 0, not 1.5'],
     [{ after: 'r1' }, 'after must be the last line of a page'],
+    [{ after: { runId: 'r1', updatedAt: '5' } }, 'after must be the last line of a page'],
+    [{ after: { runId: 'r1', updatedAt: null } }, 'after must be the last line of a page'],
+    [{ agentId: 5 }, 'agentId must be the id of an agent, not the number 5'],
+    [{ agentId: '' }, "agentId must be the id of an agent, not ''"],
+    [{ agentId: ['worker'] }, 'agentId must be the id of an agent, not an array'],
+    [{ status: [] }, 'status must be one or more of live, interrupted, parked, quarantined, not an empty list'],
+    [{ status: 5 }, 'status must be one or more of live, interrupted, parked, quarantined, not the number 5'],
+    [{ status: null }, 'status must be one or more of live, interrupted, parked, quarantined, not null'],
+    [{ status: ['live', 5] }, 'there is no status the number 5; known: live, interrupted, parked, quarantined'],
     [{ status: 'dead' }, 'there is no status "dead"; known: live, interrupted, parked, quarantined'],
     [{ agent: 'worker' }, 'agentId'],
-  ] as const)('refuses options that cannot be: %j', async ([options, message]) => {
+  ] as const)('refuses options that cannot be, and says what is allowed: %j', async ([options, message]) => {
     const { executor } = listingHost({});
     await expect(async () => executor.list(options as ListRunsOptions)).rejects.toThrow(TypeError);
     await expect(async () => executor.list(options as ListRunsOptions)).rejects.toThrow(message);

@@ -1,22 +1,30 @@
 import type { ErrorData } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { ToolOutput } from '../values/message.ts';
+import type { Redactor } from '../values/redact.ts';
 import type { Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
+import type { ToolEffect } from './ledger.ts';
 
-/** What happened, without who, when and in which place. `step` counts from 1 over the whole life of the run. */
+/** What happened, without the run, the number and the time. `step` counts from 1 over the whole life of the run. */
 export type RunEventBody =
   /** A new run was accepted. */
   | { readonly type: 'run.started' }
-  /** A recorded run goes on; nothing that was recorded is announced again. */
+  /** A recorded run continues; nothing that was recorded is announced again. */
   | { readonly type: 'run.resumed'; readonly iteration: number; readonly attempts: number }
   /** The run's machine is in another state, for example `completing`. */
   | { readonly type: 'run.status'; readonly state: string }
+  /** A start or a recovery found that the run is set aside until a person unparks it. */
+  | { readonly type: 'run.parked'; readonly code: string; readonly reason: string }
+  /** The last event. */
   | { readonly type: 'run.ended'; readonly status: RunStatus; readonly output: string; readonly error?: ErrorData }
+  /** A model turn begins. */
   | { readonly type: 'step.started'; readonly step: number }
+  /** A model turn and its tool calls are over; `usage` is that of the run so far. */
   | { readonly type: 'step.done'; readonly step: number; readonly usage: Usage; readonly tools: readonly string[] }
-  /** A piece of the model's answer as it arrives. Of a turn that is retried, the pieces come again. */
+  /** A piece of the model's answer as it arrives. A retried model call sends its pieces again. */
   | { readonly type: 'model.delta'; readonly step: number; readonly kind: 'text' | 'reasoning'; readonly text: string }
+  /** A model call failed in a way that may pass. `attempt` is the one made after `delayMs`: the first retry is 2. */
   | {
       readonly type: 'model.retry';
       readonly step: number;
@@ -24,37 +32,221 @@ export type RunEventBody =
       readonly delayMs: number;
       readonly error: ErrorData;
     }
+  /** A tool call begins. */
   | {
       readonly type: 'tool.started';
       readonly step: number;
       readonly callId: string;
       readonly name: string;
+      readonly effect: ToolEffect;
       readonly input: JsonValue;
       readonly attempt: number;
     }
-  /** What a tool reported of its work; plain JSON. */
+  /** A tool reported its progress, as plain JSON. */
   | { readonly type: 'tool.progress'; readonly callId: string; readonly name: string; readonly progress: JsonValue }
-  /** `isLate`: nobody waited for it any more; it is not part of the run. */
+  /**
+   * A tool call is over, `ms` after it began; 0 for a call that was refused. `isLate` marks a result that came after the call
+   * had been answered without it: it is not part of the run.
+   */
   | {
       readonly type: 'tool.done';
+      readonly step: number;
       readonly callId: string;
       readonly name: string;
+      readonly effect: ToolEffect;
       readonly output: ToolOutput;
+      readonly ms: number;
       readonly isLate?: true;
     }
   /** A phase of a pipeline begins; `index` counts from 0. */
   | { readonly type: 'phase.started'; readonly index: number; readonly name: string }
+  /** A phase is over. */
   | { readonly type: 'phase.done'; readonly index: number; readonly name: string; readonly output: string }
-  /** It was complete when this process took the run over. */
+  /** The phase was complete when this process took the run over. */
   | { readonly type: 'phase.skipped'; readonly index: number; readonly name: string }
   /** A steered message was accepted, and waits for the next turn. */
   | { readonly type: 'steer.queued' }
   /** The messages that waited are in the transcript; the model reads them in the turn that begins. */
   | { readonly type: 'steer.applied'; readonly count: number }
+  /** A save is stored. */
   | { readonly type: 'checkpoint.saved'; readonly iteration: number }
+  /** A save failed. */
   | { readonly type: 'checkpoint.failed'; readonly error: ErrorData }
-  /** This consumer was too slow: so many events before this one are missing for it, pieces of text first. */
+  /** This consumer was too slow: `count` events before this one are missing for it, pieces of text first. */
   | { readonly type: 'events.dropped'; readonly count: number };
 
 /** One event of a run. `seq` rises by 1, with a jump at a resume and never back; `at` is the wall clock, ms. */
 export type RunEvent = RunEventBody & { readonly runId: string; readonly seq: number; readonly at: number };
+
+/**
+ * What a host's redaction does to a field: nothing (`public`: names, ids, codes), or it changes the text, every text in the JSON,
+ * in the tool's output, or in the error.
+ */
+export type FieldRedaction = 'public' | 'text' | 'json' | 'output' | 'error';
+
+/** The redactions that keep a field's type. What may hold a host's or a model's words is never `public`. */
+type RedactionOf<Value> = [Value] extends [string]
+  ? string extends Value
+    ? 'public' | 'text'
+    : 'public'
+  : [Value] extends [ErrorData]
+    ? 'error'
+    : [Value] extends [ToolOutput]
+      ? 'output'
+      : [string] extends [Value]
+        ? 'json'
+        : 'public' | 'json';
+
+/** A redaction for each field that is more than a number or a flag. */
+export type EventRows<Event> = {
+  readonly [Field in keyof Event as Field extends 'type'
+    ? never
+    : NonNullable<Event[Field]> extends number | boolean
+      ? never
+      : Field]-?: RedactionOf<NonNullable<Event[Field]>>;
+};
+
+/** Everything that Pawl knows of a type of events, besides its fields. */
+export interface EventSpec<Event> {
+  readonly redact: EventRows<Event>;
+  /** The method of the audit recorder that gets it; `log` = `logEvent`, `skip` = none. */
+  readonly audit: 'skip' | 'log' | 'step' | 'tool' | 'phase';
+  /** The model says nothing more of what it was saying: a line that waits for its end is passed on before this. */
+  readonly endsText: boolean;
+  /** `kept`: tells of what the record holds. `passing`: of interest while it happens. `none`: of this process or consumer only. */
+  readonly keep: 'kept' | 'passing' | 'none' | ((event: Event) => 'kept' | 'passing');
+  /** The critic sees it as a sign of life. `delta`: a piece of what comes whole later; a full buffer drops these first. */
+  readonly activity?: 'step' | 'tool' | 'delta';
+}
+
+/** A row for each type of events. It does not compile while a type, or a field that may hold a text, has none. */
+export type EventTable<Body extends { readonly type: string }> = {
+  readonly [Type in Body['type']]: EventSpec<Extract<Body, { readonly type: Type }>>;
+};
+
+/** What Pawl knows of each type of events. docs/events.md has a table of it, made by `npm run docs`. */
+export const runEvents = {
+  'run.started': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
+  'run.resumed': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
+  'run.status': { redact: { state: 'public' }, audit: 'skip', endsText: true, keep: 'none' },
+  'run.parked': { redact: { code: 'public', reason: 'text' }, audit: 'log', endsText: true, keep: 'kept' },
+  'run.ended': {
+    redact: { status: 'public', output: 'text', error: 'error' },
+    audit: 'skip',
+    endsText: true,
+    keep: 'kept',
+  },
+  'step.started': { redact: {}, audit: 'skip', endsText: true, keep: 'passing' },
+  'step.done': {
+    redact: { usage: 'public', tools: 'public' },
+    audit: 'step',
+    endsText: true,
+    keep: 'kept',
+    activity: 'step',
+  },
+  'model.delta': {
+    redact: { kind: 'public', text: 'text' },
+    audit: 'skip',
+    endsText: false,
+    keep: 'passing',
+    activity: 'delta',
+  },
+  'model.retry': { redact: { error: 'error' }, audit: 'log', endsText: true, keep: 'passing' },
+  'tool.started': {
+    redact: { callId: 'public', name: 'public', effect: 'public', input: 'json' },
+    audit: 'tool',
+    endsText: true,
+    keep: ({ effect }) => (effect === 'read' ? 'passing' : 'kept'),
+    activity: 'tool',
+  },
+  'tool.progress': {
+    redact: { callId: 'public', name: 'public', progress: 'json' },
+    audit: 'skip',
+    endsText: false,
+    keep: 'passing',
+  },
+  'tool.done': {
+    redact: { callId: 'public', name: 'public', effect: 'public', output: 'output' },
+    audit: 'tool',
+    endsText: false,
+    keep: ({ isLate }) => (isLate ? 'passing' : 'kept'),
+  },
+  'phase.started': { redact: { name: 'public' }, audit: 'phase', endsText: true, keep: 'kept' },
+  'phase.done': { redact: { name: 'public', output: 'text' }, audit: 'phase', endsText: true, keep: 'kept' },
+  'phase.skipped': { redact: { name: 'public' }, audit: 'phase', endsText: false, keep: 'kept' },
+  'steer.queued': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
+  'steer.applied': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
+  'checkpoint.saved': { redact: {}, audit: 'log', endsText: false, keep: 'none' },
+  'checkpoint.failed': { redact: { error: 'error' }, audit: 'log', endsText: false, keep: 'none' },
+  'events.dropped': { redact: {}, audit: 'skip', endsText: false, keep: 'none' },
+} satisfies EventTable<RunEventBody>;
+
+type Table = typeof runEvents;
+type With<Field extends keyof EventSpec<unknown>, Value> = {
+  [Type in keyof Table]: Table[Type] extends { readonly [F in Field]: Value } ? Type : never;
+}[keyof Table];
+
+/** The events that the audit gets in one way. */
+export type AuditedAs<Class extends EventSpec<unknown>['audit']> = Extract<
+  RunEvent,
+  { readonly type: With<'audit', Class> }
+>;
+/** The events that the critic sees as one kind of activity. */
+export type ActiveAs<Kind extends EventSpec<unknown>['activity']> = Extract<
+  RunEvent,
+  { readonly type: With<'activity', Kind> }
+>;
+
+/** A row, whatever the event. */
+type AnySpec = Omit<EventSpec<never>, 'redact'> & { readonly redact: Readonly<Record<string, FieldRedaction>> };
+
+const specs: ReadonlyMap<string, AnySpec> = new Map(Object.entries(runEvents));
+const unknownEvent: AnySpec = { redact: {}, audit: 'skip', endsText: false, keep: 'none' };
+
+/** The row of an event's type. A type that this version does not know has one that passes on nothing but numbers. */
+export function specOf({ type }: { readonly type: string }): AnySpec {
+  return specs.get(type) ?? unknownEvent;
+}
+
+export function isAuditedAs<Class extends EventSpec<unknown>['audit']>(
+  event: RunEvent,
+  as: Class,
+): event is AuditedAs<Class> {
+  return specOf(event).audit === as;
+}
+
+export function isActiveAs<Kind extends NonNullable<EventSpec<unknown>['activity']>>(
+  event: RunEvent,
+  as: Kind,
+): event is ActiveAs<Kind> {
+  return specOf(event).activity === as;
+}
+
+/** What a journal does with an event. */
+export function keepOf<Event extends RunEventBody>(event: Event): 'kept' | 'passing' | 'none' {
+  const { keep } = specOf(event);
+  return typeof keep === 'function' ? keep(event as never) : keep;
+}
+
+/**
+ * A copy of an event without what a host wants to hide. Numbers and flags stay. A field without a row is left out, and of an
+ * event without one only numbers stay: another version may have put anything there.
+ */
+export function redactedEvent<Event extends RunEventBody>(event: Event, redactor: Redactor): Event {
+  const isKnown = specs.has(event.type);
+  const { redact: rows } = specOf(event);
+  const copy: Record<string, unknown> = { type: event.type };
+  for (const [field, value] of Object.entries(event)) {
+    if (typeof value === 'number' || (isKnown && typeof value === 'boolean')) copy[field] = value;
+    else if (field !== 'type' && value !== undefined && Object.hasOwn(rows, field))
+      copy[field] = redactedField(value, rows[field] as FieldRedaction, redactor);
+  }
+  return copy as Event;
+}
+
+function redactedField(value: unknown, how: FieldRedaction, redactor: Redactor): unknown {
+  if (how === 'public') return value;
+  if (how === 'text') return redactor.text(value as string);
+  if (how === 'json') return redactor.json(value);
+  return how === 'output' ? redactor.output(value as ToolOutput) : redactor.error(value as ErrorData);
+}

@@ -3,6 +3,7 @@ import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { codeBlocks } from './blocks.ts';
+import { declaredEvents, eventsPage, listedEvents } from './event-table.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { referencePage } from './reference.ts';
 
@@ -39,6 +40,14 @@ describe('the docs', () => {
 
   test('the reference says what the docstrings say today', () => {
     expect(readFileSync(`${root}/docs/reference.md`, 'utf8'), 'run `npm run docs`').toBe(referencePage(root));
+  });
+
+  test('the table of events has each type with its fields, its redaction and its journal class of today', () => {
+    const page = readFileSync(`${root}/docs/events.md`, 'utf8');
+    const declared = declaredEvents(readFileSync(`${root}/src/run/events.ts`, 'utf8'));
+    expect(declared.map(({ type }) => type)).toEqual(listedEvents);
+    expect(declared.filter(({ doc }) => doc === '')).toEqual([]);
+    expect(page, 'run `npm run docs`').toBe(eventsPage(root));
   });
 
   test('llms.txt names every page', () => {

@@ -1,9 +1,11 @@
 // Writes the generated pages: `npm run docs`.
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { eventsPage } from './event-table.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { referencePage } from './reference.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 writeFileSync(`${root}/docs/run-lifecycle.md`, lifecyclePage());
 writeFileSync(`${root}/docs/reference.md`, referencePage(root));
+writeFileSync(`${root}/docs/events.md`, eventsPage(root));

@@ -79,6 +79,27 @@ describe('the events of a run', () => {
     expect(retry?.error.message).toContain('busy');
   });
 
+  test('tell of a tool call’s end with its step, its effect and the time it took, in ms', async () => {
+    const clock = testClock();
+    const send = toolOf('send', 'idempotent', async () => {
+      await clock.advance(70);
+      return 'sent';
+    });
+    const run = await hostOf({ script: [callTool('send'), reply('done')], tools: [send], clock }).start();
+    const events = await listen(run);
+    expect(ofType(events, 'tool.started')).toMatchObject([{ step: 1, name: 'send', effect: 'idempotent' }]);
+    expect(ofType(events, 'tool.done')).toMatchObject([{ step: 1, name: 'send', effect: 'idempotent', ms: 70 }]);
+  });
+
+  test('tell of a call that was refused as of one that took no time', async () => {
+    const run = await hostOf({ script: [callTool('not\na name'), reply('done')] }).start();
+    const events = await listen(run);
+    const [started] = ofType(events, 'tool.started');
+    const [done] = ofType(events, 'tool.done');
+    expect(done).toMatchObject({ step: 1, callId: started?.callId, effect: started?.effect, ms: 0 });
+    expect(done?.output.type).toBe('error-text');
+  });
+
   test('tell of a result that came too late as late, and it is not part of the run (executor 7, 20)', async () => {
     const clock = testClock();
     const [late, end] = [gate<string>(), gate()];

@@ -5,6 +5,7 @@ import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run.ts';
 import { systemClock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
+import type { ToolOutput } from '../../values/message.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
 import { letOthersIn } from '../host/yield-to-event-loop.ts';
 import type { Kernel, RunScope } from '../run/active-run.ts';
@@ -13,7 +14,7 @@ import { scopeOf } from '../run/run-of.ts';
 /** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
 export function callToolActor(kernel: Kernel) {
   return task<ToolAnswer, ToolCallInput>(async ({ input, self }) => {
-    const { callId, name, attempt, input: args } = input.call;
+    const { callId, name, effect, attempt, input: args } = input.call;
     try {
       const scope = scopeOf(kernel, self);
       const toolbox = scope.stages[input.phase ?? 0]?.toolbox;
@@ -27,16 +28,21 @@ export function callToolActor(kernel: Kernel) {
       while (input.call.effect !== 'read' && !kernel.leases.isFresh(scope)) {
         if (!(await kernel.leases.confirm(scope, isOver))) return notBegun(callId);
       }
-      scope.publish({ type: 'tool.started', step: input.iteration + 1, callId, name, input: args, attempt });
+      const { clock } = kernel.config;
+      const begunAt = clock.monotonic();
+      const call = { step: input.iteration + 1, callId, name, effect };
+      const done = (output: ToolOutput, late: { isLate?: true } = {}) =>
+        scope.publish({ type: 'tool.done', ...call, output, ms: clock.monotonic() - begunAt, ...late });
+      scope.publish({ type: 'tool.started', ...call, input: args, attempt });
       const environment = environmentOf(scope, input);
       const around = aroundTool(scope, input);
       const result = await runTool(toolbox?.tools.get(name), input.call, {
         ...environment,
         ...(around ? { around } : {}),
         onProgress: (progress) => scope.publish({ type: 'tool.progress', callId, name, progress }),
-        onLate: (output) => scope.publish({ type: 'tool.done', callId, name, output, isLate: true }),
+        onLate: (output) => done(output, { isLate: true }),
       });
-      scope.publish({ type: 'tool.done', callId, name, output: result });
+      done(result);
       return { callId, result };
     } catch (error) {
       return { callId, result: { type: 'error-text', value: toErrorData(error).message } };

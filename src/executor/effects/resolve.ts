@@ -15,7 +15,7 @@ import { asError } from '../host/guard.ts';
 import { carriedRecord, giveBack, releaseClaim, takeOwnership, uncounted } from '../run/acquire.ts';
 import type { Kernel, RunScope } from '../run/active-run.ts';
 import { addresseeOf } from '../run/command-target.ts';
-import { auditOf, checkBudget, supervise, tellParked } from '../run/oversight.ts';
+import { auditOf, checkBudget, supervise } from '../run/oversight.ts';
 import { checkpointerOf, firstSave } from '../run/recording.ts';
 import { identityOf, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
 import { scopeOf } from '../run/run-of.ts';
@@ -61,10 +61,7 @@ async function resolve(scope: RunScope, fresh: Progress): Promise<Resolution> {
   const twin = await takePlace(scope);
   if (twin) return { kind: 'answered', output: twin };
 
-  const found = await takeOwnership(scope).catch((error) => {
-    tellParked(scope, fresh, error);
-    throw error;
-  });
+  const found = await takeOwnership(scope);
   if (found.outcome) {
     await releaseClaim(scope, uncounted(scope));
     return { kind: 'answered', output: withoutId(found.outcome) };

@@ -1,7 +1,7 @@
 import type { InspectionEvent } from 'xstate';
 import type { RunContext } from '../../../machines/context.ts';
 import { ProgressRedaction } from '../../record/redact-progress.ts';
-import type { RunEventBody } from '../../run/events.ts';
+import { type RunEventBody, redactedEvent, specOf } from '../../run/events.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
@@ -12,12 +12,6 @@ type Delta = Extract<RunEventBody, { type: 'model.delta' }>;
 
 /** A line of a stream that is longer than this many characters is passed on in pieces, between two words where it has any. */
 const MAX_LINE = 4_096;
-
-/** After these no more of what the model was saying will come. */
-const endsOfSpeech: readonly RunEventBody['type'][] = [
-  ...(['step.started', 'step.done', 'tool.started', 'model.retry'] as const),
-  ...(['phase.started', 'phase.done', 'run.status', 'run.ended'] as const),
-];
 
 /** What leaves one run through anything else than its result, without what the host wants nobody to see. */
 export class RunRedaction {
@@ -36,8 +30,8 @@ export class RunRedaction {
    */
   events(body: RunEventBody): readonly RunEventBody[] {
     if (body.type === 'model.delta') return this.#said(body);
-    const before = endsOfSpeech.includes(body.type) ? this.#endLine() : [];
-    return [...before, this.#changed(body)];
+    const before = specOf(body).endsText ? this.#endLine() : [];
+    return [...before, redactedEvent(body, this.#events)];
   }
 
   info(info: RunInfo, where: 'record' | 'event'): RunInfo {
@@ -60,40 +54,13 @@ export class RunRedaction {
     const text = (isSame ? (this.#line?.text ?? '') : '') + delta.text;
     const end = text.lastIndexOf('\n') + 1 || (text.length > MAX_LINE ? text.lastIndexOf(' ') + 1 || text.length : 0);
     this.#line = { ...delta, text: text.slice(end) };
-    return end === 0 ? before : [...before, this.#changed({ ...delta, text: text.slice(0, end) })];
+    return end === 0 ? before : [...before, redactedEvent({ ...delta, text: text.slice(0, end) }, this.#events)];
   }
 
   #endLine(): readonly RunEventBody[] {
     const line = this.#line;
     this.#line = undefined;
-    return line && line.text !== '' ? [this.#changed(line)] : [];
-  }
-
-  #changed(body: RunEventBody): RunEventBody {
-    const events = this.#events;
-    switch (body.type) {
-      case 'model.delta':
-        return { ...body, text: events.text(body.text) };
-      case 'tool.started':
-        return { ...body, input: events.json(body.input) };
-      case 'tool.progress':
-        return { ...body, progress: events.json(body.progress) };
-      case 'tool.done':
-        return { ...body, output: events.output(body.output) };
-      case 'phase.done':
-        return { ...body, output: events.text(body.output) };
-      case 'model.retry':
-      case 'checkpoint.failed':
-        return { ...body, error: events.error(body.error) };
-      case 'run.ended':
-        return {
-          ...body,
-          output: events.text(body.output),
-          ...(body.error ? { error: events.error(body.error) } : {}),
-        };
-      default:
-        return body;
-    }
+    return line && line.text !== '' ? [redactedEvent(line, this.#events)] : [];
   }
 }
 

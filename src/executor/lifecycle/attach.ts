@@ -76,9 +76,9 @@ function heed(event: RunEmitted, { scope, saving, steering, onStep }: Listeners)
 }
 
 function callRefused({ step, call }: Extract<RunEmitted, { type: 'call.refused' }>, scope: RunScope): void {
-  const { callId, name, input, attempt, result } = call;
-  scope.publish({ type: 'tool.started', step, callId, name, input, attempt });
-  if (result) scope.publish({ type: 'tool.done', callId, name, output: result });
+  const { callId, name, effect, input, attempt, result } = call;
+  scope.publish({ type: 'tool.started', step, callId, name, effect, input, attempt });
+  if (result) scope.publish({ type: 'tool.done', step, callId, name, effect, output: result, ms: 0 });
 }
 
 function nudgeDropped({ bytes, left }: Extract<RunEmitted, { type: 'nudge.dropped' }>, scope: RunScope): void {

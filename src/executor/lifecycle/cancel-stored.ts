@@ -67,6 +67,6 @@ async function closeAudit({ config }: Kernel, { record }: StoredRun, outcome: Ru
     startedAt: clock.now(),
     maxIterations: defaults.maxIterations,
   });
-  const auditing = Auditing.start(audit, info, { facts: () => ({}), clock, warn, ms: defaults.finalizeMs / 2 });
+  const auditing = Auditing.start(audit, info, { clock, warn, ms: defaults.finalizeMs / 2 });
   await auditing?.close(withoutId(outcome), record.elapsedMs ?? 0);
 }

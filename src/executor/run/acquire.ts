@@ -14,6 +14,7 @@ import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '
 import { enterStored } from '../../values/message.ts';
 import type { Config } from '../host/config.ts';
 import type { RunScope } from './active-run.ts';
+import { announceParked } from './oversight.ts';
 import { rewriteHead } from './rewrite-head.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
 import { untilUntouched } from './stored-run.ts';
@@ -194,6 +195,7 @@ async function refuseParked(scope: RunScope, store: CheckpointStore, record: Run
   const parked = standing ?? parkingOf(record, maxAttempts, scope.kernel.config) ?? changeOf(scope, record);
   if (!parked) return;
   await rewrite(scope, store, { ...record, attempts: record.attempts - 1, parked });
+  announceParked(scope, record, parked);
   throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
 }
 

@@ -1,5 +1,5 @@
 import type { Activity, CriticHandle, SupervisedRun } from '../../critic/port.ts';
-import type { RunEvent } from '../../run/events.ts';
+import { isActiveAs, type RunEvent } from '../../run/events.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
@@ -127,9 +127,9 @@ export class Supervision {
 }
 
 function signOf(event: RunEvent): Activity | undefined {
-  if (event.type === 'step.done') return { type: 'step', step: event.step, tools: event.tools };
-  if (event.type === 'tool.started') return { type: 'tool', name: event.name };
-  return event.type === 'model.delta' ? { type: 'delta' } : undefined;
+  if (isActiveAs(event, 'step')) return { type: 'step', step: event.step, tools: event.tools };
+  if (isActiveAs(event, 'tool')) return { type: 'tool', name: event.name };
+  return isActiveAs(event, 'delta') ? { type: 'delta' } : undefined;
 }
 
 function supervised(scope: Watched, { softLimitMs, saved, elapsedMs, ...begun }: Past): SupervisedRun {

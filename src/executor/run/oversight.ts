@@ -1,13 +1,13 @@
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { Limits } from '../../run/limits.ts';
-import type { Progress } from '../../run/progress.ts';
+import type { ParkedReason, Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import type { JsonObject } from '../../values/json.ts';
 import { Auditing } from '../services/auditing.ts';
 import type { RunScope } from './active-run.ts';
 import { Supervision, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
 import { startDeadline } from './deadline.ts';
-import { infoOf, limitsOf } from './run-info.ts';
+import { infoFrom, limitsOf } from './run-info.ts';
 import { refusedByBudget } from './spending.ts';
 
 /* Those who look at a run from outside: its budget, its audit, its critic and its deadline. */
@@ -21,20 +21,23 @@ export async function checkBudget(scope: RunScope, isStored: boolean): Promise<v
   if (refusal) throw refusal;
 }
 
-/** That a run is set aside is for the audit to know: nobody may look at its result. */
-export function tellParked(scope: RunScope, fresh: Progress, error: unknown): void {
-  const { code, message } = toErrorData(error);
-  if (code !== 'RUN_PARKED') return;
-  scope.info = infoOf(scope, fresh, limitsOf(scope));
+/** Announces that a start found the run set aside. Its audit is begun for that: the result of such a start may have no reader. */
+export function announceParked(
+  scope: RunScope,
+  { meta, inputs = {}, seq = 0 }: RunCheckpoint,
+  parked: ParkedReason,
+): void {
+  const { maxIterations } = limitsOf(scope);
+  scope.info = infoFrom(meta, { inputs, startedAt: scope.kernel.config.clock.now(), maxIterations });
   scope.audit = auditOf(scope, scope.info);
-  scope.audit?.log('run.parked', { reason: message });
+  scope.events.continueFrom(seq);
+  scope.publish({ type: 'run.parked', code: parked.code, reason: parked.reason });
 }
 
 /** Begins the run's audit. */
 export function auditOf(scope: RunScope, info: RunInfo): Auditing | undefined {
   const { audit, clock, warn, defaults } = scope.kernel.config;
   return Auditing.start(audit, scope.redaction?.info(info, 'event') ?? info, {
-    facts: () => scope.facts,
     clock,
     warn,
     ms: defaults.finalizeMs,

@@ -1,6 +1,5 @@
-import type { Audit, AuditRecorder } from '../../audit/port.ts';
-import type { RunEvent } from '../../run/events.ts';
-import type { ToolFacts } from '../../run/progress.ts';
+import type { Audit, AuditedPhase, AuditRecorder } from '../../audit/port.ts';
+import { type AuditedAs, isAuditedAs, type RunEvent } from '../../run/events.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import type { Clock } from '../../values/clock.ts';
@@ -10,34 +9,18 @@ import { isObject, type JsonObject } from '../../values/json.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import { guarded, type Warn } from '../host/guard.ts';
 
-/** Events that go to `logEvent` as they are. */
-const logged: readonly RunEvent['type'][] = [
-  'run.started',
-  'run.resumed',
-  'model.retry',
-  'checkpoint.saved',
-  'checkpoint.failed',
-  'steer.queued',
-  'steer.applied',
-];
-
 /** So many calls that were answered are remembered, in case they come back late. */
 const MAX_ANSWERED = 100;
 
 interface Surroundings {
-  facts(): ToolFacts;
   readonly clock: Clock;
   readonly warn: Warn;
   /** Longest time that closing may take, ms. */
   readonly ms: number;
 }
 
-interface StartedCall {
-  readonly at: number;
-  readonly step: number;
-  readonly attempt: number;
-  readonly input: Extract<RunEvent, { type: 'tool.started' }>['input'];
-}
+/** What the end of a call does not say again. */
+type StartedCall = Pick<Extract<RunEvent, { type: 'tool.started' }>, 'attempt' | 'input'>;
 
 /** Hands what happens in a run to its audit recorder. Whatever the recorder does, the run does not notice. */
 export class Auditing {
@@ -92,45 +75,28 @@ export class Auditing {
 
   #record(event: RunEvent): unknown {
     const recorder = this.#recorder;
-    if (event.type === 'step.done') {
+    if (isAuditedAs(event, 'skip')) return undefined;
+    if (isAuditedAs(event, 'step')) {
       return recorder.onStep?.({ step: event.step, usage: event.usage, tools: event.tools });
     }
-    if (event.type === 'tool.started') return this.#begin(event);
-    if (event.type === 'tool.done') return this.#end(event);
-    if (event.type === 'phase.started' || event.type === 'phase.skipped') {
-      const state = event.type === 'phase.started' ? 'started' : 'skipped';
-      return recorder.onPhase?.({ index: event.index, name: event.name, state });
-    }
-    if (event.type === 'phase.done') {
-      return recorder.onPhase?.({ index: event.index, name: event.name, state: 'done', output: event.output });
-    }
-    if (!logged.includes(event.type)) return undefined;
+    if (isAuditedAs(event, 'tool')) return event.type === 'tool.started' ? this.#begin(event) : this.#end(event);
+    if (isAuditedAs(event, 'phase')) return recorder.onPhase?.(phaseOf(event));
     const { type, runId: _, ...fields } = event;
     return recorder.logEvent?.(type, fields as unknown as JsonObject);
   }
 
-  #begin({ callId, step, attempt, input }: Extract<RunEvent, { type: 'tool.started' }>): void {
-    this.#calls.set(callId, { at: this.#around.clock.monotonic(), step, attempt, input });
+  #begin({ callId, attempt, input }: Extract<RunEvent, { type: 'tool.started' }>): void {
+    this.#calls.set(callId, { attempt, input });
   }
 
-  #end({ callId, name, output, isLate }: Extract<RunEvent, { type: 'tool.done' }>): unknown {
+  #end({ step, callId, name, effect, output, ms, isLate }: Extract<RunEvent, { type: 'tool.done' }>): unknown {
     const call = isLate ? this.#answered.get(callId) : this.#calls.get(callId);
     if (!call) return undefined;
     if (isLate) this.#answered.delete(callId);
     else this.#hasAnswered(callId, call);
-    const { clock } = this.#around;
-    const facts = this.#around.facts();
-    return this.#recorder.onTool?.({
-      step: call.step,
-      callId,
-      name,
-      effect: Object.hasOwn(facts, name) ? (facts[name]?.effect ?? 'read') : 'read',
-      attempt: call.attempt,
-      input: call.input,
-      output,
-      ms: clock.monotonic() - call.at,
-      ...(isLate ? { isLate } : {}),
-    });
+    const { attempt, input } = call;
+    const late = isLate ? { isLate } : {};
+    return this.#recorder.onTool?.({ step, callId, name, effect, attempt, input, output, ms, ...late });
   }
 
   #hasAnswered(callId: string, call: StartedCall): void {
@@ -139,4 +105,10 @@ export class Auditing {
     const [oldest] = this.#answered.keys();
     if (this.#answered.size > MAX_ANSWERED && oldest !== undefined) this.#answered.delete(oldest);
   }
+}
+
+function phaseOf(event: AuditedAs<'phase'>): AuditedPhase {
+  const { index, name } = event;
+  if (event.type === 'phase.done') return { index, name, state: 'done', output: event.output };
+  return { index, name, state: event.type === 'phase.started' ? 'started' : 'skipped' };
 }

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../../run/events.ts';
+import { isActiveAs, type RunEvent } from '../../run/events.ts';
 
 /** A list that is taken from the front. */
 class Queue {
@@ -47,7 +47,7 @@ export class EventBuffer {
   }
 
   push(event: RunEvent): void {
-    if (event.type === 'model.delta') {
+    if (isActiveAs(event, 'delta')) {
       this.#deltas ??= new Queue();
       this.#deltas.push(event);
     } else {

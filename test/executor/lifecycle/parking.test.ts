@@ -1,7 +1,9 @@
 import { memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { listen, ofType, typesOf } from '../../events/listening.ts';
 import { hostOf, toolOf, until } from '../../fixtures/host.ts';
+import { notingAudit, onlyNoted } from '../../fixtures/noting-ports.ts';
 import { afterCrash } from '../../fixtures/watched-store.ts';
 
 async function left(store = memoryStore()) {
@@ -33,6 +35,26 @@ describe('a parked run', () => {
     const { executor } = hostOf({ checkpoints: store });
     await executor.unpark('r');
     expect(await executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }], parked: [] });
+  });
+});
+
+describe('a start that finds its run set aside', () => {
+  test('announces `run.parked` with its code and reason, to the audit too, and then the end', async () => {
+    const store = await left();
+    const record = await store.load('r');
+    if (!record) throw new Error('no record');
+    await store.save({ ...record, attempts: 3 });
+    const audit = notingAudit();
+    const host = hostOf({ checkpoints: store, ports: { audit } });
+    const run = await host.start({ runId: 'r' });
+    const events = await listen(run);
+    expect(typesOf(events).filter((type) => type !== 'run.status')).toEqual(['run.parked', 'run.ended']);
+    const [parked] = ofType(events, 'run.parked');
+    expect(parked).toMatchObject({ code: 'TOO_MANY_ATTEMPTS', reason: expect.stringContaining('3 times in a row') });
+    expect(parked?.seq).toBeGreaterThan(record.seq ?? Number.POSITIVE_INFINITY);
+    const { order, told } = onlyNoted(audit);
+    expect(order).toEqual(['run.parked', 'close']);
+    expect(told.logEvent[0]?.[1]).toMatchObject({ code: 'TOO_MANY_ATTEMPTS', reason: parked?.reason });
   });
 });
 

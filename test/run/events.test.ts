@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'vitest';
+import { type EventTable, keepOf, type RunEventBody, redactedEvent, runEvents, specOf } from '../../src/run/events.ts';
+import type { ErrorData } from '../../src/values/error-data.ts';
+import { Redactor } from '../../src/values/redact.ts';
+
+const SECRET = 'sk-hunter2';
+const redactor = new Redactor((text) => text.replaceAll(SECRET, '[key]'), 'event');
+const error: ErrorData = { name: 'Error', code: 'MODEL', message: `no ${SECRET}` };
+const hidden: ErrorData = { ...error, message: 'no [key]' };
+const call = { step: 1, callId: 'c', name: 'look', effect: 'read' } as const;
+const usage = { inputTokens: 1, outputTokens: 2, reasoningTokens: 3, cacheReadTokens: 4, cacheWriteTokens: 5 };
+
+type Types = RunEventBody['type'];
+type Body<Type extends Types> = Extract<RunEventBody, { readonly type: Type }>;
+
+/** One event of each type, and what of it is passed on. */
+const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted: Body<Type>] } = {
+  'run.started': [{ type: 'run.started' }, { type: 'run.started' }],
+  'run.resumed': same({ type: 'run.resumed', iteration: 1, attempts: 2 }),
+  'run.status': same({ type: 'run.status', state: 'running' }),
+  'run.parked': [
+    { type: 'run.parked', code: 'PARKED', reason: `see ${SECRET}` },
+    { type: 'run.parked', code: 'PARKED', reason: 'see [key]' },
+  ],
+  'run.ended': [
+    { type: 'run.ended', status: 'error', output: SECRET, error },
+    { type: 'run.ended', status: 'error', output: '[key]', error: hidden },
+  ],
+  'step.started': same({ type: 'step.started', step: 1 }),
+  'step.done': same({ type: 'step.done', step: 1, usage, tools: ['look'] }),
+  'model.delta': [
+    { type: 'model.delta', step: 1, kind: 'text', text: SECRET },
+    { type: 'model.delta', step: 1, kind: 'text', text: '[key]' },
+  ],
+  'model.retry': [
+    { type: 'model.retry', step: 1, attempt: 2, delayMs: 3, error },
+    { type: 'model.retry', step: 1, attempt: 2, delayMs: 3, error: hidden },
+  ],
+  'tool.started': [
+    { type: 'tool.started', ...call, input: { at: [SECRET, 1] }, attempt: 1 },
+    { type: 'tool.started', ...call, input: { at: ['[key]', 1] }, attempt: 1 },
+  ],
+  'tool.progress': [
+    { type: 'tool.progress', callId: 'c', name: 'look', progress: SECRET },
+    { type: 'tool.progress', callId: 'c', name: 'look', progress: '[key]' },
+  ],
+  'tool.done': [
+    { type: 'tool.done', ...call, output: { type: 'text', value: SECRET }, ms: 7, isLate: true },
+    { type: 'tool.done', ...call, output: { type: 'text', value: '[key]' }, ms: 7, isLate: true },
+  ],
+  'phase.started': same({ type: 'phase.started', index: 0, name: 'a' }),
+  'phase.done': [
+    { type: 'phase.done', index: 0, name: 'a', output: SECRET },
+    { type: 'phase.done', index: 0, name: 'a', output: '[key]' },
+  ],
+  'phase.skipped': same({ type: 'phase.skipped', index: 0, name: 'a' }),
+  'steer.queued': [{ type: 'steer.queued' }, { type: 'steer.queued' }],
+  'steer.applied': same({ type: 'steer.applied', count: 2 }),
+  'checkpoint.saved': same({ type: 'checkpoint.saved', iteration: 1 }),
+  'checkpoint.failed': [
+    { type: 'checkpoint.failed', error },
+    { type: 'checkpoint.failed', error: hidden },
+  ],
+  'events.dropped': same({ type: 'events.dropped', count: 2 }),
+};
+
+function same<Event>(event: Event): readonly [Event, Event] {
+  return [event, event];
+}
+
+const typesWhere = (is: (type: Types) => boolean) => (Object.keys(runEvents) as Types[]).filter(is);
+
+describe('the table of events', () => {
+  test('does not compile without a row for each type, and for each field that may hold a text', () => {
+    type Placed = { readonly type: 'order.placed'; readonly item: string; readonly count: number };
+    const rest = { audit: 'skip', endsText: false, keep: 'none' } as const;
+    const good = { ...runEvents, 'order.placed': { redact: { item: 'text' }, ...rest } } satisfies EventTable<
+      RunEventBody | Placed
+    >;
+    // @ts-expect-error the type order.placed has no row
+    runEvents satisfies EventTable<RunEventBody | Placed>;
+    // @ts-expect-error the field item has no row
+    ({ 'order.placed': { redact: {}, ...rest } }) satisfies EventTable<Placed>;
+    // @ts-expect-error the type order.lost does not exist
+    ({ ...good, 'order.lost': { redact: {}, ...rest } }) satisfies EventTable<RunEventBody | Placed>;
+    expect(good['order.placed'].redact).toEqual({ item: 'text' });
+  });
+
+  test('does not compile with a redaction that does not fit its field, or that shows what a model or a host wrote', () => {
+    type Odd = { readonly type: 'odd'; readonly error: ErrorData; readonly kind: 'a' | 'b'; readonly isOdd?: true };
+    const rest = { audit: 'skip', endsText: false, keep: 'none' } as const;
+    // @ts-expect-error an error is redacted as an error
+    ({ odd: { redact: { error: 'text', kind: 'public' }, ...rest } }) satisfies EventTable<Odd>;
+    // @ts-expect-error an error is not public
+    ({ odd: { redact: { error: 'public', kind: 'public' }, ...rest } }) satisfies EventTable<Odd>;
+    // @ts-expect-error a word of a fixed set cannot become any text
+    ({ odd: { redact: { error: 'error', kind: 'text' }, ...rest } }) satisfies EventTable<Odd>;
+    const good = { odd: { redact: { error: 'error', kind: 'public' }, ...rest } } satisfies EventTable<Odd>;
+    expect(good.odd.audit).toBe('skip');
+  });
+
+  test.for(Object.keys(samples) as Types[])('redacts %s field by field, and keeps its names and numbers', (type) => {
+    const [event, redacted] = samples[type];
+    expect(redactedEvent(event, redactor)).toEqual(redacted);
+    expect(Object.keys(redactedEvent(event, redactor))).toEqual(Object.keys(event));
+  });
+
+  test('passes on nothing but numbers of an event that it does not know', () => {
+    const unknown = { type: 'order.placed', item: SECRET, count: 2, isPaid: true, at: { n: 1 } };
+    expect(redactedEvent(unknown as never, redactor)).toEqual({ type: 'order.placed', count: 2 });
+    expect(redactedEvent({ type: 'toString', text: SECRET } as never, redactor)).toEqual({ type: 'toString' });
+  });
+
+  test('passes on no field that has no row, unless it is a number or a flag', () => {
+    const event = { ...samples['phase.started'][0], note: SECRET, size: 1, isBare: true };
+    expect(redactedEvent(event, redactor)).toEqual({
+      type: 'phase.started',
+      index: 0,
+      name: 'a',
+      size: 1,
+      isBare: true,
+    });
+  });
+
+  test('says which events the audit gets, and by which of its methods', () => {
+    const audited = (as: string) => typesWhere((type) => runEvents[type].audit === as);
+    expect(audited('log')).toEqual([
+      'run.started',
+      'run.resumed',
+      'run.parked',
+      'model.retry',
+      'steer.queued',
+      'steer.applied',
+      'checkpoint.saved',
+      'checkpoint.failed',
+    ]);
+    expect(audited('step')).toEqual(['step.done']);
+    expect(audited('tool')).toEqual(['tool.started', 'tool.done']);
+    expect(audited('phase')).toEqual(['phase.started', 'phase.done', 'phase.skipped']);
+  });
+
+  test('says after which events no more of what the model was saying comes', () => {
+    expect(typesWhere((type) => runEvents[type].endsText)).toEqual([
+      'run.status',
+      'run.parked',
+      'run.ended',
+      'step.started',
+      'step.done',
+      'model.retry',
+      'tool.started',
+      'phase.started',
+      'phase.done',
+    ]);
+  });
+
+  test('says what the critic sees as a sign of life', () => {
+    const active = (type: Types) => specOf({ type }).activity;
+    expect(typesWhere((type) => active(type) !== undefined).map((type) => `${type} ${active(type)}`)).toEqual([
+      'step.done step',
+      'model.delta delta',
+      'tool.started tool',
+    ]);
+  });
+
+  test('says what a journal keeps: what the record holds, so no read call’s start and no late result', () => {
+    const { keep } = { keep: (event: RunEventBody) => keepOf(event) };
+    const [started] = samples['tool.started'];
+    const [done] = samples['tool.done'];
+    const { isLate: _, ...timely } = done;
+    expect([started, { ...started, effect: 'idempotent' as const }].map(keep)).toEqual(['passing', 'kept']);
+    expect([done, timely].map(keep)).toEqual(['passing', 'kept']);
+    const kept = (as: string) => typesWhere((type) => runEvents[type].keep === as);
+    expect(kept('passing')).toEqual(['step.started', 'model.delta', 'model.retry', 'tool.progress']);
+    expect(kept('none')).toEqual(['run.status', 'checkpoint.saved', 'checkpoint.failed', 'events.dropped']);
+    expect(keepOf({ type: 'order.placed' } as never)).toBe('none');
+  });
+});

@@ -1,13 +1,22 @@
 import { assign, emit, enqueueActions, setup, spawnChild } from 'xstate';
 import { toolLoopOf } from '../src/run/limits.ts';
-import { currentPhase } from '../src/run/pipeline.ts';
-import { openStep, recordSpent, withdrawCalls } from '../src/run/progress.ts';
+import { callOf } from '../src/run/open-step.ts';
+import { askForRepair, beginPhase, closePhase, currentPhase } from '../src/run/pipeline.ts';
+import {
+  closeStep,
+  deliver,
+  openStep,
+  recordAnswer,
+  recordResult,
+  recordSpent,
+  withdrawCalls,
+} from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
 import type { Message } from '../src/values/message.ts';
 import { actors } from './actors.ts';
-import { forgetNamed, modelCallId } from './call-ids.ts';
+import { forgetNamed, modelCallId, withoutPlace } from './call-ids.ts';
 import type {
   ModelAnswer,
   OutputCheck,
@@ -20,10 +29,8 @@ import type {
   ToolAnswer,
 } from './context.ts';
 import { guards, landedWith } from './guards.ts';
-import { enterPhase, leavePhase, repairAnswer } from './phases.ts';
 import { countProgress, holdNudge, holdSteering, queueHeld, queueNudge, queueSteering } from './steering.ts';
-import { applySteering, endStep, takeAnswer, takeResult } from './steps.ts';
-import { announceRefused, callToolOf, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
+import { announceRefused, callToolOf, type Enqueue, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
 
 export type { ModelCallInput, SettleInput } from './actors.ts';
 
@@ -146,4 +153,93 @@ function adopted(resolution: Resolution): Partial<RunContext> {
   if (resolution.kind === 'refused') return { ...found, held: [], heldNudges: [], heldSteps: 0 };
   const { outcome } = resolution.progress;
   return outcome ? { ...found, error: outcome.error as ErrorData, cause: undefined as never } : found;
+}
+
+/** Begins a phase, or goes on with the one that was in progress. */
+function enterPhase({ progress, phases }: RunContext, enqueue: Enqueue): void {
+  const facts = currentPhase(progress, phases);
+  if (!facts) return;
+  const index = progress.completedPhases.length;
+  enqueue.emit({ type: 'run.working', state: `phase(${index})` });
+  if (progress.openPhase) return;
+  enqueue.assign({ progress: beginPhase(progress, facts) });
+  enqueue.emit({ type: 'phase.started', index, name: facts.name });
+}
+
+/** Takes the phase's output down. What ended it is forgotten: a pipeline that comes here goes on. */
+function leavePhase(context: RunContext, enqueue: Enqueue): void {
+  const facts = currentPhase(context.progress, context.phases);
+  if (!facts) return;
+  const hasFailed = context.error !== undefined && context.error.code !== 'STEP_LIMIT';
+  const progress = closePhase(context.progress, facts, { hasFailed, data: context.data });
+  const index = progress.completedPhases.length - 1;
+  const boundary = context.announced + 1;
+  enqueue.assign({
+    progress,
+    error: undefined as never,
+    announced: context.isDurable ? boundary : context.announced,
+  });
+  const output = progress.completedPhases[index]?.output ?? '';
+  enqueue.emit({ type: 'phase.done', index, name: facts.name, output });
+  if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'phase', force: true, progress });
+}
+
+/** The answer stays in the conversation; what is wrong with it follows it, and the model has another turn. */
+function repairAnswer(context: RunContext, check: OutputCheck, enqueue: Enqueue): void {
+  const progress = askForRepair(context.progress, 'problem' in check ? check.problem : '');
+  const boundary = context.announced + 1;
+  enqueue.assign({ progress, announced: context.isDurable ? boundary : context.announced });
+  if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force: false, progress });
+}
+
+interface Moment {
+  readonly context: RunContext;
+  readonly event: RunMachineEvent;
+  readonly enqueue: Enqueue;
+}
+
+/** Takes the waiting messages into the transcript: both stand in one record, so that none is lost or doubled. */
+function applySteering({ progress }: RunContext, enqueue: Enqueue): void {
+  const count = progress.undelivered.length + progress.nudges.length;
+  if (count === 0) return;
+  enqueue.assign({ progress: deliver(progress) });
+  enqueue.emit({ type: 'steer.applied', count });
+}
+
+/** The reply is the last step. */
+function takeAnswer({ context, event, enqueue }: Moment): void {
+  if (!context.reply) return;
+  forgetNamed(context, event, enqueue);
+  const progress = recordAnswer(context.progress, context.reply);
+  enqueue.assign({ progress, reply: undefined as never, landed: landedWith(context, event) });
+  enqueue.emit({ type: 'step.done', progress, tools: [] });
+}
+
+/** A result of a call with effects is recorded as it arrives (its siblings do not wait for it), and others may start. */
+function takeResult({ context, event, enqueue }: Moment, { callId, result, isUnbegun }: ToolAnswer): void {
+  forgetNamed(context, event, enqueue);
+  const { openStep } = context.progress;
+  const call = openStep && callOf(openStep, callId);
+  const progress =
+    isUnbegun && call ? withdrawCalls(context.progress, [call]) : recordResult(context.progress, callId, result);
+  const isAnnounced = context.isDurable && call && call.effect !== 'read';
+  const announced = isAnnounced ? context.announced + 1 : context.announced;
+  if (isAnnounced) enqueue.emit({ type: 'boundary', boundary: announced, kind: 'result', force: true, progress });
+  const places = withoutPlace(context.places, callId);
+  startTools({ ...context, announced, places }, progress, { enqueue, also: { announced, places } });
+}
+
+/** Moves the answered step into the transcript and announces it, with the last result where one has just come. */
+function endStep({ context, event, enqueue }: Moment, last: ToolAnswer | undefined): void {
+  forgetNamed(context, event, enqueue);
+  const answered = last ? recordResult(context.progress, last.callId, last.result) : context.progress;
+  const force = answered.openStep?.calls.some((call) => call.effect !== 'read') ?? false;
+  const tools = answered.openStep?.calls.map((call) => call.name) ?? [];
+  const progress = closeStep(answered);
+  // Of a phase that begins anew after a crash there is nothing to record yet.
+  const isRecorded = context.isDurable && !progress.openPhase?.start;
+  const boundary = context.announced + 1;
+  enqueue.assign({ progress, intents: [], places: [], announced: isRecorded ? boundary : context.announced });
+  enqueue.emit({ type: 'step.done', progress, tools });
+  if (isRecorded) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
 }

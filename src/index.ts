@@ -95,8 +95,8 @@ export type { WholeValue, Writable } from './run/change.ts';
 export type { Command, SentCommand } from './run/command.ts';
 export type { RunEvent, RunEventBody } from './run/events.ts';
 export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
+export { checkRunId } from './run/identity.ts';
 export type { GuardCounters, Limits } from './run/limits.ts';
-export type { ListedStatus } from './run/listed-status.ts';
 export type { ModelSettings } from './run/model-settings.ts';
 export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
@@ -106,14 +106,14 @@ export type { ImageInput, ImagePart, Invocation, ParentCall, RunCheckpointMeta, 
 export type {
   EndedFacts,
   FailedOutput,
+  ListedStatus,
   OkOutput,
+  RunFailedError,
   RunOutcome,
   RunOutput,
   RunResult,
 } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
-export type { RunFailedError } from './run/run-failed.ts';
-export { checkRunId } from './run/run-id.ts';
 export type { Transcript } from './run/transcript.ts';
 // Stores
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';

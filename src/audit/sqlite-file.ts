@@ -1,8 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SqliteFile } from '../sqlite/file.ts';
-import { detailOf } from './detail.ts';
+import type { JsonObject, JsonValue } from '../values/json.ts';
 import type { QueuedEntry } from './entries.ts';
+import type { AuditedPhase, AuditedStep, AuditedTool } from './port.ts';
 import type {
+  AuditedAt,
   AuditedRun,
   AuditedRunDetail,
   AuditedRunFilter,
@@ -11,9 +13,8 @@ import type {
   AuditTotalsFilter,
 } from './queries.ts';
 import type { EntryFile } from './queue.ts';
-import { layout, type Statements } from './sqlite-layout.ts';
-import { childrenOf, type EntryRow, findRun, listRuns, readEntries, sumUp } from './sqlite-reads.ts';
-import { removeEnded } from './sqlite-retention.ts';
+import { ENTRIES_PER_RUN, layout, type Statements } from './sqlite-layout.ts';
+import { childrenOf, type EntryRow, type FoundRun, findRun, listRuns, readEntries, sumUp } from './sqlite-reads.ts';
 import { BatchWriter } from './sqlite-writes.ts';
 
 /** So many rows are read in one turn of the event loop. */
@@ -113,4 +114,59 @@ interface Branch extends AuditedTree {
 
 function leaf(run: AuditedRun): Branch {
   return { run, children: [] };
+}
+
+/** What is written of a run, sorted by what it is. */
+function detailOf({ run, inputs, end }: FoundRun, entries: readonly EntryRow[], isCut: boolean): AuditedRunDetail {
+  const of = <T>(type: string) => {
+    const those = entries.filter((entry) => entry.type === type);
+    return those.map(({ at, fields }) => ({ at, ...(parsed(fields) as object) }) as AuditedAt & T);
+  };
+  const steps = new Map(of<AuditedStep>('step').map((step) => [step.step, step]));
+  const error = end?.error ?? null;
+  return {
+    ...run,
+    inputs: parsed(inputs),
+    output: end?.output ?? '',
+    ...(error === null ? {} : { error: parsed(error) as unknown as NonNullable<AuditedRunDetail['error']> }),
+    steps: [...steps.values()].sort((a, b) => a.step - b.step),
+    tools: of<AuditedTool>('tool'),
+    phases: of<AuditedPhase>('phase'),
+    events: of<{ readonly type: string; readonly fields: JsonObject }>('event'),
+    isCut,
+  };
+}
+
+/** A text that somebody has tampered with must not hide the others. */
+function parsed(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { clipped: text };
+  }
+}
+
+/** One transaction removes no more than this, so that it cannot hold up the event loop for long. */
+const RUNS_AT_ONCE = 50;
+const ENTRIES_AT_ONCE = 1_000;
+
+/**
+ * Removes some of the runs that ended before a time. One that has not ended stays, however old it is.
+ * @param before wall clock, ms
+ * @returns whether there may be more
+ */
+function removeEnded({ db }: Statements, before: number): boolean {
+  const old = db.prepare('SELECT no FROM heads WHERE ended_at < ? ORDER BY ended_at LIMIT ?').all(before, RUNS_AT_ONCE);
+  const removeEntries = db.prepare(
+    'DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE id >= ? AND id < ? ORDER BY id LIMIT ?)',
+  );
+  const removeRun = ['ends', 'heads', 'runs'].map((table) => db.prepare(`DELETE FROM ${table} WHERE no = ?`));
+  let left = ENTRIES_AT_ONCE;
+  for (const row of old) {
+    const no = Number(row.no);
+    left -= Number(removeEntries.run(no * ENTRIES_PER_RUN, (no + 1) * ENTRIES_PER_RUN, left).changes);
+    if (left === 0) return true;
+    for (const statement of removeRun) statement.run(no);
+  }
+  return old.length === RUNS_AT_ONCE;
 }

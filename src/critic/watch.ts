@@ -8,12 +8,12 @@ import {
   makeCriticMachine,
   nextLook,
 } from '../../machines/critic.ts';
-import type { JsonObject } from '../values/json.ts';
-import { askEscalator } from './ask.ts';
-import { failedJudgement } from './decision.ts';
+import type { Clock } from '../values/clock.ts';
+import { PortTimeoutError } from '../values/errors.ts';
+import { isObject, type JsonObject } from '../values/json.ts';
+import { failedJudgement, type Judgement, judgementOf } from './decision.ts';
 import type { Escalator, EscalatorState } from './escalator.ts';
 import type { Activity, CriticHandle, SupervisedRun } from './port.ts';
-import { restoredState, savedState } from './saved.ts';
 
 /** What all watches of one critic share. */
 export interface WatchConfig {
@@ -236,4 +236,74 @@ export class Watch implements CriticHandle {
       return undefined;
     }
   }
+}
+
+/**
+ * Asks the host's escalator. It never rejects: what throws, rejects, hangs or makes no sense is a failure that decides
+ * nothing.
+ * @param limit `signal`: aborted when nobody wants the answer any more
+ */
+function askEscalator(
+  escalator: Escalator,
+  state: EscalatorState,
+  limit: { readonly ms: number; readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<Judgement> {
+  const { ms, clock, signal } = limit;
+  return new Promise((resolve) => {
+    const late = new AbortController();
+    const settle = (judgement: Judgement): void => {
+      clock.clearTimeout(timer);
+      signal.removeEventListener('abort', abandon);
+      resolve(judgement);
+    };
+    const giveUp = (reason: unknown): void => {
+      settle(failedJudgement);
+      late.abort(reason);
+    };
+    const abandon = (): void => giveUp(signal.reason);
+    const timer = clock.setTimeout(
+      () => giveUp(new PortTimeoutError(`the escalator did not answer within ${ms} ms`)),
+      ms,
+    );
+    signal.addEventListener('abort', abandon);
+    Promise.resolve()
+      .then(() => escalator(state, late.signal))
+      .then(
+        (answer) => settle(judgementOf(answer)),
+        () => settle(failedJudgement),
+      );
+  });
+}
+
+/** The numbers that survive a crash. */
+const counts = ['extendedToMs', 'raisedSteps', 'alarms', 'alarmsInStep', 'nudges', 'failures', 'nudgedAtStep'] as const;
+type Saved = Pick<CriticContext, (typeof counts)[number] | 'verdict'>;
+
+const nothing: Saved = { extendedToMs: 0, raisedSteps: 0, alarms: 0, alarmsInStep: 0, nudges: 0, failures: 0 };
+
+/** What a later process must know. A critic that has done nothing leaves an empty object. */
+function savedState(context: CriticContext): JsonObject {
+  const { verdict } = context;
+  const known = counts.filter((key) => context[key] !== undefined && context[key] !== nothing[key]);
+  return {
+    ...Object.fromEntries(known.map((key) => [key, context[key] as number])),
+    ...(verdict === undefined ? {} : { verdict }),
+  };
+}
+
+/** What an earlier process left. What is not such a state, or not all of it, counts as a fresh start. */
+function restoredState(saved: unknown): Saved {
+  if (!isObject(saved)) return nothing;
+  const found = counts.filter((key) => Object.hasOwn(saved, key));
+  if (!found.every((key) => isCount(saved[key]))) return nothing;
+  const { verdict } = saved;
+  return {
+    ...nothing,
+    ...Object.fromEntries(found.map((key) => [key, saved[key]])),
+    ...(typeof verdict === 'string' && verdict !== '' ? { verdict } : {}),
+  };
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && Number.isFinite(value);
 }

@@ -1,17 +1,17 @@
 import type { FanOutContext, FanOutEmitted, FanOutOpening } from '../../machines/fan-out.ts';
+import { fileTools } from '../edits/file-tools.ts';
 import { Overlay } from '../edits/overlay.ts';
 import { guardedWarn, type Warn } from '../executor/host/guard.ts';
 import { guardedClock } from '../executor/host/guarded-clock.ts';
-import { type Agent, type Clock, createExecutor, type Executor, type Invocation } from '../index.ts';
+import { type Agent, type Clock, createExecutor, defineAgent, type Executor, type Invocation } from '../index.ts';
+import { checkHostRunId } from '../run/identity.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { letGo } from '../values/thenable.ts';
-import { agentOf } from './asked-agent.ts';
 import { Choice } from './choice.ts';
 import { costsBy, type Paid } from './costs.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import { ModelWatch, stopReasonOf } from './model-watch.ts';
-import type { FanOutOptions, FanOutResult } from './options.ts';
-import { idsOf } from './run-ids.ts';
+import { checkTools, type FanOutOptions, type FanOutResult } from './options.ts';
 import {
   copyOf,
   fromModelResponse,
@@ -224,4 +224,50 @@ export class Session {
       this.warn(`fan-out: ${what} threw`, { error: toErrorData(error) });
     }
   }
+}
+
+const WORK_ON_FILES =
+  'You work on the files of a folder. Look at them with list_files and read_file. What you write or delete is queued: it ' +
+  'is applied when your answer is chosen. Say in your answer what you have changed, and why.';
+
+/** A model of a fan-out as an agent: its own view of the files, and what all of them get. @throws {TypeError} for wrong tools */
+function agentOf({ modelId, overlay }: ModelWatch, options: FanOutOptions): Agent {
+  const { instructions, maxIterations } = options;
+  const tools = [...(options.tools ?? []), ...(overlay ? fileTools(overlay) : [])];
+  checkTools(tools);
+  return defineAgent({
+    id: modelId,
+    modelTier: modelId,
+    instructions: instructions ?? (overlay ? WORK_ON_FILES : ''),
+    tools,
+    ...(maxIterations === undefined ? {} : { maxIterations }),
+    // How long a model may take is this call's matter: its record must not be failed for that.
+    maxRuntimeMs: Number.MAX_SAFE_INTEGER,
+  });
+}
+
+/**
+ * Run ids from the host's port; a random one where the port throws, gives none, or one that another model has: two models
+ * must never share a run.
+ * @param isTaken ids of earlier processes, whose ports may have counted from 1 as well
+ */
+function idsOf(
+  ids: (() => string) | undefined,
+  warn: Warn,
+  isTaken: (id: string) => boolean = () => false,
+): () => string {
+  const given = new Set<string>();
+  return () => {
+    if (!ids) return crypto.randomUUID();
+    try {
+      const id = checkHostRunId(ids());
+      if (given.has(id) || isTaken(id))
+        throw new TypeError(`ids gave ${JSON.stringify(id)}, which another run has already`);
+      given.add(id);
+      return id;
+    } catch (error) {
+      warn('fan-out: ids gave no run id; a random one is used', { error: toErrorData(error) });
+      return crypto.randomUUID();
+    }
+  };
 }

@@ -1,6 +1,7 @@
 import type {
   LanguageModelV4CallOptions,
   LanguageModelV4FunctionTool,
+  LanguageModelV4Prompt,
   LanguageModelV4StreamPart,
   LanguageModelV4StreamResult,
   LanguageModelV4ToolChoice,
@@ -9,17 +10,15 @@ import type { ModelSettings } from '../run/model-settings.ts';
 import type { ModelReply } from '../run/reply.ts';
 import type { Clock } from '../values/clock.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
-import { ModelError, ReplyTooLargeError } from '../values/errors.ts';
-import type { JsonObject } from '../values/json.ts';
-import type { Message } from '../values/message.ts';
+import { ModelError, ModelStalledError, ReplyTooLargeError } from '../values/errors.ts';
+import { isObject, type JsonObject } from '../values/json.ts';
+import { hasFileUrl, isFileUrl, type Message } from '../values/message.ts';
 import { letGo } from '../values/thenable.ts';
 import { checkFileUrls } from './file-urls.ts';
 import type { Model } from './port.ts';
-import { promptOf } from './prompt.ts';
 import { ReplyCollector } from './reply-collector.ts';
 import { type ReplyLimits, replyLimits } from './reply-limits.ts';
 import { noteSpent } from './spent.ts';
-import { StallWatch } from './stall-watch.ts';
 
 /** One model call. Times in milliseconds. */
 export interface ModelRequest {
@@ -217,5 +216,90 @@ function isOwnError(error: unknown): error is ModelError | ReplyTooLargeError {
     return error instanceof ModelError || error instanceof ReplyTooLargeError;
   } catch {
     return false;
+  }
+}
+
+/**
+ * What a model is sent: the system prompt first (none when it is empty), then the transcript.
+ * @param hasUrls whether a message may have a file by URL; to look for one in each message costs more than all the rest
+ */
+function promptOf(system: string, messages: readonly Message[], hasUrls = true): LanguageModelV4Prompt {
+  const transcript = hasUrls ? messages.map(withUrls) : messages;
+  // Not by spreading: of a long transcript that takes three times the room.
+  const beginning: Message[] = system === '' ? [] : [{ role: 'system', content: system }];
+  return beginning.concat(transcript);
+}
+
+/** In a transcript URLs are strings, because it is JSON; providers are promised URL objects. */
+function withUrls(message: Message): Message {
+  if (typeof message.content === 'string' || !hasFileUrl(message)) return message;
+  return { ...message, content: message.content.map(reviveUrl) } as Message;
+}
+
+function reviveUrl(part: unknown): unknown {
+  if (!isObject(part) || !isFileUrl(part)) return part;
+  if (isObject(part.data)) return { ...part, data: { ...part.data, url: toUrl(part.data.url) } };
+  const output = part.output as { readonly value: readonly unknown[] };
+  return { ...part, output: { ...output, value: output.value.map(reviveUrl) } };
+}
+
+/** A string that is no URL goes out as it is: the provider's complaint says more than ours could. */
+function toUrl(url: unknown): unknown {
+  return typeof url === 'string' && URL.canParse(url) ? new URL(url) : url;
+}
+
+/** How long a model may be silent, in milliseconds. */
+interface StallLimits {
+  readonly firstChunkMs: number;
+  readonly chunkGapMs: number;
+}
+
+/**
+ * Notices that a model has gone silent. A chunk of content only notes the time; one timer for the whole call looks at the
+ * notes when it fires and sleeps for what is left. It is set for the shorter of the two limits, so that it never wakes late.
+ */
+class StallWatch {
+  readonly #clock: Clock;
+  readonly #limits: StallLimits;
+  readonly #onStall: (error: ModelStalledError) => void;
+  #timer: unknown;
+  #deadline: number;
+  #hasContent = false;
+  #isStopped = false;
+
+  constructor(clock: Clock, limits: StallLimits, onStall: (error: ModelStalledError) => void) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#onStall = onStall;
+    this.#deadline = clock.monotonic() + limits.firstChunkMs;
+    this.#timer = clock.setTimeout(this.#check, Math.min(limits.firstChunkMs, limits.chunkGapMs));
+  }
+
+  /** Content arrived. What arrives after its deadline is late, even where the timer has not come to fire. */
+  content(): void {
+    const now = this.#clock.monotonic();
+    if (now >= this.#deadline) {
+      this.#stall();
+      return;
+    }
+    this.#hasContent = true;
+    this.#deadline = now + this.#limits.chunkGapMs;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#clock.clearTimeout(this.#timer);
+  }
+
+  readonly #check = (): void => {
+    if (this.#isStopped) return;
+    const left = this.#deadline - this.#clock.monotonic();
+    if (left <= 0) this.#stall();
+    else this.#timer = this.#clock.setTimeout(this.#check, left);
+  };
+
+  #stall(): void {
+    const limit = this.#hasContent ? 'chunkGapMs' : 'firstChunkMs';
+    this.#onStall(new ModelStalledError(`the model sent nothing for ${this.#limits[limit]} ms (${limit})`));
   }
 }

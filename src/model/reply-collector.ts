@@ -8,7 +8,6 @@ import type { Usage } from '../values/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
 import { brokenOff } from './retryable.ts';
-import { tokenUsage } from './token-usage.ts';
 
 /** Stands in the transcript for arguments that are too large. Providers want an object. */
 const TOO_LARGE = '{"omitted":"the arguments were too large"}';
@@ -268,4 +267,22 @@ export class ReplyCollector {
 function whyMisnamed(name: unknown): string | undefined {
   if (isToolName(name)) return undefined;
   return `"${printable(name)}" is not a tool name: it takes 1 to 128 of the characters A-Z a-z 0-9 _ . : -; call a listed tool`;
+}
+
+/** The usage a model reported as a run counts it. What is absent, negative or not a number counts as 0. */
+function tokenUsage(reported: unknown): Usage {
+  const input = readProperty(reported, 'inputTokens');
+  const output = readProperty(reported, 'outputTokens');
+  return {
+    inputTokens: count(input, 'total'),
+    outputTokens: count(output, 'total'),
+    reasoningTokens: count(output, 'reasoning'),
+    cacheReadTokens: count(input, 'cacheRead'),
+    cacheWriteTokens: count(input, 'cacheWrite'),
+  };
+}
+
+function count(tokens: unknown, key: string): number {
+  const value = readProperty(tokens, key);
+  return typeof value === 'number' && value > 0 && Number.isFinite(value) ? value : 0;
 }

@@ -1,4 +1,4 @@
-import { checkRunId } from '../run/run-id.ts';
+import { checkRunId } from '../run/identity.ts';
 import { CheckpointCorruptError } from '../values/errors.ts';
 import { jsonText } from '../values/json.ts';
 import type { RunCheckpoint } from './checkpoint.ts';

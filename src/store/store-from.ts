@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../codec/port.ts';
 import type { RunHead } from '../record/checkpoint.ts';
-import { checkRunId } from '../run/run-id.ts';
+import { checkRunId } from '../run/identity.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { dropEncoding } from '../values/message.ts';

@@ -8,7 +8,6 @@ import type {
 } from '@ai-sdk/provider';
 import type { JsonValue } from '../values/json.ts';
 import type { Message } from '../values/message.ts';
-import { contentParts } from './scripted-stream.ts';
 
 /** One request that a scripted model got. */
 export interface ScriptedRequest {
@@ -177,5 +176,18 @@ function streamOf(
       controller.enqueue({ type: 'finish', finishReason: finishReasonOf(step), usage });
       controller.close();
     },
+  });
+}
+
+/** The stream parts of a finished content. `isOpen`: its texts are never closed, as when a model falls silent. */
+function contentParts(content: readonly LanguageModelV4Content[], isOpen: boolean): LanguageModelV4StreamPart[] {
+  return content.flatMap((part, i): LanguageModelV4StreamPart[] => {
+    if (part.type !== 'text') return part.type === 'tool-call' ? [part] : [];
+    const id = `text-${i}`;
+    const begun: LanguageModelV4StreamPart[] = [
+      { type: 'text-start', id },
+      { type: 'text-delta', id, delta: part.text },
+    ];
+    return isOpen ? begun : [...begun, { type: 'text-end', id }];
   });
 }

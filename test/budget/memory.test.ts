@@ -2,7 +2,7 @@ import { createBudget } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { storeOf } from '../../src/budget/books.ts';
-import { MemoryBooks } from '../../src/budget/memory.ts';
+import { MemoryBooks } from '../../src/budget/budget.ts';
 import { call, use } from './stores.ts';
 
 test('supervision 4: 100,000 calls of one caller are kept as a few thousand sums, and all of them count', async () => {

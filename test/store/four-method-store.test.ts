@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
 import { interruptedRun } from '../../src/record/interrupted.ts';
-import { checkRunId } from '../../src/run/run-id.ts';
+import { checkRunId } from '../../src/run/identity.ts';
 import type { CheckpointStore } from '../../src/store/port.ts';
 import { checkpointStoreContract } from '../../src/testing/store-contract/store-contract.ts';
 import { frozenJson } from '../../src/values/json.ts';

@@ -2,7 +2,7 @@ import * as pawl from 'pawl';
 import { PawlError, PortTimeoutError } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { checkRunId } from '../../src/run/run-id.ts';
+import { checkRunId } from '../../src/run/identity.ts';
 import { withDeadline } from '../../src/values/deadline.ts';
 import { hasCode, readProperty, toErrorData } from '../../src/values/error-data.ts';
 import { bounded, failures, otherCauses, shutdowns } from '../fixtures/finalize-table.ts';

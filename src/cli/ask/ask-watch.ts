@@ -1,9 +1,8 @@
 import type { FanOutResult, ModelResponse, ResponseSnapshot } from '../../fan-out/index.ts';
 import type { RunEvent } from '../../index.ts';
 import type { CommandContext } from '../command.ts';
-import { askProgressFor } from './ask-progress.ts';
+import { type AskProgress, askProgressFor } from './ask-progress.ts';
 import { AskView } from './ask-view.ts';
-import { followKeys } from './keys.ts';
 
 /** Who is asked what. */
 interface Asking {
@@ -78,4 +77,32 @@ function withoutContents(snapshot: ResponseSnapshot): object {
   if (!proposedWrites) return rest;
   const named = proposedWrites.map(({ path, delete: isDeleted }) => (isDeleted ? { path, delete: true } : { path }));
   return { ...rest, proposedWrites: named };
+}
+
+const forward = ['\t', '\u001b[C', '\u001b[B'];
+const back = ['\u001b[Z', '\u001b[D', '\u001b[A'];
+const CTRL_C = '\u0003';
+
+/**
+ * Lets the keys of a terminal choose whose text is shown. To see single keys we have to take the terminal's own meaning of
+ * Ctrl-C from it, and give it back.
+ */
+function followKeys(progress: Pick<AskProgress, 'moveFocus'>): Disposable {
+  const { stdin } = process;
+  if (!stdin.isTTY || !process.stderr.isTTY) return { [Symbol.dispose]: () => {} };
+  const onData = (data: Buffer) => {
+    const key = data.toString();
+    if (forward.includes(key)) progress.moveFocus(1);
+    else if (back.includes(key)) progress.moveFocus(-1);
+    else if (key.includes(CTRL_C)) process.kill(process.pid, 'SIGINT');
+  };
+  stdin.setRawMode(true);
+  stdin.on('data', onData);
+  return {
+    [Symbol.dispose]: () => {
+      stdin.off('data', onData);
+      stdin.setRawMode(false);
+      stdin.pause();
+    },
+  };
 }

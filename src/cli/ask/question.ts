@@ -5,7 +5,6 @@ import type { Arguments } from '../arguments.ts';
 import { quoted } from '../open/store-place.ts';
 import { Failure } from '../ui/failure.ts';
 import { idsOf } from './ask-models.ts';
-import { promptFromStdin } from './stdin-prompt.ts';
 
 /** What is asked of whom, and where it is kept. */
 export interface Question {
@@ -90,4 +89,23 @@ function placeOf({ words: [word], root, noFiles }: Arguments): Place {
 /** What to add to a command so that it is about this folder. */
 export function rootOption(home: string): string {
   return home === resolve('.') ? '' : ` --root ${quoted(home)}`;
+}
+
+/** More than any model reads. */
+const MAX_BYTES = 16 * 2 ** 20;
+
+/** The prompt `-`: all that comes on stdin, as it comes. @throws {Failure} when it is too much, or no text */
+async function promptFromStdin(): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of process.stdin) {
+    size += chunk.length;
+    if (size > MAX_BYTES) throw new Failure(`stdin has more than ${MAX_BYTES} bytes, which is too much for a prompt`);
+    chunks.push(chunk);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (error) {
+    throw new Failure('what is on stdin is no text in UTF-8; a prompt must be', { cause: error });
+  }
 }

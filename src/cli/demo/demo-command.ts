@@ -11,7 +11,6 @@ import { exitCodes, Failure } from '../ui/failure.ts';
 import { Interruption } from '../ui/interruption.ts';
 import { type CallLine, historiesOf, readLines, recordedCalls, repeatedCalls, underWay } from './call-lines.ts';
 import { PawlProcess, type ProgressLine } from './child-process.ts';
-import { documentOf } from './demo-document.ts';
 import { type DemoFacts, type Kill, Narrator } from './narrator.ts';
 
 const RUN_ID = 'demo';
@@ -165,4 +164,31 @@ async function finished(stage: Stage, narrator: Narrator): Promise<Last> {
     throw new Failure(`the last process did not finish the run: ${complaints}`, { exitCode: exitCodes.failed });
   }
   return { pid: child.pid, end: { status: last.status ?? '', answer: last.output ?? '' } };
+}
+
+/** What `pawl demo --json` prints. */
+function documentOf({ stage, pids, kills, histories, repeated, once, status, answer }: DemoFacts) {
+  const calls = (pid: number) =>
+    histories.flatMap(({ tool, file, callId, processes }) => {
+      const finished = processes.get(pid);
+      return finished === undefined ? [] : [{ tool, file, callId, finished }];
+    });
+  return {
+    folder: stage.folder,
+    store: stage.store,
+    report: stage.report,
+    runId: kills[0]?.record.meta.runId,
+    status,
+    answer,
+    kills: kills.map(({ pid, cutOff, record }) => ({
+      pid,
+      signal: 'SIGKILL',
+      steps: record.iteration,
+      underWay: cutOff.map(({ tool, file, callId }) => ({ tool, file, callId })),
+    })),
+    processes: pids.map((pid) => ({ pid, calls: calls(pid) })),
+    recorded: histories.filter(({ recordedAt }) => recordedAt !== undefined).length,
+    once: [...once],
+    repeated: repeated.length,
+  };
 }

@@ -1,13 +1,15 @@
+import { resolve } from 'node:path';
 import type { AppendingStore, Codec, ControlStore, InterruptedRun, OutcomeStore, RunCheckpoint } from '../../index.ts';
 import { fileStore } from '../../store/file/index.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
 import { Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { shortened } from '../ui/figures.ts';
-import { codecFromEnvironment } from './codec-from-environment.ts';
+import { loadModule } from './agent-module.ts';
+import { codecOf } from './codec-export.ts';
 import { noStore, openPostgres } from './open-postgres.ts';
 import { identityOf, lookAt, placeOf, type StorePlace } from './store-place.ts';
 
-export { listedStatus as statusOf } from '../../run/listed-status.ts';
+export { listedStatus as statusOf } from '../../run/result.ts';
 export { quoted } from './store-place.ts';
 
 /** A store, as the user knows it. */
@@ -89,4 +91,20 @@ export function pidOf(entry: InterruptedRun | undefined): number | undefined {
 
 export function pidOfOwner(owner: string): number | undefined {
   return Number(owner.split('|')[3]) || undefined;
+}
+
+/**
+ * The codec of the module that PAWL_CODEC names, its export `codec` or its default one: for commands that have no agent module.
+ * @throws {Failure} that says what is wrong with it
+ */
+async function codecFromEnvironment(): Promise<Codec | undefined> {
+  const file = process.env.PAWL_CODEC;
+  if (!file) return undefined;
+  const path = resolve(file);
+  const exported = await loadModule(path, 'codec module');
+  const codec = codecOf(exported.codec ?? exported.default, path);
+  if (codec) return codec;
+  throw new Failure(
+    `PAWL_CODEC names ${path}, which exports no codec; write \`export const codec = encrypt({ keys, current })\` in it`,
+  );
 }

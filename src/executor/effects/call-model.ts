@@ -18,7 +18,7 @@ import { addUsage, noUsage, type Spend, type Usage } from '../../values/usage.ts
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
 import { letOthersIn } from '../host/yield-to-event-loop.ts';
 import type { Kernel, RunScope } from '../run/active-run.ts';
-import { scopeOf } from '../run/run-of.ts';
+import { scopeOf } from '../run/active-run.ts';
 import { type BudgetedCall, Spending } from '../run/spending.ts';
 import type { CompactedView } from '../services/compaction.ts';
 import { countedUse, RequestEstimate, warnOfEstimate } from '../services/estimated-use.ts';

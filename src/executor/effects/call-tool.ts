@@ -9,7 +9,7 @@ import type { ToolOutput } from '../../values/message.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
 import { letOthersIn } from '../host/yield-to-event-loop.ts';
 import type { Kernel, RunScope } from '../run/active-run.ts';
-import { scopeOf } from '../run/run-of.ts';
+import { scopeOf } from '../run/active-run.ts';
 
 /** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
 export function callToolActor(kernel: Kernel) {

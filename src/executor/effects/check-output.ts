@@ -8,7 +8,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import { withoutFence } from '../../values/fence.ts';
 import { frozenJson, prototypeKeyIn } from '../../values/json.ts';
 import type { Kernel } from '../run/active-run.ts';
-import { scopeOf } from '../run/run-of.ts';
+import { scopeOf } from '../run/active-run.ts';
 
 /** Holds an answer against the agent's output schema. It never rejects: a schema that throws has found a problem. */
 export function checkOutputActor(kernel: Kernel) {

@@ -3,8 +3,7 @@ import { task } from '../../../machines/task.ts';
 import { fingerprintIn } from '../../record/identify.ts';
 import { stateOf } from '../../record/state.ts';
 import { statusOf } from '../../run/finalize.ts';
-import { keptOutcome } from '../../run/kept-outcome.ts';
-import { outcomeOf, type RunEnd } from '../../run/outcome.ts';
+import { keptOutcome, outcomeOf, type RunEnd } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
 import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
@@ -13,8 +12,8 @@ import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError } from '../../values/errors.ts';
 import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
 import type { Kernel, RunScope } from '../run/active-run.ts';
+import { scopeOf } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
-import { scopeOf } from '../run/run-of.ts';
 
 /** Trying again does not help against these. */
 const hopeless = ['RECORD_TOO_LARGE', 'NOT_JSON'];

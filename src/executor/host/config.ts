@@ -1,7 +1,7 @@
 import type { InspectionEvent } from 'xstate';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import { replyLimits } from '../../model/reply-limits.ts';
-import { checkHostRunId } from '../../run/run-id.ts';
+import { checkHostRunId } from '../../run/identity.ts';
 import { checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';

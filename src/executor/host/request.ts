@@ -1,9 +1,8 @@
 import type { Agent } from '../../agent/agent.ts';
-import { fingerprintOf } from '../../run/identity.ts';
+import { checkHostRunId, checkRunId, fingerprintOf } from '../../run/identity.ts';
 import { imagePartOf } from '../../run/image.ts';
 import type { Invocation, ParentCall, RunCheckpointMeta, RunRequest } from '../../run/request.ts';
 import { enterHistory } from '../../run/resume.ts';
-import { checkHostRunId, checkRunId } from '../../run/run-id.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { frozenJson, isObject, type JsonObject } from '../../values/json.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';

@@ -1,8 +1,7 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { toResumeState } from '../../record/checkpoint.ts';
 import { fingerprintIn, identified } from '../../record/identify.ts';
-import { keptOutcome } from '../../run/kept-outcome.ts';
-import { outcomeOf } from '../../run/outcome.ts';
+import { keptOutcome, outcomeOf } from '../../run/outcome.ts';
 import { beginProgress } from '../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../run/result.ts';
 import { resumeProgress } from '../../run/resume.ts';
@@ -10,9 +9,8 @@ import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { Kernel } from '../run/active-run.ts';
-import { rewriteHead } from '../run/rewrite-head.ts';
 import { infoFrom } from '../run/run-info.ts';
-import { recordedText, type StoredRun, withStoredRun } from '../run/stored-run.ts';
+import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../run/stored-run.ts';
 import { Auditing } from '../services/auditing.ts';
 
 const cancels = new WeakMap<Kernel, Map<string, Promise<void>>>();

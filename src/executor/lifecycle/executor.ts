@@ -1,10 +1,13 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { ReadonlyAtom } from '@xstate/store';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
+import { checkRunId } from '../../run/identity.ts';
 import type { Invocation } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
-import { checkRunId } from '../../run/run-id.ts';
 import { newOwner } from '../../store/owner.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { ShutdownError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import { type Config, configOf } from '../host/config.ts';
 import { readable } from '../host/guard.ts';
@@ -20,7 +23,6 @@ import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
 import { park, unpark } from './parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
 import { type RunLogic, runLogic } from './run-logic.ts';
-import { shutdown } from './shutdown.ts';
 import { startRun } from './start.ts';
 
 /** Runs agents. One per process is enough; stores are shared by as many as there are. */
@@ -141,4 +143,36 @@ function handleFor(registry: Registry<RunScope>, runId: string): Run | EndedRun 
   if (live) return handleOf(live, 'joined');
   const output = registry.ended(runId);
   return output && endedHandle(output);
+}
+
+/** Of the time that a shutdown may take, calls with effects get this share; the rest is for the last saves. */
+const CALLS_SHARE = 0.75;
+
+/**
+ * Leaves all live runs for the next boot: each flushes its newest state and gives up its claim. A call with effects that is
+ * under way may end before that, so that its result is recorded: the next process would not know what became of it.
+ * @param drainMs longest time that all of it may take, ms; what is not done by then is recovered like after a crash
+ * @returns whether all of it was done by then
+ */
+async function shutdown(kernel: Kernel, drainMs: number): Promise<boolean> {
+  kernel.isShutDown = true;
+  const scopes = kernel.registry.all();
+  const cause = new ShutdownError('the host is shutting down');
+  for (const scope of scopes) scope.send({ type: 'run.leave', cause: toErrorData(cause) });
+  const { clock } = kernel.config;
+  const timer = clock.setTimeout(() => {
+    for (const scope of scopes) scope.stop(cause);
+  }, drainMs * CALLS_SHARE);
+  const allEnded = Promise.all(scopes.map((scope) => scope.ended.promise)).then(() => Promise.all(kernel.closing));
+  try {
+    await withDeadline(allEnded, { ms: drainMs, clock, what: 'draining' });
+    return true;
+  } catch {
+    kernel.config.warn('executor: shutdown ended before all runs were left in good order', {
+      runIds: kernel.registry.all().map((scope) => scope.runId),
+    });
+    return false;
+  } finally {
+    clock.clearTimeout(timer);
+  }
 }

@@ -1,6 +1,6 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
-import { type ListedStatus, listedStatus } from '../../run/listed-status.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
+import { type ListedStatus, listedStatus } from '../../run/result.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { Kernel, RunScope } from '../run/active-run.ts';
 import type { RunSummary } from '../services/registry.ts';

@@ -1,8 +1,7 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import type { Kernel } from '../run/active-run.ts';
-import { rewriteHead } from '../run/rewrite-head.ts';
-import { recordedText, withStoredRun } from '../run/stored-run.ts';
+import { recordedText, rewriteHead, withStoredRun } from '../run/stored-run.ts';
 
 /**
  * Sets a stored run aside: nobody takes it up until it is unparked.

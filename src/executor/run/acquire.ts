@@ -15,9 +15,8 @@ import { enterStored } from '../../values/message.ts';
 import type { Config } from '../host/config.ts';
 import type { RunScope } from './active-run.ts';
 import { announceParked } from './oversight.ts';
-import { rewriteHead } from './rewrite-head.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
-import { untilUntouched } from './stored-run.ts';
+import { rewriteHead, untilUntouched } from './stored-run.ts';
 
 /** What the store knows of a run that is about to start. */
 export interface Found {

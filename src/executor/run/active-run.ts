@@ -22,7 +22,6 @@ import { EventHub } from '../services/event-stream.ts';
 import type { Leaseholder, LeaseKeeper } from '../services/lease-renewal.ts';
 import type { Stage } from '../services/loop-context.ts';
 import type { LiveRun, Registry, RunSummary } from '../services/registry.ts';
-import { Cleanups } from './cleanups.ts';
 import type { Supervision } from './critic-monitor.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import type { RunSeed } from './seed.ts';
@@ -267,4 +266,42 @@ export class RunScope implements LiveRun, Leaseholder {
     this.ended.resolve({ ...output, messages });
     this.kernel.registry.leave(this, output);
   }
+}
+
+/** What is let go at an end. A host's signal or clock may refuse even that. */
+class Cleanups {
+  readonly #onThrow: (error: unknown) => void;
+  readonly #waiting: (() => void)[] = [];
+  #isOver = false;
+
+  constructor(onThrow: (error: unknown) => void) {
+    this.#onThrow = onThrow;
+  }
+
+  /** For the end, or at once when that is over. */
+  add(cleanup: () => void): void {
+    if (this.#isOver) this.#attempt(cleanup);
+    else this.#waiting.push(cleanup);
+  }
+
+  /** The end is here. */
+  run(): void {
+    this.#isOver = true;
+    for (const cleanup of this.#waiting.splice(0)) this.#attempt(cleanup);
+  }
+
+  #attempt(cleanup: () => void): void {
+    try {
+      cleanup();
+    } catch (error) {
+      this.#onThrow(error);
+    }
+  }
+}
+
+/** The scope of the run that a model call, tool call, resolve or settle actor works for. */
+export function scopeOf(kernel: Kernel, child: AnyActorRef): RunScope {
+  const scope = child._parent && kernel.scopes.get(child._parent);
+  if (!scope) throw new Error('this actor belongs to no run of this executor');
+  return scope;
 }

@@ -1,6 +1,6 @@
 import type { RunEvent } from '../../run/events.ts';
 import type { OkOutput, RunOutput, RunResult } from '../../run/result.ts';
-import { okOrThrow } from '../../run/run-failed.ts';
+import { okOrThrow } from '../../run/result.ts';
 import type { ErrorData } from '../../values/error-data.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { RunScope } from './active-run.ts';

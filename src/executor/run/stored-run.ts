@@ -1,5 +1,7 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../../store/port.ts';
+import { headOf } from '../../record/delta.ts';
+import { isRewritten } from '../../record/upcast.ts';
+import { type CheckpointStore, type Claim, isAppending, isOwning, type OwningStore } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../../values/errors.ts';
@@ -116,4 +118,16 @@ async function inHand<T>(kernel: Kernel, runId: string, work: (run: StoredRun) =
     const options = isDone ? {} : { attempts: left };
     if (claim && isOwning(store)) await bounded('store.release', store.release(claim, options)).catch(() => {});
   }
+}
+
+/** Changes the head of a record that we hold, and nothing else. */
+export function rewriteHead(store: CheckpointStore, record: RunCheckpoint, claim: Claim | undefined): Promise<void> {
+  const options = claim ? { claim } : {};
+  const revision = (record.revision ?? 0) + 1;
+  if (!isAppending(store) || isRewritten(record)) return store.save({ ...record, revision }, options);
+  const head = { ...headOf(record), revision };
+  return store.append(
+    { runId: record.meta.runId, revision, from: record.messages.length, messages: [], head },
+    options,
+  );
 }

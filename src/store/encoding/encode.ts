@@ -1,8 +1,8 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
 import type { RunDelta } from '../../record/delta.ts';
 import { parseCheckpoint, parseHead } from '../../record/parse.ts';
+import { checkRunId } from '../../run/identity.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import { checkRunId } from '../../run/run-id.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isObject, jsonText } from '../../values/json.ts';
 import { encodeMessage, enterMessage, type Message } from '../../values/message.ts';

@@ -5,7 +5,7 @@ import { FolderSyncs } from '../../files/atomic-write.ts';
 import { diskFiles, type FileSystem } from '../../files/file-system.ts';
 import { KeptFiles } from '../../files/kept-files.ts';
 import { Syncs } from '../../files/syncs.ts';
-import { checkRunId } from '../../run/run-id.ts';
+import { checkRunId } from '../../run/identity.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import { dropEncoding } from '../../values/message.ts';

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
-import { checkRunId } from '../../run/run-id.ts';
+import { checkRunId } from '../../run/identity.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import { dropEncoding } from '../../values/message.ts';

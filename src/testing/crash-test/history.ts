@@ -1,11 +1,10 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { hasUnknownOutcome } from '../../run/open-step.ts';
 import { type CheckpointStore, isKeepingOutcomes, isOwning } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
-import { checkAside, isAsideAsAsked, isShortOfHelp } from './aside.ts';
-import { firstDifference } from './difference.ts';
 import { Ledger } from './ledger.ts';
 import { type CrashPoint, Life, nameOf, type StopAt } from './life.ts';
-import { type Job, type MortalProcess, processOf } from './process.ts';
+import { type CrashTestExecutorOptions, type Job, type MortalProcess, processOf } from './process.ts';
 
 /** Where histories are played. */
 export interface Scene {
@@ -246,4 +245,69 @@ const listed = async (store: CheckpointStore): Promise<readonly { runId: string 
 function textOf(error: unknown): string {
   const { code, message, cause } = toErrorData(error, 'ERROR');
   return cause ? `${code}: ${message} (${textOf(cause)})` : `${code}: ${message}`;
+}
+
+type Settings = Pick<CrashTestExecutorOptions, 'onUnknownOutcome'>;
+
+/**
+ * Whether a run was set aside as its host asked: `onUnknownOutcome: 'park'`, and the record shows a `once` call that its
+ * process died in. With a person it has come to an end that is promised; any other reason is one that nobody asked for.
+ */
+export function isAsideAsAsked(record: RunCheckpoint | null | undefined, { onUnknownOutcome }: Settings): boolean {
+  if (onUnknownOutcome !== 'park' || record?.parked?.code !== 'OUTCOME_UNKNOWN') return false;
+  return record.openStep !== undefined && hasUnknownOutcome(record.openStep);
+}
+
+/** Whether an agent at work for the run was set aside as asked: the run did without it, and may end otherwise. */
+function isShortOfHelp(ledger: Ledger, settings: Settings): boolean {
+  const children = [...ledger.aside()].filter(({ meta }) => meta.runId !== ledger.runId);
+  return children.some((record) => isAsideAsAsked(record, settings));
+}
+
+/** Nobody touches a run that waits for a person, who finds it in the list. */
+export function checkAside(ledger: Ledger, settings: Settings, listed: readonly { readonly runId: string }[]): void {
+  const { runId } = ledger;
+  if (!isAsideAsAsked(ledger.recordOf(runId), settings)) {
+    ledger.complain('c', 'the run was set aside for a person, and the next process went on with it');
+  } else if (ledger.outcomes.length > 0) {
+    ledger.complain('e', 'the run was set aside for a person although its outcome had been told');
+  } else if (!listed.some((entry) => entry.runId === runId)) {
+    ledger.complain('a', 'the run was set aside for a person, and the store does not list it');
+  }
+}
+
+/**
+ * Where what was found in a store is not what was saved, in words; undefined = it is the same. The count of attempts is
+ * left out: where a claim counts them, it is ahead of the record.
+ */
+function firstDifference(found: RunCheckpoint | null, saved: RunCheckpoint | null): string | undefined {
+  if (found === saved) return undefined;
+  if (!found || !saved) return found ? 'there is a record, and there should be none' : 'there is no record';
+  return differenceAt(plain({ ...found, attempts: 0 }), plain({ ...saved, attempts: 0 }), '');
+}
+
+/** As JSON has it: a property that is undefined is none. */
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
+
+function differenceAt(found: unknown, saved: unknown, path: string): string | undefined {
+  if (Object.is(found, saved)) return undefined;
+  if (!isContainer(found) || !isContainer(saved) || Array.isArray(found) !== Array.isArray(saved)) {
+    return `${path || 'it'} is ${shown(found)} and was ${shown(saved)}`;
+  }
+  for (const key of new Set([...Object.keys(saved), ...Object.keys(found)])) {
+    const difference = differenceAt(found[key], saved[key], path ? `${path}.${key}` : key);
+    if (difference) return difference;
+  }
+  return undefined;
+}
+
+function isContainer(value: unknown): value is { readonly [key: string]: unknown } {
+  return typeof value === 'object' && value !== null;
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'absent';
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { PlainBoard } from '../../../src/cli/ask/ask-progress.ts';
 import { reportOf } from '../../../src/cli/ask/ask-report.ts';
-import { PlainBoard } from '../../../src/cli/ask/plain-board.ts';
 import { viewOf } from './board-views.ts';
 
 describe('the lines about several models in a pipe (fan-out 8)', () => {

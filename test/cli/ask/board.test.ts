@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { renderBoard } from '../../../src/cli/ask/board.ts';
 import type { BoardState, ModelView } from '../../../src/cli/ask/board-state.ts';
+import { renderBoard } from '../../../src/cli/ask/live-board.ts';
 import { displayWidth } from '../../../src/cli/ui/terminal-text.ts';
 import { anyCodeUnits } from './board-texts.ts';
 import { boardOf, three, viewOf } from './board-views.ts';

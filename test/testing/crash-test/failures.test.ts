@@ -1,7 +1,7 @@
 import { createPalette, defineAgent, type ToolEffect } from 'pawl';
 import { type CrashTestOptions, callTool, callTools, crashTest, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { judgeFailures } from '../../../src/testing/crash-test/failures.ts';
+import { judgeFailures } from '../../../src/testing/crash-test/judge.ts';
 import { Ledger } from '../../../src/testing/crash-test/ledger.ts';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { toolOf } from '../../fixtures/host.ts';

@@ -67,14 +67,46 @@ describe('each tidy rule fires on bad code, and leaves good code alone', () => {
     expect(judge(types, "import type { A } from 'spec';\nexport type { B } from 'spec/b';")).toEqual([]);
   });
 
-  test('cycles, through types as well', () => {
-    const file = (name: string, text: string) => parse({ path: `src/run/${name}.ts`, text });
-    const [b, c] = [file('b', "\nimport type { C } from './c.ts';"), file('c', "export { a } from './a.ts';")];
-    expect(rules.noCycles([file('a', "import './b.ts';"), b, c])).toEqual([
-      { path: 'src/run/c.ts', line: 1, message: 'cycle: src/run/a.ts -> src/run/b.ts -> src/run/c.ts -> src/run/a.ts' },
+  test('circles of values, and circles of types that leave their folder', () => {
+    const file = (path: string, text: string) => parse({ path, text });
+    const messages = (...files: ReturnType<typeof file>[]) => rules.noCycles(files).map(({ message }) => message);
+    const [b, c] = [file('src/run/b.ts', "\nimport './c.ts';"), file('src/run/c.ts', "export { a } from './a.ts';")];
+    const all = 'src/run/a.ts, src/run/b.ts, src/run/c.ts';
+    expect(messages(file('src/run/a.ts', "import './b.ts';"), b, c)).toEqual([`circle of values: ${all}`]);
+    expect(messages(file('src/run/a.ts', "import './a.ts';"))).toEqual(['circle of values: src/run/a.ts']);
+    expect(messages(file('src/run/a.ts', "import type { B } from './b.ts';"), b, c)).toEqual([]);
+    expect(messages(file('src/run/a.ts', ''), b, c)).toEqual([]);
+    const up = file('src/store/a.ts', "import type { B } from './b.ts';\nimport type { X } from '../run/x.ts';");
+    const x = file('src/run/x.ts', "import type { B } from '../store/b.ts';");
+    expect(messages(up, file('src/store/b.ts', "import type { A } from './a.ts';"), x)).toEqual([
+      'circle of folders: src/store/a.ts, src/store/b.ts, src/run/x.ts',
     ]);
-    expect(rules.noCycles([file('a', "import './a.ts';")])).toHaveLength(1);
-    expect(rules.noCycles([file('a', ''), b, c])).toEqual([]);
+  });
+
+  test('small files that only their neighbour imports', () => {
+    const limits = { lines: 60, apart: ['src/run/port'], entryPoints: ['src/run/index.ts'] };
+    const small = (path: string, importers: readonly string[], lines = 59) => {
+      const name = path.split('/').at(-1);
+      const files = importers.map((importer) => parse({ path: importer, text: `import '../run/${name}';` }));
+      return rules.noSmallParts([parse({ path, text: statements(lines) }), ...files], limits).length;
+    };
+    expect(small('src/run/a.ts', ['src/run/b.ts'])).toBe(1);
+    expect(small('src/run/a.ts', ['src/run/b.ts'], 60)).toBe(0);
+    expect(small('src/run/a.ts', ['src/run/b.ts', 'src/run/c.ts'])).toBe(0);
+    expect(small('src/run/a.ts', ['src/store/b.ts'])).toBe(0);
+    expect(small('src/run/a.ts', [])).toBe(0);
+    expect(small('src/run/port.ts', ['src/run/b.ts'])).toBe(0);
+    expect(small('src/run/a.ts', ['src/run/index.ts'])).toBe(0);
+  });
+
+  test('files directly in a folder', () => {
+    const folder = (count: number) =>
+      Array.from({ length: count }, (_, i) => parse({ path: `src/run/a${i}.ts`, text: '' }));
+    const below = parse({ path: 'src/run/deep/a.ts', text: '' });
+    expect(rules.filesPerFolder([...folder(20), below], 20)).toEqual([]);
+    expect(rules.filesPerFolder([...folder(21), below], 20)).toEqual([
+      { path: 'src/run', line: 1, message: 'holds 21 files, at most 20' },
+    ]);
   });
 
   test('default exports', () => {

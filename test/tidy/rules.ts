@@ -1,4 +1,5 @@
-import { isNode, type Node, nameOf, type Source, walk } from './source.ts';
+import { posix } from 'node:path';
+import { type Import, isNode, type Node, nameOf, type Source, walk } from './source.ts';
 
 export interface Finding {
   readonly path: string;
@@ -79,24 +80,84 @@ export function packagesFollow(table: PackageTable): Rule {
     });
 }
 
-/** Reports each import that closes a cycle. */
-export function noCycles(sources: readonly Source[]): Finding[] {
-  const byPath = new Map(sources.map((source) => [source.path, source]));
-  const finished = new Set<string>();
-  const findings: Finding[] = [];
-  const visit = (source: Source, trail: readonly string[]): void => {
-    const here = [...trail, source.path];
-    for (const { target, line } of source.imports) {
-      const next = target === undefined ? undefined : byPath.get(target);
-      if (next === undefined || finished.has(next.path)) continue;
-      const from = here.indexOf(next.path);
-      if (from === -1) visit(next, here);
-      else findings.push({ path: source.path, line, message: `cycle: ${[...here.slice(from), target].join(' -> ')}` });
+/**
+ * Reports small files that only their neighbour imports: they belong into it. Those of `apart` stand alone, and an entry point
+ * takes none in: it would pass on all that they export.
+ */
+export function noSmallParts(sources: readonly Source[], { lines, apart, entryPoints }: SmallParts): Finding[] {
+  const importers = new Map<string, Set<string>>();
+  for (const { path, imports } of sources) {
+    for (const { target } of imports) {
+      if (target !== undefined) importers.set(target, (importers.get(target) ?? new Set()).add(path));
     }
-    finished.add(source.path);
+  }
+  return sources.flatMap(({ path, text }) => {
+    const [importer, ...others] = importers.get(path) ?? [];
+    if (importer === undefined || others.length > 0 || folderOf(importer) !== folderOf(path)) return [];
+    if (text.split('\n').length - 1 >= lines || isAllowed(path, apart) || entryPoints.includes(importer)) return [];
+    return [{ path, line: 1, message: `has less than ${lines} lines and only ${importer} imports it: merge them` }];
+  });
+}
+
+interface SmallParts {
+  readonly lines: number;
+  readonly apart: readonly string[];
+  readonly entryPoints: readonly string[];
+}
+
+/** Reports folders that more files lie in than one can look over, without those in folders below. */
+export function filesPerFolder(sources: readonly Source[], most: number): Finding[] {
+  const counts = new Map<string, number>();
+  for (const { path } of sources) counts.set(folderOf(path), (counts.get(folderOf(path)) ?? 0) + 1);
+  return [...counts].flatMap(([path, count]) =>
+    count > most ? [{ path, line: 1, message: `holds ${count} files, at most ${most}` }] : [],
+  );
+}
+
+/**
+ * Reports circles of imports: each that loads values, and those of types that leave their folder. Types of one folder may name
+ * each other.
+ */
+export function noCycles(sources: readonly Source[]): Finding[] {
+  const values = circles(sources, ({ typeOnly }) => !typeOnly);
+  const wide = circles(sources, () => true).filter(
+    (circle) => new Set(circle.map(({ path }) => folderOf(path))).size > 1,
+  );
+  const finding = (circle: readonly Source[], what: string): Finding[] => {
+    const [first] = circle;
+    if (first === undefined) return [];
+    return [{ path: first.path, line: 1, message: `circle of ${what}: ${circle.map(({ path }) => path).join(', ')}` }];
   };
-  for (const source of sources) if (!finished.has(source.path)) visit(source, []);
-  return findings;
+  return [
+    ...values.flatMap((circle) => finding(circle, 'values')),
+    ...wide.flatMap((circle) => finding(circle, 'folders')),
+  ];
+}
+
+/** The files that reach each other by imports that count, group by group (Tarjan). */
+function circles(sources: readonly Source[], counts: (each: Import) => boolean): Source[][] {
+  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const order = new Map<Source, { index: number; low: number; isOpen: boolean }>();
+  const open: Source[] = [];
+  const found: Source[][] = [];
+  const visit = (source: Source): { low: number } => {
+    const mark = { index: order.size, low: order.size, isOpen: true };
+    order.set(source, mark);
+    open.push(source);
+    const targets = source.imports.filter(counts).flatMap(({ target }) => byPath.get(target ?? '') ?? []);
+    for (const target of targets) {
+      const known = order.get(target);
+      if (!known) mark.low = Math.min(mark.low, visit(target).low);
+      else if (known.isOpen) mark.low = Math.min(mark.low, known.index);
+    }
+    if (mark.low !== mark.index) return mark;
+    const group = open.splice(open.indexOf(source));
+    for (const each of group) Object.assign(order.get(each) ?? {}, { isOpen: false });
+    if (group.length > 1 || targets.includes(source)) found.push(group);
+    return mark;
+  };
+  for (const source of sources) if (!order.has(source)) visit(source);
+  return found;
 }
 
 export const noDefaultExport: Rule = (source) =>
@@ -171,6 +232,10 @@ function mostSpecific(patterns: readonly string[], path: string): string | undef
 function isAllowed(path: string, patterns: readonly string[]): boolean {
   const [takenAway, given] = [patterns.filter((p) => p.startsWith('!')), patterns.filter((p) => !p.startsWith('!'))];
   return given.some((p) => matches(path, p)) && !takenAway.some((p) => matches(path, p.slice(1)));
+}
+
+function folderOf(path: string): string {
+  return posix.dirname(path);
 }
 
 function children(value: unknown): Node[] {

@@ -1,10 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { codeBlocks } from './blocks.ts';
 import { declaredEvents, eventsPage, listedEvents } from './event-table.ts';
 import { lifecyclePage } from './lifecycle.ts';
+import { limitsPage } from './limits.ts';
+import { llmsPage } from './llms.ts';
 import { referencePage } from './reference.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -50,10 +53,21 @@ describe('the docs', () => {
     expect(page, 'run `npm run docs`').toBe(eventsPage(root));
   });
 
+  test('the page of limits has the numbers of the code', () => {
+    expect(readFileSync(`${root}/docs/limits.md`, 'utf8'), 'run `npm run docs`').toBe(limitsPage(root));
+  });
+
+  test('the reading order names every page', () => {
+    const index = readFileSync(`${root}/docs/README.md`, 'utf8');
+    const pages = globSync('docs/*.md', { cwd: root }).map((page) => page.replaceAll('\\', '/').replace('docs/', ''));
+    expect(pages.filter((page) => page !== 'README.md' && !index.includes(`(${page})`))).toEqual([]);
+  });
+
   test('llms.txt names every page', () => {
     const index = readFileSync(`${root}/docs/llms.txt`, 'utf8');
     const pages = globSync('docs/*.md', { cwd: root }).map((page) => page.replaceAll('\\', '/').replace('docs/', ''));
-    expect(pages.filter((page) => !index.includes(`(${page})`))).toEqual([]);
+    expect(pages.filter((page) => page !== 'README.md' && !index.includes(`(${page})`))).toEqual([]);
+    expect(index, 'run `npm run docs`').toBe(llmsPage(root));
   });
 
   test('there are code blocks to check', () => expect(blocks.length).toBeGreaterThan(3));
@@ -102,18 +116,16 @@ describe('the docs', () => {
     expect(rows.toSorted()).toEqual(codes.toSorted());
   });
 
-  test('every page that another links to exists', () => {
-    const pages = ['README.md', ...new Set(blocks.map(({ at }) => at.replace(/:\d+$/, '')))];
-    const missing = pages.flatMap((page) => {
-      const folder = page.includes('/') ? `${page.slice(0, page.lastIndexOf('/'))}/` : '';
-      const targets = [...readFileSync(`${root}/${page}`, 'utf8').matchAll(/\]\((?!https?:)([^)#]+)/g)].map(
-        (match) => match[1],
-      );
-      return targets
-        .filter((target) => !existsSync(`${root}/${folder}${target}`))
-        .map((target) => `${page} -> ${target}`);
-    });
-    expect(missing).toEqual([]);
+  test('every page that another links to exists, with its heading', () => {
+    const pages = ['README.md', 'CHANGELOG.md', ...globSync('docs/**/*.md', { cwd: root })].map((page) =>
+      page.replaceAll('\\', '/'),
+    );
+    const missing = pages.flatMap((page) =>
+      linksOf(page)
+        .filter((target) => !isThere(target))
+        .map((target) => `${page} -> ${target}`),
+    );
+    expect([pages.length > 60, missing]).toEqual([true, []]);
   });
 
   test('no page but the decisions and the changelog names an id or a key of inputs that no longer exists', () => {
@@ -125,6 +137,28 @@ describe('the docs', () => {
     expect([pages.length > 20, told]).toEqual([true, []]);
   });
 });
+
+/** Where a page links to, from the root: files, with a heading behind `#`. */
+function linksOf(page: string): string[] {
+  const text = readFileSync(`${root}/${page}`, 'utf8').replaceAll(/^```[\s\S]*?^```$/gm, '');
+  const targets = [...text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)].map((match) => match[1] ?? '');
+  return targets.map((target) => (target.startsWith('#') ? page + target : join(dirname(page), target)));
+}
+
+/** Headings are named as GitHub names them. */
+function isThere(target: string): boolean {
+  const [path = '', heading] = target.split('#');
+  if (!existsSync(`${root}/${path}`)) return false;
+  if (heading === undefined) return true;
+  const headings = [...readFileSync(`${root}/${path}`, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, text]) => text ?? '');
+  return headings.some(
+    (text) =>
+      text
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\- _]/gu, '')
+        .replaceAll(' ', '-') === heading,
+  );
+}
 
 /** Runs a block in a process of its own; with `killAt` it is killed once its log of model turns says so. */
 function run(

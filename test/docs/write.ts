@@ -3,9 +3,13 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { eventsPage } from './event-table.ts';
 import { lifecyclePage } from './lifecycle.ts';
+import { limitsPage } from './limits.ts';
+import { llmsPage } from './llms.ts';
 import { referencePage } from './reference.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 writeFileSync(`${root}/docs/run-lifecycle.md`, lifecyclePage());
+writeFileSync(`${root}/docs/limits.md`, limitsPage(root));
+writeFileSync(`${root}/docs/llms.txt`, llmsPage(root));
 writeFileSync(`${root}/docs/reference.md`, referencePage(root));
 writeFileSync(`${root}/docs/events.md`, eventsPage(root));

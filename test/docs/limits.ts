@@ -1,0 +1,378 @@
+import { globSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { parseSync } from 'rolldown/utils';
+
+/** How a number is written: a plain one, a time, or a size of so many bytes or characters. */
+type Unit = 'number' | 'ms' | 'size' | 'days';
+
+/** A line of the page. The number is read off the code by its name; `file: name` where several files have it. */
+interface Limit {
+  readonly what: string;
+  readonly code: string;
+  readonly unit?: Unit;
+  /** What changes it; absent = nothing does. */
+  readonly option?: string;
+}
+
+interface Section {
+  readonly title: string;
+  readonly text?: string;
+  readonly limits: readonly Limit[];
+}
+
+const inDefaults = (what: string, name: string, unit: Unit = 'number'): Limit => ({
+  what,
+  code: ['maxReplyChars', 'maxCallInputBytes', 'maxCallsPerMessage'].includes(name)
+    ? `reply-limits: ${name}`
+    : `config: ${name}`,
+  unit,
+  option: `defaults.${name}`,
+});
+
+export const sections: readonly Section[] = [
+  {
+    title: 'Defaults of a run',
+    text:
+      '`createExecutor({ defaults: { … } })` changes them for all runs. An agent may have its own `maxIterations`, `maxRuntimeMs`,\n' +
+      '`toolConcurrency` and `modelTier`; a tool its own `timeoutMs` and `concurrency`.',
+    limits: [
+      inDefaults('model turns of a run, or of a phase', 'maxIterations'),
+      inDefaults('working time of a run, over all its processes', 'maxRuntimeMs', 'ms'),
+      inDefaults('steps in a row in which each call failed, then `TOOL_LOOP`', 'maxConsecutiveToolErrors'),
+      inDefaults('consecutive steps with one identical call, then `TOOL_LOOP`', 'maxSameToolCallRepeats'),
+      inDefaults('tool calls of one message side by side', 'toolConcurrency'),
+      inDefaults('attempts of a model call that fails temporarily', 'modelAttempts'),
+      inDefaults("wait for the first chunk of a model's answer", 'firstChunkMs', 'ms'),
+      inDefaults('silence within an answer', 'chunkGapMs', 'ms'),
+      inDefaults('characters of one reply, arguments and metadata included', 'maxReplyChars'),
+      inDefaults('bytes of the arguments of one call', 'maxCallInputBytes', 'size'),
+      inDefaults('tool calls of one reply', 'maxCallsPerMessage'),
+      inDefaults('time of one tool call', 'toolTimeoutMs', 'ms'),
+      inDefaults('wait for a port or a store call', 'portMs', 'ms'),
+      inDefaults('time for storing the end of a run', 'finalizeMs', 'ms'),
+      inDefaults('a claim without renewal', 'leaseMs', 'ms'),
+      inDefaults('pause between two looks for commands of other processes', 'controlMs', 'ms'),
+    ],
+  },
+  {
+    title: 'Defaults of an executor',
+    limits: [
+      {
+        what: 'finished steps that may be unsaved while the store fails',
+        code: 'maxUnsavedSteps',
+        option: 'onSaveError.maxUnsavedSteps',
+      },
+      { what: 'time for which an outcome is kept', code: 'config: WEEK_MS', unit: 'ms', option: 'keepOutcomesMs' },
+      {
+        what: 'time of a shutdown',
+        code: 'executor: drainMs',
+        unit: 'ms',
+        option: '`drainMs` of `executor.shutdown`',
+      },
+      {
+        what: 'time from a signal to the exit',
+        code: 'DRAIN_MS',
+        unit: 'ms',
+        option: '`drainMs` of `executor.shutdownOnSignals`',
+      },
+      { what: 'share of that time for calls with effects', code: 'CALLS_SHARE' },
+      {
+        what: 'starts in a row without progress, then the run is parked',
+        code: 'DEFAULT_MAX_ATTEMPTS',
+        option: '`maxAttempts` of `recover`',
+      },
+      {
+        what: 'recovered runs that are live at once',
+        code: 'concurrency',
+        option: '`concurrency` of `recover`',
+      },
+      { what: 'lines of one page of a list', code: 'list-runs: USUAL_LIMIT', option: '`limit` of `executor.list`' },
+      { what: 'ended runs that `executor.get` finds', code: 'MAX_ENDED' },
+      { what: 'events of a run that are kept for consumers', code: 'BUFFER' },
+      { what: 'levels of sub-agents below a run', code: 'child-run: MAX_DEPTH' },
+      { what: 'share of the context window, then a history is compacted', code: 'threshold' },
+    ],
+  },
+  {
+    title: 'Retries of a model call',
+    limits: [
+      { what: 'first pause, doubled each time', code: 'BASE_MS', unit: 'ms' },
+      { what: 'longest pause', code: 'MAX_BACKOFF_MS', unit: 'ms' },
+      {
+        what: 'longest `retry-after` that is waited for; a longer one is final',
+        code: 'MAX_ASKED_MS',
+        unit: 'ms',
+      },
+    ],
+  },
+  {
+    title: 'Sizes',
+    limits: [
+      { what: 'bytes of a run id', code: 'MAX_RUN_ID_BYTES' },
+      {
+        what: 'bytes of a record, transcript included',
+        code: 'DEFAULT_MAX_RECORD_BYTES',
+        unit: 'size',
+        option: '`maxRecordBytes` of `createCheckpointerFactory`',
+      },
+      { what: 'levels of a JSON value', code: 'json: MAX_DEPTH' },
+      { what: 'parts of a reply besides its calls', code: 'MAX_PARTS' },
+      { what: 'characters of an error message in results, records and events', code: 'error-data: MAX_MESSAGE' },
+      { what: 'errors of a `cause` chain', code: 'error-data: MAX_CHAIN' },
+      {
+        what: 'characters of a kept outcome; a longer one is cut, `isCut: true`',
+        code: 'kept-outcome: MAX_CHARS',
+        unit: 'size',
+      },
+      { what: 'then its answer has', code: 'OUTPUT_CHARS', unit: 'size' },
+      { what: 'the outputs of its phases have', code: 'PHASES_CHARS', unit: 'size' },
+      { what: 'its undelivered messages have', code: 'UNDELIVERED_CHARS', unit: 'size' },
+    ],
+  },
+  {
+    title: 'Messages to a run',
+    limits: [
+      { what: 'characters of one message, or of the reason of a cancel', code: 'MAX_TEXT_CHARS', unit: 'size' },
+      { what: 'messages that wait for the next turn', code: 'MAX_UNDELIVERED' },
+      { what: 'bytes that wait for the next turn', code: 'MAX_WAITING_BYTES', unit: 'size' },
+      { what: 'share of a record that messages may fill', code: 'SHARE' },
+      { what: 'commands that wait in a store for one run', code: 'MAX_COMMANDS' },
+      { what: 'cancels that may wait besides', code: 'MAX_CANCELS' },
+      { what: 'characters that wait in a store for one run', code: 'MAX_INBOX_CHARS', unit: 'size' },
+      { what: 'characters of the id of a command', code: 'MAX_ID_CHARS' },
+      { what: 'time for which an obeyed command is recognised', code: 'REMEMBERED_MS', unit: 'ms' },
+      { what: 'obeyed commands that a run remembers', code: 'command-inbox: MAX_REMEMBERED' },
+      { what: 'characters of a nudge of a critic', code: 'critic-monitor: MAX_NUDGE' },
+    ],
+  },
+  {
+    title: 'Checks against a JSON Schema',
+    limits: [
+      { what: 'characters of the value', code: 'MAX_CHARACTERS' },
+      { what: 'levels of the value', code: 'bounded-schema: MAX_DEPTH' },
+      { what: 'characters of a text that a `pattern` is tried on', code: 'MAX_PATTERN_CHARACTERS' },
+      { what: 'problems that the model reads', code: 'MAX_ISSUES' },
+    ],
+  },
+  {
+    title: 'Stores',
+    limits: [
+      {
+        what: 'wait for the lock of another process, SQLite',
+        code: 'sqlite-store: busyTimeoutMs',
+        unit: 'ms',
+        option: '`busyTimeoutMs` of `sqliteStore`',
+      },
+      {
+        what: 'the same, files',
+        code: 'file-store: busyTimeoutMs',
+        unit: 'ms',
+        option: '`busyTimeoutMs` of `fileStore`',
+      },
+      {
+        what: 'time in which a PostgreSQL call is tried',
+        code: 'postgres-store: timeoutMs',
+        unit: 'ms',
+        option: '`timeoutMs` of `postgresStore`',
+      },
+      { what: 'bytes of one write to PostgreSQL', code: 'postgres-store: MAX_BYTES' },
+      { what: 'age at which a file lock of an unknown process is taken over', code: 'lock: PATIENCE_MS', unit: 'ms' },
+    ],
+  },
+  {
+    title: 'Critic, budget, audit',
+    limits: [
+      {
+        what: 'silence that is an idle period',
+        code: 'idleMs',
+        unit: 'ms',
+        option: '`idleMs` of `createCritic`',
+      },
+      {
+        what: 'time of the escalator',
+        code: 'askTimeoutMs',
+        unit: 'ms',
+        option: '`askTimeoutMs` of `createCritic`',
+      },
+      { what: 'working time of a watched run', code: 'WATCHED_RUNTIME_MS', unit: 'ms' },
+      { what: 'steps that one decision can grant', code: 'MAX_RAISE' },
+      { what: 'characters of a nudge of `createCritic`', code: 'decision: MAX_NUDGE' },
+      { what: 'characters of the reason of a kill', code: 'MAX_REASON' },
+      { what: 'window of a budget', code: 'budget: WEEK_MS', unit: 'ms', option: '`windowMs` of `createBudget`' },
+      {
+        what: 'age at which the reservation of a dead process is free',
+        code: 'RESERVATION_MS',
+        unit: 'ms',
+        option: '`reservationMs` of `createBudget`',
+      },
+      { what: 'calls of a caller that a budget in memory knows one by one', code: 'memory: MAX_KNOWN' },
+      {
+        what: 'days for which the audit keeps an ended run',
+        code: 'retentionDays',
+        option: '`retentionDays` of `createAudit`',
+      },
+      {
+        what: 'characters of the input or output of a tool in the audit',
+        code: 'maxChars',
+        option: '`maxChars` of `createAudit`',
+      },
+      { what: 'entries that wait while the audit cannot be written', code: 'queue: MAX_ENTRIES' },
+      { what: 'characters that wait then', code: 'queue: MAX_CHARS', unit: 'size' },
+    ],
+  },
+  {
+    title: 'Fan-out and file edits',
+    limits: [
+      { what: 'models of one fan-out', code: 'MAX_MODELS' },
+      {
+        what: 'time of a model in one call of `fanOut`',
+        code: 'DEADLINE_MS',
+        unit: 'ms',
+        option: '`deadlineMs` of `fanOut`',
+      },
+      { what: 'time for calls with effects after that', code: 'LEAVE_MS', unit: 'ms' },
+      { what: 'characters of each answer that a judging model reads', code: 'judge: MAX_SHOWN' },
+      {
+        what: 'characters of proposed writes in the file while their model works',
+        code: 'MAX_IN_PROGRESS',
+        unit: 'size',
+      },
+      { what: 'proposed writes of one answer', code: 'MAX_WRITES' },
+      { what: 'bytes of them', code: 'MAX_QUEUED_BYTES', unit: 'size' },
+      { what: 'bytes of one file that a model reads or writes', code: 'MAX_FILE_BYTES', unit: 'size' },
+      { what: 'bytes of a path', code: 'MAX_PATH' },
+      { what: 'bytes of a name in it', code: 'MAX_NAME' },
+      { what: 'entries of a listing', code: 'listing: MAX_ENTRIES' },
+      { what: 'applied answers that can be undone', code: 'MAX_UNDOS' },
+      { what: 'wait for another process that applies', code: 'WAIT_MS', unit: 'ms' },
+    ],
+  },
+  {
+    title: 'Logs and the command line',
+    limits: [
+      { what: 'characters of a text in a line of `jsonLogger`', code: 'logger: MAX_TEXT' },
+      { what: 'characters of that line', code: 'logger: MAX_LINE' },
+      { what: 'levels of a logged value', code: 'logger: MAX_DEPTH' },
+      { what: 'items of a logged list', code: 'MAX_ITEMS' },
+      { what: 'bytes of a prompt from stdin', code: 'stdin-prompt: MAX_BYTES', unit: 'size' },
+      { what: 'runs of the audit in `pawl list --all`', code: 'list-command: USUAL_LIMIT', option: '`--limit`' },
+      {
+        what: 'wait of `pawl cancel` and `pawl steer` for a live run',
+        code: 'USUAL_WAIT_MS',
+        unit: 'ms',
+        option: '`--wait`',
+      },
+      { what: 'agent modules whose paths are remembered', code: 'MOST_FILES' },
+      { what: 'days for which a path is remembered', code: 'MOST_DAYS' },
+    ],
+  },
+];
+
+/** The page of limits, its numbers read off the code. */
+export function limitsPage(root: string): string {
+  const numbers = numbersOf(root);
+  const parts = sections.flatMap(({ title, text, limits }) => [
+    `## ${title}`,
+    '',
+    ...(text ? [text, ''] : []),
+    '| what | limit | changed by |',
+    '| --- | --- | --- |',
+    ...limits.map(
+      (limit) => `| ${limit.what} | ${written(numberOf(numbers, limit), limit.unit)} | ${optionOf(limit)} |`,
+    ),
+    '',
+  ]);
+  const intro = [
+    '# Limits',
+    '',
+    'Each default and each bound that a host, a model or a user can meet. The numbers are read off the code by `npm run docs`, and a',
+    'test fails when this page is out of date. Ki and Mi are 1,024 and 1,048,576 bytes or characters.',
+    '',
+  ];
+  return `${[...intro, ...parts].join('\n').trimEnd()}\n`;
+}
+
+function optionOf({ option }: Limit): string {
+  if (option === undefined) return '';
+  return option.includes('`') ? option : `\`${option}\``;
+}
+
+function numberOf(numbers: ReadonlyMap<string, number>, { code }: Limit): number {
+  const number = numbers.get(code);
+  if (number === undefined) throw new Error(`no number ${code} in src or machines`);
+  return number;
+}
+
+/** Numbers of the code: constants, defaults of options, and numbers in tables. By name where it is unique, and by `file: name`. */
+export function numbersOf(root: string): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  const named = new Map<string, number[]>();
+  for (const path of globSync('{src,machines}/**/*.ts', { cwd: root })) {
+    const { program } = parseSync(path, readFileSync(`${root}/${path}`, 'utf8'), { lang: 'ts', sourceType: 'module' });
+    for (const [name, value] of numbersIn(program, new Map())) {
+      const key = `${basename(path, '.ts')}: ${name}`;
+      if (!found.has(key)) found.set(key, value);
+      named.set(name, [...(named.get(name) ?? []), value]);
+    }
+  }
+  for (const [name, values] of named) if (values.length === 1 && values[0] !== undefined) found.set(name, values[0]);
+  return found;
+}
+
+/** A node of the syntax tree, as far as numbers are written in one. */
+interface Syntax {
+  readonly type: string;
+  readonly value?: unknown;
+  readonly name?: string;
+  readonly operator?: string;
+  readonly id?: Syntax;
+  readonly init?: Syntax;
+  readonly key?: Syntax;
+  readonly left?: Syntax;
+  readonly right?: Syntax;
+}
+
+function numbersIn(node: unknown, found: Map<string, number>): ReadonlyMap<string, number> {
+  if (Array.isArray(node)) for (const each of node) numbersIn(each, found);
+  else if (typeof node === 'object' && node !== null) {
+    const { type, id, init, key, value, left, right } = node as Syntax;
+    if (type === 'VariableDeclarator') note(id, init, found);
+    if (type === 'Property') note(key, value as Syntax, found);
+    if (type === 'AssignmentPattern') note(left, right, found);
+    for (const child of Object.values(node)) numbersIn(child, found);
+  }
+  return found;
+}
+
+function note(named: Syntax | undefined, written: Syntax | undefined, found: Map<string, number>): void {
+  const value = written && amountOf(written, found);
+  if (named?.name !== undefined && value !== undefined && !found.has(named.name)) found.set(named.name, value);
+}
+
+/** The value of a number, a product, a power, or a constant that stands above. */
+function amountOf(written: Syntax, known: ReadonlyMap<string, number>): number | undefined {
+  const { type, value, name, operator, left, right } = written;
+  if (type === 'Literal' && typeof value === 'number') return value;
+  if (type === 'Identifier' && name !== undefined) return known.get(name);
+  if (type !== 'BinaryExpression' || !left || !right) return undefined;
+  const [a, b] = [amountOf(left, known), amountOf(right, known)];
+  if (a === undefined || b === undefined) return undefined;
+  return operator === '*' ? a * b : operator === '**' ? a ** b : operator === '/' ? a / b : undefined;
+}
+
+const times = [
+  ['days', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+] as const;
+
+function written(value: number, unit: Unit = 'number'): string {
+  if (unit === 'ms') {
+    const [name, ms] =
+      times.find(([_, ms]) => value % ms === 0 && value > ms) ?? (value >= 1_000 ? ['s', 1_000] : ['ms', 1]);
+    return `${value / ms} ${name}`;
+  }
+  if (unit === 'size') return value % 2 ** 20 === 0 ? `${value / 2 ** 20} Mi` : `${value / 2 ** 10} Ki`;
+  return value.toLocaleString('en-US');
+}

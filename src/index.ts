@@ -94,13 +94,14 @@ export { decodeCheckpoint, encodeCheckpoint } from './record/text.ts';
 export type { WholeValue, Writable } from './run/change.ts';
 export type { Command, SentCommand } from './run/command.ts';
 export type { RunEvent, RunEventBody } from './run/events.ts';
+export type { HeadFields, IdentityFields, ParkedReason, RunDefinition, StartFields } from './run/fields.ts';
 export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
 export { checkRunId } from './run/identity.ts';
 export type { GuardCounters, Limits } from './run/limits.ts';
 export type { ModelSettings } from './run/model-settings.ts';
 export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
-export type { ParkedReason, Progress, RunDefinition, ToolFacts } from './run/progress.ts';
+export type { Progress, ToolFacts } from './run/progress.ts';
 export type { ModelReply, RefusedCall } from './run/reply.ts';
 export type { ImageInput, ImagePart, Invocation, ParentCall, RunCheckpointMeta, RunInfo } from './run/request.ts';
 export type {

@@ -1,5 +1,5 @@
+import type { RunDefinition } from '../run/fields.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
-import type { RunDefinition } from '../run/progress.ts';
 import { type DataOf, readSchema, type ToolInput } from '../tool/schema.ts';
 import { readEntries, type ToolEntries } from '../tool/toolbox.ts';
 import { sha256 } from '../values/digest.ts';

@@ -1,3 +1,4 @@
+import { rowsOf } from '../run/fields.ts';
 import type { Message } from '../values/message.ts';
 import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 
@@ -12,8 +13,13 @@ export interface RunDelta {
   readonly head: RunHead;
 }
 
-/** The head of a record. */
-export function headOf(record: RunCheckpoint): RunHead {
-  const { messages: _, inputs: __, images: ___, earlier: ____, ...head } = record;
+const outside: ReadonlySet<string> = new Set(rowsOf('start', 'messages').map(({ key }) => key));
+
+/** The head of a record, or of a state: without messages, inputs, images and the earlier conversation, which it does not read. */
+export function headOf(record: RunCheckpoint): RunHead;
+export function headOf(record: object): object;
+export function headOf(record: object): object {
+  const head: Record<string, unknown> = {};
+  for (const key of Object.keys(record)) if (!outside.has(key)) head[key] = record[key as keyof typeof record];
   return head;
 }

@@ -1,11 +1,13 @@
+import type { Writable } from '../run/change.ts';
+import { emptyHead, type HeadFields, type IdentityFields, rowsOf, type StartFields } from '../run/fields.ts';
 import { recordable } from '../run/pipeline.ts';
 import type { Progress } from '../run/progress.ts';
-import type { ImagePart } from '../run/request.ts';
 import { Transcript } from '../run/transcript.ts';
 import { hiddenField } from '../values/hidden-field.ts';
 import type { JsonObject } from '../values/json.ts';
 import { enterMessage, type Message } from '../values/message.ts';
-import { type RunHead, variablePart } from './checkpoint.ts';
+import { addHead, addStart, type RunHead } from './checkpoint.ts';
+import { headOf } from './delta.ts';
 import type { ProgressRedaction } from './redact-progress.ts';
 
 /**
@@ -13,21 +15,25 @@ import type { ProgressRedaction } from './redact-progress.ts';
  * `messages` is a plain array; the runtime makes it only when somebody reads it.
  */
 export interface RunCheckpointState
-  extends Partial<Omit<RunHead, 'version' | 'meta' | 'updatedAt' | 'revision' | 'iteration'>> {
+  extends Partial<Omit<IdentityFields, 'meta'>>,
+    Partial<HeadFields>,
+    Partial<StartFields> {
   readonly messages?: readonly Message[];
   readonly iteration: number;
-  readonly inputs?: JsonObject;
-  readonly images?: readonly ImagePart[];
-  readonly earlier?: readonly Message[];
+  /** Above this number the events of the next process begin. */
+  readonly seq?: number;
 }
 
-type HeadFields = Partial<RunHead> & Pick<RunHead, 'iteration'>;
+/** The head of a state: what of it changes from save to save, and which run it is. */
+type StateHead = Omit<RunHead, 'version' | 'revision' | 'updatedAt' | 'meta'>;
 
 /** What is behind a state of the runtime's own. */
 interface Origin {
   readonly transcript: Transcript;
   /** The state without what has a place of its own in a record: messages, inputs, images. */
-  readonly fields: HeadFields;
+  readonly fields: StateHead;
+  /** No more UTF-16 units has their JSON. */
+  readonly bound: number;
 }
 
 const origins = hiddenField<Origin>();
@@ -44,24 +50,21 @@ export interface SaveMoment {
 
 /** The state of a run at this moment. */
 export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
-  const { redaction } = now;
+  const { redaction, seq } = now;
   const progress = recordable(redaction?.progress(run) ?? run);
-  const fields = {
-    ...variablePart(progress),
-    elapsedMs: Math.round(now.elapsedMs),
-    seq: now.seq,
-    ...(now.critic ? { critic: redaction?.json(now.critic) ?? now.critic } : {}),
-  };
+  const critic = now.critic ? (redaction?.json(now.critic) ?? now.critic) : progress.critic;
+  const { transcript } = progress;
+  const fields = { seq, elapsedMs: 0 } as Writable<StateHead>;
+  const bound = addHead(fields, critic ? { ...progress, critic } : progress);
+  fields.elapsedMs = Math.round(now.elapsedMs);
   const state = {
     ...fields,
-    ...(Object.keys(progress.inputs.value).length > 0 ? { inputs: progress.inputs.value } : {}),
-    ...(progress.images.value.length > 0 ? { images: progress.images.value } : {}),
-    ...(progress.earlier.value.length > 0 ? { earlier: progress.earlier.value } : {}),
     get messages() {
-      return progress.transcript.slice();
+      return transcript.slice();
     },
   };
-  origins.put(state, { transcript: progress.transcript, fields });
+  addStart(state, progress);
+  origins.put(state, { transcript, fields, bound });
   return state;
 }
 
@@ -73,15 +76,26 @@ export function transcriptOf(state: RunCheckpointState): { transcript: Transcrip
   return { transcript: Transcript.of(messages), isOurs: false };
 }
 
-/** What of a state goes into the head of its record. Of a host's own state its lazy `messages` are not read. */
-export function headFieldsOf(state: RunCheckpointState): HeadFields {
+/**
+ * What of a state goes into the head of its record. Of a host's own state its lazy `messages` are not read.
+ * @param attempts of a host's own state that has none
+ */
+export function headFieldsOf(state: RunCheckpointState, attempts: number): StateHead {
   const origin = origins.get(state);
   if (origin) return origin.fields;
-  const fields: Record<string, unknown> = {};
-  for (const key of Object.keys(state)) {
-    if (!elsewhere.has(key)) fields[key] = state[key as keyof RunCheckpointState];
-  }
-  return fields as unknown as HeadFields;
+  const { counters, usage, completedPhases } = emptyHead;
+  return { counters, usage, completedPhases, attempts, ...headOf(state) } as StateHead;
 }
 
-const elsewhere: ReadonlySet<string> = new Set(['messages', 'inputs', 'images', 'earlier']);
+/** A bound for the UTF-16 units of these fields as JSON. Of a host's own state none is known. */
+export function sizeBound(state: RunCheckpointState): number {
+  return origins.get(state)?.bound ?? Number.POSITIVE_INFINITY;
+}
+
+const startKeys = rowsOf('start').map(({ key }) => key as keyof StartFields);
+
+/** What a state says the run was given at its start. */
+export function startOf(state: RunCheckpointState): Partial<StartFields> {
+  const given = startKeys.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]);
+  return Object.fromEntries(given) as Partial<StartFields>;
+}

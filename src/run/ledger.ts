@@ -1,5 +1,5 @@
 import { hiddenField } from '../values/hidden-field.ts';
-import type { JsonValue } from '../values/json.ts';
+import { isCount, isObject, type JsonValue } from '../values/json.ts';
 import type { AssistantMessage, ToolOutput } from '../values/message.ts';
 
 /**
@@ -20,6 +20,15 @@ export interface OpenCall {
   readonly result?: ToolOutput;
   /** It was under way when an older version wrote its record: its idempotency key stays `runId:callId`. */
   readonly hasOldKey?: true;
+}
+
+/** Whether a stored value is a line of the ledger. */
+export function isOpenCall(value: unknown): boolean {
+  if (!isObject(value) || typeof value.callId !== 'string' || typeof value.name !== 'string') return false;
+  const isKnown = ['read', 'idempotent', 'once'].includes(String(value.effect)) && isCount(value.attempt);
+  const isAnswered =
+    value.state === 'done' ? isObject(value.result) : ['planned', 'started'].includes(String(value.state));
+  return isKnown && isAnswered && (value.hasOldKey === undefined || value.hasOldKey === true);
 }
 
 type Calls = readonly OpenCall[];

@@ -1,6 +1,6 @@
 import { fingerprint } from '../values/digest.ts';
 import { ToolLoopError } from '../values/errors.ts';
-import { canonicalJson } from '../values/json.ts';
+import { canonicalJson, isCount, isObject } from '../values/json.ts';
 import { isToolError } from '../values/message.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 
@@ -60,4 +60,14 @@ export function toolLoopOf(counters: GuardCounters, limits: Limits): ToolLoopErr
   const most = Math.max(0, ...Object.values(counters.repeats));
   if (most < limits.maxSameToolCallRepeats) return undefined;
   return new ToolLoopError(`the same tool call was made in ${most} steps in a row (maxSameToolCallRepeats)`);
+}
+
+/** Whether a stored value is GuardCounters. */
+export function isCounters(value: unknown): boolean {
+  if (!isObject(value) || !isCount(value.failedSteps) || !isCounts(value.repeats)) return false;
+  return value.repairs === undefined || isCount(value.repairs);
+}
+
+function isCounts(value: unknown): boolean {
+  return isObject(value) && Object.values(value).every(isCount);
 }

@@ -1,6 +1,14 @@
-import type { AssistantMessage, ToolMessage, ToolOutput } from '../values/message.ts';
+import { isObject } from '../values/json.ts';
+import {
+  type AssistantMessage,
+  encodeMessage,
+  isMessage,
+  type ToolMessage,
+  type ToolOutput,
+} from '../values/message.ts';
+import type { FieldRedactor } from '../values/redact.ts';
 import { change } from './change.ts';
-import { type CallLimits, Ledger, ledgerOf, type OpenCall } from './ledger.ts';
+import { type CallLimits, isOpenCall, Ledger, ledgerOf, type OpenCall } from './ledger.ts';
 
 export type { OpenCall, ToolEffect } from './ledger.ts';
 
@@ -121,4 +129,42 @@ export function resultsMessage(step: OpenStep): ToolMessage {
     output: call.result ?? { type: 'error-text' as const, value: outcomeUnknown },
   }));
   return { role: 'tool', content };
+}
+
+/** Whether a stored value is an OpenStep. */
+export function isOpenStep(value: unknown): boolean {
+  return isObject(value) && isMessage(value.message) && Array.isArray(value.calls) && value.calls.every(isOpenCall);
+}
+
+/** A line of the ledger without its texts has no more UTF-16 units of JSON than this. */
+const LINE_UNITS = 128;
+
+/** A bound for the UTF-16 units of a step's JSON: what the calls say stands in the message and in the ledger. */
+export function sizeOfStep({ message, calls }: OpenStep): number {
+  if (calls.some((call) => call.result)) return Number.POSITIVE_INFINITY;
+  return 2 * encodeMessage(message).length + LINE_UNITS * calls.length;
+}
+
+const inputLost =
+  'The process stopped before this call had ended, and what it was called with is not in the record: it was redacted. ' +
+  'Whether it took effect is unknown. Make the call again where that is harmless.';
+
+/** A step without what must not be recorded. */
+export function redactStep(step: OpenStep, by: FieldRedactor): OpenStep {
+  return by.once(step, ({ message, calls }) => ({
+    message: by.message(message) as OpenStep['message'],
+    calls: calls.map((call) => by.once(call, () => redactCall(call, by))),
+  }));
+}
+
+/**
+ * A call whose input was changed must not be made with it: the next process tells the model instead. A `once` call that was
+ * running keeps its state: its outcome counts as unknown.
+ */
+function redactCall({ result, ...call }: OpenCall, by: FieldRedactor): OpenCall {
+  const input = by.json(call.input);
+  const redacted = { ...call, input, ...(result ? { result: by.output(result) } : {}) };
+  const isToRun = call.state === 'planned' || (call.state === 'started' && call.effect !== 'once');
+  if (input === call.input || !isToRun) return redacted;
+  return { ...redacted, state: 'done', result: { type: 'error-text', value: inputLost } };
 }

@@ -1,4 +1,5 @@
-import type { JsonValue } from '../values/json.ts';
+import { hasTexts, isCount, isObject, type JsonValue } from '../values/json.ts';
+import type { FieldRedactor } from '../values/redact.ts';
 import type { Spend, Usage } from '../values/usage.ts';
 import type { GuardCounters } from './limits.ts';
 
@@ -47,4 +48,24 @@ export interface OpenPhase {
    * begins anew after a crash must leave no trace of its first try.
    */
   readonly start?: PhaseStart;
+}
+
+/** Whether a stored value is a PhaseOutput. */
+export function isPhaseOutput(value: unknown): boolean {
+  return hasTexts(value, ['name', 'output']);
+}
+
+/** Whether a stored value is an OpenPhase. One that has a `start` is not recorded. */
+export function isOpenPhase(value: unknown): boolean {
+  if (!isObject(value) || value.start !== undefined) return false;
+  return isCount(value.index) && typeof value.hash === 'string' && isCount(value.iteration);
+}
+
+/** A finished phase without what must not be recorded. */
+export function redactPhase(phase: PhaseOutput, by: FieldRedactor): PhaseOutput {
+  return by.once(phase, ({ data, ...rest }) => ({
+    ...rest,
+    output: by.text(phase.output),
+    ...(data === undefined ? {} : { data: by.json(data) }),
+  }));
 }

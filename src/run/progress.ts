@@ -3,7 +3,8 @@ import type { JsonObject } from '../values/json.ts';
 import { enterMessage, type Message, type ToolCallPart, type ToolOutput, toolCallsOf } from '../values/message.ts';
 import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from '../values/usage.ts';
 import { change } from './change.ts';
-import { countStep, type GuardCounters, noCounters } from './limits.ts';
+import { emptyHead, type HeadFields, type IdentityFields, type RunDefinition } from './fields.ts';
+import { countStep } from './limits.ts';
 import {
   isAllAnswered,
   type OpenCall,
@@ -15,62 +16,22 @@ import {
   type ToolEffect,
   withdrawCalls as withdrawInStep,
 } from './open-step.ts';
-import type { OpenPhase, PhaseOutput } from './phase.ts';
 import type { ModelReply } from './reply.ts';
-import type { ImagePart, ParentCall, RunCheckpointMeta, RunRequest } from './request.ts';
-import type { RunOutcome } from './result.ts';
+import type { ImagePart, RunCheckpointMeta, RunRequest } from './request.ts';
 import { Transcript } from './transcript.ts';
-
-/** Which definition of its agent a run was begun with. */
-export interface RunDefinition {
-  readonly version: string;
-  readonly hash: string;
-}
-
-/** Why a record was set aside. */
-export interface ParkedReason {
-  readonly code: string;
-  readonly reason: string;
-}
 
 /**
  * Everything a run has done so far, as an immutable value: what the machine carries and what a record is made of.
  * The functions below are the only way it changes.
  */
-export interface Progress {
-  readonly meta: RunCheckpointMeta;
+export interface Progress extends IdentityFields, HeadFields {
   /** What the host gave the run for its tools. Neither these nor the images are in what an inspector sees. */
   readonly inputs: Hidden<JsonObject>;
   readonly images: Hidden<readonly ImagePart[]>;
   /** The earlier conversation that comes before the prompt (`invocation.history`). */
   readonly earlier: Hidden<readonly Message[]>;
+  /** The conversation; in a pipeline that of the phase in progress. */
   readonly transcript: Transcript;
-  /** Completed model turns over the whole life of the run. */
-  readonly iteration: number;
-  readonly completedPhases: readonly PhaseOutput[];
-  /** Of a multi-phase agent; the transcript is that of this phase. */
-  readonly openPhase?: OpenPhase;
-  readonly usage: Usage;
-  /** Where a budget counts it. */
-  readonly spend?: Spend;
-  /** Steps that the critic has allowed beyond the agent's limit. */
-  readonly raisedSteps: number;
-  readonly counters: GuardCounters;
-  readonly openStep?: OpenStep;
-  /** Starts in a row that recorded nothing new. */
-  readonly attempts: number;
-  /** Working time before this process, ms. */
-  readonly elapsedMs: number;
-  readonly definition: RunDefinition;
-  readonly undelivered: readonly Message[];
-  /** What the critic wants to say; it comes after what the host has said. */
-  readonly nudges: readonly Message[];
-  /** Ids of the commands from other processes that are in this state, as long as they may wait in the store, or be sent again. */
-  readonly commands: readonly string[];
-  readonly outcome?: RunOutcome;
-  readonly parked?: ParkedReason;
-  readonly fingerprint?: string;
-  readonly parent?: ParentCall;
 }
 
 /** So many steered messages may wait for the next turn. */
@@ -88,22 +49,14 @@ export function beginProgress(
   const { fingerprint, parent } = extra;
   const earlier = extra.earlier ? new Hidden(extra.earlier) : noMessages;
   return {
+    ...emptyHead,
     meta,
     definition,
     inputs: new Hidden(extra.inputs ?? {}),
     images,
     earlier,
     transcript: openingOf({ meta, images, earlier }),
-    iteration: 0,
-    completedPhases: [],
-    usage: noUsage,
-    raisedSteps: 0,
-    counters: noCounters,
     attempts: 1,
-    elapsedMs: 0,
-    undelivered: [],
-    nudges: [],
-    commands: [],
     ...(fingerprint === undefined ? {} : { fingerprint }),
     ...(parent ? { parent } : {}),
   };

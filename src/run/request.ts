@@ -1,4 +1,4 @@
-import type { JsonValue } from '../values/json.ts';
+import { hasTexts, type JsonValue } from '../values/json.ts';
 import type { Message } from '../values/message.ts';
 
 /**
@@ -41,6 +41,24 @@ export interface RunCheckpointMeta {
   readonly parentRunId: string;
 }
 
+/** The names of the nine attributes. */
+export const metaFields: readonly (keyof RunCheckpointMeta)[] = [
+  'runId',
+  'agentId',
+  'agentName',
+  'callerId',
+  'channelId',
+  'guildId',
+  'prompt',
+  'modelTier',
+  'parentRunId',
+];
+
+/** Whether a stored value is the attributes of a run. */
+export function isMeta(value: unknown): boolean {
+  return hasTexts(value, metaFields);
+}
+
 /** What every port is told of a run: one frozen object for all of them. */
 export interface RunInfo {
   readonly runId: string;
@@ -72,6 +90,11 @@ export interface ParentCall {
   readonly callId: string;
   /** The run at the top of the tree: the one that a host started. */
   readonly rootRunId: string;
+}
+
+/** Whether a stored value is a ParentCall. */
+export function isParentCall(value: unknown): boolean {
+  return hasTexts(value, ['runId', 'callId', 'rootRunId']);
 }
 
 /** What the run machine is asked to do: plain data, the prompt still unread. */

@@ -1,11 +1,12 @@
 import type { ErrorCode } from '../values/error-codes.ts';
-import type { ErrorData } from '../values/error-data.ts';
+import { type ErrorData, isErrorData } from '../values/error-data.ts';
 import { PawlError } from '../values/errors.ts';
-import type { JsonValue } from '../values/json.ts';
-import type { Message } from '../values/message.ts';
-import type { Spend, Usage } from '../values/usage.ts';
+import { hasTexts, isCount, type JsonValue } from '../values/json.ts';
+import { isMessages, type Message } from '../values/message.ts';
+import type { FieldRedactor } from '../values/redact.ts';
+import { isUsage, type Spend, type Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
-import type { PhaseOutput } from './phase.ts';
+import { isPhaseOutput, type PhaseOutput, redactPhase } from './phase.ts';
 
 /** What every result has, with any status. */
 export interface EndedFacts {
@@ -108,4 +109,40 @@ export async function okOrThrow<Data>(result: Promise<RunResult<Data>>): Promise
   const ended = await result;
   if (ended.status === 'ok') return ended;
   throw new RunFailedError(ended);
+}
+
+/** A run ends with one of these. A missing status does not compile. */
+const statuses: { readonly [Status in RunStatus]: true } = {
+  ok: true,
+  error: true,
+  timeout: true,
+  cancelled: true,
+  killed: true,
+  interrupted: true,
+};
+
+/** Whether a stored value is a RunOutcome. */
+export function isOutcome(value: unknown): boolean {
+  if (!hasTexts(value, ['runId', 'output', 'outcomeId']) || !Object.hasOwn(statuses, String(value.status)))
+    return false;
+  const hasLists = Array.isArray(value.phases) && value.phases.every(isPhaseOutput) && isMessages(value.undelivered);
+  const isCounted = isUsage(value.usage) && isCount(value.iterations) && typeof value.durable === 'boolean';
+  const isExplained = value.status === 'ok' ? value.error === undefined : isErrorData(value.error);
+  const isNamed = value.fingerprint === undefined || typeof value.fingerprint === 'string';
+  return hasLists && isCounted && isExplained && isNamed;
+}
+
+/** How a run ended, without what must not be recorded. */
+export function redactOutcome<T extends RunOutput | RunOutcome>(outcome: T, by: FieldRedactor): T {
+  return by.once(outcome, () => {
+    const { output, error, data, phases, undelivered } = outcome;
+    return {
+      ...outcome,
+      output: by.text(output),
+      phases: phases.map((phase) => redactPhase(phase, by)),
+      undelivered: undelivered.map((message) => by.message(message)),
+      ...(error ? { error: by.error(error) } : {}),
+      ...(data === undefined ? {} : { data: by.json(data as JsonValue) }),
+    };
+  });
 }

@@ -1,53 +1,26 @@
 import { TranscriptInvalidError } from '../values/errors.ts';
 import { Hidden } from '../values/hidden.ts';
-import { isObject, type JsonObject } from '../values/json.ts';
-import { enterMessage, type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../values/message.ts';
-import { checkMessage } from '../values/message-shape.ts';
-import { noUsage, type Spend, type Usage } from '../values/usage.ts';
-import { type GuardCounters, noCounters } from './limits.ts';
-import type { OpenCall, OpenStep } from './open-step.ts';
-import type { OpenPhase, PhaseOutput } from './phase.ts';
+import { isObject } from '../values/json.ts';
 import {
-  noMessages,
-  openingOf,
-  type ParkedReason,
-  type Progress,
-  type RunDefinition,
-  type ToolFacts,
-} from './progress.ts';
-import type { ImagePart } from './request.ts';
-import type { RunOutcome } from './result.ts';
+  enterMessage,
+  isMessages,
+  type Message,
+  type ToolOutput,
+  toolCallsOf,
+  toolResultsOf,
+} from '../values/message.ts';
+import { checkMessage } from '../values/message-shape.ts';
+import { type HeadFields, rowsOf, type StartFields } from './fields.ts';
+import type { OpenCall, OpenStep } from './open-step.ts';
+import { noMessages, openingOf, type Progress, type ToolFacts } from './progress.ts';
 import { Transcript } from './transcript.ts';
 
 /** Where a run goes on: a stored record's content, or a history of the host's own. Nothing in it is needed. */
-export interface ResumeState {
+export interface ResumeState extends Partial<HeadFields>, Partial<StartFields> {
   /** The transcript so far. Absent or empty = a fresh start. Calls at its end without results become the open step. */
   readonly history?: readonly Message[];
-  /** The earlier conversation that the run was begun with (`invocation.history`), at the beginning of `history`. */
-  readonly earlier?: readonly Message[];
-  readonly completedPhases?: readonly PhaseOutput[];
-  /** The phase in progress; `history` is its conversation. */
-  readonly openPhase?: OpenPhase;
-  readonly iteration?: number;
-  readonly usage?: Usage;
-  readonly spend?: Spend;
-  readonly raisedSteps?: number;
-  /** What the critic left. */
-  readonly critic?: JsonObject;
-  readonly counters?: GuardCounters;
-  readonly openStep?: OpenStep;
-  readonly attempts?: number;
-  readonly elapsedMs?: number;
   /** The events of this process have higher numbers. */
   readonly seq?: number;
-  readonly definition?: RunDefinition;
-  readonly inputs?: JsonObject;
-  readonly images?: readonly ImagePart[];
-  readonly undelivered?: readonly Message[];
-  readonly nudges?: readonly Message[];
-  readonly commands?: readonly string[];
-  readonly outcome?: RunOutcome;
-  readonly parked?: ParkedReason;
 }
 
 /**
@@ -64,26 +37,25 @@ export function resumeProgress(fresh: Progress, resume: ResumeState, tools: Tool
   const isFresh = history.length === 0 && !openStep;
   return {
     ...fresh,
+    ...headIn(resume),
+    definition: fresh.definition,
     transcript: isFresh ? openingOf({ meta: fresh.meta, images, earlier }) : Transcript.of(settled),
     inputs: resume.inputs ? new Hidden(resume.inputs) : fresh.inputs,
     images,
     earlier,
-    iteration: resume.iteration ?? 0,
-    completedPhases: resume.completedPhases ?? [],
-    usage: resume.usage ?? noUsage,
-    raisedSteps: resume.raisedSteps ?? 0,
-    ...(resume.spend ? { spend: resume.spend } : {}),
-    ...(resume.openPhase ? { openPhase: resume.openPhase } : {}),
-    counters: resume.counters ?? noCounters,
-    attempts: resume.attempts ?? fresh.attempts,
-    elapsedMs: resume.elapsedMs ?? 0,
-    undelivered: resume.undelivered ?? [],
-    nudges: resume.nudges ?? [],
-    commands: resume.commands ?? [],
     ...(openStep ? { openStep } : {}),
-    ...(resume.outcome ? { outcome: resume.outcome } : {}),
-    ...(resume.parked ? { parked: resume.parked } : {}),
   };
+}
+
+const headRows = rowsOf('head');
+
+/** The head fields that a resume state has. */
+function headIn(resume: ResumeState): Partial<HeadFields> {
+  const found = headRows.flatMap(({ key }) => {
+    const value = resume[key as keyof HeadFields] ?? undefined;
+    return value === undefined ? [] : [[key, value]];
+  });
+  return Object.fromEntries(found) as Partial<HeadFields>;
 }
 
 /** A history of the host's own is sent as it is: what was to come before the prompt has no place in it. */
@@ -110,16 +82,16 @@ function enterGiven(given: readonly unknown[], of: string): readonly Message[] {
  * @throws {NotJsonError} @throws {TranscriptInvalidError}
  */
 export function enterResume(given: ResumeState): ResumeState {
-  const { history, earlier, undelivered, nudges, openStep } = given;
-  if (openStep) checkMessage(openStep.message, 'openStep.message');
-  return {
-    ...given,
-    ...(history && { history: enterGiven(history, 'history') }),
-    ...(earlier && { earlier: enterGiven(earlier, 'earlier') }),
-    ...(undelivered && { undelivered: enterGiven(undelivered, 'undelivered') }),
-    ...(nudges && { nudges: enterGiven(nudges, 'nudges') }),
-  };
+  if (given.openStep) checkMessage(given.openStep.message, 'openStep.message');
+  const lists = messageLists.flatMap((key) => (given[key] ? [[key, enterGiven(given[key], key)]] : []));
+  return { ...given, ...Object.fromEntries(lists) };
 }
+
+/** The fields of a resume state that are lists of messages. */
+const messageLists = [
+  'history',
+  ...rowsOf('start', 'head').flatMap(({ key, spec }) => (spec.isValid === isMessages ? [key] : [])),
+] as readonly ('history' | 'earlier' | 'undelivered' | 'nudges')[];
 
 /**
  * An earlier conversation, as the beginning of a new run.

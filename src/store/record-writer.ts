@@ -1,7 +1,6 @@
 import { RECORD_VERSION, type RunHead } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
-import { headFieldsOf, type RunCheckpointState, transcriptOf } from '../record/state.ts';
-import { noCounters } from '../run/limits.ts';
+import { headFieldsOf, type RunCheckpointState, sizeBound, startOf, transcriptOf } from '../record/state.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { Transcript } from '../run/transcript.ts';
 import type { Clock } from '../values/clock.ts';
@@ -9,7 +8,6 @@ import { withDeadline } from '../values/deadline.ts';
 import { hasCode } from '../values/error-data.ts';
 import { RecordTooLargeError } from '../values/errors.ts';
 import { encodeMessage } from '../values/message.ts';
-import { noUsage } from '../values/usage.ts';
 import { checkedStore } from './checked-store.ts';
 import { type CheckpointStore, type Claim, isAppending, type WriteOptions } from './port.ts';
 
@@ -33,9 +31,6 @@ export interface WriterOptions {
   readonly landed?: LandedState | undefined;
 }
 
-/** Apart from an open step or an outcome no head comes near this many bytes. */
-const SMALL_HEAD = 2 ** 16;
-
 /**
  * Writes one run's states, one at a time: what is new where the store appends, the whole record where it does not.
  *
@@ -52,7 +47,9 @@ export class RecordWriter {
   /** What was stored last is a view of this transcript. */
   #origin: Transcript | undefined;
   #unclear: RunDelta | undefined;
-  #extrasSize: number | undefined;
+  /** Bytes of what the run was given at its start. */
+  #startSize: number | undefined;
+  #metaSize: number | undefined;
 
   constructor(store: CheckpointStore, meta: RunCheckpointMeta, options: WriterOptions) {
     this.#store = checkedStore(store);
@@ -115,14 +112,7 @@ export class RecordWriter {
   }
 
   async #saveWhole(state: RunCheckpointState, head: RunHead, transcript: Transcript): Promise<void> {
-    const { inputs, images, earlier } = state;
-    const record = {
-      ...head,
-      messages: transcript.slice(),
-      ...(inputs ? { inputs } : {}),
-      ...(images ? { images } : {}),
-      ...(earlier ? { earlier } : {}),
-    };
+    const record = { ...head, messages: transcript.slice(), ...startOf(state) };
     this.#canAppend = false;
     await this.#bounded('store.save', this.#store.save(record, this.#writeOptions()));
     this.#canAppend = isAppending(this.#store);
@@ -134,22 +124,20 @@ export class RecordWriter {
   #headOf(state: RunCheckpointState, revision: number): RunHead {
     return {
       version: RECORD_VERSION,
-      meta: this.#meta,
-      completedPhases: [],
-      usage: noUsage,
-      attempts: this.#options.claim?.attempts ?? 0,
-      counters: noCounters,
-      ...headFieldsOf(state),
-      updatedAt: this.#options.clock.now(),
       revision,
+      updatedAt: this.#options.clock.now(),
+      meta: this.#meta,
+      ...headFieldsOf(state, this.#options.claim?.attempts ?? 0),
     };
   }
 
-  #checkSize(head: RunHead, transcript: Transcript, { inputs, images, earlier }: RunCheckpointState): void {
+  #checkSize(head: RunHead, transcript: Transcript, state: RunCheckpointState): void {
     const { maxRecordBytes } = this.#options;
-    this.#extrasSize ??= Buffer.byteLength(JSON.stringify([inputs ?? null, images ?? null, earlier ?? null]));
-    const written = transcript.size + this.#extrasSize;
-    if (maxRecordBytes - written > boundOf(head)) return;
+    this.#startSize ??= Buffer.byteLength(JSON.stringify(startOf(state)));
+    this.#metaSize ??= Buffer.byteLength(JSON.stringify(this.#meta));
+    const written = transcript.size + this.#startSize;
+    // A unit has up to 3 bytes.
+    if (maxRecordBytes - written > this.#metaSize + 3 * sizeBound(state)) return;
     const size = written + Buffer.byteLength(JSON.stringify(head));
     if (size <= maxRecordBytes) return;
     const sizes = transcript.slice().map((message) => Buffer.byteLength(encodeMessage(message)));
@@ -167,17 +155,4 @@ export class RecordWriter {
   #bounded(what: string, answer: Promise<void>): Promise<void> {
     return withDeadline(answer, { ms: this.#options.timeoutMs, clock: this.#options.clock, what });
   }
-}
-
-/** No head has more bytes than this (a UTF-16 unit takes up to 3): cheaper than to measure, and nearly always enough. */
-function boundOf(head: RunHead): number {
-  const { openStep, outcome, undelivered = [], nudges = [], commands = [], critic, completedPhases } = head;
-  if (outcome || openStep?.calls.some((call) => call.result)) return Number.POSITIVE_INFINITY;
-  // Of what has no fixed size: the calls' inputs stand in the message and in the ledger.
-  let units = openStep ? 2 * encodeMessage(openStep.message).length : 0;
-  for (const message of [...undelivered, ...nudges]) units += encodeMessage(message).length;
-  for (const id of commands) units += 2 * id.length + 4;
-  if (critic) units += JSON.stringify(critic).length;
-  for (const { output } of completedPhases) units += 2 * output.length;
-  return SMALL_HEAD + 3 * units;
 }

@@ -1,4 +1,5 @@
 import type { ErrorCode } from './error-codes.ts';
+import { hasTexts } from './json.ts';
 
 /** An error as plain data: what results, records and events carry. */
 export interface ErrorData {
@@ -73,4 +74,9 @@ function membersOf(error: object): unknown[] {
   const members = readProperty(error, 'errors');
   const length = Math.min(Number(readProperty(members, 'length')) || 0, MAX_VISITED);
   return Array.from({ length }, (_, i) => readProperty(members, String(i)));
+}
+
+/** Whether a stored value is an error as plain data. */
+export function isErrorData(value: unknown): boolean {
+  return hasTexts(value, ['name', 'code', 'message']);
 }

@@ -162,3 +162,18 @@ export function canonicalJson(value: JsonValue): string {
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** Whether a value is an object in which each of these fields is a string. */
+export function hasTexts(value: unknown, fields: readonly string[]): value is Record<string, unknown> {
+  return isObject(value) && fields.every((field) => typeof value[field] === 'string');
+}
+
+/** Whether a value is a whole number that is not negative. */
+export function isCount(value: unknown): boolean {
+  return Number.isInteger(value) && Number(value) >= 0;
+}
+
+/** Whether a value is a finite number that is not negative. */
+export function isAmount(value: unknown): boolean {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
+}

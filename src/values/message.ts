@@ -98,3 +98,19 @@ export function toolResultsOf(message: Message): ToolResultPart[] {
 export function isToolError(output: ToolOutput): boolean {
   return output.type === 'error-text' || output.type === 'error-json' || output.type === 'execution-denied';
 }
+
+/** Whether a stored value is a list of messages. `every` skips the holes of a sparse array; `includes` does not. */
+export function isMessages(value: unknown): boolean {
+  return Array.isArray(value) && !value.includes(undefined) && value.every(isMessage);
+}
+
+/** Whether a stored value is a message. */
+export function isMessage(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  if (value.role === 'system') return typeof value.content === 'string';
+  return (
+    ['user', 'assistant', 'tool'].includes(String(value.role)) &&
+    Array.isArray(value.content) &&
+    value.content.every(isObject)
+  );
+}

@@ -15,6 +15,19 @@ export interface RedactionPlace {
  */
 export type Redaction = (text: string, at: RedactionPlace) => string;
 
+/** What the fields of a run are redacted by. */
+export interface FieldRedactor {
+  text(text: string): string;
+  /** Every text in a JSON value; names of fields stay. */
+  json<T>(value: T): T;
+  error(error: ErrorData): ErrorData;
+  output(output: ToolOutput): ToolOutput;
+  message(message: Message): Message;
+  list<T>(items: readonly T[], change: (item: T) => T): readonly T[];
+  /** Changes each object once: the second time it gives what came of the first. */
+  once<T extends object>(value: T, change: (value: T) => T): T;
+}
+
 /** Stands for a text whose redaction failed. */
 const FAILED = '[redaction failed]';
 

@@ -1,3 +1,5 @@
+import { isAmount, isObject } from './json.ts';
+
 /** Tokens spent by a run, over all processes that worked on it. Counts are what providers reported; absent counts as 0, also where a budget counts an estimate (`spend`). */
 export interface Usage {
   readonly inputTokens: number;
@@ -38,4 +40,18 @@ export const noSpend: Spend = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
 
 export function addSpend(a: Spend, b: Spend): Spend {
   return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd, seconds: a.seconds + b.seconds };
+}
+
+const usageFields = Object.keys(noUsage);
+
+/** Whether a stored value is a Usage. */
+export function isUsage(value: unknown): boolean {
+  return isObject(value) && usageFields.every((field) => isAmount(value[field]));
+}
+
+const spendFields = Object.keys(noSpend);
+
+/** Whether a stored value is a Spend. */
+export function isSpend(value: unknown): boolean {
+  return isObject(value) && spendFields.every((field) => isAmount(value[field]));
 }

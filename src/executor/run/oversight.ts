@@ -1,6 +1,7 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import type { ParkedReason } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';
-import type { ParkedReason, Progress } from '../../run/progress.ts';
+import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { JsonObject } from '../../values/json.ts';
 import { Auditing } from '../services/auditing.ts';

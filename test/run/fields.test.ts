@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest';
+import { type FieldTable, type RunFields, rowsOf, runFields } from '../../src/run/fields.ts';
+
+/** Each test holds a line that the compiler must refuse: where it accepts the line, the type check of the tests fails. */
+describe('the table of run fields does not compile', () => {
+  type WithAdded = RunFields & { readonly added?: string };
+  const { spend, attempts, ...others } = runFields;
+
+  test('without a row for a field', () => {
+    // @ts-expect-error the row of `added` is missing
+    const table = runFields satisfies FieldTable<WithAdded>;
+    expect(table).not.toHaveProperty('added');
+  });
+
+  test('with a row that no field belongs to', () => {
+    // @ts-expect-error there is no field `added`
+    const table = { ...runFields, added: spend } satisfies FieldTable<RunFields>;
+    expect(table).toHaveProperty('added');
+  });
+
+  test('with a row that does not say how its field is redacted', () => {
+    const { redact: _, ...silent } = spend;
+    // @ts-expect-error there is no default for `redact`
+    const table = { ...others, attempts, spend: silent } satisfies FieldTable<RunFields>;
+    expect(table.spend).not.toHaveProperty('redact');
+  });
+
+  test('with a row that gives a field that every run has no empty value', () => {
+    const { empty: _, ...undefaulted } = attempts;
+    // @ts-expect-error `attempts` is in every run
+    const table = { ...others, spend, attempts: undefaulted } satisfies FieldTable<RunFields>;
+    expect(table.attempts).not.toHaveProperty('empty');
+  });
+
+  test('with a row that puts its field into another part than its declaration', () => {
+    // @ts-expect-error `spend` is declared as a field of the head
+    const table = { ...others, attempts, spend: { ...spend, part: 'start' } } satisfies FieldTable<RunFields>;
+    expect(table.spend.part).toBe('start');
+  });
+});
+
+describe('the table of run fields', () => {
+  test('has each row in one part, and each part in the order of the table', () => {
+    const inParts = (['identity', 'head', 'start', 'messages'] as const).flatMap((part) => rowsOf(part));
+    expect(inParts.map(({ key }) => key)).toEqual(Object.keys(runFields));
+  });
+
+  test('takes its own empty values for valid', () => {
+    for (const { key, spec } of rowsOf('identity', 'start', 'head', 'messages')) {
+      if (spec.empty !== undefined) expect(spec.isValid(spec.empty), key).toBe(true);
+    }
+  });
+
+  test('refuses null and a number with a fraction below zero in every field', () => {
+    for (const { key, spec } of rowsOf('identity', 'start', 'head', 'messages')) {
+      expect([null, -0.5].filter(spec.isValid), key).toEqual([]);
+    }
+  });
+});

@@ -93,6 +93,7 @@ export type { RunCheckpointState } from './record/state.ts';
 export { decodeCheckpoint, encodeCheckpoint } from './record/text.ts';
 export type { WholeValue, Writable } from './run/change.ts';
 export type { Command, SentCommand } from './run/command.ts';
+
 export type { RunEvent, RunEventBody } from './run/events.ts';
 export type { HeadFields, IdentityFields, ParkedReason, RunDefinition, StartFields } from './run/fields.ts';
 export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
@@ -161,6 +162,9 @@ export type { ToolEntries } from './tool/toolbox.ts';
 export type { Clock } from './values/clock.ts';
 export type { ErrorCode, KnownErrorCode } from './values/error-codes.ts';
 export type { ErrorData } from './values/error-data.ts';
+
+export { retryOf } from './values/error-policy.ts';
+
 // Errors
 export {
   AgentNotFoundError,

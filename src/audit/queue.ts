@@ -1,5 +1,8 @@
 import type { Clock } from '../values/clock.ts';
-import { readProperty, toErrorData } from '../values/error-data.ts';
+import { toErrorData } from '../values/error-data.ts';
+
+import { retryOf } from '../values/error-policy.ts';
+
 import { type Entry, type QueuedEntry, type RunHandle, type RunRow, sizeOf } from './entries.ts';
 
 /** Where entries go: all of a batch, or none. */
@@ -33,9 +36,6 @@ const MAX_CHARS = 64 * 1024 * 1024;
 const MAX_BATCH = 256;
 
 const HOUR_MS = 3_600_000;
-
-/** Errors of the file: what could not be written then may be written later. */
-const passing: readonly unknown[] = ['STORE_UNAVAILABLE', 'STORE_FULL', 'CHECKPOINT_TOO_NEW'];
 
 /** Entries on their way into the file. Nothing waits for it but who closes a run, or asks for something. */
 export class EntryQueue {
@@ -130,7 +130,8 @@ export class EntryQueue {
       this.#failures = 0;
       return true;
     } catch (error) {
-      if (passing.includes(readProperty(error, 'code'))) return this.#fail(error);
+      // What the file could not take now it may take later.
+      if (retryOf(error) === 'later') return this.#fail(error);
       if (batch.length > 1) return this.#writeEach(batch);
       for (const { run } of batch) this.drop(run, toErrorData(error).message);
       return true;

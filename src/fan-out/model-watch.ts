@@ -1,15 +1,13 @@
 import type { Overlay } from '../edits/overlay.ts';
 import type { RunCheckpoint, RunEvent, RunOutput, StepInfo, Usage } from '../index.ts';
+
 import type { ErrorData } from '../values/error-data.ts';
+import { policyOf } from '../values/error-policy.ts';
 import { textOf, toolCallsOf } from '../values/message.ts';
 import { noUsage } from '../values/usage.ts';
+
 import type { ModelResponse, PartialResponse, ResponseSnapshot } from './snapshot.ts';
 import { spentBefore } from './spent.ts';
-
-/** Errors of a run that leave its record for the next call: nothing was decided. */
-const undecided: readonly string[] = [
-  ...['LEASE_LOST', 'NOT_DURABLE', 'RUN_ID_CONFLICT', 'RUN_OWNED_ELSEWHERE', 'STORE_FULL', 'STORE_UNAVAILABLE'],
-];
 
 /** What is to be seen of one model while it answers: its text as it streams, and what it has taken so far. */
 export class ModelWatch {
@@ -98,16 +96,15 @@ export class ModelWatch {
   }
 
   #response({ status, output, usage, spend, iterations, error }: Parameters<ModelWatch['end']>[0], cause?: ErrorData) {
-    const code = error?.code ?? '';
     const isOut =
-      status === 'interrupted' || status === 'cancelled' || status === 'timeout' || undecided.includes(code);
+      status === 'interrupted' || status === 'cancelled' || status === 'timeout' || isUndecided(error?.code);
     return {
       ...this.#figures(usage, spend?.usd ?? this.#costUsd),
       modelId: this.modelId,
       text: output,
       ...(status === 'ok' || isOut ? {} : { error: error?.message ?? status }),
       interrupted: isOut,
-      stopReason: status === 'ok' ? 'answered' : isOut ? stopReasonOf(status, cause ?? error) : code || status,
+      stopReason: status === 'ok' ? 'answered' : isOut ? stopReasonOf(status, cause ?? error) : error?.code || status,
       steps: iterations,
     };
   }
@@ -131,6 +128,12 @@ export class ModelWatch {
       toolCalls: Object.fromEntries(this.#toolCalls),
     };
   }
+}
+
+/** Whether an error of a run leaves its record for the next call: nothing was decided. */
+function isUndecided(code: unknown): boolean {
+  const { ownership, isStoreAway } = policyOf(code) ?? {};
+  return ownership !== undefined || isStoreAway === true || code === 'NOT_DURABLE' || code === 'RUN_ID_CONFLICT';
 }
 
 /** Why a model left off, in a word. @param error the cause of its leaving */

@@ -1,7 +1,7 @@
 import type { RunCheckpointState } from '../record/state.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
-import { hasCode } from '../values/error-data.ts';
+import { hasTrait } from '../values/error-policy.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { storeFailure } from './checked-store.ts';
 import { type CheckpointStore, type Claim, checkStore } from './port.ts';
@@ -116,7 +116,7 @@ export function abandon(checkpointer: Checkpointer | null): void {
 
 /** Whether an error of a write says that somebody else has the run. */
 export function isTakenOver(error: unknown): boolean {
-  return hasCode(error, 'LEASE_LOST') || hasCode(error, 'RUN_OWNED_ELSEWHERE');
+  return hasTrait(error, 'ownership');
 }
 
 interface Waiting {

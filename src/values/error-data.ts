@@ -52,18 +52,23 @@ export function toErrorData(error: unknown, fallbackCode = 'RUN_PANIC', depth = 
 /** So many errors of one chain or aggregate are looked at: enough for any honest one, and an end for a hostile one. */
 const MAX_VISITED = 10_000;
 
+/** Whether `code` stands anywhere in an error's `cause` chain or among the members of an AggregateError. Total, as `findCode`. */
+export function hasCode(error: unknown, code: string): boolean {
+  return findCode(error, (each) => each === code);
+}
+
 /**
- * Whether `code` stands anywhere in an error's `cause` chain or among the members of an AggregateError.
+ * Whether the code of an error, of one in its `cause` chain or of a member of an AggregateError passes a test.
  * Errors are known by code, not by class: there may be two copies of a package, and hosts have errors of their own.
  * Total: cycles, getters that throw and revoked proxies only end the search in that place.
  */
-export function hasCode(error: unknown, code: string): boolean {
+export function findCode(error: unknown, isMeant: (code: unknown) => boolean): boolean {
   const seen = new Set<unknown>();
   const open: unknown[] = [error];
   while (open.length > 0 && seen.size < MAX_VISITED) {
     const current = open.pop();
     if (typeof current !== 'object' || current === null || seen.has(current)) continue;
-    if (readProperty(current, 'code') === code) return true;
+    if (isMeant(readProperty(current, 'code'))) return true;
     seen.add(current);
     open.push(readProperty(current, 'cause'), ...membersOf(current));
   }

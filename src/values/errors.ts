@@ -1,3 +1,5 @@
+import { policyOf } from './error-policy.ts';
+
 /** Marks every error of Pawl, also across two installed copies of the package. */
 const brand: unique symbol = Symbol.for('pawl.error') as never;
 
@@ -8,6 +10,11 @@ const brand: unique symbol = Symbol.for('pawl.error') as never;
 export abstract class PawlError extends Error {
   abstract readonly code: string;
   readonly [brand] = true;
+
+  /** Whether the call that failed may succeed later without a change to it. */
+  get retry(): 'never' | 'later' {
+    return policyOf(this.code)?.retry ?? 'never';
+  }
 
   constructor(message?: string, options?: { cause?: unknown }) {
     super(message, options);

@@ -9,6 +9,7 @@ import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts'
 import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { hasTrait } from '../../values/error-policy.ts';
 import { RunPanicError } from '../../values/errors.ts';
 import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
 import type { Kernel, RunScope } from '../run/active-run.ts';
@@ -16,7 +17,6 @@ import { scopeOf } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
 
 /** Trying again does not help against these. */
-const hopeless = ['RECORD_TOO_LARGE', 'NOT_JSON'];
 const RETRY_MS = [50, 200, 750] as const;
 
 /** Ends as they go on when their time is over. */
@@ -170,7 +170,7 @@ async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOu
     } catch (error) {
       if (hasCode(error, 'LEASE_LOST')) throw error;
       if (tries === 0) scope.saveErrors += 1;
-      const isHopeless = hopeless.some((code) => hasCode(error, code));
+      const isHopeless = hasTrait(error, 'isUnstorable');
       if (isHopeless) return warn('run: outcome save failed', { runId: scope.runId, error: toErrorData(error) });
       const wait = RETRY_MS[tries];
       // Nobody waits for the end any longer than that; a timer would keep the process alive.

@@ -3,14 +3,15 @@ import { stateOf } from '../../record/state.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import { abandon, isBounded, isTakenOver } from '../../store/checkpointer.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { hasTrait } from '../../values/error-policy.ts';
 import type { RunScope } from './active-run.ts';
+
 import type { Steering } from './steering.ts';
 
 type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
 
 /** Trying again does not help against these. */
-const permanent = ['RECORD_TOO_LARGE', 'NOT_JSON'];
 /** A save may have to wait for the one in flight, each bounded by `portMs`; a host's own checkpointer may never answer. */
 const WRITES_AHEAD = 3;
 const FIRST_RETRY_MS = 250;
@@ -85,7 +86,7 @@ export class Saving {
   #failed(boundary: Boundary, error: unknown): void {
     this.#count(error);
     this.#steering.failed();
-    const isFinal = permanent.some((code) => hasCode(error, code));
+    const isFinal = hasTrait(error, 'isUnstorable');
     if (isTakenOver(error)) this.#scope.loseLease(error);
     else if (isFinal || (this.#isBlocking(boundary) && this.#policy.then === 'fail')) this.#scope.stop(error);
     else {

@@ -4,6 +4,7 @@ import { childRunId, oldCallName } from '../../run/identity.ts';
 import type { RunResult } from '../../run/result.ts';
 import type { ToolContext } from '../../tool/define.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { hasTrait, policyOf } from '../../values/error-policy.ts';
 import { CancelledError, ShutdownError } from '../../values/errors.ts';
 import type { RunScope } from './active-run.ts';
 
@@ -12,7 +13,6 @@ const MAX_DEPTH = 8;
 /** The first pause before a child is started again; each further one is twice as long, up to a third of a lease. */
 const FIRST_RETRY_MS = 250;
 /** The store did not do what was asked of it, and may do it another time. */
-const away = ['STORE_UNAVAILABLE', 'STORE_FULL', 'PORT_TIMEOUT'];
 
 /** A run that a call of another run begins. */
 interface Task {
@@ -51,14 +51,14 @@ async function resultOf(scope: RunScope, task: Task, depth: number): Promise<Run
 }
 
 function isUnfinished({ status, durable, error }: RunResult): boolean {
-  const isElsewhere = error?.code === 'RUN_OWNED_ELSEWHERE' || error?.code === 'LEASE_LOST';
+  const isElsewhere = policyOf(error?.code)?.ownership !== undefined;
   return isElsewhere || (error?.code === 'ERR_SHUTDOWN' && (durable || status !== 'interrupted'));
 }
 
 /** A budget's check may be what timed out: it comes when the store has answered, and the run is known. */
 function isStoreAway({ resolution, info }: RunScope, { error }: RunResult): boolean {
   if (resolution !== 'refused' || (error?.code !== 'NOT_DURABLE' && info !== undefined)) return false;
-  return away.some((code) => hasCode(error, code));
+  return hasTrait(error, 'isStoreAway');
 }
 
 /** Waits so many ms, or until the parent is stopped. */

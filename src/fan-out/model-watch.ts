@@ -1,8 +1,7 @@
 import type { Overlay } from '../edits/overlay.ts';
 import type { RunCheckpoint, RunEvent, RunOutput, StepInfo, Usage } from '../index.ts';
-
+import { policyOf } from '../values/error-codes.ts';
 import type { ErrorData } from '../values/error-data.ts';
-import { policyOf } from '../values/error-policy.ts';
 import { textOf, toolCallsOf } from '../values/message.ts';
 import { noUsage } from '../values/usage.ts';
 

@@ -1,3 +1,4 @@
+import { findCode, readProperty } from './error-data.ts';
 import type * as errors from './errors.ts';
 
 /**
@@ -14,3 +15,81 @@ export type KnownErrorCode = {
 
 /** A code of Pawl, or one of the host's own: what a port, a tool or a provider threw keeps its `code`. */
 export type ErrorCode = KnownErrorCode | (string & {});
+
+/** What an error means for who meets it. */
+export interface ErrorPolicy {
+  /** `later`: the same call may succeed at another time, without a change to it. `never`: something has to change first. */
+  readonly retry: 'never' | 'later';
+  /** Another owner has the run: it took the run from this process (`lost`), or had it before (`elsewhere`). */
+  readonly ownership?: 'lost' | 'elsewhere';
+  /** A store did not answer, or had no room. */
+  readonly isStoreAway?: true;
+  /** A save that fails with it fails at each attempt: this record can never be stored. */
+  readonly isUnstorable?: true;
+}
+
+const never: ErrorPolicy = Object.freeze({ retry: 'never' });
+const later: ErrorPolicy = Object.freeze({ retry: 'later' });
+const storeAway: ErrorPolicy = Object.freeze({ retry: 'later', isStoreAway: true });
+const unstorable: ErrorPolicy = Object.freeze({ retry: 'never', isUnstorable: true });
+
+/** A code without a row does not compile. */
+const policies = {
+  AGENT_NOT_FOUND: never,
+  BUDGET_EXCEEDED: later,
+  CANCELLED: never,
+  CHECKPOINT_CORRUPT: never,
+  CHECKPOINT_MISSING: never,
+  // A newer version of the host's program can read the record.
+  CHECKPOINT_TOO_NEW: later,
+  CRITIC_KILL: never,
+  DEADLINE_EXCEEDED: never,
+  DEFINITION_CHANGED: never,
+  ERR_SHUTDOWN: later,
+  INVALID_RUN_ID: never,
+  KEY_MISMATCH: never,
+  LEASE_LOST: Object.freeze({ retry: 'never', ownership: 'lost' }),
+  MIGRATION: never,
+  MODEL: never,
+  MODEL_STALLED: later,
+  NOT_DURABLE: later,
+  NOT_JSON: unstorable,
+  OUTPUT_INVALID: never,
+  PORT_TIMEOUT: storeAway,
+  RECORD_TOO_LARGE: unstorable,
+  REPLY_TOO_LARGE: never,
+  REVISION_GAP: never,
+  RUN_ID_CONFLICT: never,
+  RUN_OWNED_ELSEWHERE: Object.freeze({ retry: 'later', ownership: 'elsewhere' }),
+  RUN_PANIC: never,
+  RUN_PARKED: never,
+  STEP_LIMIT: never,
+  STORE_FULL: storeAway,
+  STORE_UNAVAILABLE: storeAway,
+  TOOL_LOOP: never,
+  TRANSCRIPT_INVALID: never,
+  UNDELIVERED: never,
+  UNKNOWN_TIER: never,
+  UNKNOWN_TOOL: never,
+  UNSUPPORTED: never,
+} as const satisfies { readonly [Code in KnownErrorCode]: ErrorPolicy };
+
+/** The policy of a code; undefined for a code that is not one of Pawl's. */
+export function policyOf(code: unknown): ErrorPolicy | undefined {
+  return typeof code === 'string' && Object.hasOwn(policies, code) ? policies[code as KnownErrorCode] : undefined;
+}
+
+/**
+ * Whether the call that failed may succeed later without a change to it: `later` for a store that is away, a budget that is used
+ * up, a run that another process works on. `never` for all else, and for codes that are not Pawl's.
+ * @param error an error of Pawl, or its plain data, as `result.error`
+ * @example if (result.error && retryOf(result.error) === 'later') await queue.again(job);
+ */
+export function retryOf(error: unknown): ErrorPolicy['retry'] {
+  return policyOf(readProperty(error, 'code'))?.retry ?? 'never';
+}
+
+/** Whether an error, or one that caused it, has a policy with this trait. */
+export function hasTrait(error: unknown, trait: 'ownership' | 'isStoreAway' | 'isUnstorable'): boolean {
+  return findCode(error, (code) => policyOf(code)?.[trait] !== undefined);
+}

@@ -1,4 +1,4 @@
-import { policyOf } from './error-policy.ts';
+import { policyOf } from './error-codes.ts';
 
 /** Marks every error of Pawl, also across two installed copies of the package. */
 const brand: unique symbol = Symbol.for('pawl.error') as never;

@@ -1,6 +1,5 @@
 import type { Clock } from '../values/clock.ts';
-import { retryOf } from '../values/error-codes.ts';
-import { toErrorData } from '../values/error-data.ts';
+import { retryOf, toErrorData } from '../values/error-data.ts';
 
 import { type Entry, type QueuedEntry, type RunHandle, type RunRow, sizeOf } from './entries.ts';
 

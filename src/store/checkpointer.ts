@@ -1,7 +1,7 @@
 import type { RunCheckpointState } from '../record/state.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
-import { hasTrait } from '../values/error-codes.ts';
+import { hasTrait } from '../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { storeFailure } from './checked-store.ts';
 import { type CheckpointStore, type Claim, checkStore } from './port.ts';

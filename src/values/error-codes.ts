@@ -1,4 +1,3 @@
-import { findCode, readProperty } from './error-data.ts';
 import type * as errors from './errors.ts';
 
 /**
@@ -77,19 +76,4 @@ const policies = {
 /** The policy of a code; undefined for a code that is not one of Pawl's. */
 export function policyOf(code: unknown): ErrorPolicy | undefined {
   return typeof code === 'string' && Object.hasOwn(policies, code) ? policies[code as KnownErrorCode] : undefined;
-}
-
-/**
- * Whether the call that failed may succeed later without a change to it: `later` for a store that is away, a budget that is used
- * up, a run that another process works on. `never` for all else, and for codes that are not Pawl's.
- * @param error an error of Pawl, or its plain data, as `result.error`
- * @example if (result.error && retryOf(result.error) === 'later') await queue.again(job);
- */
-export function retryOf(error: unknown): ErrorPolicy['retry'] {
-  return policyOf(readProperty(error, 'code'))?.retry ?? 'never';
-}
-
-/** Whether an error, or one that caused it, has a policy with this trait. */
-export function hasTrait(error: unknown, trait: 'ownership' | 'isStoreAway' | 'isUnstorable'): boolean {
-  return findCode(error, (code) => policyOf(code)?.[trait] !== undefined);
 }

@@ -1,4 +1,4 @@
-import type { ErrorCode } from './error-codes.ts';
+import { type ErrorCode, type ErrorPolicy, policyOf } from './error-codes.ts';
 import { hasTexts } from './json.ts';
 
 /** An error as plain data: what results, records and events carry. */
@@ -84,4 +84,19 @@ function membersOf(error: object): unknown[] {
 /** Whether a stored value is an error as plain data. */
 export function isErrorData(value: unknown): boolean {
   return hasTexts(value, ['name', 'code', 'message']);
+}
+
+/**
+ * Whether the call that failed may succeed later without a change to it: `later` for a store that is away, a budget that is used
+ * up, a run that another process works on. `never` for all else, and for codes that are not Pawl's.
+ * @param error an error of Pawl, or its plain data, as `result.error`
+ * @example if (result.error && retryOf(result.error) === 'later') await queue.again(job);
+ */
+export function retryOf(error: unknown): ErrorPolicy['retry'] {
+  return policyOf(readProperty(error, 'code'))?.retry ?? 'never';
+}
+
+/** Whether an error, or one that caused it, has a policy with this trait. */
+export function hasTrait(error: unknown, trait: 'ownership' | 'isStoreAway' | 'isUnstorable'): boolean {
+  return findCode(error, (code) => policyOf(code)?.[trait] !== undefined);
 }

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { memoryStore, retryOf, StoreFullError } from 'pawl';
 import { hang } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hasTrait, policyOf } from '../../src/values/error-codes.ts';
-import { toErrorData } from '../../src/values/error-data.ts';
+import { policyOf } from '../../src/values/error-codes.ts';
+import { hasTrait, toErrorData } from '../../src/values/error-data.ts';
 import * as errors from '../../src/values/errors.ts';
 import { hostOf } from '../fixtures/host.ts';
 

@@ -3,8 +3,7 @@ import { stateOf } from '../../record/state.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import { abandon, isBounded, isTakenOver } from '../../store/checkpointer.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { hasTrait } from '../../values/error-codes.ts';
-import { toErrorData } from '../../values/error-data.ts';
+import { hasTrait, toErrorData } from '../../values/error-data.ts';
 import type { RunScope } from './active-run.ts';
 
 import type { Steering } from './steering.ts';

@@ -3,8 +3,8 @@ import { isShutdown } from '../../run/finalize.ts';
 import { childRunId, oldCallName } from '../../run/identity.ts';
 import type { RunResult } from '../../run/result.ts';
 import type { ToolContext } from '../../tool/define.ts';
-import { hasTrait, policyOf } from '../../values/error-codes.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { policyOf } from '../../values/error-codes.ts';
+import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { CancelledError, ShutdownError } from '../../values/errors.ts';
 import type { RunScope } from './active-run.ts';
 

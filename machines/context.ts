@@ -26,9 +26,9 @@ export interface RunContext {
   readonly isDurable: boolean;
   /** How large the record may become; infinite without one. */
   readonly maxRecordBytes: number;
-  /** Boundaries are numbered; nothing past one is acted upon before it has landed in the store. */
-  readonly announced: number;
-  readonly landed: number;
+  /** Boundaries are numbered; nothing past one is acted upon before it is in the store. */
+  readonly requested: number;
+  readonly persisted: number;
   /** Calls with effects whose intent is on its way to the store, by the boundary that carries it. */
   readonly intents: readonly { readonly boundary: number; readonly calls: readonly OpenCall[] }[];
   /** Which call works at each place; calls that run side by side have a place each, and later ones take it again. */
@@ -58,8 +58,8 @@ export const unresolved: Omit<RunContext, 'progress'> = {
   isInspected: false,
   isDurable: false,
   maxRecordBytes: Number.POSITIVE_INFINITY,
-  announced: 0,
-  landed: 0,
+  requested: 0,
+  persisted: 0,
   intents: [],
   places: [],
   held: [],
@@ -125,7 +125,7 @@ export type RunMachineEvent =
   /** The critic allows so many more steps. */
   | { readonly type: 'run.raise'; readonly by: number }
   /** Everything up to this boundary is recorded. */
-  | { readonly type: 'boundary.landed'; readonly boundary: number }
+  | { readonly type: 'boundary.persisted'; readonly boundary: number }
   | DoneActorEvent<Resolution, 'resolve'>
   | DoneActorEvent<RunOutput, 'settle'>
   | DoneActorEvent<OutputCheck, 'check-output'>
@@ -140,7 +140,7 @@ export type RunEmitted =
   | { readonly type: 'run.working'; readonly state: string }
   /** The run was stopped from outside: whatever works for it should end. */
   | { readonly type: 'run.stopping'; readonly cause: ErrorData }
-  /** A message waits for the next turn; it is stored when `boundary` has landed. */
+  /** A message waits for the next turn; it is in the store when `boundary` is. */
   | { readonly type: 'steer.queued'; readonly receipt: string; readonly boundary: number }
   /** Too many messages wait already; or this one is larger than what the run has room for, in bytes. */
   | { readonly type: 'steer.refused'; readonly receipt: string; readonly bytes?: number; readonly left?: number }

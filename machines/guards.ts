@@ -54,7 +54,7 @@ export const guards = {
   isLeaveRunning: ({ context }: Context) => classifyCheckpointOutcome(context.error, context.cause) === 'leave-running',
 };
 
-/** A call whose intent has not landed has not begun; one that is a run of its own is left as this one is. */
+/** A call whose intent is not stored has not begun; one that is a run of its own is left as this one is. */
 function hasEffectUnderWay({ progress, intents, tools }: RunContext): boolean {
   const unbegun = new Set(intents.flatMap(({ calls }) => calls.map(({ callId }) => callId)));
   const isRun = (name: string) => Object.hasOwn(tools, name) && tools[name]?.isRun === true;
@@ -77,12 +77,12 @@ function isOutOfSteps(context: RunContext): boolean {
 }
 
 function isLanded({ context, event }: Moment): boolean {
-  return landedWith(context, event) >= context.announced;
+  return persistedWith(context, event) >= context.requested;
 }
 
 /** Up to which boundary everything is recorded, with what this event says. */
-export function landedWith({ landed }: Pick<RunContext, 'landed'>, event: RunMachineEvent): number {
-  return event.type === 'boundary.landed' ? Math.max(landed, event.boundary) : landed;
+export function persistedWith({ persisted }: Pick<RunContext, 'persisted'>, event: RunMachineEvent): number {
+  return event.type === 'boundary.persisted' ? Math.max(persisted, event.boundary) : persisted;
 }
 
 function phaseOf({ progress, phases }: RunContext) {

@@ -1,7 +1,7 @@
 import { pieces } from './setup.ts';
 
 /** A reply is acted upon when everything before it is recorded, be that as it comes or with the word that it is now. */
-const whenLanded = [
+const whenPersisted = [
   { guard: 'isLandedWithCalls', target: 'calling-tools' },
   { guard: 'isLandedToCheck', target: 'checking-output', actions: 'recordAnswer' },
   { guard: 'isLanded', target: 'answered', actions: 'recordAnswer' },
@@ -56,8 +56,8 @@ export const loop = pieces.createStateConfig({
     },
     landing: {
       description: 'The reply is here; it is not acted upon before the step before it is recorded.',
-      always: whenLanded,
-      on: { 'boundary.landed': whenLanded },
+      always: whenPersisted,
+      on: { 'boundary.persisted': whenPersisted },
     },
     'calling-tools': {
       description: 'The tool calls of one message run side by side; those with effects once their intent is recorded.',
@@ -76,7 +76,7 @@ export const loop = pieces.createStateConfig({
           },
           { actions: { type: 'takeResult', params: ({ event }) => event.output } },
         ],
-        'boundary.landed': { actions: 'startIntended' },
+        'boundary.persisted': { actions: 'startIntended' },
       },
     },
     'checking-output': {

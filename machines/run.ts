@@ -102,7 +102,7 @@ export function runMachine(agent: ChartedAgent) {
     id: 'run',
     context: ({ input }) => ({ ...unresolved, ...input }),
     output: ({ context }) => context.output as NonNullable<typeof context.output>,
-    on: { 'boundary.landed': { actions: { type: 'markLanded', params: ({ event }) => event.boundary } } },
+    on: { 'boundary.persisted': { actions: { type: 'markPersisted', params: ({ event }) => event.boundary } } },
     initial: 'resolving',
     states: {
       resolving: {

@@ -28,7 +28,7 @@ import type {
   Steer,
   ToolAnswer,
 } from './context.ts';
-import { guards, landedWith } from './guards.ts';
+import { guards, persistedWith } from './guards.ts';
 import { countProgress, holdNudge, holdSteering, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { announceRefused, callToolOf, type Enqueue, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
 
@@ -65,7 +65,7 @@ export const pieces = setup({
     announceStop: enqueueActions(({ context, enqueue }) => {
       if (context.cause) enqueue.emit({ type: 'run.stopping', cause: context.cause });
     }),
-    markLanded: assign(({ context }, boundary: number) => ({ landed: Math.max(context.landed, boundary) })),
+    markPersisted: assign(({ context }, boundary: number) => ({ persisted: Math.max(context.persisted, boundary) })),
     keepReply: assign(({ context }, answer: ModelAnswer) =>
       'reply' in answer
         ? { reply: answer.reply }
@@ -110,20 +110,23 @@ export const pieces = setup({
     /** The reply's calls become the open step; of an open step those start that may. Effects wait until their intent is recorded. */
     startTools: enqueueActions(({ context, event, enqueue }) => {
       const { progress, reply, tools } = context;
-      const landed = landedWith(context, event);
+      const persisted = persistedWith(context, event);
       forgetNamed(context, event, enqueue);
       if (!reply) return startTools(context, progress, { enqueue });
       const opened = openStep(progress, reply, tools);
       if (reply.refused) announceRefused(opened, enqueue);
-      startTools(context, opened, { enqueue, also: { reply: undefined as never, landed } });
+      startTools(context, opened, { enqueue, also: { reply: undefined as never, persisted } });
     }),
     takeResult: enqueueActions((moment, answer: ToolAnswer) => takeResult(moment, answer)),
-    /** Runs the calls whose intent has landed. */
+    /** Runs the calls whose intent is stored. */
     startIntended: assign(({ context: { progress, intents, ...context }, event, spawn }) => {
-      const landed = landedWith(context, event);
-      const due = intents.filter((intent) => intent.boundary <= landed);
+      const persisted = persistedWith(context, event);
+      const due = intents.filter((intent) => intent.boundary <= persisted);
       for (const { calls } of due) for (const call of calls) spawn('call-tool', callToolOf(call, progress, context));
-      return { landed, intents: due.length === 0 ? intents : intents.filter((intent) => intent.boundary > landed) };
+      return {
+        persisted,
+        intents: due.length === 0 ? intents : intents.filter((intent) => intent.boundary > persisted),
+      };
     }),
     startModelCall: spawnChild('call-model', {
       id: ({ context }) => modelCallId(context),
@@ -173,11 +176,11 @@ function leavePhase(context: RunContext, enqueue: Enqueue): void {
   const hasFailed = context.error !== undefined && context.error.code !== 'STEP_LIMIT';
   const progress = closePhase(context.progress, facts, { hasFailed, data: context.data });
   const index = progress.completedPhases.length - 1;
-  const boundary = context.announced + 1;
+  const boundary = context.requested + 1;
   enqueue.assign({
     progress,
     error: undefined as never,
-    announced: context.isDurable ? boundary : context.announced,
+    requested: context.isDurable ? boundary : context.requested,
   });
   const output = progress.completedPhases[index]?.output ?? '';
   enqueue.emit({ type: 'phase.done', index, name: facts.name, output });
@@ -187,8 +190,8 @@ function leavePhase(context: RunContext, enqueue: Enqueue): void {
 /** The answer stays in the conversation; what is wrong with it follows it, and the model has another turn. */
 function repairAnswer(context: RunContext, check: OutputCheck, enqueue: Enqueue): void {
   const progress = askForRepair(context.progress, 'problem' in check ? check.problem : '');
-  const boundary = context.announced + 1;
-  enqueue.assign({ progress, announced: context.isDurable ? boundary : context.announced });
+  const boundary = context.requested + 1;
+  enqueue.assign({ progress, requested: context.isDurable ? boundary : context.requested });
   if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force: false, progress });
 }
 
@@ -211,7 +214,7 @@ function takeAnswer({ context, event, enqueue }: Moment): void {
   if (!context.reply) return;
   forgetNamed(context, event, enqueue);
   const progress = recordAnswer(context.progress, context.reply);
-  enqueue.assign({ progress, reply: undefined as never, landed: landedWith(context, event) });
+  enqueue.assign({ progress, reply: undefined as never, persisted: persistedWith(context, event) });
   enqueue.emit({ type: 'step.done', progress, tools: [] });
 }
 
@@ -222,11 +225,11 @@ function takeResult({ context, event, enqueue }: Moment, { callId, result, isUnb
   const call = openStep && callOf(openStep, callId);
   const progress =
     isUnbegun && call ? withdrawCalls(context.progress, [call]) : recordResult(context.progress, callId, result);
-  const isAnnounced = context.isDurable && call && call.effect !== 'read';
-  const announced = isAnnounced ? context.announced + 1 : context.announced;
-  if (isAnnounced) enqueue.emit({ type: 'boundary', boundary: announced, kind: 'result', force: true, progress });
+  const isRequested = context.isDurable && call && call.effect !== 'read';
+  const requested = isRequested ? context.requested + 1 : context.requested;
+  if (isRequested) enqueue.emit({ type: 'boundary', boundary: requested, kind: 'result', force: true, progress });
   const places = withoutPlace(context.places, callId);
-  startTools({ ...context, announced, places }, progress, { enqueue, also: { announced, places } });
+  startTools({ ...context, requested, places }, progress, { enqueue, also: { requested, places } });
 }
 
 /** Moves the answered step into the transcript and announces it, with the last result where one has just come. */
@@ -238,8 +241,8 @@ function endStep({ context, event, enqueue }: Moment, last: ToolAnswer | undefin
   const progress = closeStep(answered);
   // Of a phase that begins anew after a crash there is nothing to record yet.
   const isRecorded = context.isDurable && !progress.openPhase?.start;
-  const boundary = context.announced + 1;
-  enqueue.assign({ progress, intents: [], places: [], announced: isRecorded ? boundary : context.announced });
+  const boundary = context.requested + 1;
+  enqueue.assign({ progress, intents: [], places: [], requested: isRecorded ? boundary : context.requested });
   enqueue.emit({ type: 'step.done', progress, tools });
   if (isRecorded) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
 }

@@ -106,9 +106,9 @@ export function countProgress(context: RunContext, enqueue: Enqueue): void {
 }
 
 function announce(context: RunContext, progress: Progress, { assign, emit }: Enqueue): number {
-  const { isDurable, announced } = context;
-  const boundary = isDurable ? announced + 1 : announced;
-  assign({ progress, announced: boundary });
+  const { isDurable, requested } = context;
+  const boundary = isDurable ? requested + 1 : requested;
+  assign({ progress, requested: boundary });
   if (isDurable) emit({ type: 'boundary', boundary, kind: 'steer', force: true, progress });
   return boundary;
 }

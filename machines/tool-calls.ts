@@ -35,12 +35,12 @@ export function startTools(
   const intended = now.filter(isIntent);
   const begun = startCalls(progress, new Set(calls.map((call) => call.callId)));
   const started = now.some((call) => call.effect !== 'read') ? keepPhase(begun) : begun;
-  const boundary = context.announced + 1;
+  const boundary = context.requested + 1;
   enqueue.assign(({ spawn }) => {
     for (const call of now) if (!isIntent(call)) spawn('call-tool', callToolOf(call, started, seated));
     if (intended.length === 0) return { ...also, progress: started, places };
     const intents = [...context.intents, { boundary, calls: intended }];
-    return { ...also, progress: started, places, announced: boundary, intents };
+    return { ...also, progress: started, places, requested: boundary, intents };
   });
   if (intended.length > 0) enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
 }
@@ -53,12 +53,12 @@ export function announceRefused({ openStep, iteration }: Progress, enqueue: Enqu
 }
 
 /** Takes back the calls whose intent is on its way, and has that recorded: a process that dies now has not begun them. */
-export function withdrawIntents({ progress, intents, announced }: RunContext, enqueue: Enqueue): void {
+export function withdrawIntents({ progress, intents, requested }: RunContext, enqueue: Enqueue): void {
   if (intents.length === 0) return;
   const calls = intents.flatMap((intent) => intent.calls);
-  const boundary = announced + 1;
+  const boundary = requested + 1;
   const left = withdrawCalls(progress, calls);
-  enqueue.assign({ progress: left, intents: [], announced: boundary });
+  enqueue.assign({ progress: left, intents: [], requested: boundary });
   enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: left });
 }
 

@@ -1,4 +1,4 @@
-// The door `pawl/prices`: the prices that the package @pydantic/genai-prices keeps.
+// The entry point `pawl/prices`: the prices that the package @pydantic/genai-prices keeps.
 import { pricesOf } from './kept-prices.ts';
 import type { PricedCall } from './prices.ts';
 

@@ -26,9 +26,9 @@ export function packagePath(path: string): string {
 }
 
 /** The file behind `pawl` or `pawl/…`, next to the code that runs; undefined for any other specifier. */
-export function ownDoor(specifier: string): string | undefined {
+export function ownEntryPoint(specifier: string): string | undefined {
   if (specifier !== 'pawl' && !specifier.startsWith('pawl/')) return undefined;
-  const door = manifest.exports[`.${specifier.slice('pawl'.length)}`];
-  if (typeof door !== 'object') return undefined;
-  return codeFile(door.default.replace(/^\.\/dist\//, '').replace(/\.js$/, '')).href;
+  const target = manifest.exports[`.${specifier.slice('pawl'.length)}`];
+  if (typeof target !== 'object') return undefined;
+  return codeFile(target.default.replace(/^\.\/dist\//, '').replace(/\.js$/, '')).href;
 }

@@ -1,4 +1,4 @@
-// The build puts the import of this module first in each door of the package: on an old Node nothing else is evaluated.
+// The build puts the import of this module first in each entry point of the package: on an old Node nothing else is evaluated.
 import { nodeComplaint } from './node-version.ts';
 
 /** Other runtimes name a Node that they stand in for: how far they go is theirs to say. */

@@ -82,7 +82,7 @@ export const runEvents = {
   /** The answer was held against the output schema. */
   checked: (check: OutputCheck): RunMachineEvent => done('check-output', check),
   /** Everything up to this boundary is stored. A durable run numbers its boundaries from 1: one for each step that only reads. */
-  landed: (boundary: number): RunMachineEvent => ({ type: 'boundary.landed', boundary }),
+  landed: (boundary: number): RunMachineEvent => ({ type: 'boundary.persisted', boundary }),
   /** The host cancels the run. */
   cancelled: (reason?: string): RunMachineEvent => ({
     type: 'run.cancel',

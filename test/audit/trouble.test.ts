@@ -247,7 +247,7 @@ describe('an audit', () => {
     expect(() => createAudit(options as never)).toThrow(TypeError);
   });
 
-  test('supervision 5: costs nothing to who has none: the door of the package loads no SQLite', () => {
+  test('supervision 5: costs nothing to who has none: the entry point of the package loads no SQLite', () => {
     const root = fileURLToPath(new URL('../..', import.meta.url));
     const seen = new Map<string, Source>();
     const visit = (path: string) => {

@@ -8,9 +8,9 @@ import { emptyFolder } from './pawl.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const doors = Object.keys(exports)
-  .filter((door) => door !== './package.json')
-  .map((door) => `pawl${door.slice(1)}`);
+const entryPoints = Object.keys(exports)
+  .filter((entryPoint) => entryPoint !== './package.json')
+  .map((entryPoint) => `pawl${entryPoint.slice(1)}`);
 
 const versionOf = (node: string) =>
   spawnSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout.trim();
@@ -44,21 +44,21 @@ function pretending(version: string): string[] {
   return ['--require', path];
 }
 
-describe.each(doors)('importing %s', (door) => {
+describe.each(entryPoints)('importing %s', (entryPoint) => {
   test.skipIf(oldNode === undefined)('on a real Node before 22.18 fails with the one line that says so', () => {
-    const { status, stderr } = run(oldNode ?? '', `import '${door}'`);
+    const { status, stderr } = run(oldNode ?? '', `import '${entryPoint}'`);
     expect(linesOf(stderr)).toEqual([`Error: ${complaint(versionOf(oldNode ?? ''))}`]);
     expect(status).not.toBe(0);
   });
 
   test('on Node 22.17 rejects with an error whose message and stack are one line', () => {
-    const code = `await import('${door}').catch(({ message, stack }) => console.log(JSON.stringify([message, stack])))`;
+    const code = `await import('${entryPoint}').catch(({ message, stack }) => console.log(JSON.stringify([message, stack])))`;
     const { stdout } = run(process.execPath, code, pretending('22.17.1'));
     expect(JSON.parse(stdout)).toEqual([complaint('22.17.1'), `Error: ${complaint('22.17.1')}`]);
   });
 
   test('on Node 22.18 works', () => {
-    const { status, stderr } = run(process.execPath, `await import('${door}')`, pretending('22.18.0'));
+    const { status, stderr } = run(process.execPath, `await import('${entryPoint}')`, pretending('22.18.0'));
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 });

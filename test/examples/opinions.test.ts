@@ -64,7 +64,7 @@ function script(): void {
     { hasToolResult: false },
     {
       content:
-        'src/executor/run/checkpointing.ts:57 what waits is lost\nsrc/executor/scope.ts:88 the flag is never taken back',
+        'src/executor/run/checkpointing.ts:57 what waits is lost\nsrc/executor/run/active-run.ts:88 the flag is never taken back',
     },
   );
   servers.mistral.on({ hasToolResult: false }, writesNote).on({ hasToolResult: true }, { content: 'no findings' });
@@ -89,7 +89,7 @@ describe('three reviewers of a change (the example opinions)', () => {
       { at: 'src/executor/run/active-run.ts:88', says: { qwen: 'the flag is never taken back' } },
     ]);
     expect(ranking).toEqual({ order: ['qwen', 'sonnet', 'mistral'], reason: 'It finds the most.' });
-    expect(conversationsOf(servers.sonnet)).toContain('hands each announced boundary over');
+    expect(conversationsOf(servers.sonnet)).toContain('hands each requested boundary over');
     expect(conversationsOf(judge)).not.toMatch(/sonnet|qwen|mistral/);
     const [, , third] = responses;
     if (third) await applyWrites(third, { root: folder });

@@ -32,7 +32,7 @@ async function twoProcesses(options: Partial<Parameters<typeof hostOf>[0]> = {})
   return { clock, store, host, run, other, release: released.resolve };
 }
 
-/** Lets the owner look into its mailbox once. */
+/** Lets the owner look into its inbox once. */
 async function look(clock: ReturnType<typeof testClock>): Promise<void> {
   clock.advance(500);
   await settle();

@@ -1,7 +1,7 @@
 import { memoryStore } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { LeaseKeeper } from '../../src/executor/services/lease-renewal.ts';
+import { LeaseRenewal } from '../../src/executor/services/lease-renewal.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 
 describe('while the store fails, a run whose policy is to fail', () => {
@@ -43,7 +43,7 @@ describe('a claim that was lost', () => {
     const clock = testClock();
     const store = memoryStore({ clock });
     const claim = await store.claim('run-1', 'us', 300);
-    const leases = new LeaseKeeper(store, clock, 300);
+    const leases = new LeaseRenewal(store, clock, 300);
     const holder = { claim: claim ?? undefined, loseLease: () => {}, onEnd: () => {} };
     leases.keep(holder, clock.monotonic());
     holder.claim = undefined;

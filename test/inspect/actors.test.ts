@@ -50,13 +50,13 @@ describe('the client of the Stately inspector', () => {
     await hostOf({ script, tools, checkpoints: memoryStore(), inspect: client.inspect }).run({ runId: 'r' });
     await client.arrived();
     const { events } = of(client, client.actor('run:r'));
-    expect(events.filter((type) => type !== 'boundary.landed')).toEqual([
+    expect(events.filter((type) => type !== 'boundary.persisted')).toEqual([
       'xstate.init',
       ...actorsOfScript.slice(1).map((name) => `xstate.done.actor.${name}`),
     ]);
     // The intent of `send` has landed before it was called: its end comes later.
-    expect(events.indexOf('boundary.landed')).toBeGreaterThan(events.indexOf('xstate.done.actor.model.1'));
-    expect(events.indexOf('boundary.landed')).toBeLessThan(events.indexOf('xstate.done.actor.tool.1.1'));
+    expect(events.indexOf('boundary.persisted')).toBeGreaterThan(events.indexOf('xstate.done.actor.model.1'));
+    expect(events.indexOf('boundary.persisted')).toBeLessThan(events.indexOf('xstate.done.actor.tool.1.1'));
     for (const name of actorsOfScript.slice(1)) {
       expect(of(client, client.actor(name)).events).toEqual(['xstate.init', 'task.done']);
     }

@@ -1,8 +1,8 @@
-import * as door from 'pawl/testing';
+import * as testing from 'pawl/testing';
 import { expect, test } from 'vitest';
 
 test('the testing kit offers exactly these names', () => {
-  expect(Object.keys(door).sort()).toEqual([
+  expect(Object.keys(testing).sort()).toEqual([
     'arbitraries',
     'callTool',
     'callTools',

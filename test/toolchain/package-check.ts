@@ -1,5 +1,5 @@
-// What a user gets: packs the package, lints the tarball, installs it in an empty folder, imports every door, and compiles
-// against every door with older and newer compilers.
+// What a user gets: packs the package, lints the tarball, installs it in an empty folder, imports every entry point, and compiles
+// against every entry point with older and newer compilers.
 import { spawnSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ try {
   const tarball = pack();
   await lint(tarball);
   const consumer = install(tarball);
-  importEveryDoor(consumer);
+  importEveryEntryPoint(consumer);
   weigh(consumer);
   // Only now: the compilers are no part of what a user gets.
   npmInstall(consumer, compilerPackages);
@@ -64,7 +64,7 @@ function npmInstall(consumer: string, packages: readonly string[]): void {
   run(consumer, 'npm', ['install', ...packages, ...quietly]);
 }
 
-function importEveryDoor(consumer: string): void {
+function importEveryEntryPoint(consumer: string): void {
   for (const subpath of Object.keys(manifest.exports)) {
     const specifier = manifest.name + subpath.slice(1);
     const attributes = subpath.endsWith('.json') ? ", { with: { type: 'json' } }" : '';

@@ -17,9 +17,9 @@ export type TypeSetting = (typeof typeSettings)[number];
 /** An alias for each compiler: a second package named `typescript` would take the place of `.bin/tsc`. */
 export const compilerPackages = compilers.map((version) => `${aliasOf(version)}@npm:typescript@${version}`);
 
-/** The doors with all that they name, and what a user of them writes first. */
-const program = (doors: readonly string[]) => `
-${doors.map((door, i) => `export * as door${i} from '${door}';`).join('\n')}
+/** The entry points with all that they name, and what a user of them writes first. */
+const program = (entryPoints: readonly string[]) => `
+${entryPoints.map((name, i) => `export * as entry${i} from '${name}';`).join('\n')}
 import { createExecutor, defineAgent, type RunResult } from 'pawl';
 declare const schema: { readonly _type: { readonly city: string }; readonly jsonSchema: unknown };
 export async function city(signal: AbortSignal): Promise<string> {
@@ -31,16 +31,16 @@ export async function city(signal: AbortSignal): Promise<string> {
 `;
 
 /**
- * Compiles a program that imports each door, with each compiler and setting: target ES2022 and its own libraries, no types
+ * Compiles a program that imports each entry point, with each compiler and setting: target ES2022 and its own libraries, no types
  * of Node, `skipLibCheck` off.
  * @param consumer a folder with the package and the compilers installed
  * @throws {Error} with the errors of the compiler
  */
-export function checkTypes(consumer: string, doors: readonly string[]): void {
+export function checkTypes(consumer: string, entryPoints: readonly string[]): void {
   for (const version of compilers) {
     for (const setting of typeSettings) {
       const tsc = join(consumer, 'node_modules', aliasOf(version), 'bin', 'tsc');
-      const errors = typeErrors(consumer, { tsc, doors, setting });
+      const errors = typeErrors(consumer, { tsc, entryPoints, setting });
       if (errors.length > 0) {
         throw new Error(`TypeScript ${version}, ${JSON.stringify(setting)}:\n${errors.join('\n')}`);
       }
@@ -49,14 +49,14 @@ export function checkTypes(consumer: string, doors: readonly string[]): void {
   }
 }
 
-/** What a compiler says against a program that imports each door, line by line. @param folder where the doors are found */
+/** What a compiler says against a program that imports each entry point, line by line. @param folder where the entry points are found */
 export function typeErrors(
   folder: string,
-  { tsc, doors, setting }: { tsc: string; doors: readonly string[]; setting: TypeSetting },
+  { tsc, entryPoints, setting }: { tsc: string; entryPoints: readonly string[]; setting: TypeSetting },
 ): string[] {
   const compilerOptions = { ...setting, noEmit: true, strict: true, target: 'es2022', skipLibCheck: false, types: [] };
-  writeFileSync(join(folder, 'doors.ts'), program(doors));
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['doors.ts'] }));
+  writeFileSync(join(folder, 'entry-points.ts'), program(entryPoints));
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['entry-points.ts'] }));
   const args = [tsc, '-p', folder, '--pretty', 'false'];
   const { stdout, status, error } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
   if (error) throw error;

@@ -26,7 +26,7 @@ describe('the published types', () => {
     'compile with target ES2022, no other library, no types of Node and skipLibCheck off: %j',
     (setting) => {
       const tsc = join(root, 'node_modules/typescript/bin/tsc');
-      expect(typeErrors(folder, { tsc, doors: entryPoints.map(({ name }) => name), setting })).toEqual([]);
+      expect(typeErrors(folder, { tsc, entryPoints: entryPoints.map(({ name }) => name), setting })).toEqual([]);
     },
   );
 });
@@ -34,13 +34,13 @@ describe('the published types', () => {
 describe('the search for types that are not exported', () => {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-types-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  const hiddenIn = (door: string) => {
+  const hiddenIn = (entry: string) => {
     writeFileSync(
       join(folder, 'parts.d.ts'),
       'export interface Part {}\nexport declare const list: readonly Part[];\n',
     );
-    writeFileSync(join(folder, 'door.d.ts'), door);
-    return hiddenTypes(join(folder, 'door.d.ts')).map(({ name, namedBy }) => `${namedBy}: ${name}`);
+    writeFileSync(join(folder, 'entry.d.ts'), entry);
+    return hiddenTypes(join(folder, 'entry.d.ts')).map(({ name, namedBy }) => `${namedBy}: ${name}`);
   };
   const own = 'interface Own {}\n';
 
@@ -62,8 +62,8 @@ describe('the search for types that are not exported', () => {
       "import type { list } from './parts.ts';\nexport type Public = typeof list;",
       ['Public: Part'],
     ],
-  ] as const)('finds one in %s', ([, door, found]) => {
-    expect(hiddenIn(door)).toEqual(found);
+  ] as const)('finds one in %s', ([, entry, found]) => {
+    expect(hiddenIn(entry)).toEqual(found);
   });
 
   test('lets pass what is exported, what the language has, and what a declaration binds itself', () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseSync } from 'rolldown/utils';
 
-/** A type that a public declaration names, and that no door exports. */
+/** A type that a public declaration names, and that no entry point exports. */
 export interface HiddenType {
   readonly name: string;
   /** The public declaration that names it. */
@@ -26,12 +26,12 @@ interface Module {
 }
 
 /**
- * The types of this package that the public declarations of a door name and that neither the door nor one of `others`
+ * The types of this package that the public declarations of an entry point name and that neither it nor one of `others`
  * exports.
  */
-export function hiddenTypes(door: string, others: readonly string[] = []): readonly HiddenType[] {
+export function hiddenTypes(entry: string, others: readonly string[] = []): readonly HiddenType[] {
   const files = new Files();
-  const exported = new Set(files.exportsOf(door));
+  const exported = new Set(files.exportsOf(entry));
   const known = new Set([...exported, ...others.flatMap((other) => files.exportsOf(other))]);
   const hidden = [...exported].flatMap((place) =>
     files

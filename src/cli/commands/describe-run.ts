@@ -4,7 +4,7 @@ import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../..
 import { pidOf, type RunStore, statusOf } from '../open/run-store.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/figures.ts';
-import { type Place, wayOn } from './family.ts';
+import { type Place, wayOn } from './run-tree.ts';
 
 /** Characters of a value in a line. */
 export const WIDTH = 72;

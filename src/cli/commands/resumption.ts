@@ -5,8 +5,8 @@ import type { AuditFile } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import { loadRecord, quoted, type RunStore, statusOf } from '../open/run-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
-import { Family, parentOf } from './family.ts';
 import { type Obstacle, obstacleOf, unknownRun } from './obstacle.ts';
+import { parentOf, RunTree } from './run-tree.ts';
 import { Session } from './session.ts';
 
 /** How many runs are gone on with at once, when it is all of them. */
@@ -58,7 +58,7 @@ export class Resumption {
     // What is parked is no bad input: it needs a person.
     const exitCode = statusOf(entry) === 'parked' ? exitCodes.failed : exitCodes.badInput;
     if (obstacle) throw new Failure(`run ${oneLine(runId)} ${obstacle.reason}`, { exitCode });
-    const place = await new Family(this.#store, entries).placeOf(entry);
+    const place = await new RunTree(this.#store, entries).placeOf(entry);
     if (place.kind === 'child') throw this.#leftTo(place, entry);
     return place.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId);
   }
@@ -67,10 +67,10 @@ export class Resumption {
   async all(): Promise<number> {
     const entries = await this.#store.listInterrupted();
     if (entries.length === 0) this.#context.output.say(`nothing to resume in ${this.#store.path}`);
-    const family = new Family(this.#store, entries);
+    const tree = new RunTree(this.#store, entries);
     const queue: Waiting[] = [];
     for (const entry of entries) {
-      const { kind } = await family.placeOf(entry);
+      const { kind } = await tree.placeOf(entry);
       if (kind === 'child') this.session.progress.skipped(entry.runId, LEFT);
       else queue.push({ entry, isOrphan: kind === 'orphan' });
     }

@@ -1,5 +1,5 @@
 import { registerHooks } from 'node:module';
-import { ownDoor, packageRoot } from '../own-package.ts';
+import { ownEntryPoint, packageRoot } from '../own-package.ts';
 
 /** A package, and the URLs of the files (which need not exist) that it is looked for from, in this order. */
 export interface PackageWish {
@@ -18,7 +18,7 @@ export function lendOwnPackage(): void {
     resolve(specifier, context, next) {
       const resolveFrom = (parentURL: string | undefined) => next(specifier, { ...context, parentURL });
       if (context.parentURL === import.meta.url && !isUrlOrPath(specifier)) return firstOf(lookFrom, resolveFrom);
-      const own = ownDoor(specifier);
+      const own = ownEntryPoint(specifier);
       if (own === undefined) return next(specifier, context);
       const lent = { url: own, shortCircuit: true };
       if (context.parentURL?.startsWith(packageRoot.href) && !isInstalled(context.parentURL)) return lent;

@@ -16,27 +16,27 @@ import type { AssistantMessage, Message } from '../../values/message.ts';
 import { estimateTokens } from '../../values/token-estimate.ts';
 import { addUsage, noUsage, type Spend, type Usage } from '../../values/usage.ts';
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
-import { letOthersIn } from '../host/yield-to-event-loop.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
-import { scopeOf } from '../run/active-run.ts';
+import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
+import { runOf } from '../run/active-run.ts';
 import { type BudgetedCall, Spending } from '../run/spending.ts';
 import type { CompactedView } from '../services/compaction.ts';
 import { countedUse, RequestEstimate, warnOfEstimate } from '../services/estimated-use.ts';
-import type { Stage } from '../services/loop-context.ts';
+import type { LoopContext } from '../services/loop-context.ts';
 
 /** One model call, with its retries: the transcript goes out, one reply or one error comes back. It never rejects. */
-export function callModelActor(kernel: Kernel) {
+export function callModelActor(services: ExecutorServices) {
   return task<ModelAnswer, ModelCallInput>(async ({ input, self }) => {
     try {
-      const scope = scopeOf(kernel, self);
-      const stage = scope.stages[input.phase ?? 0];
-      if (!stage) throw new ModelError('this run has no model');
+      const run = runOf(services, self);
+      const loop = run.loops[input.phase ?? 0];
+      if (!loop) throw new ModelError('this run has no model');
       // A host that brings a clock of its own decides itself when time passes.
-      const turn = kernel.config.clock === systemClock ? letOthersIn() : undefined;
+      const turn = services.config.clock === systemClock ? yieldToEventLoop() : undefined;
       if (turn) await turn;
       // What was let in may have stopped the run.
-      scope.signal.throwIfAborted();
-      return await new Turn(scope, stage, input).answer();
+      run.signal.throwIfAborted();
+      return await new Turn(run, loop, input).answer();
     } catch (error) {
       return { error: toErrorData(error, 'MODEL') };
     }
@@ -45,8 +45,8 @@ export function callModelActor(kernel: Kernel) {
 
 /** One turn of the model: reserved with the budget, asked for with retries, and paid for however it ends. */
 class Turn {
-  readonly #scope: RunScope;
-  readonly #stage: Stage;
+  readonly #run: ActiveRun;
+  readonly #loop: LoopContext;
   readonly #input: ModelCallInput;
   /** What failed attempts have cost. */
   #lost: Usage | undefined;
@@ -57,24 +57,24 @@ class Turn {
   /** A middleware answered, and the model was not asked. */
   #isUnasked = false;
 
-  constructor(scope: RunScope, stage: Stage, input: ModelCallInput) {
-    this.#scope = scope;
-    this.#stage = stage;
+  constructor(run: ActiveRun, loop: LoopContext, input: ModelCallInput) {
+    this.#run = run;
+    this.#loop = loop;
     this.#input = input;
   }
 
   /** Without a budget nothing stands between the turn and its call: not even a promise, a thousand runs a second feel it. */
   async answer(): Promise<ModelAnswer> {
-    const { budget } = this.#scope.kernel.config;
-    const spending = budget ? await Spending.reserve(this.#scope, this.#estimate()) : undefined;
+    const { budget } = this.#run.services.config;
+    const spending = budget ? await Spending.reserve(this.#run, this.#estimate()) : undefined;
     const step = this.#input.iteration + 1;
-    this.#scope.publish({ type: 'step.started', step });
+    this.#run.publish({ type: 'step.started', step });
     try {
-      const { view } = this.#stage;
+      const { view } = this.#loop;
       this.#shorter = view && (await this.#shortened(view));
       const reply = await this.#ask(step, this.#shorter ?? this.#input.transcript.slice());
-      this.#stage.lastInputTokens = reply.usage.inputTokens;
-      this.#stage.lastSize = this.#input.transcript.size;
+      this.#loop.lastInputTokens = reply.usage.inputTokens;
+      this.#loop.lastSize = this.#input.transcript.size;
       const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
       const spend = spending && (await spending.commit(this.#counted(reply)));
       return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
@@ -112,31 +112,31 @@ class Turn {
   }
 
   #countedCut(): Usage {
-    const { maxReplyChars } = this.#scope.kernel.config.defaults;
+    const { maxReplyChars } = this.#run.services.config.defaults;
     this.#warnOfEstimate();
     const use = { ...noUsage, inputTokens: this.#inputTokens(), outputTokens: Math.ceil(maxReplyChars / 4) };
     return this.#lost ? addUsage(use, this.#lost) : use;
   }
 
   #inputTokens(): number {
-    const { toolbox, system } = this.#stage;
+    const { toolbox, system } = this.#loop;
     const { transcript, completedPhases } = this.#input;
-    this.#stage.estimate ??= new RequestEstimate();
+    this.#loop.estimate ??= new RequestEstimate();
     const request = { system: system(completedPhases), tools: toolbox.definitions, transcript };
-    return this.#stage.estimate.of({ ...request, shortened: this.#shorter });
+    return this.#loop.estimate.of({ ...request, shortened: this.#shorter });
   }
 
   #warnOfEstimate(): void {
-    const { kernel, runId } = this.#scope;
-    const { provider, modelId } = this.#stage.model;
-    warnOfEstimate(kernel.config, { runId, model: `${provider}/${modelId}` });
+    const { services, runId } = this.#run;
+    const { provider, modelId } = this.#loop.model;
+    warnOfEstimate(services.config, { runId, model: `${provider}/${modelId}` });
   }
 
   #estimate(): BudgetedCall {
-    const { tier, model } = this.#stage;
+    const { tier, model } = this.#loop;
     const { transcript, iteration, phase } = this.#input;
     // What the provider counted last, and what came since: a compacted history is shorter than the transcript.
-    const { lastInputTokens, lastSize = 0 } = this.#stage;
+    const { lastInputTokens, lastSize = 0 } = this.#loop;
     const known = lastInputTokens ? lastInputTokens - lastSize / 4 : 0;
     const inputTokens = Math.ceil(known + transcript.size / 4);
     return { turn: iteration + 1, phase, modelTier: tier, model: `${model.provider}/${model.modelId}`, inputTokens };
@@ -144,14 +144,14 @@ class Turn {
 
   #ask(step: number, messages: readonly Message[]): Promise<ModelReply> {
     const request = this.#request(step, messages);
-    const layers = this.#scope.kernel.config.layers.model;
+    const layers = this.#run.services.config.layers.model;
     if (!layers) return this.#askModel(step, request);
     return this.#askThrough(layers, step, request);
   }
 
   /** What the host's middleware returns is held to what a provider's reply is held to, unless it is that reply. */
   async #askThrough(layers: NonNullable<Layers['model']>, step: number, request: ModelRequest): Promise<ModelReply> {
-    const { signal, kernel } = this.#scope;
+    const { signal, services } = this.#run;
     let asking: Promise<ModelReply> | undefined;
     const ask = async (): Promise<ModelReply> => {
       const { message, ...rest } = await this.#askModel(step, request);
@@ -168,12 +168,12 @@ class Turn {
     // A model call that is under way ends by itself when the run is aborted, and says what it has cost.
     const reply = await untilAborted(answer, signal, () => asking);
     this.#isUnasked = asking === undefined;
-    return this.#paid && reply === this.#paid ? reply : checkedReply(reply, kernel.config.defaults);
+    return this.#paid && reply === this.#paid ? reply : checkedReply(reply, services.config.defaults);
   }
 
   #info(step: number, { messages, tools, signal }: ModelRequest): ModelCallInfo {
-    const { runId, agent } = this.#scope;
-    const { tier, model } = this.#stage;
+    const { runId, agent } = this.#run;
+    const { tier, model } = this.#loop;
     const key = modelCallKeyOf(runId, step, this.#input.phase);
     const { provider, modelId } = model;
     return Object.freeze({
@@ -183,14 +183,14 @@ class Turn {
   }
 
   #askModel(step: number, request: ModelRequest): Promise<ModelReply> {
-    const [scope, { model }] = [this.#scope, this.#stage];
-    const { clock, defaults, random } = scope.kernel.config;
+    const [run, { model }] = [this.#run, this.#loop];
+    const { clock, defaults, random } = run.services.config;
     return withRetries(() => callModel(model, request), {
-      signal: scope.signal,
+      signal: run.signal,
       clock,
       attempts: defaults.modelAttempts,
       random,
-      onRetry: (retry: Retry) => scope.publish({ type: 'model.retry', step, ...retry }),
+      onRetry: (retry: Retry) => run.publish({ type: 'model.retry', step, ...retry }),
       onSpent: (usage) => {
         this.#lost = this.#lost ? addUsage(this.#lost, usage) : usage;
       },
@@ -199,30 +199,30 @@ class Turn {
 
   /** What is stored stays whole; what the model sees of it may be shorter. */
   #shortened(view: CompactedView): Promise<readonly Message[]> {
-    const { tier, model, lastInputTokens } = this.#stage;
+    const { tier, model, lastInputTokens } = this.#loop;
     const messages = this.#input.transcript.slice();
-    return view.messagesFor(messages, { tier, model, signal: this.#scope.signal, lastInputTokens });
+    return view.messagesFor(messages, { tier, model, signal: this.#run.signal, lastInputTokens });
   }
 
   #request(step: number, messages: readonly Message[]): ModelRequest {
-    const { signal, agent, kernel, stages } = this.#scope;
-    const { clock, defaults } = kernel.config;
+    const { signal, agent, services, loops } = this.#run;
+    const { clock, defaults } = services.config;
     const { transcript, completedPhases, phase = 0 } = this.#input;
-    const schema = phase + 1 >= stages.length ? agent.outputSchema?.jsonSchema : undefined;
+    const schema = phase + 1 >= loops.length ? agent.outputSchema?.jsonSchema : undefined;
     return {
-      system: this.#stage.system(completedPhases),
+      system: this.#loop.system(completedPhases),
       messages,
       // A compactor may bring files of its own.
-      hasUrls: transcript.hasUrls || this.#stage.view !== undefined,
-      tools: this.#stage.toolbox.definitions,
-      settings: settingsFor(this.#stage, this.#input.turn),
+      hasUrls: transcript.hasUrls || this.#loop.view !== undefined,
+      tools: this.#loop.toolbox.definitions,
+      settings: settingsFor(this.#loop, this.#input.turn),
       ...(schema ? { outputSchema: schema } : {}),
       signal,
       clock,
       firstChunkMs: defaults.firstChunkMs,
       chunkGapMs: defaults.chunkGapMs,
       limits: defaults,
-      onDelta: ({ type: kind, text }) => this.#scope.publish({ type: 'model.delta', step, kind, text }),
+      onDelta: ({ type: kind, text }) => this.#run.publish({ type: 'model.delta', step, kind, text }),
     };
   }
 }
@@ -231,7 +231,7 @@ class Turn {
  * The settings of one turn of a loop. A choice that forces a call holds for the first turn only: a model that must call a tool
  * in each turn never answers. Without the tool nothing is sent.
  */
-function settingsFor({ settings, toolbox }: Stage, turn: number): ModelSettings {
+function settingsFor({ settings, toolbox }: LoopContext, turn: number): ModelSettings {
   const { toolChoice, ...rest } = settings;
   if (toolChoice === undefined || toolbox.tools.size === 0) return rest;
   if (toolChoice === 'auto' || toolChoice === 'none') return settings;

@@ -7,39 +7,39 @@ import { systemClock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
-import { letOthersIn } from '../host/yield-to-event-loop.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
-import { scopeOf } from '../run/active-run.ts';
+import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
+import { runOf } from '../run/active-run.ts';
 
 /** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
-export function callToolActor(kernel: Kernel) {
+export function callToolActor(services: ExecutorServices) {
   return task<ToolAnswer, ToolCallInput>(async ({ input, self }) => {
     const { callId, name, effect, attempt, input: args } = input.call;
     try {
-      const scope = scopeOf(kernel, self);
-      const toolbox = scope.stages[input.phase ?? 0]?.toolbox;
+      const run = runOf(services, self);
+      const toolbox = run.loops[input.phase ?? 0]?.toolbox;
       // Calls that wait for nothing come one after another, thousands of them where a message has as many.
-      const turn = kernel.config.clock === systemClock ? letOthersIn() : undefined;
+      const turn = services.config.clock === systemClock ? yieldToEventLoop() : undefined;
       if (turn) await turn;
       // A run that is to leave begins nothing any more, also when it was told so while the call waited here.
-      const isOver = () => scope.signal.aborted || scope.actor.getSnapshot().context.cause !== undefined;
+      const isOver = () => run.signal.aborted || run.actor.getSnapshot().context.cause !== undefined;
       if (turn && isOver()) return notBegun(callId);
       // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
-      while (input.call.effect !== 'read' && !kernel.leases.isFresh(scope)) {
-        if (!(await kernel.leases.confirm(scope, isOver))) return notBegun(callId);
+      while (input.call.effect !== 'read' && !services.leases.isFresh(run)) {
+        if (!(await services.leases.confirm(run, isOver))) return notBegun(callId);
       }
-      const { clock } = kernel.config;
+      const { clock } = services.config;
       const begunAt = clock.monotonic();
       const call = { step: input.iteration + 1, callId, name, effect };
       const done = (output: ToolOutput, late: { isLate?: true } = {}) =>
-        scope.publish({ type: 'tool.done', ...call, output, ms: clock.monotonic() - begunAt, ...late });
-      scope.publish({ type: 'tool.started', ...call, input: args, attempt });
-      const environment = environmentOf(scope, input);
-      const around = aroundTool(scope, input);
+        run.publish({ type: 'tool.done', ...call, output, ms: clock.monotonic() - begunAt, ...late });
+      run.publish({ type: 'tool.started', ...call, input: args, attempt });
+      const environment = environmentOf(run, input);
+      const around = aroundTool(run, input);
       const result = await runTool(toolbox?.tools.get(name), input.call, {
         ...environment,
         ...(around ? { around } : {}),
-        onProgress: (progress) => scope.publish({ type: 'tool.progress', callId, name, progress }),
+        onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
         onLate: (output) => done(output, { isLate: true }),
       });
       done(result);
@@ -60,32 +60,32 @@ function notBegun(callId: string): ToolAnswer {
 }
 
 /** The host's middleware around one call; undefined where there is none. */
-function aroundTool({ runId, agent, kernel, stages }: RunScope, input: ToolCallInput): ToolEnvironment['around'] {
-  const layers = kernel.config.layers.tool;
+function aroundTool({ runId, agent, services, loops }: ActiveRun, input: ToolCallInput): ToolEnvironment['around'] {
+  const layers = services.config.layers.tool;
   if (!layers) return undefined;
   const { callId, name, effect, attempt, input: args, hasOldKey } = input.call;
   const key = hasOldKey ? oldCallName(runId, callId, ':') : idempotencyKeyOf(runId, callId);
-  const tier = stages[input.phase ?? 0]?.tier ?? '';
+  const tier = loops[input.phase ?? 0]?.tier ?? '';
   const call = { runId, step: input.iteration + 1, agentId: agent.id, tier, key, labels: noLabels };
   const info = { ...call, callId, name, input: args, effect, attempt };
   return (signal, next) => callThrough(layers, Object.freeze({ ...info, signal }), next);
 }
 
 /** What the run lends a call. The tallies are live: they are read when the tool reads them. */
-function environmentOf(scope: RunScope, { meta, inputs, transcript }: ToolCallInput): ToolEnvironment {
+function environmentOf(run: ActiveRun, { meta, inputs, transcript }: ToolCallInput): ToolEnvironment {
   const { callerId, channelId, guildId, parentRunId, prompt } = meta;
-  const { clock, defaults } = scope.kernel.config;
+  const { clock, defaults } = run.services.config;
   return {
     context: {
-      runId: scope.runId,
+      runId: run.runId,
       invocation: { callerId, channelId, guildId, parentRunId, prompt, inputs: inputs.value },
       get runState() {
-        const { iteration, usage, transcript: messages } = scope.actor.getSnapshot().context.progress;
+        const { iteration, usage, transcript: messages } = run.actor.getSnapshot().context.progress;
         return { iteration, usage, messages: messages.length };
       },
     },
     transcript: () => transcript.slice(),
-    signal: scope.signal,
+    signal: run.signal,
     clock,
     timeoutMs: defaults.toolTimeoutMs,
   };

@@ -7,20 +7,20 @@ import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { withoutFence } from '../../values/fence.ts';
 import { frozenJson, prototypeKeyIn } from '../../values/json.ts';
-import type { Kernel } from '../run/active-run.ts';
-import { scopeOf } from '../run/active-run.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
+import { runOf } from '../run/active-run.ts';
 
 /** Holds an answer against the agent's output schema. It never rejects: a schema that throws has found a problem. */
-export function checkOutputActor(kernel: Kernel) {
+export function checkOutputActor(services: ExecutorServices) {
   return task<OutputCheck, { progress: Progress }>(async ({ input, self }) => {
-    const { agent } = scopeOf(kernel, self);
-    return checkedOutput(kernel, lastTextOf(input.progress), agent.outputSchema);
+    const { agent } = runOf(services, self);
+    return checkedOutput(services, lastTextOf(input.progress), agent.outputSchema);
   });
 }
 
 /** Holds an answer against a schema. It never rejects. */
 export async function checkedOutput(
-  { config }: Kernel,
+  { config }: ExecutorServices,
   answer: string,
   schema: ToolInput | undefined,
 ): Promise<OutputCheck> {

@@ -11,77 +11,77 @@ import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError } from '../../values/errors.ts';
 import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
-import { scopeOf } from '../run/active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
+import { runOf } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
 
 /** Trying again does not help against these. */
 const RETRY_MS = [50, 200, 750] as const;
 
 /** Ends as they go on when their time is over. */
-const unbounded = new WeakMap<RunScope, Promise<void>>();
+const unbounded = new WeakMap<ActiveRun, Promise<void>>();
 
 /** Resolves when nothing of the run's end is under way any more: perhaps never. */
-export const settledAtLast = async (scope: RunScope): Promise<void> => unbounded.get(scope);
+export const settledAtLast = async (run: ActiveRun): Promise<void> => unbounded.get(run);
 
 /** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
-export function settleActor(kernel: Kernel) {
+export function settleActor(services: ExecutorServices) {
   return task<RunOutput, SettleInput>(({ input, self }) => {
-    const scope = scopeOf(kernel, self);
-    scope.settling = settled(scope, input);
-    return scope.settling;
+    const run = runOf(services, self);
+    run.settling = settled(run, input);
+    return run.settling;
   });
 }
 
-async function settled(scope: RunScope, input: SettleInput): Promise<RunOutput> {
-  const { clock, defaults, warn } = scope.kernel.config;
-  const outcome = outcomeFor(scope, input);
+async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
+  const { clock, defaults, warn } = run.services.config;
+  const outcome = outcomeFor(run, input);
   try {
-    const settling = settle(scope, input, outcome);
+    const settling = settle(run, input, outcome);
     unbounded.set(
-      scope,
+      run,
       settling.catch(() => {}),
     );
     await withDeadline(settling, { ms: defaults.finalizeMs, clock, what: 'finalising' });
   } catch (error) {
-    if (hasCode(error, 'LEASE_LOST')) return lost(scope, outcome, error);
+    if (hasCode(error, 'LEASE_LOST')) return lost(run, outcome, error);
     const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
-    warn(`run: checkpoint ${step} failed`, { runId: scope.runId, error: toErrorData(error) });
+    warn(`run: checkpoint ${step} failed`, { runId: run.runId, error: toErrorData(error) });
   }
   // Also when there was only an outcome to deliver, and the host could not take it.
-  void scope.outlive(releaseClaim(scope, input.progress.outcome && uncounted(scope)));
-  return outputOf(scope, outcome);
+  void run.outlive(releaseClaim(run, input.progress.outcome && uncounted(run)));
+  return outputOf(run, outcome);
 }
 
-async function settle(scope: RunScope, input: SettleInput, outcome: RunOutcome): Promise<void> {
-  scope.isClosing = true;
-  if (input.outcome === 'leave-running') await leave(scope, input.progress);
-  else await end(scope, input, outcome);
-  await releaseClaim(scope);
+async function settle(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
+  run.isClosing = true;
+  if (input.outcome === 'leave-running') await leave(run, input.progress);
+  else await end(run, input, outcome);
+  await releaseClaim(run);
 }
 
 /** What the first save of a run that is not durable may have left: nobody must go on with it. */
-async function takeBack(scope: RunScope, claim: Claim | undefined): Promise<void> {
-  const { store, clock, defaults } = scope.kernel.config;
-  if (!store || !scope.hasLeftover || scope.isLost) return;
+async function takeBack(run: ActiveRun, claim: Claim | undefined): Promise<void> {
+  const { store, clock, defaults } = run.services.config;
+  if (!store || !run.hasLeftover || run.isLost) return;
   // Within its lease nobody else can have taken it: then an earlier delete has landed unheard.
-  const isSure = scope.kernel.leases.isFresh(scope);
+  const isSure = run.services.leases.isFresh(run);
   // With the record its claim goes: a renewal that finds none must not say that the run was lost.
-  forgetClaim(scope);
+  forgetClaim(run);
   const limit = { ms: defaults.finalizeMs / 2, clock, what: 'store.delete' };
-  await withDeadline(store.delete(scope.runId, { claim }), limit).catch((error) => {
+  await withDeadline(store.delete(run.runId, { claim }), limit).catch((error) => {
     if (!isSure || !hasCode(error, 'LEASE_LOST')) throw error;
   });
-  scope.hasLeftover = false;
+  run.hasLeftover = false;
 }
 
 /** A record that already has its outcome is only delivered: the same outcome, with the same id. */
-function outcomeFor(scope: RunScope, input: SettleInput): RunOutcome {
+function outcomeFor(run: ActiveRun, input: SettleInput): RunOutcome {
   if (input.progress.outcome) return input.progress.outcome;
   return outcomeOf(input.progress, endOf(input), {
-    durable: scope.isDurable,
-    saveErrors: scope.saveErrors,
-    outcomeId: `${scope.runId}:${scope.claim?.epoch ?? 1}`,
+    durable: run.isDurable,
+    saveErrors: run.saveErrors,
+    outcomeId: `${run.runId}:${run.claim?.epoch ?? 1}`,
   });
 }
 
@@ -92,62 +92,62 @@ function endOf({ outcome, error, cause, data }: SettleInput): RunEnd {
 }
 
 /** Somebody else took the run over before its end was recorded here: that end is theirs to announce. */
-function lost(scope: RunScope, outcome: RunOutcome, error: unknown): RunOutput {
-  scope.loseLease(error);
-  const { data: _, ...output } = outputOf(scope, outcome);
+function lost(run: ActiveRun, outcome: RunOutcome, error: unknown): RunOutput {
+  run.loseLease(error);
+  const { data: _, ...output } = outputOf(run, outcome);
   return { ...output, status: 'interrupted', error: toErrorData(error) };
 }
 
-function outputOf(scope: RunScope, outcome: RunOutcome): RunOutput {
-  return { ...withoutId(outcome), saveErrors: scope.saveErrors };
+function outputOf(run: ActiveRun, outcome: RunOutcome): RunOutput {
+  return { ...withoutId(outcome), saveErrors: run.saveErrors };
 }
 
 /** First the outcome is durable, then it is delivered and kept, then the record goes: a crash in between loses nothing. */
-async function end(scope: RunScope, input: SettleInput, outcome: RunOutcome): Promise<void> {
-  const { checkpointer, claim, kernel } = scope;
-  const { store, keepOutcomesMs, clock } = kernel.config;
+async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
+  const { checkpointer, claim, services } = run;
+  const { store, keepOutcomesMs, clock } = services.config;
   const { progress, error, cause } = input;
-  if (checkpointer && !progress.outcome) await recordOutcome(scope, progress, outcome);
+  if (checkpointer && !progress.outcome) await recordOutcome(run, progress, outcome);
   // Before anybody hears of the end: what is left may be somebody else's run by now, or become so while the host listens.
-  await takeBack(scope, claim).catch((error) => {
+  await takeBack(run, claim).catch((error) => {
     if (hasCode(error, 'LEASE_LOST')) throw error;
   });
-  scope.checkOurs();
+  run.checkOurs();
   try {
-    if (scope.isOurs) await deliver(scope, progress, outcome);
+    if (run.isOurs) await deliver(run, progress, outcome);
   } finally {
     // The host has been told: whatever is said of the claim now changes no result.
-    await takeBack(scope, claim).catch((error) => {
+    await takeBack(run, claim).catch((error) => {
       if (!hasCode(error, 'LEASE_LOST')) throw error;
     });
   }
-  if (checkpointer) await closeAudit(scope, outcome);
+  if (checkpointer) await closeAudit(run, outcome);
   if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
-    const outcomeToKeep = scope.redaction?.records.outcome(outcome) ?? outcome;
+    const outcomeToKeep = run.redaction?.records.outcome(outcome) ?? outcome;
     const kept = keptOutcome({ ...outcomeToKeep, ...fingerprintIn(progress) });
-    await store.keepOutcome(scope.runId, kept, clock.now() + keepOutcomesMs, { claim });
+    await store.keepOutcome(run.runId, kept, clock.now() + keepOutcomesMs, { claim });
   }
   await finalizeCheckpoint(checkpointer, error, cause);
-  if (checkpointer) forgetClaim(scope);
+  if (checkpointer) forgetClaim(run);
 }
 
 /** @throws when the host could not take it: then the record stays, and the outcome is delivered again by a later start */
-async function deliver(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
-  const { onOutcome, warn } = scope.kernel.config;
+async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
+  const { onOutcome, warn } = run.services.config;
   try {
     await onOutcome?.(outcome);
   } catch (error) {
-    warn('run: onOutcome failed', { runId: scope.runId, error: toErrorData(error) });
+    warn('run: onOutcome failed', { runId: run.runId, error: toErrorData(error) });
     // Where no claim counts the starts the record does, and this one has not failed: nobody's process died of it.
-    if (progress.outcome && !scope.claim) await leave(scope, progress);
+    if (progress.outcome && !run.claim) await leave(run, progress);
     throw error;
   }
 }
 
 /** An audit that does not answer may take half of the time there is: the record has to go as well. */
-async function closeAudit(scope: RunScope, outcome: RunOutcome): Promise<void> {
-  const { clock, defaults } = scope.kernel.config;
-  const closing = scope.closeAudit(outputOf(scope, outcome));
+async function closeAudit(run: ActiveRun, outcome: RunOutcome): Promise<void> {
+  const { clock, defaults } = run.services.config;
+  const closing = run.closeAudit(outputOf(run, outcome));
   if (!closing) return;
   const limit = { ms: defaults.finalizeMs / 2, clock, what: 'audit close' };
   await withDeadline(closing, limit).catch(() => {});
@@ -158,19 +158,19 @@ async function closeAudit(scope: RunScope, outcome: RunOutcome): Promise<void> {
  * cannot hold it (too large, no JSON) will never, and goes without it.
  * @throws the store's error: then nothing is delivered, and the record stays for the next start
  */
-async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOutcome): Promise<void> {
-  const { clock, warn, defaults } = scope.kernel.config;
+async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
+  const { clock, warn, defaults } = run.services.config;
   const latest = clock.monotonic() + defaults.finalizeMs;
-  const state = stateOf({ ...progress, outcome: keptOutcome(outcome) }, scope.nowOf(progress));
+  const state = stateOf({ ...progress, outcome: keptOutcome(outcome) }, run.nowOf(progress));
   for (let tries = 0; ; tries++) {
-    scope.checkOurs();
+    run.checkOurs();
     try {
-      return await scope.checkpointer?.save(state, { force: true });
+      return await run.checkpointer?.save(state, { force: true });
     } catch (error) {
       if (hasCode(error, 'LEASE_LOST')) throw error;
-      if (tries === 0) scope.saveErrors += 1;
+      if (tries === 0) run.saveErrors += 1;
       const isHopeless = hasTrait(error, 'isUnstorable');
-      if (isHopeless) return warn('run: outcome save failed', { runId: scope.runId, error: toErrorData(error) });
+      if (isHopeless) return warn('run: outcome save failed', { runId: run.runId, error: toErrorData(error) });
       const wait = RETRY_MS[tries];
       // Nobody waits for the end any longer than that; a timer would keep the process alive.
       if (wait === undefined || clock.monotonic() + wait >= latest) throw error;
@@ -180,10 +180,10 @@ async function recordOutcome(scope: RunScope, progress: Progress, outcome: RunOu
 }
 
 /** The newest state, past the throttle; a run that is left in good order has no failed start to its name. */
-export async function leave(scope: RunScope, progress: Progress): Promise<void> {
-  scope.isClosing = true;
-  const { claim } = scope;
-  const state = stateOf({ ...progress, attempts: 0 }, scope.nowOf(progress));
-  await scope.checkpointer?.save(state, { force: true });
-  await takeBack(scope, claim);
+export async function leave(run: ActiveRun, progress: Progress): Promise<void> {
+  run.isClosing = true;
+  const { claim } = run;
+  const state = stateOf({ ...progress, attempts: 0 }, run.nowOf(progress));
+  await run.checkpointer?.save(state, { force: true });
+  await takeBack(run, claim);
 }

@@ -10,7 +10,7 @@ let turn: Promise<void> | undefined;
  * A model that answers from memory and a store that writes in place wait for nothing, so that a run would keep everything else
  * of its process out until it ends: timers, signals, requests, its own cancellation. Undefined when there is no need to wait.
  */
-export function letOthersIn(): Promise<void> | undefined {
+export function yieldToEventLoop(): Promise<void> | undefined {
   if (turn || now() - lastAt < PATIENCE_MS) return turn;
   turn = new Promise((resolve) => {
     nextTurn(() => {

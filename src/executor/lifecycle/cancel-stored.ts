@@ -8,12 +8,12 @@ import { resumeProgress } from '../../run/resume.ts';
 import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
-import type { Kernel } from '../run/active-run.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
 import { infoFrom } from '../run/run-info.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../run/stored-run.ts';
 import { Auditing } from '../services/auditing.ts';
 
-const cancels = new WeakMap<Kernel, Map<string, Promise<void>>>();
+const cancels = new WeakMap<ExecutorServices, Map<string, Promise<void>>>();
 
 /**
  * Ends a run that nobody works on, interrupted or parked, without its agent: in the order of every end, so that a crash on
@@ -21,25 +21,29 @@ const cancels = new WeakMap<Kernel, Map<string, Promise<void>>>();
  * Whoever asks for it while it is being done gets the same answer; the first reason stands.
  * @throws {RunOwnedElsewhereError} while somebody works on it @throws {CheckpointMissingError} when there is no record of it
  */
-export function cancelStored(kernel: Kernel, runId: string, reason = 'the run was cancelled'): Promise<void> {
-  const underWay = cancels.get(kernel) ?? new Map<string, Promise<void>>();
-  cancels.set(kernel, underWay);
-  const cancel = underWay.get(runId) ?? endStored(kernel, runId, reason).finally(() => underWay.delete(runId));
+export function cancelStored(
+  services: ExecutorServices,
+  runId: string,
+  reason = 'the run was cancelled',
+): Promise<void> {
+  const underWay = cancels.get(services) ?? new Map<string, Promise<void>>();
+  cancels.set(services, underWay);
+  const cancel = underWay.get(runId) ?? endStored(services, runId, reason).finally(() => underWay.delete(runId));
   underWay.set(runId, cancel);
   return cancel;
 }
 
-function endStored(kernel: Kernel, runId: string, reason: string): Promise<void> {
-  return withStoredRun(kernel, runId, async (run) => {
-    const outcome = run.record.outcome ?? cancelled(run.record, run.claim, recordedText(kernel, reason));
+function endStored(services: ExecutorServices, runId: string, reason: string): Promise<void> {
+  return withStoredRun(services, runId, async (run) => {
+    const outcome = run.record.outcome ?? cancelled(run.record, run.claim, recordedText(services, reason));
     const { store, claim, bounded } = run;
-    const { onOutcome, keepOutcomesMs, clock } = kernel.config;
+    const { onOutcome, keepOutcomesMs, clock } = services.config;
     if (!run.record.outcome) {
       const { parked: _, ...record } = run.record;
       await bounded('store.append', rewriteHead(store, { ...record, outcome: keptOutcome(outcome) }, claim));
     }
     await bounded('onOutcome', Promise.resolve(onOutcome?.(outcome)));
-    await closeAudit(kernel, run, outcome);
+    await closeAudit(services, run, outcome);
     const options = claim ? { claim } : {};
     if (isKeepingOutcomes(store) && keepOutcomesMs > 0) {
       const until = clock.now() + keepOutcomesMs;
@@ -58,7 +62,7 @@ function cancelled(record: RunCheckpoint, claim: Claim | undefined, reason: stri
   return outcomeOf(progress, { status: 'cancelled', error }, { durable: true, saveErrors: 0, outcomeId });
 }
 
-async function closeAudit({ config }: Kernel, { record }: StoredRun, outcome: RunOutcome): Promise<void> {
+async function closeAudit({ config }: ExecutorServices, { record }: StoredRun, outcome: RunOutcome): Promise<void> {
   const { audit, clock, warn, defaults } = config;
   const info = infoFrom(record.meta, {
     inputs: record.inputs ?? {},

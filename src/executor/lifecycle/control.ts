@@ -5,7 +5,7 @@ import { hasCode } from '../../values/error-data.ts';
 import { UndeliveredError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import { settledAtLast } from '../effects/settle.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf } from '../run/handle.ts';
 import { recordedText, storeOf } from '../run/stored-run.ts';
 import { cancelStored } from './cancel-stored.ts';
@@ -44,38 +44,42 @@ export interface RunControl {
   unpark(): Promise<void>;
 }
 
-export function controlOf(kernel: Kernel, runId: string): RunControl {
+export function controlOf(services: ExecutorServices, runId: string): RunControl {
   return {
     runId,
-    cancel: (reason) => cancel(kernel, runId, reason),
+    cancel: (reason) => cancel(services, runId, reason),
     steer: async (text, options = {}) => {
       checkKeys(options, { children: true }, { of: 'steer' });
-      return steer(kernel, runId, { text, children: options.children ?? false });
+      return steer(services, runId, { text, children: options.children ?? false });
     },
-    waiting: async () => (await bounded(kernel, mailStore(kernel).inbox({ runId }), 'store.inbox')).length,
-    park: (reason) => park(kernel, runId, reason),
-    unpark: () => unpark(kernel, runId),
+    waiting: async () => (await bounded(services, mailStore(services).inbox({ runId }), 'store.inbox')).length,
+    park: (reason) => park(services, runId, reason),
+    unpark: () => unpark(services, runId),
   };
 }
 
-async function cancel(kernel: Kernel, runId: string, reason: string | undefined): Promise<'ended' | 'sent'> {
+async function cancel(
+  services: ExecutorServices,
+  runId: string,
+  reason: string | undefined,
+): Promise<'ended' | 'sent'> {
   let wasLive = false;
-  for (let live = kernel.registry.live(runId); ; live = kernel.registry.live(runId)) {
+  for (let live = services.registry.live(runId); ; live = services.registry.live(runId)) {
     if (live) {
-      if (await endLive(kernel, live, reason)) return 'ended';
+      if (await endLive(services, live, reason)) return 'ended';
       wasLive = true;
     }
     try {
-      await cancelStored(kernel, runId, reason);
+      await cancelStored(services, runId, reason);
       return 'ended';
     } catch (error) {
       // Whoever else was told to end it has done so.
       if (wasLive && hasCode(error, 'CHECKPOINT_MISSING')) return 'ended';
       if (!hasCode(error, 'RUN_OWNED_ELSEWHERE')) throw error;
     }
-    if (!kernel.registry.live(runId)) break;
+    if (!services.registry.live(runId)) break;
   }
-  await send(kernel, runId, { id: newCommandId(), kind: 'cancel', ...(reason === undefined ? {} : { reason }) });
+  await send(services, runId, { id: newCommandId(), kind: 'cancel', ...(reason === undefined ? {} : { reason }) });
   return 'sent';
 }
 
@@ -84,44 +88,44 @@ async function cancel(kernel: Kernel, runId: string, reason: string | undefined)
  * process may have had it all the time, and while the store is away nobody can tell its record that it is over.
  * @returns whether its record is gone
  */
-async function endLive(kernel: Kernel, live: RunScope, reason: string | undefined): Promise<boolean> {
+async function endLive(services: ExecutorServices, live: ActiveRun, reason: string | undefined): Promise<boolean> {
   const { status, durable } = await handleOf(live).cancel(reason);
-  const { store } = kernel.config;
+  const { store } = services.config;
   // What the host is still told of must not be told a second time beside it.
-  await bounded(kernel, settledAtLast(live), 'finalising').catch(() => {});
+  await bounded(services, settledAtLast(live), 'finalising').catch(() => {});
   const hadRecord = durable || status === 'interrupted' || live.resolution !== 'accepted';
   if (!store || !hadRecord) return true;
-  return (await bounded(kernel, store.load(live.runId), 'store.load')) === null;
+  return (await bounded(services, store.load(live.runId), 'store.load')) === null;
 }
 
 async function steer(
-  kernel: Kernel,
+  services: ExecutorServices,
   runId: string,
   { text, children }: { text: string; children: boolean },
 ): Promise<'durable' | 'queued' | 'sent'> {
-  for (let live = kernel.registry.live(runId); live; live = kernel.registry.live(runId)) {
+  for (let live = services.registry.live(runId); live; live = services.registry.live(runId)) {
     // Of a run that only tries to start nobody knows yet whose it is: a refused one would take the message with it.
     await live.accepted.promise;
     if (live.resolution === 'accepted') return handleOf(live).steer(text, { children });
     await live.ended.promise;
   }
-  await send(kernel, runId, { id: newCommandId(), kind: 'steer', text, ...(children ? { children } : {}) });
+  await send(services, runId, { id: newCommandId(), kind: 'steer', text, ...(children ? { children } : {}) });
   return 'sent';
 }
 
-async function send(kernel: Kernel, runId: string, command: Command): Promise<void> {
-  const sent = withoutSecrets(kernel, checkCommand(command));
-  await refuseUnreadable(kernel, runId, command);
-  await bounded(kernel, mailStore(kernel).send(runId, sent), 'store.send');
+async function send(services: ExecutorServices, runId: string, command: Command): Promise<void> {
+  const sent = withoutSecrets(services, checkCommand(command));
+  await refuseUnreadable(services, runId, command);
+  await bounded(services, mailStore(services).send(runId, sent), 'store.send');
 }
 
 /**
  * Whoever has not the keys of a run cannot say anything to it: its owner would not take what is sealed otherwise, or not at
  * all, and what was said would stand in the store for everybody. To say something to a damaged record is to talk to nobody.
  */
-async function refuseUnreadable(kernel: Kernel, runId: string, { kind }: Command): Promise<void> {
+async function refuseUnreadable(services: ExecutorServices, runId: string, { kind }: Command): Promise<void> {
   try {
-    await bounded(kernel, mailStore(kernel).load(runId), 'store.load');
+    await bounded(services, mailStore(services).load(runId), 'store.load');
   } catch (error) {
     const isDamaged = kind === 'steer' && hasCode(error, 'CHECKPOINT_CORRUPT');
     if (isDamaged || hasCode(error, 'KEY_MISMATCH')) throw error;
@@ -129,12 +133,12 @@ async function refuseUnreadable(kernel: Kernel, runId: string, { kind }: Command
 }
 
 /** A command is stored, so it is redacted like all that is stored. What is left of it is what the run hears. */
-function withoutSecrets(kernel: Kernel, command: Command): Command {
+function withoutSecrets(services: ExecutorServices, command: Command): Command {
   if (command.kind === 'cancel') {
     const { reason } = command;
-    return reason === undefined ? command : { ...command, reason: recordedText(kernel, reason) };
+    return reason === undefined ? command : { ...command, reason: recordedText(services, reason) };
   }
-  const text = recordedText(kernel, command.text);
+  const text = recordedText(services, command.text);
   if (text.trim() !== '') return { ...command, text };
   throw new UndeliveredError('the message was not sent: its redaction left nothing of it');
 }
@@ -142,12 +146,12 @@ function withoutSecrets(kernel: Kernel, command: Command): Command {
 /** Unique over all processes that a store has: a host's own port for ids need not be. */
 const newCommandId = () => crypto.randomUUID();
 
-function bounded<T>({ config }: Kernel, answer: Promise<T>, what: string): Promise<T> {
+function bounded<T>({ config }: ExecutorServices, answer: Promise<T>, what: string): Promise<T> {
   return withDeadline(answer, { ms: config.defaults.portMs, clock: config.clock, what });
 }
 
-function mailStore(kernel: Kernel): ControlStore {
-  const store = storeOf(kernel);
+function mailStore(services: ExecutorServices): ControlStore {
+  const store = storeOf(services);
   if (isControlling(store)) return store;
   throw new UnsupportedError(
     'this store carries no commands to other processes: it has no send, inbox and acknowledge',

@@ -13,10 +13,10 @@ import { type Config, configOf } from '../host/config.ts';
 import { readable } from '../host/guard.ts';
 import type { ExecutorOptions, RunOptions } from '../host/options.ts';
 import { type SignalOptions, SignalSwitch } from '../host/signals.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from '../run/handle.ts';
-import { Mailbox } from '../services/command-inbox.ts';
-import { LeaseKeeper } from '../services/lease-renewal.ts';
+import { CommandInbox } from '../services/command-inbox.ts';
+import { LeaseRenewal } from '../services/lease-renewal.ts';
 import { Registry, type RunSummary } from '../services/registry.ts';
 import { controlOf, type RunControl } from './control.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
@@ -90,55 +90,55 @@ export interface Executor {
 export function createExecutor(options: ExecutorOptions): Executor {
   const config = configOf(options);
   const owner = newOwner();
-  const kernel: Kernel = {
+  const services: ExecutorServices = {
     config,
     registry: new Registry(config.warn),
-    leases: new LeaseKeeper(config.store, config.clock, config.defaults.leaseMs),
-    mailbox: mailboxOf(config, owner),
+    leases: new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs),
+    inbox: inboxOf(config, owner),
     owner,
-    scopes: new WeakMap(),
+    activeRuns: new WeakMap(),
     isShutDown: false,
     closing: new Set(),
-    start: (agent, call) => startRun(kernel, agent, call),
+    start: (agent, call) => startRun(services, agent, call),
   };
-  const { registry } = kernel;
-  const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(kernel, drainMs) });
+  const { registry } = services;
+  const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(services, drainMs) });
   const end = async (ending: { readonly drainMs?: number } = {}) => {
     checkKeys(ending, { drainMs: true }, { of: 'shutdown' });
     const { drainMs = 10_000 } = ending;
-    await shutdown(kernel, drainMs);
+    await shutdown(services, drainMs);
     signals.off();
   };
   // The data of a run is what the output schema of its agent gave.
   const start = <Data>(agent: Agent<Data>, invocation: Invocation, runOptions: RunOptions = {}): Promise<Run<Data>> =>
-    startRun(kernel, agent, { invocation, options: runOptions }) as Promise<Run<Data>>;
+    startRun(services, agent, { invocation, options: runOptions }) as Promise<Run<Data>>;
   return {
     start,
     run: async (agent, invocation, runOptions) => (await start(agent, invocation, runOptions)).result,
     logic: <Data>(agent: Agent<Data>) =>
       runLogic(
-        kernel,
+        services,
         readable('the agent of logic', () => agentFrom(agent, 'logic needs')),
       ) as RunLogic<Data>,
     get: (runId) => handleFor(registry, runId),
-    list: (listOptions = {}) => listRuns(kernel, listOptions),
+    list: (listOptions = {}) => listRuns(services, listOptions),
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),
-    recover: (recoverOptions = {}) => recover(kernel, recoverOptions),
-    park: (runId, reason) => park(kernel, runId, reason),
-    unpark: (runId) => unpark(kernel, runId),
-    control: (runId) => controlOf(kernel, checkRunId(runId)),
+    recover: (recoverOptions = {}) => recover(services, recoverOptions),
+    park: (runId, reason) => park(services, runId, reason),
+    unpark: (runId) => unpark(services, runId),
+    control: (runId) => controlOf(services, checkRunId(runId)),
     shutdown: end,
     shutdownOnSignals: (signalOptions = {}) => signals.on(signalOptions),
     [Symbol.asyncDispose]: () => end(),
   };
 }
 
-function mailboxOf({ store, clock, warn, defaults }: Config, owner: string): Mailbox {
-  return new Mailbox(store, { clock, warn, owner, everyMs: defaults.controlMs, ms: defaults.portMs });
+function inboxOf({ store, clock, warn, defaults }: Config, owner: string): CommandInbox {
+  return new CommandInbox(store, { clock, warn, owner, everyMs: defaults.controlMs, ms: defaults.portMs });
 }
 
-function handleFor(registry: Registry<RunScope>, runId: string): Run | EndedRun | undefined {
+function handleFor(registry: Registry<ActiveRun>, runId: string): Run | EndedRun | undefined {
   const live = registry.live(runId);
   if (live) return handleOf(live, 'joined');
   const output = registry.ended(runId);
@@ -154,22 +154,22 @@ const CALLS_SHARE = 0.75;
  * @param drainMs longest time that all of it may take, ms; what is not done by then is recovered like after a crash
  * @returns whether all of it was done by then
  */
-async function shutdown(kernel: Kernel, drainMs: number): Promise<boolean> {
-  kernel.isShutDown = true;
-  const scopes = kernel.registry.all();
+async function shutdown(services: ExecutorServices, drainMs: number): Promise<boolean> {
+  services.isShutDown = true;
+  const activeRuns = services.registry.all();
   const cause = new ShutdownError('the host is shutting down');
-  for (const scope of scopes) scope.send({ type: 'run.leave', cause: toErrorData(cause) });
-  const { clock } = kernel.config;
+  for (const run of activeRuns) run.send({ type: 'run.leave', cause: toErrorData(cause) });
+  const { clock } = services.config;
   const timer = clock.setTimeout(() => {
-    for (const scope of scopes) scope.stop(cause);
+    for (const run of activeRuns) run.stop(cause);
   }, drainMs * CALLS_SHARE);
-  const allEnded = Promise.all(scopes.map((scope) => scope.ended.promise)).then(() => Promise.all(kernel.closing));
+  const allEnded = Promise.all(activeRuns.map((run) => run.ended.promise)).then(() => Promise.all(services.closing));
   try {
     await withDeadline(allEnded, { ms: drainMs, clock, what: 'draining' });
     return true;
   } catch {
-    kernel.config.warn('executor: shutdown ended before all runs were left in good order', {
-      runIds: kernel.registry.all().map((scope) => scope.runId),
+    services.config.warn('executor: shutdown ended before all runs were left in good order', {
+      runIds: services.registry.all().map((run) => run.runId),
     });
     return false;
   } finally {

@@ -2,7 +2,7 @@ import type { InterruptedRun } from '../../record/interrupted.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
 import { type ListedStatus, listedStatus } from '../../run/result.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { RunSummary } from '../services/registry.ts';
 import { listed, listing } from './listing.ts';
 
@@ -53,17 +53,17 @@ const USUAL_LIMIT = 1_000;
  * the time of their last record.
  * @throws {TypeError} for options that cannot be; the store's own error when its list cannot be read
  */
-export async function listRuns(kernel: Kernel, options: ListRunsOptions): Promise<readonly ListedRun[]> {
+export async function listRuns(services: ExecutorServices, options: ListRunsOptions): Promise<readonly ListedRun[]> {
   const { limit, after, isWanted } = checked(options);
-  const { registry, config } = kernel;
+  const { registry, config } = services;
   const isInStore = after?.updatedAt !== undefined;
-  const page = isInStore ? [] : liveHere(kernel, after?.runId).filter(isWanted).slice(0, limit);
+  const page = isInStore ? [] : liveHere(services, after?.runId).filter(isWanted).slice(0, limit);
   if (!config.store || page.length === limit) return page;
   const from = isInStore ? { updatedAt: after.updatedAt, runId: after.runId } : undefined;
   let updatedAt = after?.updatedAt ?? 0;
-  for await (const entry of listed(config.store, { ...listing(kernel), after: from })) {
+  for await (const entry of listed(config.store, { ...listing(services), after: from })) {
     updatedAt = entry.updatedAt ?? updatedAt;
-    const line = lineOf(entry, { owner: kernel.owner, updatedAt });
+    const line = lineOf(entry, { owner: services.owner, updatedAt });
     if (isLive(registry.live(entry.runId)) || !isWanted(line)) continue;
     page.push(line);
     if (page.length === limit) break;
@@ -71,7 +71,7 @@ export async function listRuns(kernel: Kernel, options: ListRunsOptions): Promis
   return page;
 }
 
-function liveHere({ registry }: Kernel, after = ''): ListedRun[] {
+function liveHere({ registry }: ExecutorServices, after = ''): ListedRun[] {
   return registry
     .all()
     .filter((run) => run.runId > after && isLive(run))
@@ -80,7 +80,7 @@ function liveHere({ registry }: Kernel, after = ''): ListedRun[] {
 }
 
 /** A start that was refused, or answered with a kept result, has its place until its result settles; but it is no run. */
-function isLive(run: RunScope | undefined): boolean {
+function isLive(run: ActiveRun | undefined): boolean {
   return run !== undefined && run.resolution !== 'refused' && run.resolution !== 'answered';
 }
 

@@ -3,7 +3,7 @@ import type { RunCheckpointMeta } from '../../run/request.ts';
 import type { CheckpointStore, Cursor } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import type { Kernel } from '../run/active-run.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
 
 /** A listed run whose record can be read. */
 export type Listed = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
@@ -17,7 +17,7 @@ interface Listing {
 }
 
 /** How long one page may take. */
-export function listing({ config }: Kernel): Listing {
+export function listing({ config }: ExecutorServices): Listing {
   return { ms: config.defaults.portMs, clock: config.clock, what: 'store.listInterrupted' };
 }
 

@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
-import type { Kernel } from '../run/active-run.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
 import { recordedText, rewriteHead, withStoredRun } from '../run/stored-run.ts';
 
 /**
@@ -8,9 +8,9 @@ import { recordedText, rewriteHead, withStoredRun } from '../run/stored-run.ts';
  * @throws {RunOwnedElsewhereError} while somebody works on it: cancel it, or shut its process down, first
  * @throws {CheckpointMissingError} when the store has no record of it
  */
-export function park(kernel: Kernel, runId: string, reason: string): Promise<void> {
-  const parked = { code: 'PARKED', reason: recordedText(kernel, reason) };
-  return changed(kernel, runId, (record) => ({ ...record, parked }));
+export function park(services: ExecutorServices, runId: string, reason: string): Promise<void> {
+  const parked = { code: 'PARKED', reason: recordedText(services, reason) };
+  return changed(services, runId, (record) => ({ ...record, parked }));
 }
 
 /**
@@ -18,15 +18,19 @@ export function park(kernel: Kernel, runId: string, reason: string): Promise<voi
  * knows the outcome of a `once` call somebody has looked now: its model is told so, and the call stays as it is.
  * @throws what `park` throws
  */
-export function unpark(kernel: Kernel, runId: string): Promise<void> {
-  return changed(kernel, runId, ({ parked, ...record }) => {
+export function unpark(services: ExecutorServices, runId: string): Promise<void> {
+  return changed(services, runId, ({ parked, ...record }) => {
     const seen = parked?.code === 'OUTCOME_UNKNOWN' ? record.openStep : undefined;
     return { ...record, attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
   });
 }
 
-function changed(kernel: Kernel, runId: string, change: (record: RunCheckpoint) => RunCheckpoint): Promise<void> {
-  return withStoredRun(kernel, runId, ({ record, store, claim, bounded, counts }) => {
+function changed(
+  services: ExecutorServices,
+  runId: string,
+  change: (record: RunCheckpoint) => RunCheckpoint,
+): Promise<void> {
+  return withStoredRun(services, runId, ({ record, store, claim, bounded, counts }) => {
     const changed = change(record);
     counts(changed.attempts);
     return bounded('store.append', rewriteHead(store, changed, claim));

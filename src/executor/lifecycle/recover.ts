@@ -2,8 +2,8 @@ import type { InterruptedRun } from '../../record/interrupted.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
-import type { Kernel } from '../run/active-run.ts';
-import { Lane } from '../services/semaphore.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
+import { Semaphore } from '../services/semaphore.ts';
 import { type Listed, listing, pages } from './listing.ts';
 import { mayBeChild, orphansAmong } from './run-tree.ts';
 import { agentFor, LIVE, type RecoveryReport, type Report, type Shared, takeUp, type Work } from './take-up.ts';
@@ -32,24 +32,24 @@ interface Later {
   readonly known: Set<string>;
 }
 
-const sweeps = new WeakMap<Kernel, Shared>();
+const sweeps = new WeakMap<ExecutorServices, Shared>();
 
-function sharedOf(kernel: Kernel): Shared {
-  const known = sweeps.get(kernel) ?? { lane: new Lane(), alone: new Lane(), inHand: new Set() };
-  sweeps.set(kernel, known);
+function sharedOf(services: ExecutorServices): Shared {
+  const known = sweeps.get(services) ?? { semaphore: new Semaphore(), alone: new Semaphore(), inHand: new Set() };
+  sweeps.set(services, known);
   return known;
 }
 
 /** Takes up what earlier processes left: a bounded loop over the store's list, page by page, without transcripts. */
-export async function recover(kernel: Kernel, options: RecoverOptions): Promise<RecoveryReport> {
+export async function recover(services: ExecutorServices, options: RecoverOptions): Promise<RecoveryReport> {
   checkKeys(options, optionKeys, { of: 'recover' });
   const { concurrency = 64, maxAttempts = DEFAULT_MAX_ATTEMPTS, signal } = options;
   checkCount('concurrency', concurrency);
   checkCount('maxAttempts', maxAttempts);
   const report: Report = { resumed: [], parked: [], skipped: [], failed: [] };
-  const { store, warn } = kernel.config;
+  const { store, warn } = services.config;
   if (!store) return report;
-  const work: Work = { ...sharedOf(kernel), begun: [], kernel, report, concurrency, maxAttempts, signal };
+  const work: Work = { ...sharedOf(services), begun: [], services, report, concurrency, maxAttempts, signal };
   try {
     await sweep(store, work);
   } catch (error) {
@@ -62,24 +62,24 @@ export async function recover(kernel: Kernel, options: RecoverOptions): Promise<
   return report;
 }
 
-/** @throws {TypeError} With a lane for none the first run would wait for ever. */
+/** @throws {TypeError} With no place at all the first run would never start. */
 function checkCount(name: string, count: unknown): void {
   const isCount = count === Number.POSITIVE_INFINITY || (Number.isInteger(count) && Number(count) > 0);
   if (!isCount) throw new TypeError(`recover: ${name} must be a whole number above 0, not ${String(count)}`);
 }
 
 async function sweep(store: CheckpointStore, work: Work): Promise<void> {
-  const { kernel, signal, report } = work;
+  const { services, signal, report } = work;
   const later: Later = { suspects: [], children: [], known: new Set() };
   // Hosts that boot together read the same list: in an order of its own each meets the others less often.
-  const { random } = kernel.config;
+  const { random } = services.config;
   if (isOver(work)) return;
-  for await (const page of pages(store, { ...listing(kernel), signal, random })) {
+  for await (const page of pages(store, { ...listing(services), signal, random })) {
     for (const run of candidatesOf(page, work, later)) await takeUpSoon(run, work);
     if (isOver(work)) return;
   }
-  const isKnown = (runId: string) => later.known.has(runId) || kernel.registry.live(runId) !== undefined;
-  for await (const { child, left } of orphansAmong(later.children, { kernel, store, isKnown })) {
+  const isKnown = (runId: string) => later.known.has(runId) || services.registry.live(runId) !== undefined;
+  for await (const { child, left } of orphansAmong(later.children, { services, store, isKnown })) {
     if (isOver(work)) return;
     if (left) report.skipped.push({ runId: child.runId, reason: left });
     else await takeUpSoon(child, work);
@@ -87,7 +87,7 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   await takeUpSuspects(later.suspects, work);
 }
 
-const isOver = ({ signal, kernel }: Work): boolean => signal?.aborted === true || kernel.isShutDown;
+const isOver = ({ signal, services }: Work): boolean => signal?.aborted === true || services.isShutDown;
 
 /** The runs of a page that can be taken up at once. */
 function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, known }: Later): Listed[] {
@@ -105,13 +105,13 @@ function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, c
 }
 
 /** A run that is to be started; others are reported, each with the reason. */
-function candidate(entry: InterruptedRun, { kernel, report }: Work): Listed | undefined {
+function candidate(entry: InterruptedRun, { services, report }: Work): Listed | undefined {
   const { runId } = entry;
   const aside = (kind: 'parked' | 'skipped', reason: string) => void report[kind].push({ runId, reason });
   if (entry.status === 'quarantined') aside('skipped', entry.reason);
   else if (entry.status === 'parked' && entry.code !== 'DEFINITION_CHANGED') aside('parked', entry.reason ?? 'parked');
-  else if (kernel.registry.live(runId)?.resolution === 'accepted') aside('skipped', LIVE);
-  else if (!agentFor(kernel, entry.meta.agentId)) {
+  else if (services.registry.live(runId)?.resolution === 'accepted') aside('skipped', LIVE);
+  else if (!agentFor(services, entry.meta.agentId)) {
     aside('skipped', `AGENT_NOT_FOUND: no agent ${entry.meta.agentId} is registered`);
   } else return entry;
   return undefined;
@@ -124,12 +124,12 @@ async function takeUpSoon(run: Listed, work: Work): Promise<void> {
   work.begun.push(takeUp(run, work).then(() => {}));
 }
 
-/** Waits for a place in the lane; there is none any more when the sweep is over. */
+/** Waits for a place; there is none any more when the sweep is over. */
 async function hasPlace(work: Work): Promise<boolean> {
-  const { lane, concurrency, signal } = work;
-  if (isOver(work) || !(await lane.enter(concurrency, signal))) return false;
+  const { semaphore, concurrency, signal } = work;
+  if (isOver(work) || !(await semaphore.enter(concurrency, signal))) return false;
   if (!isOver(work)) return true;
-  lane.leave();
+  semaphore.leave();
   return false;
 }
 
@@ -138,12 +138,12 @@ async function hasPlace(work: Work): Promise<boolean> {
  * with another: each starts when the one before has recorded something, so that the one that kills dies alone.
  */
 async function takeUpSuspects(suspects: readonly Listed[], work: Work): Promise<void> {
-  for (const run of suspects) {
+  for (const suspect of suspects) {
     if (!(await work.alone.enter(1, work.signal))) return;
     if (!(await hasPlace(work))) return work.alone.leave();
-    const begun = takeUp(run, work);
+    const begun = takeUp(suspect, work);
     work.begun.push(begun.then(() => {}));
-    const progressed = begun.then((scope) => scope?.progressed.promise);
+    const progressed = begun.then((run) => run?.progressed.promise);
     void progressed.then(() => work.alone.leave());
     await unlessAborted(progressed, work.signal);
   }

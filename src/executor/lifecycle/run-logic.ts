@@ -17,7 +17,7 @@ import type { RunOptions } from '../host/options.ts';
 import { redactedRun } from '../host/redaction.ts';
 import { metaFor, refusedRequest } from '../host/request.ts';
 import { type PersistedRun, parsePersisted, persistedRun, requestFrom } from '../host/snapshot.ts';
-import type { Kernel } from '../run/active-run.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import { type RunSeed, seedOf } from '../run/seed.ts';
 import { attach } from './attach.ts';
@@ -42,35 +42,39 @@ export type RunLogic<Data = unknown> = ActorLogic<
  *
  * @param run what is known of the one run this logic is for; a host's machine has one logic for many runs and gives none
  */
-export function runLogic(kernel: Kernel, agent: Agent, run: { seed?: RunSeed; options?: RunOptions } = {}): RunLogic {
-  const machine = machineFor(kernel, agent);
+export function runLogic(
+  services: ExecutorServices,
+  agent: Agent,
+  run: { seed?: RunSeed; options?: RunOptions } = {},
+): RunLogic {
+  const machine = machineFor(services, agent);
   const { options = {} } = run;
   const logic = Object.create(machine) as RunLogic & { provide: () => never };
 
   const begin = (actorScope: Parameters<RunLogic['getInitialSnapshot']>[0], seed: RunSeed): RunSnapshot => {
-    attach(kernel, agent, { seed, options, actor: actorScope.self as RunActor });
-    const progress = freshProgress(kernel, agent, seed.request);
+    attach(services, agent, { seed, options, actor: actorScope.self as RunActor });
+    const progress = freshProgress(services, agent, seed.request);
     if (seed.persisted) restoredFrom.set(progress, seed.persisted);
     return machine.getInitialSnapshot(actorScope, { progress });
   };
   logic.getInitialSnapshot = (actorScope, input) =>
-    begin(actorScope, run.seed ?? seedOf(input, { agentId: agent.id, newId: kernel.config.newId, isHosted: true }));
+    begin(actorScope, run.seed ?? seedOf(input, { agentId: agent.id, newId: services.config.newId, isHosted: true }));
   logic.restoreSnapshot = (snapshot, actorScope) => {
-    const seed = restoredSeed(kernel, snapshot);
+    const seed = restoredSeed(services, snapshot);
     return seed.done
-      ? settled(kernel, agent, { machine, request: seed.request, output: seed.done })
+      ? settled(services, agent, { machine, request: seed.request, output: seed.done })
       : begin(actorScope, seed);
   };
   logic.getPersistedSnapshot = ({ context, value }) => {
-    const hasStore = kernel.config.store !== undefined;
+    const hasStore = services.config.store !== undefined;
     // As long as nothing has come of it, a restored run is what its snapshot said.
     const restored = restoredFrom.get(context.progress);
     if (restored && (!context.output || context.output.status === 'interrupted')) return restored;
-    const { progress, output } = redactedRun(context, kernel.config.redact);
+    const { progress, output } = redactedRun(context, services.config.redact);
     // What a lazy checkpointer has not written yet is no reference; but it may be written, and end, after this snapshot.
-    const isLazy = context.isDurable && kernel.registry.live(progress.meta.runId)?.isDurable === false;
+    const isLazy = context.isDurable && services.registry.live(progress.meta.runId)?.isDurable === false;
     const isUnstored = hasStore && (value === 'resolving' || isLazy);
-    return persistedRun(progress, kernel.config.clock.now(), {
+    return persistedRun(progress, services.config.clock.now(), {
       isStored: hasStore && context.isDurable && !isLazy,
       isUnstored,
       output,
@@ -85,34 +89,34 @@ export function runLogic(kernel: Kernel, agent: Agent, run: { seed?: RunSeed; op
 /** By the progress that a restored run has until its record is in hand. */
 const restoredFrom = new WeakMap<Progress, PersistedRun>();
 
-const machines = new WeakMap<Kernel, WeakMap<Agent, RunMachine>>();
+const machines = new WeakMap<ExecutorServices, WeakMap<Agent, RunMachine>>();
 
 /** The chart of an agent's runs with the executor's actors; made once per agent. */
-function machineFor(kernel: Kernel, agent: Agent): RunMachine {
-  const known = machines.get(kernel) ?? new WeakMap<Agent, RunMachine>();
-  machines.set(kernel, known);
+function machineFor(services: ExecutorServices, agent: Agent): RunMachine {
+  const known = machines.get(services) ?? new WeakMap<Agent, RunMachine>();
+  machines.set(services, known);
   const machine =
     known.get(agent) ??
     runMachine(agent).provide({
       actors: {
-        resolve: resolveActor(kernel),
-        'call-model': callModelActor(kernel),
-        'call-tool': callToolActor(kernel),
-        'check-output': checkOutputActor(kernel),
-        'ask-critic': askCriticActor(kernel),
-        settle: settleActor(kernel),
+        resolve: resolveActor(services),
+        'call-model': callModelActor(services),
+        'call-tool': callToolActor(services),
+        'check-output': checkOutputActor(services),
+        'ask-critic': askCriticActor(services),
+        settle: settleActor(services),
       },
     });
   known.set(agent, machine);
   return machine;
 }
 
-function freshProgress(kernel: Kernel, agent: Agent, request: RunRequest): Progress {
-  const meta = metaFor(agent, request, agent.modelTier ?? kernel.config.defaults.modelTier);
+function freshProgress(services: ExecutorServices, agent: Agent, request: RunRequest): Progress {
+  const meta = metaFor(agent, request, agent.modelTier ?? services.config.defaults.modelTier);
   return beginProgress(meta, definitionOf(agent), request);
 }
 
-function restoredSeed(kernel: Kernel, snapshot: Snapshot<unknown>): RunSeed & { done?: RunOutput } {
+function restoredSeed(services: ExecutorServices, snapshot: Snapshot<unknown>): RunSeed & { done?: RunOutput } {
   try {
     const persisted: PersistedRun = parsePersisted(snapshot);
     const request = requestFrom(persisted);
@@ -121,7 +125,7 @@ function restoredSeed(kernel: Kernel, snapshot: Snapshot<unknown>): RunSeed & { 
   } catch (thrown) {
     const refusal = asError(thrown);
     return {
-      request: refusedRequest(undefined, kernel.config.newId),
+      request: refusedRequest(undefined, services.config.newId),
       isNewId: true,
       refusal:
         'code' in refusal && refusal.code !== 'RUN_PANIC' ? refusal : new CheckpointCorruptError(refusal.message),
@@ -131,11 +135,11 @@ function restoredSeed(kernel: Kernel, snapshot: Snapshot<unknown>): RunSeed & { 
 
 /** A run that was done stays done: the same output, and no effect. */
 function settled(
-  kernel: Kernel,
+  services: ExecutorServices,
   agent: Agent,
   { machine, request, output }: { machine: RunMachine; request: RunRequest; output: RunOutput },
 ): RunSnapshot {
-  const progress = freshProgress(kernel, agent, request);
+  const progress = freshProgress(services, agent, request);
   const context: RunContext = { ...unresolved, progress, output, isDurable: output.durable };
   return machine.resolveState({ value: 'settled', context, status: 'done', output });
 }

@@ -4,11 +4,11 @@ import { CHILD_MARK } from '../../run/identity.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
-import type { Kernel } from '../run/active-run.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
 import type { Listed } from './listing.ts';
 
-interface Family {
-  readonly kernel: Kernel;
+interface RunTree {
+  readonly services: ExecutorServices;
   readonly store: CheckpointStore;
   /** Whether a run of this id was listed, or is live here. */
   isKnown(runId: string): boolean;
@@ -28,8 +28,8 @@ export function mayBeChild({ parent, runId }: Listed): boolean {
 }
 
 /** Finds the children whose parent runs no longer exist; others are left to their parents. Each root is read once. */
-export async function* orphansAmong(listed: readonly Listed[], family: Family): AsyncGenerator<Judged> {
-  const children = await Promise.all(listed.map((child) => withParent(child, family)));
+export async function* orphansAmong(listed: readonly Listed[], tree: RunTree): AsyncGenerator<Judged> {
+  const children = await Promise.all(listed.map((child) => withParent(child, tree)));
   const childById = new Map(children.map((child) => [child.runId, child]));
   const asked = new Map<string, string | undefined>();
   for (const child of children) {
@@ -38,15 +38,15 @@ export async function* orphansAmong(listed: readonly Listed[], family: Family): 
       continue;
     }
     const root = rootOf(child.parent.runId, childById);
-    if (!asked.has(root)) asked.set(root, family.isKnown(root) ? GOES_ON : await whyNotGone(root, family));
+    if (!asked.has(root)) asked.set(root, tree.isKnown(root) ? GOES_ON : await whyNotGone(root, tree));
     yield { child, left: asked.get(root) };
   }
 }
 
 /** The child with the call that began it, from its record where the list does not say. */
-async function withParent(child: Listed, family: Family): Promise<Listed> {
+async function withParent(child: Listed, tree: RunTree): Promise<Listed> {
   if (child.parent) return child;
-  const record = await recordOf(child.runId, family).catch(() => null);
+  const record = await recordOf(child.runId, tree).catch(() => null);
   const parent = record ? parentOf(record) : undefined;
   return parent ? { ...child, parent } : child;
 }
@@ -63,16 +63,16 @@ function rootOf(parentRunId: string, childById: ReadonlyMap<string, Listed>): st
   return root;
 }
 
-function recordOf(runId: string, { kernel, store }: Family): Promise<RunCheckpoint | null> {
-  const { clock, defaults } = kernel.config;
+function recordOf(runId: string, { services, store }: RunTree): Promise<RunCheckpoint | null> {
+  const { clock, defaults } = services.config;
   return withDeadline(store.load(runId), { ms: defaults.portMs, clock, what: 'store.load' });
 }
 
 /** A list may show a damaged record under another name, or leave it out: only a store that says "none" has none. */
-async function whyNotGone(root: string, family: Family): Promise<string | undefined> {
+async function whyNotGone(root: string, tree: RunTree): Promise<string | undefined> {
   if (root === '') return undefined;
   try {
-    return (await recordOf(root, family)) ? GOES_ON : undefined;
+    return (await recordOf(root, tree)) ? GOES_ON : undefined;
   } catch (error) {
     const { code, message } = toErrorData(error);
     return `its parent cannot be read: ${code}: ${message}`;

@@ -10,7 +10,7 @@ import { checkMethods } from '../../values/methods.ts';
 import { guarded, isTypeError, readable } from '../host/guard.ts';
 import type { RunOptions } from '../host/options.ts';
 import { redactedInspect } from '../host/redaction.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf, type Run } from '../run/handle.ts';
 import { type Asker, conflict, isAskedRun } from '../run/same-request.ts';
 import { type RunSeed, seedOf } from '../run/seed.ts';
@@ -29,31 +29,31 @@ export interface StartCall {
  * Starts a run, or meets the one of this id that is live here.
  * @throws {TypeError} for a wrong call, and nothing else
  */
-export async function startRun(kernel: Kernel, given: Agent, call: StartCall): Promise<Run> {
+export async function startRun(services: ExecutorServices, given: Agent, call: StartCall): Promise<Run> {
   const { agent, unreadable } = readAgent(given);
   const options = readRunOptions(call.options);
   const { invocation, depth = 0, maxAttempts, parent } = call;
-  const { newId, redact } = kernel.config;
+  const { newId, redact } = services.config;
   const seed = {
     ...seedOf(invocation, { agentId: agent.id, newId, parent }),
     ...unreadable,
     depth,
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
   };
-  if (seed.refusal) return launch(kernel, agent, { seed, options });
+  if (seed.refusal) return launch(services, agent, { seed, options });
   const asker = { request: seed.request, agentId: agent.id, isNewId: seed.isNewId, redact };
   // Without a wait where there is none: of two starts in one turn of the event loop the second must meet the first.
-  const live = kernel.registry.live(seed.request.runId) && (await liveRun(kernel, asker));
+  const live = services.registry.live(seed.request.runId) && (await liveRun(services, asker));
   if (live && isAskedRun(asker, live)) return handleOf(live, 'joined');
   const refusal = live && conflict(asker);
-  return launch(kernel, agent, { seed: refusal ? { ...seed, refusal } : seed, options });
+  return launch(services, agent, { seed: refusal ? { ...seed, refusal } : seed, options });
 }
 
 /**
  * The run that is live under the id, once it is known what it is. One whose actor was stopped is waited for: it is about
  * to give its id back. So is one of another request that was not accepted.
  */
-async function liveRun({ registry }: Kernel, asker: Asker): Promise<RunScope | undefined> {
+async function liveRun({ registry }: ExecutorServices, asker: Asker): Promise<ActiveRun | undefined> {
   const { runId } = asker.request;
   for (let live = registry.live(runId); live; live = registry.live(runId)) {
     if (!isStopped(live)) await live.accepted.promise;
@@ -65,21 +65,25 @@ async function liveRun({ registry }: Kernel, asker: Asker): Promise<RunScope | u
 }
 
 /** Makes the actor of a run, starts it, and waits until `resolving` is over. */
-export async function launch(kernel: Kernel, agent: Agent, run: { seed: RunSeed; options: RunOptions }): Promise<Run> {
-  const refusal = kernel.isShutDown ? new ShutdownError('this executor is shut down') : run.seed.refusal;
-  const seed = refusal ? { ...run.seed, refusal } : run.seed;
-  const { config, scopes } = kernel;
-  const own = redactedInspect(guarded('inspect', run.options.inspect, config.warn), config.redact);
+export async function launch(
+  services: ExecutorServices,
+  agent: Agent,
+  given: { seed: RunSeed; options: RunOptions },
+): Promise<Run> {
+  const refusal = services.isShutDown ? new ShutdownError('this executor is shut down') : given.seed.refusal;
+  const seed = refusal ? { ...given.seed, refusal } : given.seed;
+  const { config, activeRuns } = services;
+  const own = redactedInspect(guarded('inspect', given.options.inspect, config.warn), config.redact);
   const inspectors = [config.inspect, own].filter((one) => one !== undefined);
-  const actor = createActor(runLogic(kernel, agent, { seed, options: run.options }), {
+  const actor = createActor(runLogic(services, agent, { seed, options: given.options }), {
     id: `run:${seed.request.runId}`,
     input: undefined,
     ...(inspectors.length > 0 ? { inspect: inspectWith(inspectors) } : {}),
   });
-  const scope = scopes.get(actor) as RunScope;
+  const run = activeRuns.get(actor) as ActiveRun;
   actor.start();
-  await scope.accepted.promise;
-  return handleOf(scope);
+  await run.accepted.promise;
+  return handleOf(run);
 }
 
 function inspectWith(inspectors: readonly ((event: InspectionEvent) => void)[]): (event: InspectionEvent) => void {
@@ -88,7 +92,7 @@ function inspectWith(inspectors: readonly ((event: InspectionEvent) => void)[]):
   };
 }
 
-function isStopped(run: RunScope): boolean {
+function isStopped(run: ActiveRun): boolean {
   return run.actor.getSnapshot().status === 'stopped';
 }
 

@@ -1,9 +1,9 @@
 import type { Agent } from '../../agent/agent.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
-import type { Kernel, RunScope } from '../run/active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { paletteAgent } from '../run/sub-agents.ts';
-import type { Lane } from '../services/semaphore.ts';
+import type { Semaphore } from '../services/semaphore.ts';
 import type { Listed } from './listing.ts';
 import { launch } from './start.ts';
 
@@ -26,15 +26,15 @@ export type Report = { [Kind in keyof RecoveryReport]: RecoveryEntry[] };
 
 /** What the sweeps of one executor share. */
 export interface Shared {
-  readonly lane: Lane;
+  readonly semaphore: Semaphore;
   /** For one suspect at a time. */
-  readonly alone: Lane;
+  readonly alone: Semaphore;
   /** Runs that some sweep takes up just now: another leaves them to it. */
   readonly inHand: Set<string>;
 }
 
 export interface Work extends Shared {
-  readonly kernel: Kernel;
+  readonly services: ExecutorServices;
   readonly report: Report;
   readonly concurrency: number;
   readonly maxAttempts: number;
@@ -45,11 +45,11 @@ export interface Work extends Shared {
 export const LIVE = 'live in this process';
 
 /** Never rejects: one run that cannot even be made must not keep the others from being taken up. */
-export async function takeUp(run: Listed, work: Work): Promise<RunScope | undefined> {
+export async function takeUp(run: Listed, work: Work): Promise<ActiveRun | undefined> {
   const { runId } = run;
-  const { kernel, lane, report, inHand } = work;
+  const { services, semaphore, report, inHand } = work;
   const leave = () => {
-    lane.leave();
+    semaphore.leave();
     report.skipped.push({ runId, reason: LIVE });
     return undefined;
   };
@@ -57,10 +57,10 @@ export async function takeUp(run: Listed, work: Work): Promise<RunScope | undefi
   inHand.add(runId);
   try {
     // Meanwhile it may have been started: to wait for that run's end would take the place for nothing.
-    if (kernel.registry.live(runId) && (await isLive(kernel, runId))) return leave();
+    if (services.registry.live(runId) && (await isLive(services, runId))) return leave();
     return await begin(run, work);
   } catch (error) {
-    lane.leave();
+    semaphore.leave();
     note(report, runId, toErrorData(error));
     return undefined;
   } finally {
@@ -69,7 +69,7 @@ export async function takeUp(run: Listed, work: Work): Promise<RunScope | undefi
 }
 
 /** Whether a start has the run. One that is refused leaves the record as it was: it is waited for. */
-async function isLive({ registry }: Kernel, runId: string): Promise<boolean> {
+async function isLive({ registry }: ExecutorServices, runId: string): Promise<boolean> {
   for (let live = registry.live(runId); live; live = registry.live(runId)) {
     if (live.actor.getSnapshot().status !== 'stopped') await live.accepted.promise;
     if (live.resolution === 'accepted') return true;
@@ -80,22 +80,22 @@ async function isLive({ registry }: Kernel, runId: string): Promise<boolean> {
 
 async function begin(
   { runId, meta, parent }: Listed,
-  { kernel, report, maxAttempts, lane }: Work,
-): Promise<RunScope | undefined> {
+  { services, report, maxAttempts, semaphore }: Work,
+): Promise<ActiveRun | undefined> {
   const { prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
-  const agent = agentFor(kernel, meta.agentId) as Agent;
+  const agent = agentFor(services, meta.agentId) as Agent;
   const seed = { request, isNewId: false, maxAttempts, mustExist: true };
   // Whoever wanted its answer is gone: it is ended in good order, without another call of a model.
   const gone = new CancelledError('the run that began it is over');
   const options = parent ? { signal: AbortSignal.abort(gone) } : {};
-  const run = await launch(kernel, agent, { seed, options });
-  void run.result.then(() => lane.leave());
-  const scope = kernel.scopes.get(run.actor);
-  if (scope?.resolution === 'accepted') report.resumed.push({ runId });
-  else if (scope?.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
-  else note(report, runId, (await run.result).error);
-  return scope;
+  const launched = await launch(services, agent, { seed, options });
+  void launched.result.then(() => semaphore.leave());
+  const run = services.activeRuns.get(launched.actor);
+  if (run?.resolution === 'accepted') report.resumed.push({ runId });
+  else if (run?.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
+  else note(report, runId, (await launched.result).error);
+  return run;
 }
 
 const leftAlone = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];
@@ -107,6 +107,6 @@ function note(report: Report, runId: string, error: ErrorData | undefined): void
 }
 
 /** A registered agent, or one that only the palette knows. */
-export function agentFor(kernel: Kernel, agentId: string): Agent | undefined {
-  return kernel.config.agents.get(agentId) ?? paletteAgent(kernel, agentId);
+export function agentFor(services: ExecutorServices, agentId: string): Agent | undefined {
+  return services.config.agents.get(agentId) ?? paletteAgent(services, agentId);
 }

@@ -17,25 +17,25 @@ import type { Config } from '../host/config.ts';
 import type { RunOptions } from '../host/options.ts';
 import { RunRedaction } from '../host/redaction.ts';
 import type { Auditing } from '../services/auditing.ts';
-import type { Mailbox } from '../services/command-inbox.ts';
-import { EventHub } from '../services/event-stream.ts';
-import type { Leaseholder, LeaseKeeper } from '../services/lease-renewal.ts';
-import type { Stage } from '../services/loop-context.ts';
+import type { CommandInbox } from '../services/command-inbox.ts';
+import { EventStream } from '../services/event-stream.ts';
+import type { Leaseholder, LeaseRenewal } from '../services/lease-renewal.ts';
+import type { LoopContext } from '../services/loop-context.ts';
 import type { LiveRun, Registry, RunSummary } from '../services/registry.ts';
-import type { Supervision } from './critic-monitor.ts';
+import type { CriticMonitor } from './critic-monitor.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import type { RunSeed } from './seed.ts';
 
 /** What all runs of one executor share. */
-export interface Kernel {
+export interface ExecutorServices {
   readonly config: Config;
-  readonly registry: Registry<RunScope>;
-  readonly leases: LeaseKeeper;
-  readonly mailbox: Mailbox;
+  readonly registry: Registry<ActiveRun>;
+  readonly leases: LeaseRenewal;
+  readonly inbox: CommandInbox;
   /** Who we are in claims: this process and this executor. */
   readonly owner: string;
-  /** The scope behind a run's actor. */
-  readonly scopes: WeakMap<AnyActorRef, RunScope>;
+  /** The active run of an actor. */
+  readonly activeRuns: WeakMap<AnyActorRef, ActiveRun>;
   isShutDown: boolean;
   /** What outlives its run (audits that close, claims that are let go): a shutdown waits for it. */
   readonly closing: Set<Promise<void>>;
@@ -63,8 +63,8 @@ interface Deferred<T> {
  * What belongs to one run and cannot be serialised: model, tools, checkpointer, claim, signal, timers. Only the
  * executor's actors see it; nothing of it ever enters the machine's context, an event or an actor's input.
  */
-export class RunScope implements LiveRun, Leaseholder {
-  readonly kernel: Kernel;
+export class ActiveRun implements LiveRun, Leaseholder {
+  readonly services: ExecutorServices;
   readonly agent: Agent;
   readonly seed: RunSeed;
   readonly options: RunOptions;
@@ -77,13 +77,13 @@ export class RunScope implements LiveRun, Leaseholder {
   #finishedAt: number | undefined;
   info: RunInfo | undefined;
   /** What each of its loops works with; one of a single loop. */
-  stages: readonly Stage[] = [];
+  loops: readonly LoopContext[] = [];
   /** What the run's ledger has to know of all its tools. */
   facts: ToolFacts = {};
   /** The runs of the agents that it has put to work just now. */
-  readonly children: Set<RunScope> = new Set();
+  readonly children: Set<ActiveRun> = new Set();
   audit: Auditing | undefined;
-  supervision: Supervision | undefined;
+  monitor: CriticMonitor | undefined;
   /** What the critic of an earlier process left; it stays in the record of one that has none. */
   savedCritic: JsonObject | undefined;
   checkpointer: Checkpointer | null = null;
@@ -120,24 +120,24 @@ export class RunScope implements LiveRun, Leaseholder {
   announcedState = '';
   /** Says something to the model before its next turn. */
   steer: (text: string, command?: string, taken?: () => void) => Promise<'durable' | 'queued'> = async () => 'queued';
-  readonly events: EventHub;
+  readonly events: EventStream;
   /** Undefined = everything is passed on as it is. */
   readonly redaction: RunRedaction | undefined;
   readonly #controller = new AbortController();
   readonly #cleanups: Cleanups;
 
-  constructor(kernel: Kernel, agent: Agent, rest: { seed: RunSeed; options: RunOptions; actor: RunActor }) {
-    this.kernel = kernel;
+  constructor(services: ExecutorServices, agent: Agent, rest: { seed: RunSeed; options: RunOptions; actor: RunActor }) {
+    this.services = services;
     this.agent = agent;
     this.seed = rest.seed;
     this.options = rest.options;
     this.actor = rest.actor;
-    this.startedAt = kernel.config.clock.monotonic();
-    const { redact } = kernel.config;
+    this.startedAt = services.config.clock.monotonic();
+    const { redact } = services.config;
     this.redaction = redact && new RunRedaction(redact);
-    this.events = new EventHub(rest.seed.request.runId, kernel.config.clock);
+    this.events = new EventStream(rest.seed.request.runId, services.config.clock);
     this.#cleanups = new Cleanups((error) => {
-      kernel.config.warn('run: a cleanup threw', { runId: this.runId, error: toErrorData(error) });
+      services.config.warn('run: a cleanup threw', { runId: this.runId, error: toErrorData(error) });
     });
   }
 
@@ -157,9 +157,9 @@ export class RunScope implements LiveRun, Leaseholder {
 
   /** What a save must know besides the run's progress: its working time over all processes, and its last event. */
   nowOf(progress: Progress): SaveMoment {
-    const until = this.#finishedAt ?? this.kernel.config.clock.monotonic();
+    const until = this.#finishedAt ?? this.services.config.clock.monotonic();
     const elapsedMs = progress.elapsedMs + until - this.startedAt;
-    const critic = this.supervision?.state ?? this.savedCritic;
+    const critic = this.monitor?.state ?? this.savedCritic;
     return { elapsedMs, seq: this.events.reserved, critic, redaction: this.redaction?.records };
   }
 
@@ -169,7 +169,7 @@ export class RunScope implements LiveRun, Leaseholder {
       const event = this.events.publish(shown);
       if (!event) return;
       this.audit?.take(Object.freeze(event));
-      this.supervision?.take(Object.freeze(event));
+      this.monitor?.take(Object.freeze(event));
     }
   }
 
@@ -214,7 +214,7 @@ export class RunScope implements LiveRun, Leaseholder {
     this.isLost = true;
     this.checkpointer = null;
     this.claim = undefined;
-    this.kernel.leases.drop(this);
+    this.services.leases.drop(this);
     this.isOurs = false;
     this.stop(new LeaseLostError(`run ${this.runId} was taken over by another process`, { cause }));
   }
@@ -242,7 +242,7 @@ export class RunScope implements LiveRun, Leaseholder {
 
   /** @param work goes on when the run is over, and never rejects: a shutdown waits for it */
   outlive(work: Promise<void>): Promise<void> {
-    const { closing } = this.kernel;
+    const { closing } = this.services;
     closing.add(work);
     void work.then(() => closing.delete(work));
     return work;
@@ -252,7 +252,7 @@ export class RunScope implements LiveRun, Leaseholder {
   finish(output: RunOutput): void {
     if (this.isFinished) return;
     this.isFinished = true;
-    this.#finishedAt = this.kernel.config.clock.monotonic();
+    this.#finishedAt = this.services.config.clock.monotonic();
     const messages = this.resolution === 'answered' ? [] : (this.progress?.transcript.slice() ?? []);
     this.abort(new Error('the run is over'));
     this.#cleanups.run();
@@ -264,7 +264,7 @@ export class RunScope implements LiveRun, Leaseholder {
     this.accepted.resolve();
     this.progressed.resolve();
     this.ended.resolve({ ...output, messages });
-    this.kernel.registry.leave(this, output);
+    this.services.registry.leave(this, output);
   }
 }
 
@@ -299,9 +299,9 @@ class Cleanups {
   }
 }
 
-/** The scope of the run that a model call, tool call, resolve or settle actor works for. */
-export function scopeOf(kernel: Kernel, child: AnyActorRef): RunScope {
-  const scope = child._parent && kernel.scopes.get(child._parent);
-  if (!scope) throw new Error('this actor belongs to no run of this executor');
-  return scope;
+/** The run that a model call, tool call, resolve or settle actor works for. */
+export function runOf(services: ExecutorServices, child: AnyActorRef): ActiveRun {
+  const run = child._parent && services.activeRuns.get(child._parent);
+  if (!run) throw new Error('this actor belongs to no run of this executor');
+  return run;
 }

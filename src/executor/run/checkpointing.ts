@@ -4,7 +4,7 @@ import type { Checkpointer } from '../../store/checkpointer.ts';
 import { abandon, isBounded, isTakenOver } from '../../store/checkpointer.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasTrait, toErrorData } from '../../values/error-data.ts';
-import type { RunScope } from './active-run.ts';
+import type { ActiveRun } from './active-run.ts';
 
 import type { Steering } from './steering.ts';
 
@@ -17,26 +17,26 @@ const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 10_000;
 
 /**
- * The one listener between a run's machine and its checkpointer: hands each announced boundary over and tells the
- * machine when it has landed. While the store fails, a bounded number of finished steps may go on unsaved; an intent
+ * The one listener between a run's machine and its checkpointer: hands each requested boundary over and tells the
+ * machine when it is stored. While the store fails, a bounded number of finished steps may go on unsaved; an intent
  * never does, so that no tool with effects starts before the store knows of it.
  */
-export class Saving {
-  readonly #scope: RunScope;
+export class Checkpointing {
+  readonly #run: ActiveRun;
   readonly #steering: Steering;
   #newest: Boundary | undefined;
-  #landed = 0;
+  #persisted = 0;
   #unsavedSteps = 0;
   #retryMs = FIRST_RETRY_MS;
   #timer: unknown;
-  /** What the last boundary was handed to; the scope knows it no longer when the run was taken over. */
+  /** What the last boundary was handed to; the active run knows it no longer when the run was taken over. */
   #checkpointer: Checkpointer | null = null;
 
-  constructor(scope: RunScope, steering: Steering) {
-    this.#scope = scope;
+  constructor(run: ActiveRun, steering: Steering) {
+    this.#run = run;
     this.#steering = steering;
-    scope.onEnd(() => {
-      scope.kernel.config.clock.clearTimeout(this.#timer);
+    run.onEnd(() => {
+      run.services.config.clock.clearTimeout(this.#timer);
       abandon(this.#checkpointer);
     });
   }
@@ -49,17 +49,17 @@ export class Saving {
   /** A save that the throttle had put off failed later; the checkpointer tries it again by itself. */
   flushFailed(error: unknown): void {
     this.#count(error);
-    if (isTakenOver(error)) this.#scope.loseLease(error);
+    if (isTakenOver(error)) this.#run.loseLease(error);
   }
 
   async #save(boundary: Boundary, attempt: { force: boolean; isRetry?: true }): Promise<void> {
-    const { checkpointer, kernel, isClosing } = this.#scope;
+    const { checkpointer, services, isClosing } = this.#run;
     if (!checkpointer || isClosing) return;
     this.#checkpointer = checkpointer;
-    const { clock, defaults } = kernel.config;
+    const { clock, defaults } = services.config;
     const { progress } = boundary;
     try {
-      const save = checkpointer.save(stateOf(progress, this.#scope.nowOf(progress)), { force: attempt.force });
+      const save = checkpointer.save(stateOf(progress, this.#run.nowOf(progress)), { force: attempt.force });
       if (isBounded(checkpointer)) await save;
       else await withDeadline(save, { ms: WRITES_AHEAD * defaults.portMs, clock, what: 'checkpointer.save' });
       this.#hasLanded(boundary);
@@ -71,57 +71,57 @@ export class Saving {
   }
 
   #hasLanded({ boundary, progress }: Boundary): void {
-    this.#landed = Math.max(this.#landed, boundary);
+    this.#persisted = Math.max(this.#persisted, boundary);
     this.#unsavedSteps = 0;
     this.#retryMs = FIRST_RETRY_MS;
-    if (progress.attempts === 0) this.#scope.progressed.resolve();
-    if (this.#scope.isDurable) {
-      this.#steering.landed(boundary);
-      this.#scope.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
+    if (progress.attempts === 0) this.#run.progressed.resolve();
+    if (this.#run.isDurable) {
+      this.#steering.persisted(boundary);
+      this.#run.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
     } else this.#steering.failed();
-    this.#scope.send({ type: 'boundary.landed', boundary });
+    this.#run.send({ type: 'boundary.persisted', boundary });
   }
 
   #failed(boundary: Boundary, error: unknown): void {
     this.#count(error);
     this.#steering.failed();
     const isFinal = hasTrait(error, 'isUnstorable');
-    if (isTakenOver(error)) this.#scope.loseLease(error);
-    else if (isFinal || (this.#isBlocking(boundary) && this.#policy.then === 'fail')) this.#scope.stop(error);
+    if (isTakenOver(error)) this.#run.loseLease(error);
+    else if (isFinal || (this.#isBlocking(boundary) && this.#policy.then === 'fail')) this.#run.stop(error);
     else {
-      if (!this.#isBlocking(boundary)) this.#scope.send({ type: 'boundary.landed', boundary: boundary.boundary });
+      if (!this.#isBlocking(boundary)) this.#run.send({ type: 'boundary.persisted', boundary: boundary.boundary });
       this.#retryLater();
     }
   }
 
   get #policy() {
-    return this.#scope.kernel.config.onSaveError;
+    return this.#run.services.config.onSaveError;
   }
 
   /**
-   * Whether the run must not go on before this has landed. Finished steps and steered messages may be behind for a while;
+   * Whether the run must not go on before this is stored. Finished steps and steered messages may be behind for a while;
    * but to pass over one is to pass over all before it, and an intent among those must not be.
    */
   #isBlocking({ kind }: Boundary): boolean {
     const mayBeBehind = kind === 'step' || kind === 'steer';
-    const hasIntents = this.#scope.actor.getSnapshot().context.intents.length > 0;
+    const hasIntents = this.#run.actor.getSnapshot().context.intents.length > 0;
     return !mayBeBehind || hasIntents || this.#unsavedSteps > this.#policy.maxUnsavedSteps;
   }
 
   #retryLater(): void {
-    const { clock } = this.#scope.kernel.config;
+    const { clock } = this.#run.services.config;
     clock.clearTimeout(this.#timer);
     this.#timer = clock.setTimeout(() => {
       const newest = this.#newest;
-      if (newest && newest.boundary > this.#landed) void this.#save(newest, { force: true, isRetry: true });
+      if (newest && newest.boundary > this.#persisted) void this.#save(newest, { force: true, isRetry: true });
     }, this.#retryMs);
     this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
   }
 
   #count(error: unknown): void {
-    const { saveErrors, runId, kernel } = this.#scope;
-    this.#scope.saveErrors += 1;
-    this.#scope.publish({ type: 'checkpoint.failed', error: toErrorData(error) });
-    if (saveErrors === 0) kernel.config.warn('run: checkpoint save failed', { runId, error: toErrorData(error) });
+    const { saveErrors, runId, services } = this.#run;
+    this.#run.saveErrors += 1;
+    this.#run.publish({ type: 'checkpoint.failed', error: toErrorData(error) });
+    if (saveErrors === 0) services.config.warn('run: checkpoint save failed', { runId, error: toErrorData(error) });
   }
 }

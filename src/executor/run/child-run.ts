@@ -6,7 +6,7 @@ import type { ToolContext } from '../../tool/define.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { CancelledError, ShutdownError } from '../../values/errors.ts';
-import type { RunScope } from './active-run.ts';
+import type { ActiveRun } from './active-run.ts';
 
 /** Agents that put agents to work may be nested so deep. */
 const MAX_DEPTH = 8;
@@ -22,10 +22,10 @@ interface Task {
 }
 
 /** @throws what became of a child that did not end well, with what it had so far: the parent's model decides */
-export async function answerOf(scope: RunScope, task: Task): Promise<unknown> {
-  const depth = (scope.seed.depth ?? 0) + 1;
+export async function answerOf(run: ActiveRun, task: Task): Promise<unknown> {
+  const depth = (run.seed.depth ?? 0) + 1;
   if (depth > MAX_DEPTH) throw new Error(`agents may be nested ${MAX_DEPTH} deep: this one is not put to work`);
-  const result = await resultOf(scope, task, depth);
+  const result = await resultOf(run, task, depth);
   if (result.status === 'ok') return result.data === undefined ? result.output : result.data;
   const why = result.error ? `: ${result.error.code}: ${result.error.message}` : '';
   const rest = result.output === '' ? '' : `\nIts last words: ${result.output}`;
@@ -37,16 +37,16 @@ export async function answerOf(scope: RunScope, task: Task): Promise<unknown> {
  * interrupted here goes on, unless the executor shuts down: then there is no answer, and the parent is left as well.
  * While the store refuses its start it is started again: the record of one that was begun must not be left behind.
  */
-async function resultOf(scope: RunScope, task: Task, depth: number): Promise<RunResult> {
-  const { kernel, signal } = scope;
-  const { defaults, onSaveError } = kernel.config;
+async function resultOf(run: ActiveRun, task: Task, depth: number): Promise<RunResult> {
+  const { services, signal } = run;
+  const { defaults, onSaveError } = services.config;
   for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(retryMs * 2, defaults.leaseMs / 3)) {
-    const { result, child } = await runOnce(scope, task, depth);
+    const { result, child } = await runOnce(run, task, depth);
     const isRefused = onSaveError.then === 'wait' && child !== undefined && isStoreAway(child, result);
     if (signal.aborted || !(isRefused || isUnfinished(result))) return result;
-    if (isRefused) await pause(scope, retryMs);
-    else if (kernel.isShutDown) await pause(scope, Number.POSITIVE_INFINITY);
-    else if (result.status !== 'interrupted') await pause(scope, defaults.leaseMs / 3);
+    if (isRefused) await pause(run, retryMs);
+    else if (services.isShutDown) await pause(run, Number.POSITIVE_INFINITY);
+    else if (result.status !== 'interrupted') await pause(run, defaults.leaseMs / 3);
   }
 }
 
@@ -56,14 +56,14 @@ function isUnfinished({ status, durable, error }: RunResult): boolean {
 }
 
 /** A budget's check may be what timed out: it comes when the store has answered, and the run is known. */
-function isStoreAway({ resolution, info }: RunScope, { error }: RunResult): boolean {
+function isStoreAway({ resolution, info }: ActiveRun, { error }: RunResult): boolean {
   if (resolution !== 'refused' || (error?.code !== 'NOT_DURABLE' && info !== undefined)) return false;
   return hasTrait(error, 'isStoreAway');
 }
 
 /** Waits so many ms, or until the parent is stopped. */
-function pause({ signal, kernel }: RunScope, ms: number): Promise<void> {
-  const { clock } = kernel.config;
+function pause({ signal, services }: ActiveRun, ms: number): Promise<void> {
+  const { clock } = services.config;
   return new Promise((resolve) => {
     const end = () => {
       clock.clearTimeout(timer);
@@ -78,15 +78,15 @@ function pause({ signal, kernel }: RunScope, ms: number): Promise<void> {
 
 interface Attempt {
   readonly result: RunResult;
-  readonly child: RunScope | undefined;
+  readonly child: ActiveRun | undefined;
 }
 
-async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth: number): Promise<Attempt> {
-  const { kernel, signal, seed } = scope;
+async function runOnce(run: ActiveRun, { agent, prompt, context }: Task, depth: number): Promise<Attempt> {
+  const { services, signal, seed } = run;
   const { callerId, channelId, guildId, inputs } = context.invocation;
-  const runId = childIdOf(scope, context);
-  const parent = { runId: scope.runId, callId: context.callId, rootRunId: rootOf(scope) };
-  const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: scope.runId };
+  const runId = childIdOf(run, context);
+  const parent = { runId: run.runId, callId: context.callId, rootRunId: rootOf(run) };
+  const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: run.runId };
   // Nobody would read its answer.
   signal.throwIfAborted();
   const controller = new AbortController();
@@ -95,14 +95,14 @@ async function runOnce(scope: RunScope, { agent, prompt, context }: Task, depth:
   try {
     const { maxAttempts } = seed;
     const options = { signal: controller.signal };
-    const run = await kernel.start(agent, { invocation, options, parent, depth, maxAttempts });
-    const child = kernel.scopes.get(run.actor);
-    if (child) scope.children.add(child);
-    void child?.progressed.promise.then(() => scope.send({ type: 'run.progressed' }));
+    const started = await services.start(agent, { invocation, options, parent, depth, maxAttempts });
+    const child = services.activeRuns.get(started.actor);
+    if (child) run.children.add(child);
+    void child?.progressed.promise.then(() => run.send({ type: 'run.progressed' }));
     try {
-      return { result: await run.result, child };
+      return { result: await started.result, child };
     } finally {
-      if (child) scope.children.delete(child);
+      if (child) run.children.delete(child);
     }
   } finally {
     signal.removeEventListener('abort', follow);
@@ -120,11 +120,11 @@ function forChild(reason: unknown): unknown {
 }
 
 /** The run that a call begins. A call that an older version began has its child under the id which that version gave it. */
-function childIdOf({ runId }: RunScope, { callId, idempotencyKey }: ToolContext): string {
+function childIdOf({ runId }: ActiveRun, { callId, idempotencyKey }: ToolContext): string {
   const isOld = idempotencyKey === oldCallName(runId, callId, ':');
   return isOld ? oldCallName(runId, callId, '~') : childRunId(runId, callId);
 }
 
-function rootOf(scope: RunScope): string {
-  return scope.progress?.parent?.rootRunId ?? scope.runId;
+function rootOf(run: ActiveRun): string {
+  return run.progress?.parent?.rootRunId ?? run.runId;
 }

@@ -1,20 +1,20 @@
 import { parseCommand } from '../../run/command.ts';
-import type { Addressee } from '../services/command-inbox.ts';
-import type { RunScope } from './active-run.ts';
+import type { CommandTarget } from '../services/command-inbox.ts';
+import type { ActiveRun } from './active-run.ts';
 
 /**
  * What a run does with the commands of other processes.
  * @param stored the commands that its record knows; its progress knows them only when `resolving` is over
  */
-export function addresseeOf(scope: RunScope, stored: readonly string[]): Addressee {
+export function commandTargetOf(run: ActiveRun, stored: readonly string[]): CommandTarget {
   let known = stored;
   return {
-    runId: scope.runId,
+    runId: run.runId,
     get claim() {
-      return scope.claim;
+      return run.claim;
     },
     get commands() {
-      const taken = scope.progress?.commands ?? [];
+      const taken = run.progress?.commands ?? [];
       return known.length > 0 ? [...new Set([...known, ...taken])] : taken;
     },
     async obey(given) {
@@ -22,18 +22,18 @@ export function addresseeOf(scope: RunScope, stored: readonly string[]): Address
       const command = parseCommand(given);
       if (command.kind === 'steer') {
         const { text, children = false, id } = command;
-        return (await scope.steerAll(text, { children, command: id })) === 'durable';
+        return (await run.steerAll(text, { children, command: id })) === 'durable';
       }
       const { reason } = command;
-      scope.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
+      run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
       // It stays in the inbox and goes with the record: a crash on the way to the end must not undo it.
-      await scope.ended.promise;
+      await run.ended.promise;
       return false;
     },
     forget(ids) {
       known = known.filter((id) => !ids.includes(id));
-      scope.send({ type: 'run.forget', commands: ids });
+      run.send({ type: 'run.forget', commands: ids });
     },
-    onEnd: (cleanup) => scope.onEnd(cleanup),
+    onEnd: (cleanup) => run.onEnd(cleanup),
   };
 }

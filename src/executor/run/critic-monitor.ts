@@ -23,7 +23,7 @@ const TAIL = 6;
 /** What a critic's run has to offer. */
 export interface Watched {
   readonly runId: string;
-  readonly kernel: { readonly config: Config };
+  readonly services: { readonly config: Config };
   readonly actor: RunActor;
   /** When this process began to work on the run, monotonic ms. */
   readonly startedAt: number;
@@ -44,8 +44,8 @@ interface Past {
 }
 
 /** A run's critic, as the executor sees it: whatever the critic does, the run goes on. */
-export class Supervision {
-  readonly #scope: Watched;
+export class CriticMonitor {
+  readonly #run: Watched;
   readonly #handle: CriticHandle;
   readonly #onActivity: ((activity: Activity) => void) | undefined;
   /** Signs of life that the critic has not been told of. */
@@ -53,29 +53,29 @@ export class Supervision {
   /** What the critic wanted to have when it last said it. */
   #state: JsonObject | undefined;
 
-  private constructor(scope: Watched, handle: CriticHandle, saved: JsonObject | undefined) {
-    this.#scope = scope;
+  private constructor(run: Watched, handle: CriticHandle, saved: JsonObject | undefined) {
+    this.#run = run;
     this.#handle = handle;
     this.#state = saved;
-    const { warn } = scope.kernel.config;
+    const { warn } = run.services.config;
     this.#onActivity = guarded('the critic', (activity: Activity) => handle.onActivity(activity), warn);
-    scope.onEnd(() => {
+    run.onEnd(() => {
       this.#signs = [];
       guarded('the critic', () => handle.stop(), warn)?.();
     });
   }
 
   /** @returns undefined when nobody watches this run */
-  static start(scope: Watched, info: RunInfo, past: Past) {
-    const { critic, warn } = scope.kernel.config;
+  static start(run: Watched, info: RunInfo, past: Past) {
+    const { critic, warn } = run.services.config;
     if (!critic) return undefined;
     try {
-      const handle = critic.monitor(info, supervised(scope, past));
+      const handle = critic.monitor(info, supervised(run, past));
       letGo(handle);
       const isHandle = isObject(handle) && !isThenable(handle);
-      return isHandle ? new Supervision(scope, handle as unknown as CriticHandle, past.saved) : undefined;
+      return isHandle ? new CriticMonitor(run, handle as unknown as CriticHandle, past.saved) : undefined;
     } catch (error) {
-      warn('run: the critic threw; the run is not watched', { runId: scope.runId, error: toErrorData(error) });
+      warn('run: the critic threw; the run is not watched', { runId: run.runId, error: toErrorData(error) });
       return undefined;
     }
   }
@@ -100,14 +100,14 @@ export class Supervision {
 
   /** Resolves when the critic has thought about the step limit, or its time is up. */
   async outOfSteps(): Promise<void> {
-    const { clock, defaults, warn } = this.#scope.kernel.config;
+    const { clock, defaults, warn } = this.#run.services.config;
     this.#tell();
     try {
       const asked = Promise.resolve(this.#handle.onOutOfSteps?.());
       await withDeadline(asked, { ms: defaults.portMs, clock, what: 'the critic' });
     } catch (error) {
       warn('run: the critic did not say whether the run may go on', {
-        runId: this.#scope.runId,
+        runId: this.#run.runId,
         error: toErrorData(error),
       });
     }
@@ -132,17 +132,17 @@ function signOf(event: RunEvent): Activity | undefined {
   return isActiveAs(event, 'delta') ? { type: 'delta' } : undefined;
 }
 
-function supervised(scope: Watched, { softLimitMs, saved, elapsedMs, ...begun }: Past): SupervisedRun {
+function supervised(run: Watched, { softLimitMs, saved, elapsedMs, ...begun }: Past): SupervisedRun {
   const contextNow = () => {
-    const { value, context } = scope.actor.getSnapshot();
+    const { value, context } = run.actor.getSnapshot();
     return value === 'resolving' ? begun : context;
   };
-  const { clock } = scope.kernel.config;
+  const { clock } = run.services.config;
   return {
     clock,
     softLimitMs,
     ...(saved ? { saved } : {}),
-    elapsedMs: () => elapsedMs + clock.monotonic() - scope.startedAt,
+    elapsedMs: () => elapsedMs + clock.monotonic() - run.startedAt,
     tallies: () => {
       const { progress, limits } = contextNow();
       const { iteration, usage, raisedSteps } = progress;
@@ -155,14 +155,14 @@ function supervised(scope: Watched, { softLimitMs, saved, elapsedMs, ...begun }:
     nudge: (text) => {
       if (typeof text !== 'string' || text.trim() === '') return;
       const content = [{ type: 'text', text: text.slice(0, MAX_NUDGE) }];
-      scope.send({ type: 'run.nudge', message: enterMessage({ role: 'user', content }) });
+      run.send({ type: 'run.nudge', message: enterMessage({ role: 'user', content }) });
     },
     raiseSteps: (by) => {
-      if (Number.isSafeInteger(by) && by > 0) scope.send({ type: 'run.raise', by });
+      if (Number.isSafeInteger(by) && by > 0) run.send({ type: 'run.raise', by });
     },
     kill: (reason) => {
       const isSaid = typeof reason === 'string' && reason !== '';
-      scope.stop(new CriticKillError(isSaid ? reason : 'the critic ended the run'));
+      run.stop(new CriticKillError(isSaid ? reason : 'the critic ended the run'));
     },
   };
 }

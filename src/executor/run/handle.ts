@@ -3,7 +3,7 @@ import type { OkOutput, RunOutput, RunResult } from '../../run/result.ts';
 import { okOrThrow } from '../../run/result.ts';
 import type { ErrorData } from '../../values/error-data.ts';
 import { checkKeys } from '../../values/known-options.ts';
-import type { RunScope } from './active-run.ts';
+import type { ActiveRun } from './active-run.ts';
 import type { RunActor } from './run-actor.ts';
 
 /**
@@ -65,34 +65,34 @@ export interface EndedRun {
 }
 
 /** @param met `joined` for the handle of a run that is live already */
-export function handleOf(scope: RunScope, met?: 'joined'): Run {
-  const result = scope.ended.promise;
-  const isOver = scope.resolution === 'answered' || scope.resolution === 'refused';
-  const accepted = met && !isOver ? met : acceptedOf(scope);
+export function handleOf(run: ActiveRun, met?: 'joined'): Run {
+  const result = run.ended.promise;
+  const isOver = run.resolution === 'answered' || run.resolution === 'refused';
+  const accepted = met && !isOver ? met : acceptedOf(run);
   return {
-    runId: scope.runId,
-    agentId: scope.agent.id,
+    runId: run.runId,
+    agentId: run.agent.id,
     accepted,
-    ...(accepted === 'refused' && scope.refusal ? { error: scope.refusal } : {}),
-    actor: scope.actor,
+    ...(accepted === 'refused' && run.refusal ? { error: run.refusal } : {}),
+    actor: run.actor,
     result,
     orThrow: () => okOrThrow(result),
     steer: async (text, options = {}) => {
       checkKeys(options, { children: true }, { of: 'steer' });
-      return scope.steerAll(text, { children: options.children ?? false });
+      return run.steerAll(text, { children: options.children ?? false });
     },
     events: (options = {}) => {
       checkKeys(options, { after: true }, { of: 'events' });
-      return scope.events.consume(options.after ?? 0);
+      return run.events.consume(options.after ?? 0);
     },
     cancel(reason) {
-      scope.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
+      run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
       return result;
     },
   };
 }
 
-function acceptedOf({ resolution, resumedFrom, isElsewhere }: RunScope): Accepted {
+function acceptedOf({ resolution, resumedFrom, isElsewhere }: ActiveRun): Accepted {
   if (resolution === 'accepted') return resumedFrom ? 'resumed' : 'started';
   if (resolution === 'answered') return 'ended';
   return isElsewhere ? 'joined' : 'refused';

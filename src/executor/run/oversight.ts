@@ -5,8 +5,8 @@ import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { JsonObject } from '../../values/json.ts';
 import { Auditing } from '../services/auditing.ts';
-import type { RunScope } from './active-run.ts';
-import { Supervision, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
+import type { ActiveRun } from './active-run.ts';
+import { CriticMonitor, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
 import { startDeadline } from './deadline.ts';
 import { infoFrom, limitsOf } from './run-info.ts';
 import { refusedByBudget } from './spending.ts';
@@ -17,28 +17,28 @@ import { refusedByBudget } from './spending.ts';
  * A new run that the budget refuses leaves no trace. A stored one is not asked for again: what it used up itself, in the
  * turn that was not recorded any more, must not end it. Each of its model calls is still reserved.
  */
-export async function checkBudget(scope: RunScope, isStored: boolean): Promise<void> {
-  const refusal = isStored ? undefined : await refusedByBudget(scope);
+export async function checkBudget(run: ActiveRun, isStored: boolean): Promise<void> {
+  const refusal = isStored ? undefined : await refusedByBudget(run);
   if (refusal) throw refusal;
 }
 
 /** Announces that a start found the run set aside. Its audit is begun for that: the result of such a start may have no reader. */
 export function announceParked(
-  scope: RunScope,
+  run: ActiveRun,
   { meta, inputs = {}, seq = 0 }: RunCheckpoint,
   parked: ParkedReason,
 ): void {
-  const { maxIterations } = limitsOf(scope);
-  scope.info = infoFrom(meta, { inputs, startedAt: scope.kernel.config.clock.now(), maxIterations });
-  scope.audit = auditOf(scope, scope.info);
-  scope.events.continueFrom(seq);
-  scope.publish({ type: 'run.parked', code: parked.code, reason: parked.reason });
+  const { maxIterations } = limitsOf(run);
+  run.info = infoFrom(meta, { inputs, startedAt: run.services.config.clock.now(), maxIterations });
+  run.audit = auditOf(run, run.info);
+  run.events.continueFrom(seq);
+  run.publish({ type: 'run.parked', code: parked.code, reason: parked.reason });
 }
 
 /** Begins the run's audit. */
-export function auditOf(scope: RunScope, info: RunInfo): Auditing | undefined {
-  const { audit, clock, warn, defaults } = scope.kernel.config;
-  return Auditing.start(audit, scope.redaction?.info(info, 'event') ?? info, {
+export function auditOf(run: ActiveRun, info: RunInfo): Auditing | undefined {
+  const { audit, clock, warn, defaults } = run.services.config;
+  return Auditing.start(audit, run.redaction?.info(info, 'event') ?? info, {
     clock,
     warn,
     ms: defaults.finalizeMs,
@@ -47,13 +47,13 @@ export function auditOf(scope: RunScope, info: RunInfo): Auditing | undefined {
 
 /** The critic, and the time that is left: without a critic `maxRuntimeMs` is a hard limit. */
 export function supervise(
-  scope: RunScope,
+  run: ActiveRun,
   limits: Limits,
   { progress, saved }: { progress: Progress; saved: JsonObject | undefined },
 ): void {
   const { maxRuntimeMs } = limits;
   const past = { softLimitMs: maxRuntimeMs, elapsedMs: progress.elapsedMs, saved, progress, limits };
-  scope.supervision = Supervision.start(scope, scope.info as RunInfo, past);
-  const limitMs = scope.supervision ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
-  startDeadline(scope, limitMs - progress.elapsedMs);
+  run.monitor = CriticMonitor.start(run, run.info as RunInfo, past);
+  const limitMs = run.monitor ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
+  startDeadline(run, limitMs - progress.elapsedMs);
 }

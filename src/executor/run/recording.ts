@@ -11,44 +11,44 @@ import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { NotDurableError } from '../../values/errors.ts';
 import type { Config } from '../host/config.ts';
 import { askStore, releaseClaim, uncounted } from './acquire.ts';
-import type { RunScope } from './active-run.ts';
+import type { ActiveRun } from './active-run.ts';
 
 /** null = this run is not durable. A run that is resumed, or must be durable, is refused instead. */
 export async function checkpointerOf(
-  scope: RunScope,
+  run: ActiveRun,
   record: RunCheckpoint | undefined,
   resumed: { isResumed: boolean; isReplaced: boolean; transcript: Transcript },
 ): Promise<Checkpointer | null> {
-  const { kernel, options, claim, info, runId, onFlushError } = scope;
-  const { factory, requireDurable, warn } = kernel.config;
+  const { services, options, claim, info, runId, onFlushError } = run;
+  const { factory, requireDurable, warn } = services.config;
   if (options.checkpointer) return checkedCheckpointer(options.checkpointer);
   const { isResumed } = resumed;
-  const transcript = scope.redaction?.records.transcript(resumed.transcript) ?? resumed.transcript;
+  const transcript = run.redaction?.records.transcript(resumed.transcript) ?? resumed.transcript;
   const landed = record && landedOf(record, { ...resumed, transcript });
-  const shown = info && (scope.redaction?.info(info, 'record') ?? info);
+  const shown = info && (run.redaction?.info(info, 'record') ?? info);
   try {
     const begun =
       factory && shown
-        ? await askStore(scope, 'checkpointer begin', factory.begin(shown, { claim, landed, onFlushError }))
+        ? await askStore(run, 'checkpointer begin', factory.begin(shown, { claim, landed, onFlushError }))
         : null;
     if (begun && begun !== noCheckpointer) return checkedCheckpointer(begun);
     if (requireDurable) throw new NotDurableError(`run ${runId} has no checkpointer, and requireDurable is set`);
     if (record) throw new NotDurableError(`run ${runId} has a record, and the factory gives no checkpointer for it`);
-    await releaseClaim(scope, uncounted(scope));
+    await releaseClaim(run, uncounted(run));
     return null;
   } catch (error) {
-    return refuseOrGoOn(scope, error, { mustBeDurable: isResumed || isNeeded(scope), warn });
+    return refuseOrGoOn(run, error, { mustBeDurable: isResumed || isNeeded(run), warn });
   }
 }
 
 /** A durable run makes its calls again after a crash: whom it puts to work must be found then. */
-function isNeeded({ kernel, seed }: RunScope): boolean {
-  const parent = seed.request.parent && kernel.registry.live(seed.request.parent.runId);
-  return kernel.config.requireDurable || (parent?.isDurable ?? false);
+function isNeeded({ services, seed }: ActiveRun): boolean {
+  const parent = seed.request.parent && services.registry.live(seed.request.parent.runId);
+  return services.config.requireDurable || (parent?.isDurable ?? false);
 }
 
 async function refuseOrGoOn(
-  scope: RunScope,
+  run: ActiveRun,
   thrown: unknown,
   policy: { mustBeDurable: boolean; isLeft?: boolean; warn: Config['warn'] },
 ): Promise<null> {
@@ -56,12 +56,12 @@ async function refuseOrGoOn(
   const error = storeFailure('checkpointer', thrown);
   if (policy.mustBeDurable) {
     if (hasCode(error, 'NOT_DURABLE')) throw error;
-    throw new NotDurableError(`run ${scope.runId} cannot be recorded`, { cause: error });
+    throw new NotDurableError(`run ${run.runId} cannot be recorded`, { cause: error });
   }
   // What may be left of it is kept from others as long as this run makes its calls, and removed at its end.
-  scope.hasLeftover = policy.isLeft ?? false;
-  if (!scope.hasLeftover) await releaseClaim(scope, uncounted(scope));
-  policy.warn('run: checkpointer begin failed; running non-durable', { runId: scope.runId, error: toErrorData(error) });
+  run.hasLeftover = policy.isLeft ?? false;
+  if (!run.hasLeftover) await releaseClaim(run, uncounted(run));
+  policy.warn('run: checkpointer begin failed; running non-durable', { runId: run.runId, error: toErrorData(error) });
   return null;
 }
 
@@ -78,37 +78,37 @@ function landedOf(
 }
 
 /** The first record of a new run; of a resumed one only where nothing else has counted this start. */
-export async function firstSave(scope: RunScope, progress: Progress, record: RunCheckpoint | undefined): Promise<void> {
-  const { checkpointer, kernel, options } = scope;
-  const { store, warn } = kernel.config;
+export async function firstSave(run: ActiveRun, progress: Progress, record: RunCheckpoint | undefined): Promise<void> {
+  const { checkpointer, services, options } = run;
+  const { store, warn } = services.config;
   const isCounted = record !== undefined && store !== undefined && isOwning(store);
   if (!checkpointer || isCounted || (options.checkpointer && options.resume)) return;
   try {
-    const save = checkpointer.save(stateOf(progress, scope.nowOf(progress)), { force: true });
-    await askStore(scope, 'checkpointer.save', save);
-    if (kernel.config.requireDurable && !scope.isDurable) {
-      throw new NotDurableError(`run ${scope.runId} is not stored from its start on, and requireDurable is set`);
+    const save = checkpointer.save(stateOf(progress, run.nowOf(progress)), { force: true });
+    await askStore(run, 'checkpointer.save', save);
+    if (services.config.requireDurable && !run.isDurable) {
+      throw new NotDurableError(`run ${run.runId} is not stored from its start on, and requireDurable is set`);
     }
   } catch (error) {
-    scope.checkpointer = null;
+    run.checkpointer = null;
     // A request that no record can hold is refused: nothing would recover the run.
     if (hasCode(error, 'RECORD_TOO_LARGE') && progress.earlier.value.length > 0) throw error;
     // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.
-    const isLeft = !record && !isTakenOver(error) && !(await isTakenBack(scope, checkpointer, error));
-    await refuseOrGoOn(scope, error, { mustBeDurable: record !== undefined || isNeeded(scope), isLeft, warn });
+    const isLeft = !record && !isTakenOver(error) && !(await isTakenBack(run, checkpointer, error));
+    await refuseOrGoOn(run, error, { mustBeDurable: record !== undefined || isNeeded(run), isLeft, warn });
   }
 }
 
-async function isTakenBack(scope: RunScope, checkpointer: Checkpointer, error: unknown): Promise<boolean> {
+async function isTakenBack(run: ActiveRun, checkpointer: Checkpointer, error: unknown): Promise<boolean> {
   // With the record its claim goes: a renewal that finds none must not say that somebody has the run.
-  const { leases } = scope.kernel;
-  const since = leases.drop(scope);
+  const { leases } = run.services;
+  const since = leases.drop(run);
   try {
-    await askStore(scope, 'checkpointer.fail', checkpointer.fail(error));
+    await askStore(run, 'checkpointer.fail', checkpointer.fail(error));
     return true;
   } catch {
     // The store refuses this as well; why was said before.
-    if (since !== undefined) leases.keep(scope, since);
+    if (since !== undefined) leases.keep(run, since);
     return false;
   }
 }

@@ -2,7 +2,7 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunCheckpointMeta, RunInfo } from '../../run/request.ts';
-import type { RunScope } from './active-run.ts';
+import type { ActiveRun } from './active-run.ts';
 
 /** Who asked for a stored run, where and what for is in its record; what it is run with is today's. */
 export function metaOf({ meta }: Progress, record: RunCheckpoint): RunCheckpointMeta {
@@ -23,8 +23,8 @@ export function identityOf(
 }
 
 /** What bounds the run: the agent's own figures, or else the executor's. */
-export function limitsOf({ agent, kernel }: RunScope): Limits {
-  const { defaults } = kernel.config;
+export function limitsOf({ agent, services }: ActiveRun): Limits {
+  const { defaults } = services.config;
   return {
     maxIterations: agent.maxIterations ?? defaults.maxIterations,
     maxRuntimeMs: agent.maxRuntimeMs ?? defaults.maxRuntimeMs,
@@ -35,10 +35,10 @@ export function limitsOf({ agent, kernel }: RunScope): Limits {
 }
 
 /** The one object that all ports are told of the run. */
-export function infoOf(scope: RunScope, { meta }: Progress, limits: Limits): RunInfo {
+export function infoOf(run: ActiveRun, { meta }: Progress, limits: Limits): RunInfo {
   return infoFrom(meta, {
-    inputs: scope.record?.inputs ?? scope.seed.request.inputs,
-    startedAt: scope.kernel.config.clock.now(),
+    inputs: run.record?.inputs ?? run.seed.request.inputs,
+    startedAt: run.services.config.clock.now(),
     maxIterations: limits.maxIterations,
   });
 }

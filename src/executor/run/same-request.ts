@@ -5,7 +5,7 @@ import type { ParentCall, RunRequest } from '../../run/request.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { RunIdConflictError } from '../../values/errors.ts';
 import { type Redaction, Redactor } from '../../values/redact.ts';
-import type { RunScope } from './active-run.ts';
+import type { ActiveRun } from './active-run.ts';
 
 /*
  * A run id alone is no credential. A start meets a run of its id only when it repeats the request of that run. A child is
@@ -21,8 +21,8 @@ export interface Asker {
   readonly redact: Redaction | undefined;
 }
 
-export function askerOf({ seed, agent, kernel }: RunScope): Asker {
-  return { request: seed.request, agentId: agent.id, isNewId: seed.isNewId, redact: kernel.config.redact };
+export function askerOf({ seed, agent, services }: ActiveRun): Asker {
+  return { request: seed.request, agentId: agent.id, isNewId: seed.isNewId, redact: services.config.redact };
 }
 
 /** Whether a start compares anything. */
@@ -43,7 +43,7 @@ export function isAskedOutcome(asker: Asker, { fingerprint }: RunOutcome): boole
 }
 
 /** Whether the run that is live under the id is the one that is asked for. */
-export function isAskedRun(asker: Asker, { resolution, progress, seed }: RunScope): boolean {
+export function isAskedRun(asker: Asker, { resolution, progress, seed }: ActiveRun): boolean {
   // Before `resolving` is over a run is what it was asked for; then it is what its record says.
   const { fingerprint, parent } = resolution === 'accepted' && progress ? progress : seed.request;
   return asker.request.parent ? isSameCall(asker.request.parent, parent) : isSameRequest(asker, fingerprint);

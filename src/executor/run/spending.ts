@@ -4,7 +4,7 @@ import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { BudgetExceededError } from '../../values/errors.ts';
 import type { Spend, Usage } from '../../values/usage.ts';
 import { asError } from '../host/guard.ts';
-import type { RunScope } from './active-run.ts';
+import type { ActiveRun } from './active-run.ts';
 
 /** A model call of a run, as its budget is told of it. */
 export interface BudgetedCall {
@@ -18,11 +18,11 @@ export interface BudgetedCall {
 }
 
 /** Asks whether this caller may begin a run at all. @returns why not */
-export async function refusedByBudget(scope: RunScope): Promise<Error | undefined> {
-  const { budget } = scope.kernel.config;
+export async function refusedByBudget(run: ActiveRun): Promise<Error | undefined> {
+  const { budget } = run.services.config;
   if (!budget) return undefined;
   try {
-    await bounded(scope, 'budget.check', () => budget.check(callerOf(scope)));
+    await bounded(run, 'budget.check', () => budget.check(callerOf(run)));
     return undefined;
   } catch (error) {
     return asError(error);
@@ -30,62 +30,60 @@ export async function refusedByBudget(scope: RunScope): Promise<Error | undefine
 }
 
 /** Tells a budget without a memory of its own what the run has spent before. */
-export async function restoreSpend(scope: RunScope, spend: Spend | undefined): Promise<void> {
-  const { budget, warn } = scope.kernel.config;
+export async function restoreSpend(run: ActiveRun, spend: Spend | undefined): Promise<void> {
+  const { budget, warn } = run.services.config;
   if (!budget || !spend) return;
   try {
-    await bounded(scope, 'budget.restore', async () =>
-      budget.restore?.(callerOf(scope), { runId: scope.runId, spend }),
-    );
+    await bounded(run, 'budget.restore', async () => budget.restore?.(callerOf(run), { runId: run.runId, spend }));
   } catch (error) {
-    warn('run: the budget could not be told what the run spent before', fields(scope, error));
+    warn('run: the budget could not be told what the run spent before', fields(run, error));
   }
 }
 
 /** The reservation of one model call, until it is committed or given back. */
 export class Spending {
-  readonly #scope: RunScope;
+  readonly #run: ActiveRun;
   readonly #reservation: Reservation;
   readonly #startedAt: number;
 
-  private constructor(scope: RunScope, reservation: Reservation) {
-    this.#scope = scope;
+  private constructor(run: ActiveRun, reservation: Reservation) {
+    this.#run = run;
     this.#reservation = reservation;
-    this.#startedAt = scope.kernel.config.clock.monotonic();
+    this.#startedAt = run.services.config.clock.monotonic();
   }
 
   /** @throws {BudgetExceededError} or whatever else stands in the way: then the call must not be made */
-  static async reserve(scope: RunScope, { turn, phase, ...call }: BudgetedCall): Promise<Spending | undefined> {
-    const { budget } = scope.kernel.config;
+  static async reserve(run: ActiveRun, { turn, phase, ...call }: BudgetedCall): Promise<Spending | undefined> {
+    const { budget } = run.services.config;
     if (!budget) return undefined;
-    const { runId } = scope;
+    const { runId } = run;
     const estimate = { key: `${runId}:${phase === undefined ? '' : `${phase}.`}${turn}`, runId, ...call };
-    const reservation = await bounded(scope, 'budget.reserve', () => budget.reserve(callerOf(scope), estimate));
-    return new Spending(scope, reservation);
+    const reservation = await bounded(run, 'budget.reserve', () => budget.reserve(callerOf(run), estimate));
+    return new Spending(run, reservation);
   }
 
   /** What was used is paid for, whatever the budget says now: trouble is logged. */
   async commit(usage: Usage): Promise<Spend | undefined> {
-    const { clock, budget, warn } = this.#scope.kernel.config;
+    const { clock, budget, warn } = this.#run.services.config;
     const reservation = this.#reservation;
     if (!budget) return undefined;
     const seconds = (clock.monotonic() - this.#startedAt) / 1_000;
     try {
-      return spendOf(await bounded(this.#scope, 'budget.commit', () => budget.commit(reservation, { usage, seconds })));
+      return spendOf(await bounded(this.#run, 'budget.commit', () => budget.commit(reservation, { usage, seconds })));
     } catch (error) {
-      warn('run: a model call could not be charged to the budget', fields(this.#scope, error));
+      warn('run: a model call could not be charged to the budget', fields(this.#run, error));
       return undefined;
     }
   }
 
   async refund(): Promise<void> {
-    const { budget, warn } = this.#scope.kernel.config;
+    const { budget, warn } = this.#run.services.config;
     const reservation = this.#reservation;
     if (!budget) return;
     try {
-      await bounded(this.#scope, 'budget.refund', () => budget.refund(reservation));
+      await bounded(this.#run, 'budget.refund', () => budget.refund(reservation));
     } catch (error) {
-      warn('run: a reservation could not be given back to the budget', fields(this.#scope, error));
+      warn('run: a reservation could not be given back to the budget', fields(this.#run, error));
     }
   }
 }
@@ -101,17 +99,17 @@ function isAmount(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0;
 }
 
-function callerOf(scope: RunScope): string {
-  return scope.info?.callerId ?? scope.record?.meta.callerId ?? scope.seed.request.callerId;
+function callerOf(run: ActiveRun): string {
+  return run.info?.callerId ?? run.record?.meta.callerId ?? run.seed.request.callerId;
 }
 
-function fields(scope: RunScope, error: unknown) {
-  return { runId: scope.runId, error: toErrorData(error) };
+function fields(run: ActiveRun, error: unknown) {
+  return { runId: run.runId, error: toErrorData(error) };
 }
 
 /** Ends whatever the budget does; what it throws that has no code of its own is a refusal too. */
-async function bounded<T>(scope: RunScope, what: string, ask: () => Promise<T>): Promise<T> {
-  const { clock, defaults } = scope.kernel.config;
+async function bounded<T>(run: ActiveRun, what: string, ask: () => Promise<T>): Promise<T> {
+  const { clock, defaults } = run.services.config;
   try {
     return await withDeadline(Promise.resolve(ask()), { ms: defaults.portMs, clock, what });
   } catch (error) {

@@ -3,7 +3,7 @@ import { tooLongToSay } from '../../run/command.ts';
 import { MAX_UNDELIVERED } from '../../run/progress.ts';
 import { UndeliveredError } from '../../values/errors.ts';
 import { enterMessage } from '../../values/message.ts';
-import type { RunScope } from './active-run.ts';
+import type { ActiveRun } from './active-run.ts';
 
 /** What became of a steered message: stored, or (without a store, or while it fails) kept in memory. */
 export type Steered = 'durable' | 'queued';
@@ -20,13 +20,13 @@ interface Waiting {
 
 /** The messages on their way into a run. Each is acknowledged once the store has it. */
 export class Steering {
-  readonly #scope: RunScope;
+  readonly #run: ActiveRun;
   /** Made with the first message: most runs are never steered. */
   #waiting: Map<string, Waiting> | undefined;
   #count = 0;
 
-  constructor(scope: RunScope) {
-    this.#scope = scope;
+  constructor(run: ActiveRun) {
+    this.#run = run;
   }
 
   /** @param taken is told when the run has a place for it @throws {UndeliveredError} when the run is over */
@@ -36,33 +36,33 @@ export class Steering {
     }
     const tooLong = tooLongToSay(text);
     if (tooLong) return Promise.reject(tooLong);
-    if (this.#scope.isFinished || !this.#scope.isActive) return Promise.reject(this.#tooLate());
+    if (this.#run.isFinished || !this.#run.isActive) return Promise.reject(this.#tooLate());
     this.#count += 1;
     const receipt = String(this.#count);
     const settle = Promise.withResolvers<Steered>();
-    if (!this.#waiting) this.#scope.onEnd(() => this.#refuseAll());
+    if (!this.#waiting) this.#run.onEnd(() => this.#refuseAll());
     this.#waiting ??= new Map();
     this.#waiting.set(receipt, { settle, taken, isCommand: command !== undefined });
     const message = enterMessage({ role: 'user', content: [{ type: 'text', text }] });
-    this.#scope.send({ type: 'run.steer', message, receipt, ...(command === undefined ? {} : { command }) });
+    this.#run.send({ type: 'run.steer', message, receipt, ...(command === undefined ? {} : { command }) });
     return settle.promise;
   }
 
   /** The run's machine has taken the message. */
   queued(receipt: string, boundary: number): void {
     const waiting = this.#waiting?.get(receipt);
-    this.#scope.publish({ type: 'steer.queued' });
+    this.#run.publish({ type: 'steer.queued' });
     if (!waiting) return;
     waiting.taken?.();
     waiting.boundary = boundary;
-    if (!this.#scope.isDurable) this.#settle(receipt, waiting, 'queued');
+    if (!this.#run.isDurable) this.#settle(receipt, waiting, 'queued');
   }
 
   /** The run has no room for the message. @param refusal without `left` too many messages wait already */
   refused({ receipt, bytes, left }: Refusal): void {
     const waiting = this.#waiting?.get(receipt);
     this.#waiting?.delete(receipt);
-    const { runId } = this.#scope;
+    const { runId } = this.#run;
     const why =
       left === undefined
         ? `run ${runId} has ${MAX_UNDELIVERED} messages waiting: this one was not taken`
@@ -70,7 +70,7 @@ export class Steering {
     waiting?.settle.reject(new UndeliveredError(why));
   }
 
-  landed(boundary: number): void {
+  persisted(boundary: number): void {
     for (const [receipt, waiting] of this.#waiting ?? []) {
       if (waiting.boundary !== undefined && waiting.boundary <= boundary) this.#settle(receipt, waiting, 'durable');
     }
@@ -86,7 +86,7 @@ export class Steering {
   #settle(receipt: string, waiting: Waiting, answer: Steered): void {
     this.#waiting?.delete(receipt);
     // A run that had ended before it was taken up is only delivered: it was recorded, and no model ever hears of it.
-    if (this.#scope.progress?.outcome) waiting.settle.reject(this.#tooLate());
+    if (this.#run.progress?.outcome) waiting.settle.reject(this.#tooLate());
     else waiting.settle.resolve(answer);
   }
 
@@ -96,6 +96,6 @@ export class Steering {
   }
 
   #tooLate(): UndeliveredError {
-    return new UndeliveredError(`run ${this.#scope.runId} is over: the message was not delivered`);
+    return new UndeliveredError(`run ${this.#run.runId} is over: the message was not delivered`);
   }
 }

@@ -6,7 +6,7 @@ import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../../values/errors.ts';
 import { Redactor } from '../../values/redact.ts';
-import type { Kernel } from './active-run.ts';
+import type { ExecutorServices } from './active-run.ts';
 
 /** A stored run that nobody works on, in our hands for a moment. */
 export interface StoredRun {
@@ -20,28 +20,28 @@ export interface StoredRun {
 }
 
 /** The store of an executor. @throws {NotDurableError} when it has none */
-export function storeOf({ config }: Kernel): CheckpointStore {
+export function storeOf({ config }: ExecutorServices): CheckpointStore {
   if (config.store) return config.store;
   throw new NotDurableError('this executor has no store: it knows no runs but its own');
 }
 
 /** What a person says to a run or gives as a reason, as the store of this executor may have it. */
-export function recordedText({ config }: Kernel, text: string): string {
+export function recordedText({ config }: ExecutorServices, text: string): string {
   return config.redact ? new Redactor(config.redact, 'record').text(text) : text;
 }
 
-const works = new WeakMap<Kernel, Map<string, Promise<void>>>();
+const works = new WeakMap<ExecutorServices, Map<string, Promise<void>>>();
 
 /** What this executor does to stored runs just now, by their ids: each is over when its promise resolves. */
-function worksOf(kernel: Kernel): Map<string, Promise<void>> {
-  const known = works.get(kernel) ?? new Map<string, Promise<void>>();
-  works.set(kernel, known);
+function worksOf(services: ExecutorServices): Map<string, Promise<void>> {
+  const known = works.get(services) ?? new Map<string, Promise<void>>();
+  works.set(services, known);
   return known;
 }
 
 /** Waits until nobody here works on this stored run. Never rejects, and ends: all that is done to one is bounded. */
-export async function untilUntouched(kernel: Kernel, runId: string): Promise<void> {
-  const known = worksOf(kernel);
+export async function untilUntouched(services: ExecutorServices, runId: string): Promise<void> {
+  const known = worksOf(services);
   for (let work = known.get(runId); work; work = known.get(runId)) await work;
 }
 
@@ -52,16 +52,16 @@ export async function untilUntouched(kernel: Kernel, runId: string): Promise<voi
  * @throws {CheckpointMissingError} when the store has no record of it
  */
 export async function withStoredRun<T>(
-  kernel: Kernel,
+  services: ExecutorServices,
   runId: string,
   work: (run: StoredRun) => Promise<T>,
 ): Promise<T> {
-  const known = worksOf(kernel);
+  const known = worksOf(services);
   for (let before = known.get(runId); before; before = known.get(runId)) await before;
   const over = Promise.withResolvers<void>();
   known.set(runId, over.promise);
   try {
-    return await inHand(kernel, runId, work);
+    return await inHand(services, runId, work);
   } catch (error) {
     if (!hasCode(error, 'LEASE_LOST')) throw error;
     throw new RunOwnedElsewhereError(`run ${runId} was taken up by somebody else meanwhile`, { cause: error });
@@ -90,13 +90,13 @@ async function claimed(store: OwningStore, { runId, owner, ttlMs }: ClaimWish): 
   }
 }
 
-async function inHand<T>(kernel: Kernel, runId: string, work: (run: StoredRun) => Promise<T>): Promise<T> {
-  const { clock, defaults } = kernel.config;
-  const store = storeOf(kernel);
+async function inHand<T>(services: ExecutorServices, runId: string, work: (run: StoredRun) => Promise<T>): Promise<T> {
+  const { clock, defaults } = services.config;
+  const store = storeOf(services);
   const bounded: StoredRun['bounded'] = (what, answer) => withDeadline(answer, { ms: defaults.portMs, clock, what });
-  if (kernel.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
+  if (services.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
   const claim = isOwning(store)
-    ? await bounded('store.claim', claimed(store, { runId, owner: kernel.owner, ttlMs: defaults.leaseMs }))
+    ? await bounded('store.claim', claimed(store, { runId, owner: services.owner, ttlMs: defaults.leaseMs }))
     : undefined;
   if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
   // The claim counted a start that is none.

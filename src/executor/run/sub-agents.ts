@@ -8,7 +8,7 @@ import { readProperty, toErrorData } from '../../values/error-data.ts';
 import type { JsonObject } from '../../values/json.ts';
 import { fillTemplate } from '../../values/template.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
-import type { Kernel, RunScope } from './active-run.ts';
+import type { ActiveRun, ExecutorServices } from './active-run.ts';
 import { answerOf } from './child-run.ts';
 
 const promptSchema = {
@@ -22,22 +22,22 @@ const promptSchema = {
  * The tools by which an agent puts others to work: each call is a run of its own, under an id that the call determines.
  * So the call may be repeated after a crash: a child that ended gives its answer again, one that was interrupted goes on.
  */
-export function childTools(scope: RunScope): readonly Tool[] {
-  const { subAgents = [], skills = [] } = scope.agent;
-  const agents = subAgents.map((name) => find(scope, 'agent', name)).filter((agent) => agent !== null);
-  const known = skills.map((name) => find(scope, 'skill', name)).filter((skill) => skill !== null);
-  const tools = [...agents.map((agent) => agentTool(scope, agent)), ...known.map((skill) => skillTool(scope, skill))];
+export function childTools(run: ActiveRun): readonly Tool[] {
+  const { subAgents = [], skills = [] } = run.agent;
+  const agents = subAgents.map((name) => find(run, 'agent', name)).filter((agent) => agent !== null);
+  const known = skills.map((name) => find(run, 'skill', name)).filter((skill) => skill !== null);
+  const tools = [...agents.map((agent) => agentTool(run, agent)), ...known.map((skill) => skillTool(run, skill))];
   return tools.map((tool) => Object.freeze({ ...tool, isRun: true }));
 }
 
 /** What the palette does not have, or cannot be asked for, is left out. */
-function find(scope: RunScope, kind: 'agent', name: string): Agent | null;
-function find(scope: RunScope, kind: 'skill', name: string): Skill | null;
-function find(scope: RunScope, kind: 'agent' | 'skill', name: string): Agent | Skill | null {
-  const { palette, warn } = scope.kernel.config;
+function find(run: ActiveRun, kind: 'agent', name: string): Agent | null;
+function find(run: ActiveRun, kind: 'skill', name: string): Skill | null;
+function find(run: ActiveRun, kind: 'agent' | 'skill', name: string): Agent | Skill | null {
+  const { palette, warn } = run.services.config;
   const left = (error?: unknown) => {
     const why = error === undefined ? {} : { error: toErrorData(error) };
-    warn(`run: no ${kind} ${name} in the palette; the agent goes without`, { runId: scope.runId, ...why });
+    warn(`run: no ${kind} ${name} in the palette; the agent goes without`, { runId: run.runId, ...why });
     return null;
   };
   if (!palette) return null;
@@ -72,34 +72,34 @@ function asData<Entry extends object>(found: Entry | null | undefined): Entry | 
   return copy as Entry;
 }
 
-function agentTool(scope: RunScope, agent: Agent): Tool {
+function agentTool(run: ActiveRun, agent: Agent): Tool {
   return defineTool({
     name: childToolName('agent', agent.id),
     description: agent.description ?? `Puts the agent ${agent.name} to work and gives its answer.`,
     input: promptSchema,
     effect: 'idempotent',
     timeoutMs: Number.POSITIVE_INFINITY,
-    execute: ({ prompt }, context) => answerOf(scope, { agent, prompt: String(prompt), context }),
+    execute: ({ prompt }, context) => answerOf(run, { agent, prompt: String(prompt), context }),
   }) as Tool;
 }
 
-function skillTool(scope: RunScope, skill: Skill): Tool {
+function skillTool(run: ActiveRun, skill: Skill): Tool {
   return Object.freeze({
     name: childToolName('skill', skill.name),
     description: skill.description,
-    input: { ...skill.input, validate: (input: unknown) => checked(scope, skill, input) },
+    input: { ...skill.input, validate: (input: unknown) => checked(run, skill, input) },
     effect: 'idempotent' as const,
     timeoutMs: Number.POSITIVE_INFINITY,
     execute: async (input: unknown, context: ToolContext) => {
-      const agent = agentOf(skill, skill.modelTier ?? scope.agent.modelTier);
+      const agent = agentOf(skill, skill.modelTier ?? run.agent.modelTier);
       const prompt = fillTemplate(skill.instructions, textsOf(input as JsonObject));
-      return answerOf(scope, { agent, prompt, context });
+      return answerOf(run, { agent, prompt, context });
     },
   });
 }
 
 /** A call of a skill takes as long as it takes; a look at its input must not. */
-function checked({ kernel: { config } }: RunScope, { name, input: { validate } }: Skill, input: unknown) {
+function checked({ services: { config } }: ActiveRun, { name, input: { validate } }: Skill, input: unknown) {
   const validation = validate(input);
   const limit = { ms: config.defaults.portMs, clock: config.clock, what: `the input schema of skill ${name}` };
   return isThenable(validation) ? withDeadline(validation, limit) : validation;
@@ -129,7 +129,7 @@ function agentOf(skill: Skill, modelTier: string | undefined): Agent {
 const SKILL = 'skill:';
 
 /** The agent behind a stored child run, as the palette has it today. */
-export function paletteAgent({ config: { palette } }: Kernel, agentId: string): Agent | undefined {
+export function paletteAgent({ config: { palette } }: ExecutorServices, agentId: string): Agent | undefined {
   if (!palette) return undefined;
   try {
     if (!agentId.startsWith(SKILL)) return lookUp(palette, 'agent', agentId);

@@ -6,7 +6,7 @@ import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { Warn } from '../host/guard.ts';
 
 /** A live run that commands may be waiting for. */
-export interface Addressee {
+export interface CommandTarget {
   readonly runId: string;
   readonly claim: Claim | undefined;
   /** Commands that its progress has taken in, and that may wait still, or be sent again. */
@@ -41,16 +41,16 @@ const MAX_REMEMBERED = 100;
  * What other processes tell the live runs of this one, through the store. One look asks for all of them. A command is
  * acknowledged when the run has recorded it; until then it stays, and whoever goes on with the run finds it again.
  */
-export class Mailbox {
+export class CommandInbox {
   readonly #store: ControlStore | undefined;
   readonly #around: Surroundings;
-  readonly #members = new Map<string, Addressee>();
+  readonly #members = new Map<string, CommandTarget>();
   /** Commands on their way into a run, as `runId` and id. */
   readonly #underWay = new Set<string>();
   /** Acknowledged since the last look began, which may have seen them still. */
   readonly #acknowledged = new Set<string>();
   /** Since when commands of a run are known to wait no longer, monotonic ms; the oldest first. */
-  readonly #goneSince = new Map<Addressee, Map<string, number>>();
+  readonly #goneSince = new Map<CommandTarget, Map<string, number>>();
   #looking: Promise<void> | undefined;
   #timer: unknown;
   #isFailing = false;
@@ -61,7 +61,7 @@ export class Mailbox {
   }
 
   /** Delivers to this run from now on. */
-  enter(member: Addressee): void {
+  enter(member: CommandTarget): void {
     if (!this.#store || !member.claim) return;
     this.#members.set(member.runId, member);
     member.onEnd(() => this.#leave(member));
@@ -87,7 +87,7 @@ export class Mailbox {
     await withDeadline(this.look(), { ms: Math.min(everyMs, ms), clock, what: 'store.inbox' }).catch(() => {});
   }
 
-  #leave(member: Addressee): void {
+  #leave(member: CommandTarget): void {
     this.#goneSince.delete(member);
     if (this.#members.get(member.runId) === member) this.#members.delete(member.runId);
     if (this.#members.size > 0) return;
@@ -121,7 +121,7 @@ export class Mailbox {
   }
 
   /** What waits for one run may take all places of an answer: then each run is asked about by itself. */
-  async #lookAtEach(store: ControlStore, members: readonly Addressee[]): Promise<void> {
+  async #lookAtEach(store: ControlStore, members: readonly CommandTarget[]): Promise<void> {
     const { clock, ms } = this.#around;
     const failed: unknown[] = [];
     for (const member of members) {
@@ -135,7 +135,7 @@ export class Mailbox {
   }
 
   /** @param sent all that waits for the run */
-  #deliver(store: ControlStore, member: Addressee, sent: readonly SentCommand[]): void {
+  #deliver(store: ControlStore, member: CommandTarget, sent: readonly SentCommand[]): void {
     // Of one that has left meanwhile nothing may be noted: nobody would forget it.
     if (this.#members.get(member.runId) !== member) return;
     const { commands } = member;
@@ -154,7 +154,7 @@ export class Mailbox {
     for (const command of news) if (!known.has(command.id)) void this.#hand(store, member, command);
   }
 
-  #forgetOld(member: Addressee, gone: readonly string[]): void {
+  #forgetOld(member: CommandTarget, gone: readonly string[]): void {
     const now = this.#around.clock.monotonic();
     const before = this.#goneSince.get(member);
     const since = new Map(gone.map((id) => [id, before?.get(id) ?? now]));
@@ -166,7 +166,7 @@ export class Mailbox {
     if (old.length > 0) member.forget(old);
   }
 
-  async #hand(store: ControlStore, member: Addressee, command: Command): Promise<void> {
+  async #hand(store: ControlStore, member: CommandTarget, command: Command): Promise<void> {
     const key = keyOf(member, command.id);
     this.#underWay.add(key);
     try {
@@ -178,7 +178,7 @@ export class Mailbox {
     }
   }
 
-  async #acknowledge(store: ControlStore, member: Addressee, ids: readonly string[]): Promise<void> {
+  async #acknowledge(store: ControlStore, member: CommandTarget, ids: readonly string[]): Promise<void> {
     const { claim, runId } = member;
     const { clock, ms, warn } = this.#around;
     if (!claim) return;
@@ -193,6 +193,6 @@ export class Mailbox {
   }
 }
 
-function keyOf({ runId }: Addressee, id: string): string {
+function keyOf({ runId }: CommandTarget, id: string): string {
   return `${runId}\n${id}`;
 }

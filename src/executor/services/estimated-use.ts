@@ -16,7 +16,7 @@ export interface SentRequest {
 
 const CHARACTERS_PER_TOKEN = 4;
 
-/** About how many tokens the requests of one stage have. What was counted for the request before is not counted again. */
+/** About how many tokens the requests of one loop have. What was counted for the request before is not counted again. */
 export class RequestEstimate {
   #counted: Transcript | undefined;
   #tokens = 0;

@@ -13,7 +13,7 @@ const BUFFER = 1_000;
 const RESERVED = 2 ** 32;
 
 /** The events of one run: numbered, kept for a while, and handed to whoever listens at the pace of each. */
-export class EventHub {
+export class EventStream {
   readonly #runId: string;
   readonly #clock: Clock;
   readonly #history = new EventBuffer(BUFFER);

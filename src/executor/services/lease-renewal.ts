@@ -19,7 +19,7 @@ const ASK_AGAIN = 1 / 30;
  * somebody else has the run. One that is not answered says nothing: every write is checked against the newest claim, so
  * that the run may go on with what has no effects, and until it is answered it may have been taken over.
  */
-export class LeaseKeeper {
+export class LeaseRenewal {
   readonly #store: OwningStore | undefined;
   readonly #clock: Clock;
   readonly #leaseMs: number;

@@ -10,8 +10,8 @@ import type { Config } from '../host/config.ts';
 import { CompactedView } from './compaction.ts';
 import type { RequestEstimate } from './estimated-use.ts';
 
-/** What one loop of a run works with: a single loop has one stage, a pipeline one for each phase. */
-export interface Stage {
+/** What one loop of a run works with: a pipeline has one for each phase. */
+export interface LoopContext {
   readonly tier: string;
   readonly model: Model;
   readonly toolbox: Toolbox;
@@ -27,8 +27,8 @@ export interface Stage {
   system(completed: readonly PhaseOutput[]): string;
 }
 
-/** What of a run its stages depend on. */
-interface StagedRun {
+/** What of a run its loops depend on. */
+interface LoopedRun {
   readonly runId: string;
   readonly agent: Agent;
   readonly prompt: string;
@@ -36,11 +36,11 @@ interface StagedRun {
 }
 
 /**
- * The stages of a run.
+ * What the loops of a run work with.
  * @throws {UnknownTierError} for the agent's own tier; a phase's that is not served is replaced by it
  * @throws {UnknownToolError} when a phase names a tool that its agent does not have
  */
-export function stagesFor(run: StagedRun, toolbox: Toolbox): readonly Stage[] {
+export function loopsFor(run: LoopedRun, toolbox: Toolbox): readonly LoopContext[] {
   const { agent, config } = run;
   const { models, defaults, systemHeader } = config;
   const tier = agent.modelTier ?? defaults.modelTier;
@@ -57,7 +57,7 @@ export function stagesFor(run: StagedRun, toolbox: Toolbox): readonly Stage[] {
         system: () => headed(agent.instructions),
       },
     ];
-  return agent.phases.map((phase): Stage => {
+  return agent.phases.map((phase): LoopContext => {
     const served = servedBy(run, phase, { tier, model });
     const isWhole = !phase.bare && phase.tools === undefined;
     let system: string | undefined;
@@ -80,10 +80,10 @@ function viewOf({ compactor, contextTokens, defaults, clock, warn }: Config): { 
 }
 
 function servedBy(
-  { runId, config }: StagedRun,
+  { runId, config }: LoopedRun,
   { name, modelTier }: Phase,
-  base: Pick<Stage, 'tier' | 'model'>,
-): Pick<Stage, 'tier' | 'model'> {
+  base: Pick<LoopContext, 'tier' | 'model'>,
+): Pick<LoopContext, 'tier' | 'model'> {
   if (modelTier === undefined || modelTier === base.tier) return base;
   const { models, warn } = config;
   try {
@@ -95,7 +95,7 @@ function servedBy(
   }
 }
 
-function instructionsOf(run: StagedRun, { name, instructions }: Phase, completed: readonly PhaseOutput[]): string {
+function instructionsOf(run: LoopedRun, { name, instructions }: Phase, completed: readonly PhaseOutput[]): string {
   const outputs = completed.map((phase) => [phase.name, phase.output] as const);
   const values = { ...Object.fromEntries(outputs), Query: run.prompt };
   return fillTemplate(instructions, values, (problem) =>

@@ -3,12 +3,12 @@ interface Waiting {
   admit(): void;
 }
 
-/** A lane for so many at once. Who enters says how many that are: sweeps of one executor share it, each with a bound of its own. */
-export class Lane {
+/** Admits so many at once. Each call of `enter` says how many: sweeps of one executor share it, each with a bound of its own. */
+export class Semaphore {
   #taken = 0;
   readonly #waiting = new Set<Waiting>();
 
-  /** Waits until fewer than `size` are in the lane. @returns false when the signal is aborted first: then there is no place to leave */
+  /** Waits until fewer than `size` are admitted. @returns false if the signal is aborted first; do not call `leave` then */
   enter(size: number, signal: AbortSignal | undefined): Promise<boolean> {
     if (signal?.aborted) return Promise.resolve(false);
     if (this.#taken < size) {

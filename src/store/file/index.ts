@@ -1,2 +1,2 @@
-// The door `pawl/stores/file`.
+// The entry point `pawl/stores/file`.
 export { type FileStore, type FileStoreOptions, fileStore } from './file-store.ts';

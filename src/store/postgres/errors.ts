@@ -73,13 +73,13 @@ export function isConnectionLost(error: unknown): boolean {
  * Whether trying again, over another connection, may help. What was asked for may have happened all the same: who tries
  * again has to look first.
  */
-export function isPassing(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   if (error instanceof Error && error.message.includes('after calling end on the pool')) return false;
   return isConnectionLost(error) || passing.has(stateOf(error) ?? '');
 }
 
 /** What would fail every other write just as well. */
-export function isEverybodys(error: unknown): boolean {
+export function isGroupFailure(error: unknown): boolean {
   return error instanceof PawlError || stateOf(error) === code.diskFull || stateOf(error) === code.noRights;
 }
 

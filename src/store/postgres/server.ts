@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailableError } from '../../values/errors.ts';
 import type { Sealing } from '../encoding/sealing.ts';
 import { Appends } from './append.ts';
-import { isPassing, isTableMissing, storeError } from './errors.ts';
+import { isTableMissing, isTransient, storeError } from './errors.ts';
 import { Parameters } from './parameters.ts';
 import { Connections, type PostgresPool, type Session } from './pool.ts';
 import { Schema, type Tables } from './schema.ts';
@@ -65,7 +65,7 @@ export class Server {
       try {
         return await this.attempt(until - performance.now(), work);
       } catch (error) {
-        if (!isPassing(error) || performance.now() >= until) throw this.seen(error);
+        if (!isTransient(error) || performance.now() >= until) throw this.seen(error);
       }
       await pause(failures);
     }

@@ -1,6 +1,6 @@
 import { PawlError } from '../../values/errors.ts';
 import { type Decision, recordAfter } from './changes.ts';
-import { isEverybodys, isPassing, NoAnswer } from './errors.ts';
+import { isGroupFailure, isTransient, NoAnswer } from './errors.ts';
 import type { Session } from './pool.ts';
 import type { Job, SentJob } from './queue.ts';
 import { pause, type Server } from './server.ts';
@@ -44,12 +44,12 @@ export class Writer {
       try {
         await this.#attempt(open);
       } catch (error) {
-        if (isPassing(error)) {
+        if (isTransient(error)) {
           const now = performance.now();
           const late = [...open].filter((job) => job.until <= now);
           this.#refuse([...late, ...takeLate()], open, error);
           if (open.size > 0) await pause(failures);
-        } else if (open.size === 1 || isEverybodys(error)) {
+        } else if (open.size === 1 || isGroupFailure(error)) {
           this.#refuse([...open], open, error);
         } else {
           // Something failed that nobody foresaw: each goes alone, so that only the guilty one fails.

@@ -1,3 +1,3 @@
-// The door `pawl/stores/sqlite`: what keeps its books in a SQLite file.
+// The entry point `pawl/stores/sqlite`: what keeps its books in a SQLite file.
 export { type SqliteBudget, type SqliteBudgetOptions, sqliteBudget } from '../../budget/sqlite.ts';
 export { type SqliteStore, type SqliteStoreOptions, sqliteStore } from './sqlite-store.ts';

@@ -68,8 +68,8 @@ export class WriteQueue {
     try {
       this.#commit(group);
     } catch (error) {
-      const isEverybodys = isBusy(error) || isIoError(error) || error instanceof PawlError;
-      if (isEverybodys || group.length === 1) this.#settle(group, error);
+      const isGroupFailure = isBusy(error) || isIoError(error) || error instanceof PawlError;
+      if (isGroupFailure || group.length === 1) this.#settle(group, error);
       else this.#commitEach(group);
     }
     this.#schedule();
@@ -95,9 +95,9 @@ export class WriteQueue {
       try {
         this.#commit([job]);
       } catch (error) {
-        const isEverybodys = isBusy(error) || isIoError(error);
-        this.#settle(isEverybodys ? group.slice(i) : [job], error);
-        if (isEverybodys) return;
+        const isGroupFailure = isBusy(error) || isIoError(error);
+        this.#settle(isGroupFailure ? group.slice(i) : [job], error);
+        if (isGroupFailure) return;
       }
     }
   }

@@ -6,7 +6,7 @@ import { type Random, seededRandom } from './random.ts';
 import { keeps } from './record-cases.ts';
 import { fullRecord, sampleOutcome, sampleRecord, userMessage } from './records.ts';
 
-/** Saving, deleting and listing. */
+/** Checkpointing, deleting and listing. */
 export const storeCases: readonly Draft[] = [
   everyStore(
     'save puts a record in the place of the one before, the last one wins (checkpoint 7)',

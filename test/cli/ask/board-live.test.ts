@@ -15,10 +15,10 @@ function fakeTerminal(size = { columns: 120, rows: 24 }) {
     paint: (_, text) => text,
     hideCursor: () => {
       cursor.isHidden = true;
-      const giveBack = () => {
+      const returnRun = () => {
         cursor.isHidden = false;
       };
-      return { [Symbol.dispose]: giveBack };
+      return { [Symbol.dispose]: returnRun };
     },
   };
   return { output, frames, said, cursor };

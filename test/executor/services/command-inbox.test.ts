@@ -1,14 +1,14 @@
 import { type Command, memoryStore } from 'pawl';
 import { callTool, hang, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { type Addressee, Mailbox } from '../../../src/executor/services/command-inbox.ts';
+import { CommandInbox, type CommandTarget } from '../../../src/executor/services/command-inbox.ts';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { gate, hostOf, settle, toolOf, until } from '../../fixtures/host.ts';
 import { afterCrash, type Hooks, watchedStore } from '../../fixtures/watched-store.ts';
 
 const steer = (id: string): Command => ({ id, kind: 'steer', text: `say ${id}` });
 
-/** A run that takes commands in, the mailbox that looks for it, and the store in between. */
+/** A run that takes commands in, the inbox that looks for it, and the store in between. */
 async function scene({ hooks = {}, obey }: { hooks?: Hooks; obey?: () => Promise<unknown> } = {}) {
   const clock = testClock();
   const store = watchedStore(hooks, memoryStore({ clock }));
@@ -18,7 +18,7 @@ async function scene({ hooks = {}, obey }: { hooks?: Hooks; obey?: () => Promise
   const obeyed: string[] = [];
   let commands: readonly string[] = [];
   const ends: (() => void)[] = [];
-  const member: Addressee = {
+  const member: CommandTarget = {
     runId: 'r',
     claim,
     get commands() {
@@ -35,12 +35,12 @@ async function scene({ hooks = {}, obey }: { hooks?: Hooks; obey?: () => Promise
     },
     onEnd: (cleanup) => void ends.push(cleanup),
   };
-  const mailbox = new Mailbox(store, { clock, warn: () => {}, owner: 'me', everyMs: 500, ms: 1_000 });
-  mailbox.enter(member);
+  const inbox = new CommandInbox(store, { clock, warn: () => {}, owner: 'me', everyMs: 500, ms: 1_000 });
+  inbox.enter(member);
   const known = () => commands;
   const waiting = async () => (await store.inbox({ runId: 'r' })).length;
   const send = (id: string) => store.send('r', steer(id));
-  return { clock, mailbox, obeyed, known, waiting, send, ends };
+  return { clock, inbox, obeyed, known, waiting, send, ends };
 }
 
 test('a look that began before a command was acknowledged, and ends after it, does not deliver it again', async () => {
@@ -48,10 +48,10 @@ test('a look that began before a command was acknowledged, and ends after it, do
   const recorded = gate();
   let looks = 0;
   const after = ({ method }: { method: string }) => (method === 'inbox' && ++looks === 2 ? slow.pass() : undefined);
-  const { mailbox, obeyed, send, waiting } = await scene({ hooks: { after }, obey: () => recorded.pass() });
+  const { inbox, obeyed, send, waiting } = await scene({ hooks: { after }, obey: () => recorded.pass() });
   await send('a');
-  await mailbox.look();
-  const second = mailbox.look();
+  await inbox.look();
+  const second = inbox.look();
   await slow.reached;
   recorded.open();
   await settle();
@@ -64,9 +64,9 @@ test('a look that began before a command was acknowledged, and ends after it, do
 test('a run that has ended while a look was under way is handed nothing of it: nobody keeps it any more', async () => {
   const slow = gate();
   const after = ({ method }: { method: string }) => (method === 'inbox' ? slow.pass() : undefined);
-  const { mailbox, obeyed, send, ends } = await scene({ hooks: { after } });
+  const { inbox, obeyed, send, ends } = await scene({ hooks: { after } });
   await send('a');
-  const looking = mailbox.look();
+  const looking = inbox.look();
   await slow.reached;
   for (const end of ends) end();
   slow.open();
@@ -150,7 +150,7 @@ test('a cancel from another process ends its run although as many messages as ma
 test('a run hears what it is told although more commands than one answer holds wait for other runs of its process (supervision 9)', async () => {
   const store = memoryStore();
   const clock = testClock();
-  const mailbox = new Mailbox(store, { clock, warn: () => {}, owner: 'me', everyMs: 500, ms: 1_000 });
+  const inbox = new CommandInbox(store, { clock, warn: () => {}, owner: 'me', everyMs: 500, ms: 1_000 });
   const obeyed: string[] = [];
   for (const runId of ['first', 'second', 'third']) {
     await store.save(sampleRecord(runId));
@@ -161,13 +161,13 @@ test('a run hears what it is told although more commands than one answer holds w
       if (runId !== 'third') throw new Error('full');
       return true;
     };
-    mailbox.enter({ runId, claim, commands: [], obey, forget: () => {}, onEnd: () => {} });
+    inbox.enter({ runId, claim, commands: [], obey, forget: () => {}, onEnd: () => {} });
   }
   for (const runId of ['first', 'second']) {
     for (let i = 0; i < 1_000; i++) await store.send(runId, steer(String(i)));
   }
   await store.send('third', steer('a'));
-  await mailbox.look();
+  await inbox.look();
   await settle();
   expect(obeyed.filter((line) => line.startsWith('third'))).toEqual(['third a']);
   expect(await store.inbox({ runId: 'third' })).toEqual([]);

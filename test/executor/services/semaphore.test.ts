@@ -1,24 +1,24 @@
 import { fc, test as given } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
-import { Lane } from '../../../src/executor/services/semaphore.ts';
+import { Semaphore } from '../../../src/executor/services/semaphore.ts';
 import { settle } from '../../fixtures/host.ts';
 
-describe('a lane', () => {
+describe('a semaphore', () => {
   test('lets those in first who came first, and each only while fewer are in it than it said', async () => {
-    const lane = new Lane();
+    const semaphore = new Semaphore();
     const order: string[] = [];
-    const enter = (name: string, size: number) => void lane.enter(size, undefined).then(() => order.push(name));
+    const enter = (name: string, size: number) => void semaphore.enter(size, undefined).then(() => order.push(name));
     for (const [name, size] of Object.entries({ a: 2, b: 2, narrow: 1, c: 2, d: 2 })) enter(name, size);
     await settle(1);
     expect(order).toEqual(['a', 'b']);
-    lane.leave();
+    semaphore.leave();
     await settle(1);
     expect(order).toEqual(['a', 'b', 'c']);
-    lane.leave();
-    lane.leave();
+    semaphore.leave();
+    semaphore.leave();
     await settle(1);
     expect(order).toEqual(['a', 'b', 'c', 'd']);
-    lane.leave();
+    semaphore.leave();
     await settle(1);
     expect(order).toEqual(['a', 'b', 'c', 'd', 'narrow']);
   });
@@ -28,12 +28,12 @@ describe('a lane', () => {
   ])(
     'has never more in it than whoever came in last had said, gives those up who are aborted, and ends empty',
     async (guests) => {
-      const lane = new Lane();
+      const semaphore = new Semaphore();
       let inside = 0;
       let admitted = 0;
       const waiting = guests.map(async ({ size, isAborted }) => {
         const controller = new AbortController();
-        const entering = lane.enter(size, controller.signal);
+        const entering = semaphore.enter(size, controller.signal);
         if (isAborted) controller.abort();
         if (!(await entering)) return expect(isAborted).toBe(true);
         admitted += 1;
@@ -41,12 +41,12 @@ describe('a lane', () => {
         expect(inside).toBeLessThanOrEqual(size);
         await settle(1);
         inside -= 1;
-        lane.leave();
+        semaphore.leave();
       });
       await Promise.all(waiting);
       expect(admitted).toBeGreaterThanOrEqual(guests.filter(({ isAborted }) => !isAborted).length);
-      expect(await lane.enter(1, undefined)).toBe(true);
-      expect(await lane.enter(1, AbortSignal.abort())).toBe(false);
+      expect(await semaphore.enter(1, undefined)).toBe(true);
+      expect(await semaphore.enter(1, AbortSignal.abort())).toBe(false);
     },
   );
 });

@@ -13,7 +13,7 @@ export type Place =
   | { readonly kind: 'child'; readonly root: string };
 
 /** Where the runs of one list stand in their trees. */
-export class Family {
+export class RunTree {
   readonly #store: Pick<RunStore, 'load'>;
   readonly #entries: ReadonlyMap<string, InterruptedRun>;
 

@@ -1,6 +1,6 @@
 import type { ModelReply, RefusedCall } from '../run/reply.ts';
 import { ModelError } from '../values/errors.ts';
-import { frozenJson, isObject } from '../values/json.ts';
+import { frozenJson, isObject, MESSAGE_DEPTH } from '../values/json.ts';
 import type { AssistantMessage } from '../values/message.ts';
 import { INVALID_TOOL_NAME, isToolName, printable } from '../values/tool-name.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
@@ -22,7 +22,7 @@ export function checkedReply(given: unknown, limits: ReplyLimits): ModelReply {
   if (typeof finishReason !== 'string') throw wrong('has a finishReason that is no string');
   const refused = refusedCalls(given as unknown as GivenReply, limits);
   return Object.freeze({
-    message: frozenJson(given.message, 'reply.message') as unknown as AssistantMessage,
+    message: frozenJson(given.message, 'reply.message', MESSAGE_DEPTH) as unknown as AssistantMessage,
     finishReason,
     usage: checkedUsage(usage),
     ...(refused.length > 0 ? { refused } : {}),

@@ -2,7 +2,8 @@ import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from '@ai-sdk
 import type { ModelReply, RefusedCall } from '../run/reply.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { ModelError } from '../values/errors.ts';
-import { type AssistantMessage, enterMessage } from '../values/message.ts';
+import { isDeeperThan, MAX_DEPTH } from '../values/json.ts';
+import { type AssistantMessage, enterMessage, type ToolCallPart } from '../values/message.ts';
 import { isToolName, printable } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
@@ -254,13 +255,23 @@ export class ReplyCollector {
     for (const slot of this.#slots) {
       if (slot.type === 'whole') parts.push(slot.part);
       else if (slot.type === 'call') {
-        if (slot.call !== undefined) parts.push(toolCallPart(slot.call, isCut));
+        if (slot.call !== undefined) parts.push(callPart(slot, slot.call, isCut));
       } else if (slot.text !== '' || slot.metadata !== undefined) {
         parts.push(withMetadata({ type: slot.type, text: slot.text }, slot.metadata));
       }
     }
     return parts;
   }
+}
+
+/** A call whose arguments are nested too deep is not run. The transcript says so in their place. */
+function callPart(slot: CallSlot, call: LanguageModelV4ToolCall, isCut: boolean): ToolCallPart {
+  const part = toolCallPart(call, isCut);
+  // So many levels take twice as many characters: most arguments need no walk.
+  const isShort = typeof call.input === 'string' && call.input.length <= 2 * MAX_DEPTH;
+  if (isShort || part.providerExecuted === true || !isDeeperThan(MAX_DEPTH, part.input)) return part;
+  slot.why ??= `the arguments are nested deeper than ${MAX_DEPTH} levels; send flatter ones`;
+  return { ...part, input: { omitted: 'the arguments were nested too deep' } };
 }
 
 /** Why a call of this name is not run. No provider takes such a name in the next request: the transcript has another. */

@@ -2,8 +2,8 @@ import { rowsOf, runFields } from '../run/fields.ts';
 import { metaFields } from '../run/request.ts';
 import { isOutcome, type RunOutcome } from '../run/result.ts';
 import { CheckpointCorruptError, CheckpointTooNewError } from '../values/errors.ts';
-import { isCount, isObject } from '../values/json.ts';
-import { isMessages } from '../values/message.ts';
+import { isCount, isDeeperThan, isObject, MESSAGE_DEPTH, RECORD_DEPTH } from '../values/json.ts';
+import { isMessages, type Message } from '../values/message.ts';
 import { RECORD_VERSION, type RunCheckpoint, type RunHead } from './checkpoint.ts';
 import { upcast } from './upcast.ts';
 
@@ -13,6 +13,26 @@ import { upcast } from './upcast.ts';
  * @throws {CheckpointTooNewError} when a newer version wrote it
  */
 export function parseCheckpoint(value: unknown): RunCheckpoint {
+  const record = checkCheckpoint(value);
+  const { messages, earlier = [], ...fields } = record;
+  const isTooDeep = (message: Message) => isDeeperThan(MESSAGE_DEPTH, message);
+  if (messages.some(isTooDeep)) throw tooDeep('messages');
+  if (earlier.some(isTooDeep)) throw tooDeep('earlier');
+  const deep = Object.entries(fields).find(([, field]) => isDeeperThan(RECORD_DEPTH, field));
+  if (deep) throw tooDeep(deep[0]);
+  return record;
+}
+
+/** Pawl writes nothing so deep, and walks over it would overflow the stack. */
+function tooDeep(field: string): CheckpointCorruptError {
+  return new CheckpointCorruptError(`this record is damaged: its field ${field} is nested too deep`);
+}
+
+/**
+ * Checks a record that is about to be written: its texts are made by walks that end by themselves at a depth.
+ * @throws as `parseCheckpoint`
+ */
+export function checkCheckpoint(value: unknown): RunCheckpoint {
   const record = parseHead(value) as RunHead & { messages?: unknown };
   check(runFields.messages.isValid(record.messages), 'messages');
   return record as RunCheckpoint;

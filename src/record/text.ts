@@ -2,7 +2,7 @@ import { checkRunId } from '../run/identity.ts';
 import { CheckpointCorruptError } from '../values/errors.ts';
 import { jsonText } from '../values/json.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
-import { parseCheckpoint } from './parse.ts';
+import { checkCheckpoint, parseCheckpoint } from './parse.ts';
 
 /**
  * The JSON text of a record, for a store of a host's own.
@@ -12,7 +12,7 @@ import { parseCheckpoint } from './parse.ts';
 export function encodeCheckpoint(record: RunCheckpoint): string {
   checkRunId(record.meta?.runId);
   const text = jsonText(record, 'record');
-  parseCheckpoint(record);
+  checkCheckpoint(record);
   return text;
 }
 

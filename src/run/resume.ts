@@ -1,6 +1,6 @@
 import { TranscriptInvalidError } from '../values/errors.ts';
 import { Hidden } from '../values/hidden.ts';
-import { isObject } from '../values/json.ts';
+import { frozenJson, isObject, RECORD_DEPTH } from '../values/json.ts';
 import {
   enterMessage,
   isMessages,
@@ -82,9 +82,11 @@ function enterGiven(given: readonly unknown[], of: string): readonly Message[] {
  * @throws {NotJsonError} @throws {TranscriptInvalidError}
  */
 export function enterResume(given: ResumeState): ResumeState {
-  if (given.openStep) checkMessage(given.openStep.message, 'openStep.message');
   const lists = messageLists.flatMap((key) => (given[key] ? [[key, enterGiven(given[key], key)]] : []));
-  return { ...given, ...Object.fromEntries(lists) };
+  const others = Object.entries(given).filter(([key]) => !messageLists.includes(key as 'history'));
+  const fields = frozenJson(Object.fromEntries(others), 'resume', RECORD_DEPTH) as unknown as ResumeState;
+  if (fields.openStep) checkMessage(fields.openStep.message, 'openStep.message');
+  return { ...fields, ...Object.fromEntries(lists) };
 }
 
 /** The fields of a resume state that are lists of messages. */

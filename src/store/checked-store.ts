@@ -1,7 +1,10 @@
+import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
+import { parseCheckpoint } from '../record/parse.ts';
 import { readProperty } from '../values/error-data.ts';
-import { StoreUnavailableError } from '../values/errors.ts';
+import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
+import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
 import type { CheckpointStore } from './port.ts';
 
@@ -46,7 +49,8 @@ function guardedMethod(store: CheckpointStore, name: (typeof METHODS)[number]): 
   return async (...args) => {
     try {
       const answer = await (store as unknown as Record<string, Method>)[name]?.(...args);
-      return name === 'listInterrupted' ? checkedList(answer) : answer;
+      const check = checkedAnswers[name];
+      return check ? check(answer, String(args[0])) : answer;
     } catch (error) {
       throw storeFailure(what, error);
     }
@@ -70,10 +74,51 @@ export function storeFailure(what: string, error: unknown): unknown {
 
 const MAX_WHY = 1_000;
 
+/** What a method may resolve to. The answer of any other method is not looked at. */
+const checkedAnswers: { readonly [Name in (typeof METHODS)[number]]?: (answer: unknown, runId: string) => unknown } = {
+  listInterrupted: checkedList,
+  load: checkedRecord,
+  claim: checkedClaim,
+  outcome: checkedOutcome,
+  inbox: checkedInbox,
+};
+
+/** @throws {StoreUnavailableError} for what is no record @throws {CheckpointCorruptError} for a damaged one, or that of another run */
+function checkedRecord(answer: unknown, runId: string): RunCheckpoint | null {
+  if (answer === null || answer === undefined) return null;
+  if (!isObject(answer) || !isObject(answer.meta)) throw wrongAnswer('load', answer, 'a record or null');
+  const record = parseCheckpoint(answer);
+  if (record.meta.runId === runId) return record;
+  throw new CheckpointCorruptError(`store.load gave the record of another run for ${JSON.stringify(runId)}`);
+}
+
+function checkedClaim(answer: unknown): unknown {
+  if (answer === null || answer === undefined) return null;
+  if (isObject(answer) && Number.isInteger(answer.epoch) && Number.isInteger(answer.attempts)) return answer;
+  throw wrongAnswer('claim', answer, 'a claim with its epoch and attempts, or null');
+}
+
+function checkedOutcome(answer: unknown, runId: string): unknown {
+  if (answer === null || answer === undefined) return null;
+  if (!isObject(answer)) throw wrongAnswer('outcome', answer, 'an outcome or null');
+  if (answer.runId === runId) return answer;
+  throw new CheckpointCorruptError(`store.outcome gave the outcome of another run for ${JSON.stringify(runId)}`);
+}
+
+function checkedInbox(answer: unknown): unknown {
+  const isSent = (each: unknown) => isObject(each) && typeof each.runId === 'string' && isObject(each.command);
+  if (Array.isArray(answer) && answer.every(isSent)) return answer;
+  throw wrongAnswer('inbox', answer, 'an array of { runId, command }');
+}
+
+function wrongAnswer(method: string, answer: unknown, needed: string): StoreUnavailableError {
+  letGo(answer);
+  return new StoreUnavailableError(`store.${method} gave ${kindOf(answer)}; it must resolve to ${needed}`);
+}
+
 function checkedList(answer: unknown): readonly InterruptedRun[] {
   if (Array.isArray(answer)) return answer.map(checkedEntry);
-  letGo(answer);
-  throw new StoreUnavailableError(`store.listInterrupted gave ${kindOf(answer)}; it must resolve to an array`);
+  throw wrongAnswer('listInterrupted', answer, 'an array');
 }
 
 /** An entry without a run id has the one of its meta. One that cannot be used says why, and hides no others. */
@@ -93,8 +138,3 @@ function checkedEntry(entry: unknown, at: number): InterruptedRun {
 }
 
 const isId = (value: unknown): value is string => typeof value === 'string' && value !== '';
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null';
-  return isObject(value) ? 'an object' : String(typeof value);
-}

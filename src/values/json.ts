@@ -5,7 +5,19 @@ export type JsonValue = null | boolean | number | string | readonly JsonValue[] 
 export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** Values nested deeper than this are refused: recursion must end before the stack does. */
-const MAX_DEPTH = 256;
+export const MAX_DEPTH = 256;
+/** Levels of a message: a value of the greatest depth stands some levels down in it. */
+export const MESSAGE_DEPTH: number = MAX_DEPTH + 16;
+/** Levels of a record, in which messages stand. */
+export const RECORD_DEPTH: number = MESSAGE_DEPTH + 16;
+
+/** Whether objects and arrays are nested in each other at more than so many levels. Ends early in one that refers to itself. */
+export function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  for (const item of Object.values(value)) if (isDeeperThan(levels - 1, item)) return true;
+  return false;
+}
 
 /**
  * Copies a value into deep-frozen plain JSON.
@@ -13,19 +25,20 @@ const MAX_DEPTH = 256;
  * A property that is `undefined` counts as absent. Everything else that JSON would alter or drop (Date, Map, class
  * instances, functions, NaN, `undefined` inside an array, cycles) is refused with the path to it.
  *
+ * @param levels most objects and arrays nested in each other
  * @throws {NotJsonError} naming the path, for example `message.content[0].input.when`
  */
-export function frozenJson(value: unknown, path = 'value'): JsonValue {
-  const frozen = copy(value, 0);
-  return frozen === refused ? refuse(value, path) : frozen;
+export function frozenJson(value: unknown, path = 'value', levels: number = MAX_DEPTH): JsonValue {
+  const frozen = copy(value, levels);
+  return frozen === refused ? refuse(value, path, levels) : frozen;
 }
 
 /**
- * The JSON text of a value that is not kept as an object: the same refusals as `frozenJson`, without the copy.
+ * The JSON text of a record or a part of one: the same refusals as `frozenJson`, without the copy.
  * @throws {NotJsonError} naming the path
  */
 export function jsonText(value: unknown, path = 'value'): string {
-  if (!isJson(value, 0)) refuse(value, path);
+  if (!isJson(value, RECORD_DEPTH)) refuse(value, path, RECORD_DEPTH);
   return JSON.stringify(value);
 }
 
@@ -36,44 +49,44 @@ export function jsonText(value: unknown, path = 'value'): string {
 
 const refused = Symbol('refused');
 
-function copy(value: unknown, depth: number): JsonValue | typeof refused {
+function copy(value: unknown, left: number): JsonValue | typeof refused {
   if (typeof value !== 'object' || value === null) return isLeaf(value) ? withoutSign(value) : refused;
-  if (whyNoContainer(value, depth) !== undefined) return refused;
-  return Array.isArray(value) ? copyArray(value, depth) : copyObject(value, depth);
+  if (whyNoContainer(value, left) !== undefined) return refused;
+  return Array.isArray(value) ? copyArray(value, left) : copyObject(value, left);
 }
 
-function copyArray(values: readonly unknown[], depth: number): JsonValue | typeof refused {
+function copyArray(values: readonly unknown[], left: number): JsonValue | typeof refused {
   const result: JsonValue[] = [];
   for (let i = 0; i < values.length; i++) {
-    const item = copy(values[i], depth + 1);
+    const item = copy(values[i], left - 1);
     if (item === refused) return refused;
     result.push(item);
   }
   return Object.freeze(result);
 }
 
-function copyObject(value: object, depth: number): JsonValue | typeof refused {
+function copyObject(value: object, left: number): JsonValue | typeof refused {
   const result: Record<string, JsonValue> = {};
   for (const key of Object.keys(value)) {
     const item = (value as Record<string, unknown>)[key];
     if (item === undefined) continue;
-    const copied = copy(item, depth + 1);
+    const copied = copy(item, left - 1);
     if (copied === refused) return refused;
     setOwn(result, key, copied);
   }
   return Object.freeze(result);
 }
 
-function isJson(value: unknown, depth: number): boolean {
+function isJson(value: unknown, left: number): boolean {
   if (typeof value !== 'object' || value === null) return isLeaf(value);
-  if (whyNoContainer(value, depth) !== undefined) return false;
+  if (whyNoContainer(value, left) !== undefined) return false;
   if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) if (!isJson(value[i], depth + 1)) return false;
+    for (let i = 0; i < value.length; i++) if (!isJson(value[i], left - 1)) return false;
     return true;
   }
   for (const key of Object.keys(value)) {
     const item = (value as Record<string, unknown>)[key];
-    if (typeof item !== 'string' && item !== undefined && !isJson(item, depth + 1)) return false;
+    if (typeof item !== 'string' && item !== undefined && !isJson(item, left - 1)) return false;
   }
   return true;
 }
@@ -88,30 +101,30 @@ function withoutSign(value: JsonValue): JsonValue {
   return value === 0 ? 0 : value;
 }
 
-function whyNoContainer(value: object, depth: number): string | undefined {
-  if (depth >= MAX_DEPTH) return `is nested deeper than ${MAX_DEPTH} levels or refers to itself`;
+function whyNoContainer(value: object, left: number): string | undefined {
+  if (left <= 0) return `is nested deeper than ${MAX_DEPTH} levels or refers to itself`;
   const prototype = Object.getPrototypeOf(value);
   if (Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null) return undefined;
   return `is a ${prototype.constructor?.name || 'class instance'}; only plain JSON can be stored`;
 }
 
 /** Says what is wrong, and where. @throws {NotJsonError} */
-function refuse(value: unknown, path: string): never {
-  findFault(value, path, 0);
+function refuse(value: unknown, path: string, levels: number): never {
+  findFault(value, path, levels);
   throw new NotJsonError(`${path} does not say the same twice; only plain JSON can be stored`);
 }
 
-function findFault(value: unknown, path: string, depth: number): void {
-  const why = typeof value === 'object' && value !== null ? whyNoContainer(value, depth) : whyNoLeaf(value);
+function findFault(value: unknown, path: string, left: number): void {
+  const why = typeof value === 'object' && value !== null ? whyNoContainer(value, left) : whyNoLeaf(value);
   if (why !== undefined) throw new NotJsonError(`${path} ${why}`);
   if (typeof value !== 'object' || value === null) return;
   if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) findFault(value[i], `${path}[${i}]`, depth + 1);
+    for (let i = 0; i < value.length; i++) findFault(value[i], `${path}[${i}]`, left - 1);
     return;
   }
   for (const key of Object.keys(value)) {
     const item = (value as Record<string, unknown>)[key];
-    if (item !== undefined) findFault(item, `${path}.${key}`, depth + 1);
+    if (item !== undefined) findFault(item, `${path}.${key}`, left - 1);
   }
 }
 

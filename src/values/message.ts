@@ -6,7 +6,7 @@ import type {
 } from '@ai-sdk/provider';
 import { NotJsonError } from './errors.ts';
 import { hiddenField } from './hidden-field.ts';
-import { frozenJson, isObject } from './json.ts';
+import { frozenJson, isObject, MESSAGE_DEPTH } from './json.ts';
 
 /** One message of a transcript: the AI SDK's provider message as pure, deep-frozen JSON. */
 export type Message = LanguageModelV4Message;
@@ -28,7 +28,7 @@ const encodings = hiddenField<string | undefined>();
  */
 export function enterMessage(message: unknown, path = 'message'): Message {
   if (encodings.has(message)) return message as Message;
-  const frozen = frozenJson(message, path);
+  const frozen = frozenJson(message, path, MESSAGE_DEPTH);
   if (!isObject(frozen)) throw new NotJsonError(`${path} is no message: a message is an object with a role`);
   const copy = { ...frozen } as unknown as Message;
   encodings.put(copy, JSON.stringify(copy));

@@ -1,7 +1,7 @@
 import { type CheckpointStore, memoryStore, StoreUnavailableError } from 'pawl';
-import { callTool, reply } from 'pawl/testing';
+import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hostOf, toolOf } from '../fixtures/host.ts';
+import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { leftBehind, replies } from '../fixtures/left-runs.ts';
 import { plainStore } from '../fixtures/watched-store.ts';
 
@@ -147,4 +147,79 @@ describe("a plain error of a host's store", () => {
       message: 'the shard moved',
     });
   });
+});
+
+describe("what a method of a host's store resolves to", () => {
+  const wrong = [
+    [5, 'the number 5'],
+    ['x', 'a string'],
+    [true, 'true'],
+    [[], 'an array'],
+    [{}, 'an object'],
+    [new Date(0), 'an object'],
+  ] as const;
+
+  test.for(wrong)(
+    'as a record must be one: %j is STORE_UNAVAILABLE by the name of the port',
+    async ([answer, shown]) => {
+      const store = { ...plainStore(await leftBehind(1)), load: async () => answer as never };
+      const message = `store.load gave ${shown}; it must resolve to a record or null`;
+      const host = hostOf({ script: [], tools, checkpoints: store });
+      expect((await host.run({ runId: 'r0' })).error).toMatchObject({ code: 'STORE_UNAVAILABLE', message });
+      const { failed, skipped } = await host.executor.recover();
+      expect([...failed, ...skipped]).toEqual([{ runId: 'r0', reason: `STORE_UNAVAILABLE: ${message}` }]);
+    },
+  );
+
+  test('as a record must be that of the run: another one is CHECKPOINT_CORRUPT, and nothing of it is handed out', async () => {
+    const store = await leftBehind(2);
+    const host = hostOf({ script: [], tools, checkpoints: { ...plainStore(store), load: () => store.load('r1') } });
+    const { error } = await host.run({ runId: 'r0' });
+    expect(error?.code).toBe('CHECKPOINT_CORRUPT');
+    expect(error?.message).toBe('store.load gave the record of another run for "r0"');
+  });
+
+  test('as an outcome must be that of the run: another one is CHECKPOINT_CORRUPT, also for the same request', async () => {
+    const store = memoryStore();
+    await hostOf({ script: [reply('secret')], checkpoints: store }).run({ runId: 'a' });
+    const host = hostOf({
+      script: [],
+      checkpoints: { ...store, outcome: () => store.outcome('a') } as CheckpointStore,
+    });
+    const result = await host.run({ runId: 'b' });
+    expect(result).toMatchObject({ status: 'error', output: '', error: { code: 'CHECKPOINT_CORRUPT' } });
+    expect(result.error?.message).toBe('store.outcome gave the outcome of another run for "b"');
+  });
+
+  test.for([
+    ['claim', 5, 'store.claim gave the number 5; it must resolve to a claim with its epoch and attempts, or null'],
+    ['claim', {}, 'store.claim gave an object; it must resolve to a claim with its epoch and attempts, or null'],
+    ['outcome', 'x', 'store.outcome gave a string; it must resolve to an outcome or null'],
+  ] as const)('from %s must be what it says: %j is STORE_UNAVAILABLE', async ([method, answer, message]) => {
+    const host = hostOf({
+      script: [],
+      checkpoints: { ...memoryStore(), [method]: async () => answer } as CheckpointStore,
+    });
+    expect((await host.run({ runId: 'r' })).error).toMatchObject({ code: 'STORE_UNAVAILABLE', message });
+  });
+
+  test.for([5, {}, [5], [{ runId: 'r' }]])(
+    'from inbox must be a list of commands: %j is logged by the name of the port',
+    async (answer) => {
+      const checkpoints = { ...memoryStore(), inbox: async () => answer } as unknown as CheckpointStore;
+      const host = hostOf({ script: [hang()], checkpoints, defaults: { controlMs: 1 } });
+      await host.start({ runId: 'r' });
+      await until(() => host.warned.length > 0);
+      expect(host.warned[0]).toMatchObject({
+        message: 'run: commands from other processes cannot be read',
+        fields: {
+          error: {
+            code: 'STORE_UNAVAILABLE',
+            message: expect.stringMatching(/^store\.inbox gave .+; it must resolve to an array/),
+          },
+        },
+      });
+      await host.executor.shutdown();
+    },
+  );
 });

@@ -11,7 +11,7 @@ import { systemClock } from '../../values/clock.ts';
 import { untilAborted } from '../../values/deadline.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { ModelError } from '../../values/errors.ts';
-import { frozenJson } from '../../values/json.ts';
+import { frozenJson, MESSAGE_DEPTH } from '../../values/json.ts';
 import type { AssistantMessage, Message } from '../../values/message.ts';
 import { estimateTokens } from '../../values/token-estimate.ts';
 import { addUsage, noUsage, type Spend, type Usage } from '../../values/usage.ts';
@@ -157,7 +157,7 @@ class Turn {
       const { message, ...rest } = await this.#askModel(step, request);
       this.#paid = Object.freeze({
         ...rest,
-        message: frozenJson(message, 'reply.message') as unknown as AssistantMessage,
+        message: frozenJson(message, 'reply.message', MESSAGE_DEPTH) as unknown as AssistantMessage,
       });
       return this.#paid;
     };

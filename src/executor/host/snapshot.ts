@@ -7,7 +7,7 @@ import type { Progress } from '../../run/progress.ts';
 import type { RunRequest } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
-import { isObject } from '../../values/json.ts';
+import { isDeeperThan, isObject, RECORD_DEPTH } from '../../values/json.ts';
 
 /**
  * A run inside a host's persisted snapshot: its record, with XState's fields beside it. Of a durable run it is only a
@@ -55,6 +55,8 @@ export function asSnapshot(record: RunCheckpoint): PersistedRun {
  * @throws {CheckpointCorruptError} {CheckpointTooNewError}
  */
 export function parsePersisted(value: unknown): PersistedRun {
+  if (isDeeperThan(RECORD_DEPTH + 1, value))
+    throw new CheckpointCorruptError('this snapshot of a run is nested too deep');
   const record = parseCheckpoint(structuredClone(value)) as PersistedRun;
   const { status, output } = record as { status?: unknown; output?: unknown };
   if (status === 'done' && !(isObject(output) && typeof output.status === 'string')) {

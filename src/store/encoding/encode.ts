@@ -1,6 +1,6 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
 import type { RunDelta } from '../../record/delta.ts';
-import { parseCheckpoint, parseHead } from '../../record/parse.ts';
+import { checkCheckpoint, parseCheckpoint, parseHead } from '../../record/parse.ts';
 import { checkRunId } from '../../run/identity.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
@@ -58,7 +58,7 @@ export function encodeRecord(record: RunCheckpoint): EncodedRecord {
     extras: hasExtras ? jsonText({ inputs, images, earlier }, 'record') : null,
     messages: encodeMessages(messages, 0),
   };
-  parseCheckpoint(record);
+  checkCheckpoint(record);
   return encoded;
 }
 

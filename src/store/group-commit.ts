@@ -27,6 +27,14 @@ export interface GroupCommitOptions<W> {
   begin?(key: string): Promise<void>;
 }
 
+/** Where a job waits, and what takes it out. */
+export interface JobOptions {
+  /** Jobs of one key are grouped, and performed in order. Default: one key for all. */
+  readonly key?: string | undefined;
+  /** Aborted before its group begins = the job is refused. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 interface Queue<W> {
   jobs: Job<W>[];
   /** Settles with the job that was asked for last. */
@@ -47,7 +55,7 @@ export class GroupCommit<W> {
     this.#options = options;
   }
 
-  add<T>(write: W, { key = '', signal }: { readonly key?: string; readonly signal?: AbortSignal | undefined } = {}) {
+  add<T>(write: W, { key = '', signal }: JobOptions = {}): Promise<T> {
     const queue = this.#queues.get(key) ?? { jobs: [], last: Promise.resolve(), end: Promise.resolve() };
     const result = new Promise<T>((resolve, reject) => {
       const settle = resolve as (value: unknown) => void;

@@ -1,8 +1,8 @@
 import type { CommandToSend, StoredCommand } from './commands.ts';
 import type { StoredPieces } from './encoding/cut-texts.ts';
+import type { StoredBody } from './encoding/stored-body.ts';
 import type { Lease } from './lease.ts';
 import type { Claim, Cursor, InboxOf } from './port.ts';
-import type { StoredBody } from './stored-body.ts';
 import type { Decide } from './transitions.ts';
 
 /**

@@ -8,10 +8,10 @@ import { dropEncoding } from '../values/message.ts';
 import { encodeCommand } from './commands.ts';
 import { encodeOutcome } from './encoding/encode.ts';
 import { Sealing } from './encoding/sealing.ts';
+import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { Minutely } from './minutely.ts';
 import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from './port.ts';
 import type { StoreDriver, StoreWrite } from './store-driver.ts';
-import { BodyWriter, charsOf, type StoredBody } from './stored-body.ts';
 import { StoredReader } from './stored-reader.ts';
 import * as transitions from './transitions.ts';
 

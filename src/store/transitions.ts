@@ -43,6 +43,11 @@ export interface RunFacts {
   readonly damage?: unknown;
 }
 
+/** The facts of a run whose stored value cannot be read: it can be saved as a whole, or deleted. */
+export function factsOfDamage(damage: unknown): RunFacts {
+  return { damage, lease: null, record: 'unreadable', attempts: 0, keptEpoch: 0 };
+}
+
 /** A fact that a decision can ask for. */
 export type Fact = Exclude<keyof RunFacts, 'damage'>;
 
@@ -107,7 +112,7 @@ export interface Writer {
 }
 
 /** What a decision looks at of a record, or of a delta, that is to be stored. */
-interface ToStore {
+export interface ToStore {
   readonly runId: string;
   /** Undefined: the record counts none. */
   readonly attempts: number | undefined;

@@ -1,6 +1,7 @@
 import { orAbsent } from '../../files/errors.ts';
 import { isSafeName } from '../../files/names.ts';
 import type { InterruptedRun } from '../../record/interrupted.ts';
+import { compareCursors } from '../cursor.ts';
 import { isHeld } from '../lease.ts';
 import type { Cursor, ListOptions } from '../port.ts';
 import type { Access } from './access.ts';
@@ -148,25 +149,6 @@ function namesAfter(places: Places, after: Cursor | undefined): readonly string[
   }
   if (!after) return places.sorted;
   return places.sorted.filter((name) => compareCursors(places.byName.get(name) ?? after, after) > 0);
-}
-
-/** By time, then by id in the order of its UTF-8 bytes, as databases sort. */
-function compareCursors(a: Cursor, b: Cursor): number {
-  return a.updatedAt - b.updatedAt || compareBytes(a.runId, b.runId);
-}
-
-/** Many runs may have one time, so that this must not make buffers. */
-function compareBytes(a: string, b: string): number {
-  const length = Math.min(a.length, b.length);
-  for (let i = 0; i < length; i++) {
-    if (a.charCodeAt(i) !== b.charCodeAt(i)) return rank(a.charCodeAt(i)) - rank(b.charCodeAt(i));
-  }
-  return a.length - b.length;
-}
-
-/** Halves of pairs stand for characters that come after all others. */
-function rank(unit: number): number {
-  return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
 }
 
 /** Works on all of them, a few at a time. */

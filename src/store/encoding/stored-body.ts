@@ -1,10 +1,10 @@
-import type { RunCheckpoint, RunHead } from '../record/checkpoint.ts';
-import type { RunDelta } from '../record/delta.ts';
-import { type Pieces, Splitter } from './encoding/blob-refs.ts';
-import { cutSealing, sealPieces } from './encoding/cut-texts.ts';
-import { type EncodedHead, encodeDelta, encodeRecord } from './encoding/encode.ts';
-import { type MessageRow, rowsOf } from './encoding/encryption.ts';
-import type { Sealing } from './encoding/sealing.ts';
+import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
+import type { RunDelta } from '../../record/delta.ts';
+import { type Pieces, Splitter } from './blob-refs.ts';
+import { cutSealing, sealPieces } from './cut-texts.ts';
+import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
+import { type MessageRow, rowsOf } from './encryption.ts';
+import type { Sealing } from './sealing.ts';
 
 /** A record, or what is new of one, as texts to be stored. */
 export interface StoredBody extends EncodedHead {

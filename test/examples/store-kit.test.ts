@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import { createExecutor, defineAgent, encrypt } from 'pawl';
+import type { FullStore } from 'pawl/stores/kit';
+import { checkpointStoreContract, reply, scriptedModel } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { compareAndSetStore, type Keys, keysOn } from '../../docs/examples/store/compare-and-set.ts';
+
+const maps = new WeakMap<FullStore, Map<string, string>>();
+const key = '7d1zDd2Q0oYbTq3sG5nXkHhZ1Ww8RrC4mJpVfUe9aLA=';
+
+function storeOn(map: Map<string, string>, options = {}): FullStore {
+  const store = compareAndSetStore(keysOn(map), options);
+  maps.set(store, map);
+  return store;
+}
+
+function contractOf(options: Parameters<typeof compareAndSetStore>[1] = {}) {
+  return checkpointStoreContract<FullStore>({
+    create: async () => storeOn(new Map(), options),
+    reopen: async (store) => storeOn(maps.get(store) ?? new Map(), options),
+    damage: async (store, runId, kind) => {
+      const map = maps.get(store) ?? new Map<string, string>();
+      const text = map.get(`run:${runId}`) ?? '';
+      const newer = () => {
+        const value = JSON.parse(text);
+        const head = value.record.head.replace('"version":1', '"version":99');
+        return JSON.stringify({ ...value, record: { ...value.record, version: 99, head } });
+      };
+      map.set(`run:${runId}`, kind === 'newer' ? newer() : text.slice(0, -10));
+    },
+  });
+}
+
+describe('the compare-and-set store, made with pawl/stores/kit', () => {
+  for (const { title, run } of contractOf()) test(title, run);
+
+  test('has every method of a store, and passes every case of the contract with them', async () => {
+    const store = storeOn(new Map());
+    const skipped: string[] = [];
+    for (const { title, run } of contractOf()) await run({ skip: () => skipped.push(title) });
+    expect(skipped).toEqual([]);
+    expect(Object.keys(store)).toEqual(expect.arrayContaining(['append', 'claim', 'send', 'keepOutcome']));
+  });
+
+  test('has at most 150 lines', () => {
+    const url = new URL('../../docs/examples/store/compare-and-set.ts', import.meta.url);
+    expect(readFileSync(url, 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
+  });
+
+  test('is encrypted by the kit where it gets a codec', async () => {
+    const map = new Map<string, string>();
+    const store = storeOn(map, { codec: encrypt({ keys: { now: key }, current: 'now' }) });
+    const executor = createExecutor({
+      models: { fast: scriptedModel([reply('a secret answer')]) },
+      checkpoints: store,
+    });
+    const agent = defineAgent({ id: 'a', instructions: 'a secret instruction' });
+    expect((await executor.run(agent, { runId: 'run', prompt: 'a secret question' })).output).toBe('a secret answer');
+    expect((await store.outcome('run'))?.output).toBe('a secret answer');
+    expect([...map.values()].join()).not.toContain('secret');
+    await executor.shutdown();
+  });
+
+  test('of two processes that change one run at once, both are heard: a swap that fails is decided again', async () => {
+    const map = new Map<string, string>();
+    let swaps = 0;
+    const slow: Keys = {
+      ...keysOn(map),
+      swap: async (...args) => {
+        await new Promise((resolve) => setImmediate(resolve));
+        swaps += 1;
+        return keysOn(map).swap(...args);
+      },
+    };
+    const [one, two] = [compareAndSetStore(slow), compareAndSetStore(slow)];
+    const claims = await Promise.all([one.claim('run', 'one', 60_000), two.claim('run', 'two', 60_000)]);
+    expect(claims.filter((claim) => claim !== null)).toHaveLength(1);
+    expect(swaps).toBeGreaterThan(2);
+  });
+});

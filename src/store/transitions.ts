@@ -51,6 +51,7 @@ export function factsOfDamage(damage: unknown): RunFacts {
 /** A fact that a decision can ask for. */
 export type Fact = Exclude<keyof RunFacts, 'damage'>;
 
+/** A stored record, without its texts. */
 export interface RecordFacts {
   readonly version: number;
   readonly revision: number;
@@ -111,13 +112,17 @@ export interface Writer {
   readonly isDead?: ((owner: string) => boolean) | undefined;
 }
 
-/** What a decision looks at of a record, or of a delta, that is to be stored. */
+/** What a decision looks at of a record, or of a delta, that is to be stored: a `StoredBody` has it. */
 export interface ToStore {
   readonly runId: string;
   /** Undefined: the record counts none. */
   readonly attempts: number | undefined;
 }
 
+/**
+ * Stores a whole record in the place of the one that is there.
+ * @throws {LeaseLostError} @throws {RunOwnedElsewhereError} @throws {CheckpointTooNewError} over what a newer version wrote
+ */
 export function saveRecord(record: ToStore, by: Writer): Decide<void> {
   const { runId, attempts } = record;
   return (facts) => {
@@ -129,7 +134,11 @@ export function saveRecord(record: ToStore, by: Writer): Decide<void> {
   };
 }
 
-/** @param delta what is new, and what it follows */
+/**
+ * Stores what is new of a record. A revision that is there already changes nothing.
+ * @param delta what is new, and what it follows
+ * @throws what `saveRecord` throws @throws {RevisionGapError} @throws {CheckpointCorruptError} where the run was released as damaged
+ */
 export function appendDelta(
   delta: ToStore & { readonly revision: number; readonly from: number },
   by: Writer,
@@ -148,7 +157,10 @@ export function appendDelta(
   };
 }
 
-/** The epoch of a run outlives its record while its outcome is kept: a lost owner must stay lost. */
+/**
+ * Removes a run. Its epoch outlives the record while its outcome is kept: a lost owner must stay lost.
+ * @throws {LeaseLostError} @throws {RunOwnedElsewhereError}
+ */
 export function deleteRun(runId: string, by: Writer): Decide<void> {
   return (facts) => {
     const need = lacking(facts, factsOfWriter(facts, by));
@@ -158,6 +170,7 @@ export function deleteRun(runId: string, by: Writer): Decide<void> {
   };
 }
 
+/** Keeps the outcome of a run. @throws {LeaseLostError} @throws {RunOwnedElsewhereError} */
 export function keepOutcome({ runId, text, untilMs }: OutcomeToKeep & { runId: string }, by: Writer): Decide<void> {
   return (facts) => {
     const need = lacking(facts, factsOfWriter(facts, by), facts.lease === null ? ofKept : none);
@@ -167,13 +180,17 @@ export function keepOutcome({ runId, text, untilMs }: OutcomeToKeep & { runId: s
   };
 }
 
+/** Who wants a run, and for how long, ms. */
 export interface ClaimWish {
   readonly runId: string;
   readonly owner: string;
   readonly ttlMs: number;
 }
 
-/** Null: another owner holds the run. Each grant counts one more attempt. */
+/**
+ * Grants a run to an owner; null = another one holds it. Each grant counts one more attempt, and has a higher epoch.
+ * @throws {CheckpointCorruptError} where the run cannot be read, or was released as damaged
+ */
 export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {}): Decide<Claim | null> {
   const { runId, owner, ttlMs } = wish;
   return (facts) => {
@@ -194,6 +211,7 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
   };
 }
 
+/** Lets the lease hold for another `ttlMs`. @throws {LeaseLostError} */
 export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -203,7 +221,7 @@ export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   };
 }
 
-/** A claim that was lost is released without effect. */
+/** Frees the run. A claim that was lost is released without effect. */
 export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<void> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -214,7 +232,10 @@ export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<voi
   };
 }
 
-/** A command that waits already is not put a second time. */
+/**
+ * Leaves a command for a run. One that waits already is not put a second time.
+ * @throws {CheckpointMissingError} @throws {UndeliveredError} when its inbox is full
+ */
 export function sendCommand(command: CommandToSend): Decide<void> {
   const { runId, id, kind, text } = command;
   return (facts) => {
@@ -231,6 +252,7 @@ export function sendCommand(command: CommandToSend): Decide<void> {
   };
 }
 
+/** Takes commands out of the inbox of a run. @throws {LeaseLostError} */
 export function acknowledge(claim: Claim, ids: readonly string[]): Decide<void> {
   return (facts) => {
     const need = lacking(facts, ofLease);

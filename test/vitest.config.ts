@@ -1,14 +1,17 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './toolchain/test-order.ts';
 
 const fromRoot = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
 /** Tests run against the sources: `pawl-source` stands first in package.json's exports. The others are Vite's own. */
 const conditions = ['pawl-source', 'module', 'node', 'development|production'];
 
+/** Files that start processes or servers: test/tidy checks that these are they. */
+const processes = ['test/**/*.process.test.ts'];
 /** Tests that put something else in the place of a module, or look at the process that they run in. */
-const apart = ['test/record/next-version.test.ts'];
+const isolated = ['test/record/next-version.test.ts'];
 
 export default defineConfig({
   root: fromRoot(''),
@@ -16,10 +19,20 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     projects: [
-      // Most of a short test file's time is the loading of what it tests: these share their workers.
-      { extends: true, test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: apart, isolate: false } },
-      { extends: true, test: { name: 'apart', include: apart } },
+      // Most of a short test file's time is the loading of what it tests: files share their workers.
+      { extends: true, test: { name: 'processes', include: processes, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'in-process',
+          include: ['test/**/*.test.ts'],
+          exclude: [...processes, ...isolated],
+          isolate: false,
+        },
+      },
+      { extends: true, test: { name: 'in-process, isolated', include: isolated } },
     ],
+    sequence: { sequencer: LongestFirst },
     globalSetup: fromRoot('test/toolchain/temporary-folder.ts'),
     // Only what never ends should be ended: a test that starts ten processes takes long on a machine that is busy.
     testTimeout: 60_000,

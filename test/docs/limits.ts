@@ -1,11 +1,10 @@
 import { globSync, readFileSync } from 'node:fs';
-import { basename } from 'node:path';
 import { parseSync } from 'rolldown/utils';
 
 /** How a number is written: a plain one, a time, or a size of so many bytes or characters. */
 type Unit = 'number' | 'ms' | 'size' | 'days';
 
-/** A line of the page. The number is read off the code by its name; `file: name` where several files have it. */
+/** A line of the page. The number is read off the code by its name; `src/budget: NAME` where several folders have it. */
 interface Limit {
   readonly what: string;
   readonly code: string;
@@ -22,14 +21,12 @@ interface Section {
 
 const inDefaults = (what: string, name: string, unit: Unit = 'number'): Limit => ({
   what,
-  code: ['maxReplyChars', 'maxCallInputBytes', 'maxCallsPerMessage'].includes(name)
-    ? `reply-limits: ${name}`
-    : `config: ${name}`,
+  code: name.startsWith('maxReply') || name.startsWith('maxCall') ? name : `src/executor/host: ${name}`,
   unit,
   option: `defaults.${name}`,
 });
 
-export const sections: readonly Section[] = [
+const sections: readonly Section[] = [
   {
     title: 'Defaults of a run',
     text:
@@ -62,10 +59,15 @@ export const sections: readonly Section[] = [
         code: 'maxUnsavedSteps',
         option: 'onSaveError.maxUnsavedSteps',
       },
-      { what: 'time for which an outcome is kept', code: 'config: WEEK_MS', unit: 'ms', option: 'keepOutcomesMs' },
+      {
+        what: 'time for which an outcome is kept',
+        code: 'src/executor/host: WEEK_MS',
+        unit: 'ms',
+        option: 'keepOutcomesMs',
+      },
       {
         what: 'time of a shutdown',
-        code: 'executor: drainMs',
+        code: 'src/executor/lifecycle: drainMs',
         unit: 'ms',
         option: '`drainMs` of `executor.shutdown`',
       },
@@ -86,10 +88,14 @@ export const sections: readonly Section[] = [
         code: 'concurrency',
         option: '`concurrency` of `recover`',
       },
-      { what: 'lines of one page of a list', code: 'list-runs: USUAL_LIMIT', option: '`limit` of `executor.list`' },
+      {
+        what: 'lines of one page of a list',
+        code: 'src/executor/lifecycle: USUAL_LIMIT',
+        option: '`limit` of `executor.list`',
+      },
       { what: 'ended runs that `executor.get` finds', code: 'MAX_ENDED' },
       { what: 'events of a run that are kept for consumers', code: 'BUFFER' },
-      { what: 'levels of sub-agents below a run', code: 'child-run: MAX_DEPTH' },
+      { what: 'levels of sub-agents below a run', code: 'src/executor/run: MAX_DEPTH' },
       { what: 'share of the context window, then a history is compacted', code: 'threshold' },
     ],
   },
@@ -115,13 +121,13 @@ export const sections: readonly Section[] = [
         unit: 'size',
         option: '`maxRecordBytes` of `createCheckpointerFactory`',
       },
-      { what: 'levels of a JSON value', code: 'json: MAX_DEPTH' },
+      { what: 'levels of a JSON value', code: 'src/values: MAX_DEPTH' },
       { what: 'parts of a reply besides its calls', code: 'MAX_PARTS' },
-      { what: 'characters of an error message in results, records and events', code: 'error-data: MAX_MESSAGE' },
-      { what: 'errors of a `cause` chain', code: 'error-data: MAX_CHAIN' },
+      { what: 'characters of an error message in results, records and events', code: 'src/values: MAX_MESSAGE' },
+      { what: 'errors of a `cause` chain', code: 'src/values: MAX_CHAIN' },
       {
         what: 'characters of a kept outcome; a longer one is cut, `isCut: true`',
-        code: 'kept-outcome: MAX_CHARS',
+        code: 'src/run: MAX_CHARS',
         unit: 'size',
       },
       { what: 'then its answer has', code: 'OUTPUT_CHARS', unit: 'size' },
@@ -141,15 +147,15 @@ export const sections: readonly Section[] = [
       { what: 'characters that wait in a store for one run', code: 'MAX_INBOX_CHARS', unit: 'size' },
       { what: 'characters of the id of a command', code: 'MAX_ID_CHARS' },
       { what: 'time for which an obeyed command is recognised', code: 'REMEMBERED_MS', unit: 'ms' },
-      { what: 'obeyed commands that a run remembers', code: 'command-inbox: MAX_REMEMBERED' },
-      { what: 'characters of a nudge of a critic', code: 'critic-monitor: MAX_NUDGE' },
+      { what: 'obeyed commands that a run remembers', code: 'src/executor/services: MAX_REMEMBERED' },
+      { what: 'characters of a nudge of a critic', code: 'src/executor: MAX_NUDGE' },
     ],
   },
   {
     title: 'Checks against a JSON Schema',
     limits: [
       { what: 'characters of the value', code: 'MAX_CHARACTERS' },
-      { what: 'levels of the value', code: 'bounded-schema: MAX_DEPTH' },
+      { what: 'levels of the value', code: 'src/tool: MAX_DEPTH' },
       { what: 'characters of a text that a `pattern` is tried on', code: 'MAX_PATTERN_CHARACTERS' },
       { what: 'problems that the model reads', code: 'MAX_ISSUES' },
     ],
@@ -159,24 +165,28 @@ export const sections: readonly Section[] = [
     limits: [
       {
         what: 'wait for the lock of another process, SQLite',
-        code: 'sqlite-store: busyTimeoutMs',
+        code: 'src/store/sqlite: busyTimeoutMs',
         unit: 'ms',
         option: '`busyTimeoutMs` of `sqliteStore`',
       },
       {
         what: 'the same, files',
-        code: 'file-store: busyTimeoutMs',
+        code: 'src/store/file: busyTimeoutMs',
         unit: 'ms',
         option: '`busyTimeoutMs` of `fileStore`',
       },
       {
         what: 'time in which a PostgreSQL call is tried',
-        code: 'postgres-store: timeoutMs',
+        code: 'src/store/postgres: timeoutMs',
         unit: 'ms',
         option: '`timeoutMs` of `postgresStore`',
       },
-      { what: 'bytes of one write to PostgreSQL', code: 'postgres-store: MAX_BYTES' },
-      { what: 'age at which a file lock of an unknown process is taken over', code: 'lock: PATIENCE_MS', unit: 'ms' },
+      { what: 'bytes of one write to PostgreSQL', code: 'src/store/postgres: MAX_BYTES' },
+      {
+        what: 'age at which a file lock of an unknown process is taken over',
+        code: 'src/files: PATIENCE_MS',
+        unit: 'ms',
+      },
     ],
   },
   {
@@ -196,16 +206,16 @@ export const sections: readonly Section[] = [
       },
       { what: 'working time of a watched run', code: 'WATCHED_RUNTIME_MS', unit: 'ms' },
       { what: 'steps that one decision can grant', code: 'MAX_RAISE' },
-      { what: 'characters of a nudge of `createCritic`', code: 'decision: MAX_NUDGE' },
+      { what: 'characters of a nudge of `createCritic`', code: 'src/critic: MAX_NUDGE' },
       { what: 'characters of the reason of a kill', code: 'MAX_REASON' },
-      { what: 'window of a budget', code: 'budget: WEEK_MS', unit: 'ms', option: '`windowMs` of `createBudget`' },
+      { what: 'window of a budget', code: 'src/budget: WEEK_MS', unit: 'ms', option: '`windowMs` of `createBudget`' },
       {
         what: 'age at which the reservation of a dead process is free',
         code: 'RESERVATION_MS',
         unit: 'ms',
         option: '`reservationMs` of `createBudget`',
       },
-      { what: 'calls of a caller that a budget in memory knows one by one', code: 'memory: MAX_KNOWN' },
+      { what: 'calls of a caller that a budget in memory knows one by one', code: 'src/budget: MAX_KNOWN' },
       {
         what: 'days for which the audit keeps an ended run',
         code: 'retentionDays',
@@ -216,8 +226,8 @@ export const sections: readonly Section[] = [
         code: 'maxChars',
         option: '`maxChars` of `createAudit`',
       },
-      { what: 'entries that wait while the audit cannot be written', code: 'queue: MAX_ENTRIES' },
-      { what: 'characters that wait then', code: 'queue: MAX_CHARS', unit: 'size' },
+      { what: 'entries that wait while the audit cannot be written', code: 'src/audit: MAX_ENTRIES' },
+      { what: 'characters that wait then', code: 'src/audit: MAX_CHARS', unit: 'size' },
     ],
   },
   {
@@ -231,7 +241,7 @@ export const sections: readonly Section[] = [
         option: '`deadlineMs` of `fanOut`',
       },
       { what: 'time for calls with effects after that', code: 'LEAVE_MS', unit: 'ms' },
-      { what: 'characters of each answer that a judging model reads', code: 'judge: MAX_SHOWN' },
+      { what: 'characters of each answer that a judging model reads', code: 'src/fan-out: MAX_SHOWN' },
       {
         what: 'characters of proposed writes in the file while their model works',
         code: 'MAX_IN_PROGRESS',
@@ -242,7 +252,7 @@ export const sections: readonly Section[] = [
       { what: 'bytes of one file that a model reads or writes', code: 'MAX_FILE_BYTES', unit: 'size' },
       { what: 'bytes of a path', code: 'MAX_PATH' },
       { what: 'bytes of a name in it', code: 'MAX_NAME' },
-      { what: 'entries of a listing', code: 'listing: MAX_ENTRIES' },
+      { what: 'entries of a listing', code: 'src/edits: MAX_ENTRIES' },
       { what: 'applied answers that can be undone', code: 'MAX_UNDOS' },
       { what: 'wait for another process that applies', code: 'WAIT_MS', unit: 'ms' },
     ],
@@ -250,12 +260,12 @@ export const sections: readonly Section[] = [
   {
     title: 'Logs and the command line',
     limits: [
-      { what: 'characters of a text in a line of `jsonLogger`', code: 'logger: MAX_TEXT' },
-      { what: 'characters of that line', code: 'logger: MAX_LINE' },
-      { what: 'levels of a logged value', code: 'logger: MAX_DEPTH' },
+      { what: 'characters of a text in a line of `jsonLogger`', code: 'src/executor/host: MAX_TEXT' },
+      { what: 'characters of that line', code: 'src/executor/host/logger: MAX_LINE' },
+      { what: 'levels of a logged value', code: 'src/executor/host: MAX_DEPTH' },
       { what: 'items of a logged list', code: 'MAX_ITEMS' },
-      { what: 'bytes of a prompt from stdin', code: 'stdin-prompt: MAX_BYTES', unit: 'size' },
-      { what: 'runs of the audit in `pawl list --all`', code: 'list-command: USUAL_LIMIT', option: '`--limit`' },
+      { what: 'bytes of a prompt from stdin', code: 'src/cli: MAX_BYTES', unit: 'size' },
+      { what: 'runs of the audit in `pawl list --all`', code: 'src/cli: USUAL_LIMIT', option: '`--limit`' },
       {
         what: 'wait of `pawl cancel` and `pawl steer` for a live run',
         code: 'USUAL_WAIT_MS',
@@ -297,26 +307,31 @@ function optionOf({ option }: Limit): string {
   return option.includes('`') ? option : `\`${option}\``;
 }
 
-function numberOf(numbers: ReadonlyMap<string, number>, { code }: Limit): number {
-  const number = numbers.get(code);
-  if (number === undefined) throw new Error(`no number ${code} in src or machines`);
-  return number;
+/** The number that a line is about: one, or the same wherever it stands. */
+function numberOf(numbers: readonly NumberInCode[], { code }: Limit): number {
+  const [name = '', folder = ''] = code.split(': ').reverse();
+  const values = numbers
+    .filter((number) => number.name === name && number.path.startsWith(folder))
+    .map(({ value }) => value);
+  const [value, other] = [...new Set(values)];
+  if (value === undefined) throw new Error(`test/docs/limits.ts: there is no number ${code} in src or machines`);
+  if (other !== undefined) throw new Error(`test/docs/limits.ts: ${code} may be ${value} or ${other}; name a folder`);
+  return value;
 }
 
-/** Numbers of the code: constants, defaults of options, and numbers in tables. By name where it is unique, and by `file: name`. */
-export function numbersOf(root: string): ReadonlyMap<string, number> {
-  const found = new Map<string, number>();
-  const named = new Map<string, number[]>();
-  for (const path of globSync('{src,machines}/**/*.ts', { cwd: root })) {
+interface NumberInCode {
+  readonly path: string;
+  readonly name: string;
+  readonly value: number;
+}
+
+/** Numbers of the code: constants, defaults of options, and numbers in tables. */
+function numbersOf(root: string): readonly NumberInCode[] {
+  return globSync('{src,machines}/**/*.ts', { cwd: root }).flatMap((path) => {
     const { program } = parseSync(path, readFileSync(`${root}/${path}`, 'utf8'), { lang: 'ts', sourceType: 'module' });
-    for (const [name, value] of numbersIn(program, new Map())) {
-      const key = `${basename(path, '.ts')}: ${name}`;
-      if (!found.has(key)) found.set(key, value);
-      named.set(name, [...(named.get(name) ?? []), value]);
-    }
-  }
-  for (const [name, values] of named) if (values.length === 1 && values[0] !== undefined) found.set(name, values[0]);
-  return found;
+    const named = [...numbersIn(program, new Map())];
+    return named.map(([name, value]) => ({ path: path.replaceAll('\\', '/'), name, value }));
+  });
 }
 
 /** A node of the syntax tree, as far as numbers are written in one. */

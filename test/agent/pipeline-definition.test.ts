@@ -11,7 +11,7 @@ const define =
   () =>
     defineAgent({ id: 'writer', phases, ...rest });
 
-describe('what a pipeline names is checked when its agent is defined (issue 4.9)', () => {
+describe('what a pipeline names is checked when its agent is defined', () => {
   test.for<[string, () => unknown, string]>([
     [
       'a template that names no earlier phase is refused with the nearest name',

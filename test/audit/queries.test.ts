@@ -27,7 +27,7 @@ async function filled() {
 const ids = (runs: readonly { readonly runId: string }[]) => runs.map(({ runId }) => runId);
 
 describe('runs', () => {
-  test('supervision 5: of a caller, of an agent, of a time, or of a status, the latest first', async () => {
+  test('of a caller, of an agent, of a time, or of a status, the latest first (supervision 5)', async () => {
     const { audit } = await filled();
     expect(ids(await audit.runs())).toEqual(['r5', 'r4', 'r3', 'r2', 'r1']);
     expect(ids(await audit.runs({ callerId: 'ada' }))).toEqual(['r4', 'r3', 'r1']);
@@ -38,7 +38,7 @@ describe('runs', () => {
     expect(ids(await audit.runs({ callerId: 'nobody' }))).toEqual([]);
   });
 
-  test('supervision 5: come in pages that miss none and repeat none, also of runs that began at once', async () => {
+  test('come in pages that miss none and repeat none, also of runs that began at once (supervision 5)', async () => {
     const { audit } = openAudit();
     for (let i = 0; i < 25; i++) audit.startRun(info(`run-${i}`, { startedAt: noon + (i % 3) }));
     const seen: string[] = [];
@@ -53,20 +53,20 @@ describe('runs', () => {
     expect(await audit.runs()).toHaveLength(25);
   });
 
-  test('supervision 5: of many are read a part at a time', async () => {
+  test('of many are read a part at a time (supervision 5)', async () => {
     const { audit } = openAudit();
     for (let i = 0; i < 2_500; i++) audit.startRun(info(`run-${i}`));
     expect(new Set(ids(await audit.runs({ limit: 5_000 }))).size).toBe(2_500);
     expect(await audit.runs()).toHaveLength(100);
   });
 
-  test.for([0, -1, 1.5, Number.NaN])('supervision 5: refuse a limit of %s', async (limit) => {
+  test.for([0, -1, 1.5, Number.NaN])('refuse a limit of %s (supervision 5)', async (limit) => {
     await expect(openAudit().audit.runs({ limit })).rejects.toThrow(TypeError);
   });
 });
 
 describe('a run', () => {
-  test('supervision 5: of many entries is read up to a limit, and says that there are more', async () => {
+  test('of many entries is read up to a limit, and says that there are more (supervision 5)', async () => {
     const { audit } = openAudit();
     const recorder = audit.startRun(info('run'));
     for (let step = 1; step <= 2_500; step++) recorder.onTool?.(tool({ step }));
@@ -77,7 +77,7 @@ describe('a run', () => {
     expect((await audit.run('run', { limit: 2_500 }))?.isCut).toBe(false);
   });
 
-  test('supervision 5: of which an entry cannot be read shows the others', async () => {
+  test('of which an entry cannot be read shows the others (supervision 5)', async () => {
     const { audit, path } = openAudit();
     const recorder = audit.startRun(info('run'));
     recorder.onTool?.(tool({ callId: 'a' }));
@@ -109,21 +109,21 @@ describe('a tree', () => {
   const shape = (tree: { run: { runId: string }; children: readonly unknown[] } | null): unknown =>
     tree && [tree.run.runId, ...tree.children.map((child) => shape(child as never))];
 
-  test('supervision 5: is a run with its children, and theirs', async () => {
+  test('is a run with its children, and theirs (supervision 5)', async () => {
     const audit = grown();
     expect(shape(await audit.tree('root'))).toEqual(['root', ['a', ['a1', ['a11']], ['a2']], ['b']]);
     expect(shape(await audit.tree('a1'))).toEqual(['a1', ['a11']]);
     expect(await audit.tree('nobody')).toBe(null);
   });
 
-  test('supervision 5: ends at a depth and at a number of runs, the farthest first', async () => {
+  test('ends at a depth and at a number of runs, the farthest first (supervision 5)', async () => {
     const audit = grown();
     expect(shape(await audit.tree('root', { depth: 1 }))).toEqual(['root', ['a'], ['b']]);
     expect(shape(await audit.tree('root', { depth: 0 }))).toEqual(['root']);
     expect(shape(await audit.tree('root', { limit: 4 }))).toEqual(['root', ['a', ['a1']], ['b']]);
   });
 
-  test('supervision 5: ends although runs name each other as parents', async () => {
+  test('ends although runs name each other as parents (supervision 5)', async () => {
     const { audit } = openAudit();
     audit.startRun(info('x', { parentRunId: 'y' }));
     audit.startRun(info('y', { parentRunId: 'x' }));
@@ -134,7 +134,7 @@ describe('a tree', () => {
 });
 
 describe('totals', () => {
-  test('supervision 5: by day, agent or caller: runs, how they ended, tokens, dollars and time', async () => {
+  test('by day, agent or caller: runs, how they ended, tokens, dollars and time (supervision 5)', async () => {
     const { audit } = await filled();
     const spend = (runs: number, tokens: number) => ({ tokens, usd: runs * 0.5, seconds: runs * 2 });
     expect(await audit.totals({ by: 'day' })).toEqual([
@@ -180,7 +180,7 @@ describe('totals', () => {
     ]);
   });
 
-  test('supervision 5: of a time, and up to a number: the latest days', async () => {
+  test('of a time, and up to a number: the latest days (supervision 5)', async () => {
     const { audit } = await filled();
     const days = async (filter: object) => (await audit.totals({ by: 'day', ...filter })).map(({ key }) => key);
     expect(await days({ since: noon + 1 })).toEqual(['2026-11-23', '2026-11-24']);
@@ -189,13 +189,13 @@ describe('totals', () => {
     expect(await openAudit().audit.totals({ by: 'day' })).toEqual([]);
   });
 
-  test('supervision 5: by something else are refused', async () => {
+  test('by something else are refused (supervision 5)', async () => {
     await expect(openAudit().audit.totals({ by: 'moon' as never })).rejects.toThrow(TypeError);
   });
 });
 
 describe('retention', () => {
-  test('supervision 5: runs that ended longer ago than the days that are set are removed, open ones never', async () => {
+  test('runs that ended longer ago than the days that are set are removed, open ones never (supervision 5)', async () => {
     const { audit, clock, path } = openAudit({ retentionDays: 30 });
     for (let i = 0; i < 120; i++) {
       const recorder = audit.startRun(info(`old-${i}`));
@@ -219,7 +219,7 @@ describe('retention', () => {
     expect(sql(path, 'SELECT count(*) AS n FROM heads')).toEqual([{ n: 4 }]);
   });
 
-  test('supervision 5: without an end keeps them all', async () => {
+  test('without an end keeps them all (supervision 5)', async () => {
     const { audit, clock } = openAudit({ retentionDays: Number.POSITIVE_INFINITY });
     await audit.startRun(info('old')).close('ok', '', undefined, totals());
     await clock.advance(10_000 * DAY);

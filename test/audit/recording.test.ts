@@ -3,7 +3,7 @@ import { info, noon, tool, totals, usage } from './run-facts.ts';
 import { freshPath, openAudit, sql } from './scene.ts';
 
 describe('what an audit writes of a run', () => {
-  test('supervision 5: is who asked whom for what, its steps, tool calls, phases and events, and how it ended', async () => {
+  test('is who asked whom for what, its steps, tool calls, phases and events, and how it ended (supervision 5)', async () => {
     const { audit, clock } = openAudit();
     const recorder = audit.startRun(info('run', { inputs: { file: 'a.txt' }, channelId: 'c', guildId: 'g' }));
     recorder.logEvent?.('run.started', { seq: 1 });
@@ -65,7 +65,7 @@ describe('what an audit writes of a run', () => {
     });
   });
 
-  test('supervision 5: can be read while the run goes on, with what it has used so far', async () => {
+  test('can be read while the run goes on, with what it has used so far (supervision 5)', async () => {
     const { audit } = openAudit();
     const recorder = audit.startRun(info('run'));
     recorder.onStep?.({ step: 1, usage: usage(10, 5), tools: [] });
@@ -75,7 +75,7 @@ describe('what an audit writes of a run', () => {
     expect(await audit.run('other')).toBe(null);
   });
 
-  test('supervision 5: a recorder is closed exactly once: what comes later changes nothing', async () => {
+  test('a recorder is closed exactly once: what comes later changes nothing (supervision 5)', async () => {
     const { audit } = openAudit();
     const recorder = audit.startRun(info('run'));
     await recorder.close('ok', 'done', undefined, totals());
@@ -86,7 +86,7 @@ describe('what an audit writes of a run', () => {
     expect(found).not.toHaveProperty('error');
   });
 
-  test('supervision 5: a million entries of a run cost what each of them says', async () => {
+  test('a million entries of a run cost what each of them says (supervision 5)', async () => {
     const { audit, path } = openAudit({ maxChars: 1_000 });
     const sizes: number[] = [];
     const recorder = audit.startRun(info('run'));
@@ -108,7 +108,7 @@ describe('what an audit writes of a run', () => {
 });
 
 describe('a run that goes on in another process', () => {
-  test('supervision 5: goes on in its row: it is counted as resumed, and ends when it ends', async () => {
+  test('goes on in its row: it is counted as resumed, and ends when it ends (supervision 5)', async () => {
     const path = freshPath();
     const first = openAudit({ path });
     const one = first.audit.startRun(info('run'));
@@ -130,7 +130,7 @@ describe('a run that goes on in another process', () => {
     expect(detail).not.toHaveProperty('error');
   });
 
-  test('supervision 5: of a step that is made again after a crash, the last one stands', async () => {
+  test('of a step that is made again after a crash, the last one stands (supervision 5)', async () => {
     const path = freshPath();
     const dead = openAudit({ path }).audit;
     dead.startRun(info('run')).onStep?.({ step: 1, usage: usage(10), tools: ['a'] });
@@ -141,7 +141,7 @@ describe('a run that goes on in another process', () => {
     expect((await audit.run('run'))?.steps).toMatchObject([{ step: 1, usage: usage(12), tools: ['b'] }]);
   });
 
-  test('supervision 5: is not closed by the process that lost it', async () => {
+  test('is not closed by the process that lost it (supervision 5)', async () => {
     const path = freshPath();
     const frozen = openAudit({ path }).audit;
     const lost = frozen.startRun(info('run'));
@@ -154,7 +154,7 @@ describe('a run that goes on in another process', () => {
     expect(await audit.run('run')).toMatchObject({ status: 'ok', output: 'done' });
   });
 
-  test('supervision 5: and had ended already, only its record was not gone yet, is not a second run', async () => {
+  test('and had ended already, only its record was not gone yet, is not a second run (supervision 5)', async () => {
     const path = freshPath();
     await openAudit({ path }).audit.startRun(info('run')).close('ok', 'done', undefined, totals());
     const { audit } = openAudit({ path });
@@ -165,7 +165,7 @@ describe('a run that goes on in another process', () => {
     expect(await audit.runs()).toMatchObject([{ status: 'ok', resumes: 1 }]);
   });
 
-  test('supervision 5: a new run under an id that was used before is a run of its own', async () => {
+  test('a new run under an id that was used before is a run of its own (supervision 5)', async () => {
     const path = freshPath();
     const first = openAudit({ path });
     const one = first.audit.startRun(info('run'));
@@ -182,7 +182,7 @@ describe('a run that goes on in another process', () => {
 });
 
 describe('a long or secret value', () => {
-  test('supervision 5: is written up to a documented size, and says how much is missing', async () => {
+  test('is written up to a documented size, and says how much is missing (supervision 5)', async () => {
     const { audit } = openAudit({ maxChars: 100 });
     const recorder = audit.startRun(info('run', { prompt: 'p'.repeat(5_000) }));
     const long = 'x'.repeat(10_000);
@@ -200,7 +200,7 @@ describe('a long or secret value', () => {
     expect(found?.output).toBe(`${'o'.repeat(1_600)}… (1 more characters)`);
   });
 
-  test('supervision 5: is written as the host’s redact gives it, wherever it stands', async () => {
+  test('is written as the host’s redact gives it, wherever it stands (supervision 5)', async () => {
     const secret = 'sk-123456';
     const fields: string[] = [];
     const redact = (field: string, value: unknown) => {
@@ -230,7 +230,7 @@ describe('a long or secret value', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('no'))],
-  ] as const)('supervision 5: is not written at all when redact %s', async ([_, redact]) => {
+  ] as const)('is not written at all when redact %s (supervision 5)', async ([_, redact]) => {
     const { audit } = openAudit({ redact });
     const recorder = audit.startRun(info('run', { prompt: 'secret' }));
     recorder.onTool?.(tool({ input: 'secret' }));

@@ -13,7 +13,7 @@ const lookup = defineTool({
 const agent = defineAgent({ id: 'researcher', name: 'Researcher', instructions: 'Look things up.', tools: [lookup] });
 
 describe('an executor with an audit', () => {
-  test('supervision 5: has its runs in it, after their records are gone', async () => {
+  test('has its runs in it, after their records are gone (supervision 5)', async () => {
     await using audit = createAudit({ path: freshPath() });
     const models = { fast: scriptedModel([callTool('lookup', { id: '1' }), reply('seven')]) };
     const budget = createBudget({ tokens: 1_000_000 });
@@ -51,7 +51,7 @@ describe('an executor with an audit', () => {
     await executor.shutdown();
   });
 
-  test('supervision 5: that is shut down leaves a run interrupted there, and its heir ends it', async () => {
+  test('that is shut down leaves a run interrupted there, and its heir ends it (supervision 5)', async () => {
     const path = freshPath();
     const store = memoryStore();
     const first = createAudit({ path });
@@ -81,7 +81,7 @@ describe('an executor with an audit', () => {
     await two.shutdown();
   });
 
-  test('supervision 5: has there what a run failed with', async () => {
+  test('has there what a run failed with (supervision 5)', async () => {
     await using audit = createAudit({ path: freshPath() });
     const models = { fast: scriptedModel([fail(new Error('the model is down'))]) };
     const executor = createExecutor({ models, ports: { audit }, defaults: { modelAttempts: 1 } });

@@ -43,7 +43,7 @@ async function recordRun(audit: ReturnType<typeof createAudit>, runId = 'run') {
 }
 
 describe('several processes with one audit', () => {
-  test('supervision 5: write side by side, and nothing of either is lost', async () => {
+  test('write side by side, and nothing of either is lost (supervision 5)', async () => {
     const path = freshPath();
     const children = ['a', 'b', 'c'].map((name) => start('record', path, name));
     expect(await Promise.all(children.map((child) => child.next()))).toEqual([0, 0, 0]);
@@ -55,7 +55,7 @@ describe('several processes with one audit', () => {
     expect(sql(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
   });
 
-  test('supervision 5: a process that is killed leaves what it had written, and the run goes on from there', async () => {
+  test('a process that is killed leaves what it had written, and the run goes on from there (supervision 5)', async () => {
     for (const steps of [1, 3, 7]) {
       const path = freshPath();
       const child = start('steps', path);
@@ -71,7 +71,7 @@ describe('several processes with one audit', () => {
     }
   });
 
-  test('supervision 5: a process that just ends has written what it was told', async () => {
+  test('a process that just ends has written what it was told (supervision 5)', async () => {
     const path = freshPath();
     await start('forget', path).exited;
     expect(await openAudit({ path }).audit.runs()).toMatchObject([{ status: 'open', iterations: 1 }]);
@@ -79,7 +79,7 @@ describe('several processes with one audit', () => {
 });
 
 describe('a file that cannot be written', () => {
-  test('supervision 5: because another process holds the lock, gets everything when it is let go', async () => {
+  test('because another process holds the lock, gets everything when it is let go (supervision 5)', async () => {
     const { audit, path, warnings, clock } = openAudit({ busyTimeoutMs: 30 });
     await recordRun(audit, 'before');
     const child = start('lock', path);
@@ -101,7 +101,7 @@ describe('a file that cannot be written', () => {
     ['below a file', (path: string) => writeFileSync(path.slice(0, path.lastIndexOf('/')), 'x')],
     ['no database', (path: string) => writeFileSync(path, 'not a database, but long enough. '.repeat(200))],
   ] as const)(
-    'supervision 5: because it is %s: runs end all the same, and queries say what is wrong',
+    'because it is %s: runs end all the same, and queries say what is wrong (supervision 5)',
     async ([_, spoil]) => {
       const path = freshPath('folder/audit.db');
       if (_ !== 'below a file') mkdirSync(path.slice(0, path.lastIndexOf('/')));
@@ -119,7 +119,7 @@ describe('a file that cannot be written', () => {
     },
   );
 
-  test('supervision 5: because it is the store of the runs, is not touched', async () => {
+  test('because it is the store of the runs, is not touched (supervision 5)', async () => {
     const path = freshPath();
     const store = sqliteStore({ path });
     await store.listInterrupted();
@@ -130,7 +130,7 @@ describe('a file that cannot be written', () => {
     await store.close();
   });
 
-  test('supervision 5: because a newer version made it, is refused by name', async () => {
+  test('because a newer version made it, is refused by name (supervision 5)', async () => {
     const { audit, path } = openAudit();
     await recordRun(audit);
     await audit.close();
@@ -140,7 +140,7 @@ describe('a file that cannot be written', () => {
     await expect(openAudit({ path }).audit.runs()).rejects.toMatchObject({ code: 'CHECKPOINT_TOO_NEW' });
   });
 
-  test('supervision 5: because its pages are damaged, is left as it is, and queries say so', async () => {
+  test('because its pages are damaged, is left as it is, and queries say so (supervision 5)', async () => {
     const { audit, path } = openAudit();
     for (let i = 0; i < 50; i++) await recordRun(audit, `run-${i}`);
     await audit.close();
@@ -153,7 +153,7 @@ describe('a file that cannot be written', () => {
     });
   });
 
-  test('supervision 5: what waits for it is bounded; the rest is dropped, counted, and warned of once', async () => {
+  test('what waits for it is bounded; the rest is dropped, counted, and warned of once (supervision 5)', async () => {
     const path = freshPath();
     mkdirSync(path);
     const { audit, warnings } = openAudit({ path });
@@ -169,7 +169,7 @@ describe('a file that cannot be written', () => {
     expect(warnings).toEqual([expect.stringContaining('entries are dropped')]);
   });
 
-  test('supervision 5: what was dropped of a run stands in its row', async () => {
+  test('what was dropped of a run stands in its row (supervision 5)', async () => {
     const { audit, warnings } = openAudit();
     const recorder = audit.startRun(info('run'));
     recorder.onTool?.(null as never);
@@ -179,7 +179,7 @@ describe('a file that cannot be written', () => {
     expect(warnings).toEqual(['audit: entries are dropped: what was recorded cannot be read']);
   });
 
-  test('supervision 5: one entry that cannot be written does not keep the others from it', async () => {
+  test('one entry that cannot be written does not keep the others from it (supervision 5)', async () => {
     const { audit } = openAudit();
     const strange = audit.startRun(info('strange', { callerId: { toString: null } as never }));
     const recorder = audit.startRun(info('run'));
@@ -193,7 +193,7 @@ describe('a file that cannot be written', () => {
 });
 
 describe('an audit', () => {
-  test('supervision 5: that was closed takes nothing more, and says so', async () => {
+  test('that was closed takes nothing more, and says so (supervision 5)', async () => {
     const { audit, warnings } = openAudit();
     const recorder = audit.startRun(info('run'));
     await audit.close();
@@ -208,13 +208,13 @@ describe('an audit', () => {
     await expect(unused.runs()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
   });
 
-  test('supervision 5: that nobody writes to or asks makes no file', async () => {
+  test('that nobody writes to or asks makes no file (supervision 5)', async () => {
     const { audit, path } = openAudit();
     await audit.close();
     expect(existsSync(path)).toBe(false);
   });
 
-  test('supervision 5: waits a moment for more before it writes, and not longer', async () => {
+  test('waits a moment for more before it writes, and not longer (supervision 5)', async () => {
     const { audit, clock, path } = openAudit();
     audit.startRun(info('run'));
     await clock.advance(49);
@@ -224,7 +224,7 @@ describe('an audit', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('supervision 5: whose logger throws goes on', async () => {
+  test('whose logger throws goes on (supervision 5)', async () => {
     const path = freshPath();
     mkdirSync(path);
     const logger = {
@@ -243,11 +243,11 @@ describe('an audit', () => {
     ['days that are none', { path: 'a.db', retentionDays: -1 }],
     ['days that are NaN', { path: 'a.db', retentionDays: Number.NaN }],
     ['a size that is none', { path: 'a.db', maxChars: 0 }],
-  ] as const)('supervision 5: with %s is refused with a TypeError', ([_, options]) => {
+  ] as const)('with %s is refused with a TypeError (supervision 5)', ([_, options]) => {
     expect(() => createAudit(options as never)).toThrow(TypeError);
   });
 
-  test('supervision 5: costs nothing to who has none: the entry point of the package loads no SQLite', () => {
+  test('costs nothing to who has none: the entry point of the package loads no SQLite (supervision 5)', () => {
     const root = fileURLToPath(new URL('../..', import.meta.url));
     const seen = new Map<string, Source>();
     const visit = (path: string) => {

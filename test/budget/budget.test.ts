@@ -10,7 +10,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
   const budgetOf = (options: Omit<Parameters<typeof createBudget>[0], 'store'>) =>
     createBudget({ expected: exactly, ...options, store: store() });
 
-  test('supervision 4: refuses a caller whose window is used up, and no other caller', async () => {
+  test('refuses a caller whose window is used up, and no other caller (supervision 4)', async () => {
     const budget = budgetOf({ tokens: 100, clock: testClock() });
     await budget.check('ada');
     await budget.commit(await budget.reserve('ada', call('run', 1)), use(60, 40));
@@ -20,11 +20,11 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     await budget.reserve('grace', call('other', 1));
   });
 
-  test('supervision 4: a limit of 0 lets nothing through', async () => {
+  test('a limit of 0 lets nothing through (supervision 4)', async () => {
     await expect(budgetOf({ seconds: 0 }).check('')).rejects.toMatchObject(exceeded);
   });
 
-  test('supervision 4: counts input and output tokens, seconds, and dollars by the price table', async () => {
+  test('counts input and output tokens, seconds, and dollars by the price table (supervision 4)', async () => {
     const prices = { 'acme/small': { inputPerMillion: 2, outputPerMillion: 10 } };
     const budget = budgetOf({ usd: 1, prices });
     const spend = await budget.commit(await budget.reserve('ada', call('run', 1)), use(1_000, 500, 1.5));
@@ -32,7 +32,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     expect(await budget.standing('ada')).toEqual({ spent: spend, reserved: { tokens: 0, usd: 0, seconds: 0 } });
   });
 
-  test('supervision 4: the window rolls: what is older than it counts no more', async () => {
+  test('the window rolls: what is older than it counts no more (supervision 4)', async () => {
     const clock = testClock(1_000_000);
     const budget = budgetOf({ tokens: 100, windowMs: 60_000, clock });
     await budget.commit(await budget.reserve('ada', call('run', 1)), use(60));
@@ -47,7 +47,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     expect((await budget.standing('ada')).spent.tokens).toBe(0);
   });
 
-  test('supervision 4: the window is 7 days where nothing is said', async () => {
+  test('the window is 7 days where nothing is said (supervision 4)', async () => {
     const clock = testClock(1_000_000);
     const budget = budgetOf({ tokens: 100, clock });
     await budget.commit(await budget.reserve('ada', call('run', 1)), use(100));
@@ -57,7 +57,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     await budget.check('ada');
   });
 
-  test('supervision 4: of a hundred calls at once, only those get through whose estimates fit together', async () => {
+  test('of a hundred calls at once, only those get through whose estimates fit together (supervision 4)', async () => {
     const budget = budgetOf({ tokens: 1_000 });
     const calls = Array.from({ length: 100 }, (_, i) =>
       budget.reserve('ada', call(`run-${i}`, 1, { inputTokens: 100 })),
@@ -67,14 +67,14 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     await expect(budget.check('ada')).rejects.toMatchObject(exceeded);
   });
 
-  test('supervision 4: many calls cannot go far over a limit of which their input says nothing', async () => {
+  test('many calls cannot go far over a limit of which their input says nothing (supervision 4)', async () => {
     const budget = createBudget({ tokens: 100, seconds: 60, store: store() });
     const calls = Array.from({ length: 100 }, (_, i) => budget.reserve('ada', call(`run-${i}`, 1, { inputTokens: 0 })));
     const settled = await Promise.allSettled(calls);
     expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
   });
 
-  test('supervision 4: a single call is made while anything is left, however much it is expected to take', async () => {
+  test('a single call is made while anything is left, however much it is expected to take (supervision 4)', async () => {
     const budget = budgetOf({ tokens: 100 });
     await budget.commit(await budget.reserve('ada', call('run', 1, { inputTokens: 5_000 })), use(99));
     const large = await budget.reserve('ada', call('run', 2, { inputTokens: 5_000 }));
@@ -85,7 +85,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     await expect(budget.reserve('ada', call('run', 3, { inputTokens: 1 }))).rejects.toMatchObject(exceeded);
   });
 
-  test('supervision 4: a refund gives back what a call held, and leaves nothing of it', async () => {
+  test('a refund gives back what a call held, and leaves nothing of it (supervision 4)', async () => {
     const budget = budgetOf({ tokens: 100 });
     const reservation = await budget.reserve('ada', call('run', 1, { inputTokens: 100 }));
     await expect(budget.check('ada')).rejects.toMatchObject(exceeded);
@@ -96,7 +96,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     });
   });
 
-  test('supervision 4: a turn that is made again after a crash takes the place of the first one', async () => {
+  test('a turn that is made again after a crash takes the place of the first one (supervision 4)', async () => {
     const budget = budgetOf({ tokens: 60 });
     await budget.commit(await budget.reserve('ada', call('run', 1)), use(60));
     // There is nothing left for a second turn, but this is the first one again.
@@ -105,21 +105,21 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     expect((await budget.standing('ada')).spent.tokens).toBe(50);
   });
 
-  test('supervision 4: a reservation of the same key takes the place of the earlier one', async () => {
+  test('a reservation of the same key takes the place of the earlier one (supervision 4)', async () => {
     const budget = budgetOf({ tokens: 100 });
     await budget.reserve('ada', call('run', 1, { inputTokens: 80 }));
     await budget.reserve('ada', call('run', 1, { inputTokens: 90 }));
     expect((await budget.standing('ada')).reserved.tokens).toBe(90);
   });
 
-  test('supervision 4: a turn that was counted and is refunded when made again stays counted', async () => {
+  test('a turn that was counted and is refunded when made again stays counted (supervision 4)', async () => {
     const budget = budgetOf({ tokens: 100 });
     await budget.commit(await budget.reserve('ada', call('run', 1)), use(60));
     await budget.refund(await budget.reserve('ada', call('run', 1)));
     expect((await budget.standing('ada')).spent.tokens).toBe(60);
   });
 
-  test('supervision 4: reservations that are unknown, foreign or settled twice do no harm', async () => {
+  test('reservations that are unknown, foreign or settled twice do no harm (supervision 4)', async () => {
     const budget = budgetOf({ tokens: 100 });
     const reservation = await budget.reserve('ada', call('run', 1));
     await budget.refund({ ...reservation, key: 'nobody:1' });
@@ -133,7 +133,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     expect((await budget.standing('ada')).spent.tokens).toBe(35);
   });
 
-  test('supervision 4: what a dead process had reserved is free again after 15 minutes', async () => {
+  test('what a dead process had reserved is free again after 15 minutes (supervision 4)', async () => {
     const clock = testClock(1_000_000);
     const budget = budgetOf({ tokens: 100, clock });
     const reservation = await budget.reserve('ada', call('run', 1, { inputTokens: 100 }));
@@ -146,7 +146,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
   });
 
   test.for([Number.NaN, Number.POSITIVE_INFINITY, -1, '5' as never, null as never])(
-    'supervision 4: a use of %s is refused, and the call counts as what it had reserved',
+    'a use of %s is refused, and the call counts as what it had reserved (supervision 4)',
     async (bad) => {
       const budget = budgetOf({ tokens: 1_000, expected: { outputTokens: 20, seconds: 2 } });
       const wrong = [use(bad), use(1, bad), use(1, 1, bad)];
@@ -159,7 +159,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     },
   );
 
-  test('supervision 4: an estimate that is no number reserves nothing', async () => {
+  test('an estimate that is no number reserves nothing (supervision 4)', async () => {
     const budget = budgetOf({ tokens: 100 });
     for (const inputTokens of [Number.NaN, -1, Number.POSITIVE_INFINITY]) {
       await expect(budget.reserve('ada', call('run', 1, { inputTokens }))).rejects.toThrow(TypeError);
@@ -167,7 +167,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     expect((await budget.standing('ada')).reserved.tokens).toBe(0);
   });
 
-  test('supervision 4: a use beyond all measure leaves the sums finite', async () => {
+  test('a use beyond all measure leaves the sums finite (supervision 4)', async () => {
     const budget = budgetOf({ tokens: 100, windowMs: 1_000, clock: testClock() });
     for (let turn = 1; turn <= 50; turn++) {
       await budget.commit(
@@ -180,7 +180,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
     await expect(budget.check('ada')).rejects.toMatchObject(exceeded);
   });
 
-  test('supervision 4: cents that are added up and leave the window leave exactly nothing', async () => {
+  test('cents that are added up and leave the window leave exactly nothing (supervision 4)', async () => {
     const clock = testClock(1_000_000);
     const budget = budgetOf({ usd: 1, prices: () => 0.1, windowMs: 1_000, clock });
     for (let turn = 1; turn <= 9; turn++) {
@@ -193,7 +193,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
   });
 
   describe('restore', () => {
-    test('supervision 4: what the record says a run has spent counts, once', async () => {
+    test('what the record says a run has spent counts, once (supervision 4)', async () => {
       const budget = budgetOf({ tokens: 100 });
       const run = { runId: 'run', spend: { tokens: 60, usd: 0.5, seconds: 2 } };
       await budget.restore('ada', run);
@@ -201,7 +201,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
       expect((await budget.standing('ada')).spent).toEqual(run.spend);
     });
 
-    test('supervision 4: what is known of the run is not counted a second time', async () => {
+    test('what is known of the run is not counted a second time (supervision 4)', async () => {
       const budget = budgetOf({ tokens: 1_000 });
       await budget.commit(await budget.reserve('ada', call('run', 1)), use(30));
       await budget.commit(await budget.reserve('ada', call('run', 2)), use(30));
@@ -214,7 +214,7 @@ describe.each(stores)('a budget with its books %s', (_, store) => {
       expect((await budget.standing('ada')).spent.tokens).toBe(67);
     });
 
-    test('supervision 4: a spend that is no amount is refused', async () => {
+    test('a spend that is no amount is refused (supervision 4)', async () => {
       const budget = budgetOf({ tokens: 100 });
       const spend = { tokens: 1, usd: Number.NaN, seconds: 0 };
       await expect(budget.restore('ada', { runId: 'run', spend })).rejects.toThrow(TypeError);

@@ -9,7 +9,7 @@ const prices = await genaiPrices();
 const usd = (model: string, usage: Partial<typeof noUsage>) =>
   prices({ model, modelTier: 'fast', usage: { ...noUsage, ...usage } });
 
-test('supervision 4: the kept prices know models under the names that AI SDK providers have', () => {
+test('the kept prices know models under the names that AI SDK providers have (supervision 4)', () => {
   for (const model of ['openai/gpt-4o', 'openai.responses/gpt-4o', 'azure.chat/gpt-4o']) {
     expect(usd(model, { inputTokens: 1_000_000, outputTokens: 100_000 })).toBeCloseTo(3.5, 6);
   }
@@ -22,7 +22,7 @@ test('supervision 4: the kept prices know models under the names that AI SDK pro
   }
 });
 
-test('supervision 4: the kept prices take cached input for less', () => {
+test('the kept prices take cached input for less (supervision 4)', () => {
   const plain = usd('openai/gpt-4o', { inputTokens: 1_000 }) ?? 0;
   const cached = usd('openai/gpt-4o', { inputTokens: 1_000, cacheReadTokens: 1_000 }) ?? 0;
   expect(cached).toBeLessThan(plain);
@@ -31,7 +31,7 @@ test('supervision 4: the kept prices take cached input for less', () => {
   expect(usd('openai/gpt-4o', { inputTokens: 0, cacheReadTokens: 1_000 })).toBe(cached);
 });
 
-test('supervision 4: a model that the kept prices do not know has no price, and a limit in dollars refuses it', async () => {
+test('a model that the kept prices do not know has no price, and a limit in dollars refuses it (supervision 4)', async () => {
   expect(usd('openai/no-such-model', { inputTokens: 1_000 })).toBe(undefined);
   expect(usd('nobody/gpt-4o', { inputTokens: 1_000 })).toBe(undefined);
   expect(usd('gpt-4o', { inputTokens: 1_000 })).toBe(undefined);
@@ -43,7 +43,7 @@ test('supervision 4: a model that the kept prices do not know has no price, and 
   expect((await budget.commit(reservation, use(1_000, 100))).usd).toBeCloseTo(0.0035, 9);
 });
 
-test('supervision 4: without the package the message says what to install', async () => {
+test('without the package the message says what to install (supervision 4)', async () => {
   const missing = Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
   await expect(pricesOf(() => Promise.reject(missing))).rejects.toMatchObject({
     code: 'UNSUPPORTED',

@@ -5,7 +5,7 @@ import { storeOf } from '../../src/budget/books.ts';
 import { MemoryBooks } from '../../src/budget/budget.ts';
 import { call, use } from './stores.ts';
 
-test('supervision 4: 100,000 calls of one caller are kept as a few thousand sums, and all of them count', async () => {
+test('100,000 calls of one caller are kept as a few thousand sums, and all of them count (supervision 4)', async () => {
   const clock = testClock(1_000_000);
   const store = storeOf(new MemoryBooks());
   const budget = createBudget({ tokens: 1e9, windowMs: 1_000_000, clock, store });
@@ -23,7 +23,7 @@ test('supervision 4: 100,000 calls of one caller are kept as a few thousand sums
   expect(tokens).toBeLessThan(51_000);
 });
 
-test('supervision 4: callers that have nothing left in the window are forgotten', async () => {
+test('callers that have nothing left in the window are forgotten (supervision 4)', async () => {
   const clock = testClock(1_000_000);
   const books = new MemoryBooks();
   const budget = createBudget({ tokens: 1e9, windowMs: 60_000, clock, store: storeOf(books) });

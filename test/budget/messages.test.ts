@@ -14,7 +14,7 @@ const messageOf = (promise: Promise<unknown>) =>
   );
 
 describe('a refusal', () => {
-  test('supervision 4: says whose budget it was, which limit, how much of it is used, and when it frees up', async () => {
+  test('says whose budget it was, which limit, how much of it is used, and when it frees up (supervision 4)', async () => {
     const clock = testClock(noon);
     const budget = createBudget({ tokens: 1_000, clock, expected: exactly });
     await budget.commit(await budget.reserve('ada', call('run', 1)), use(400));
@@ -29,7 +29,7 @@ describe('a refusal', () => {
     );
   });
 
-  test('supervision 4: of a call beside others says what does not fit, and that the others hold it', async () => {
+  test('of a call beside others says what does not fit, and that the others hold it (supervision 4)', async () => {
     const budget = createBudget({ tokens: 1_000, windowMs: 3_600_000, expected: exactly });
     await budget.commit(await budget.reserve('', call('run', 1)), use(300));
     await budget.reserve('', call('run', 2, { inputTokens: 400 }));
@@ -40,7 +40,7 @@ describe('a refusal', () => {
     );
   });
 
-  test('supervision 4: of a caller who went over the limit says when enough of it has left the window', async () => {
+  test('of a caller who went over the limit says when enough of it has left the window (supervision 4)', async () => {
     const clock = testClock(noon);
     const budget = createBudget({ tokens: 100, windowMs: 3_600_000, clock, expected: exactly });
     for (const tokens of [40, 50, 70]) {
@@ -50,20 +50,20 @@ describe('a refusal', () => {
     expect(await messageOf(budget.check('ada'))).toContain('it frees up in 58 minutes, at 2026-11-22T13:01:00.000Z');
   });
 
-  test('supervision 4: where nothing is allowed says so', async () => {
+  test('where nothing is allowed says so (supervision 4)', async () => {
     expect(await messageOf(createBudget({ tokens: 0 }).check('ada'))).toMatch(
       /the limit is 0 tokens; nothing is allowed$/,
     );
   });
 
-  test('supervision 4: for the sake of more calls than anybody would look through says when the last of them is out', async () => {
+  test('for the sake of more calls than anybody would look through says when the last of them is out (supervision 4)', async () => {
     const store = { ...memoryBudget(), leaving: async () => [] };
     const budget = createBudget({ tokens: 10, windowMs: 3 * 86_400_000, store, expected: exactly });
     await budget.commit(await budget.reserve('ada', call('run', 1)), use(10));
     expect(await messageOf(budget.check('ada'))).toMatch(/; it frees up within 3 days$/);
   });
 
-  test('supervision 4: for the sake of calls under way says that these hold it', async () => {
+  test('for the sake of calls under way says that these hold it (supervision 4)', async () => {
     const budget = createBudget({ seconds: 60, expected: { seconds: 30 } });
     await budget.reserve('ada', call('run', 1));
     await budget.reserve('ada', call('run', 2));
@@ -72,7 +72,7 @@ describe('a refusal', () => {
     );
   });
 
-  test('supervision 4: speaks of dollars as such, and does not repeat an endless caller', async () => {
+  test('speaks of dollars as such, and does not repeat an endless caller (supervision 4)', async () => {
     const budget = createBudget({ usd: 0.25, prices: () => 0.125, expected: exactly });
     const caller = 'x'.repeat(10_000);
     for (const turn of [1, 2]) await budget.commit(await budget.reserve(caller, call('run', turn)), use(1));
@@ -98,7 +98,7 @@ describe('createBudget', () => {
       { usd: 1, prices: { 'a/b': { inputPerMillion: 1 } } },
       'outputPerMillion must be US dollars',
     ],
-  ] as const)('supervision 4: %s is refused with a TypeError', ([_, options, message]) => {
+  ] as const)('%s is refused with a TypeError (supervision 4)', ([_, options, message]) => {
     expect(() => createBudget(options as never)).toThrow(TypeError);
     expect(() => createBudget(options as never)).toThrow(message);
   });

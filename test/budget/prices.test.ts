@@ -14,28 +14,28 @@ describe('a price table', () => {
     'openai.chat/gpt': { inputPerMillion: 1, outputPerMillion: 1 },
   };
 
-  test('supervision 4: gives reasoning no price of its own: it is part of the output', () => {
+  test('gives reasoning no price of its own: it is part of the output (supervision 4)', () => {
     expect(usd(table, 'acme/small', { inputTokens: 1e6, outputTokens: 1e6, reasoningTokens: 9e5 })).toBe(12);
   });
 
-  test('supervision 4: gives cached input its own price, or that of other input', () => {
+  test('gives cached input its own price, or that of other input (supervision 4)', () => {
     const usage = { inputTokens: 1e6, cacheReadTokens: 5e5, cacheWriteTokens: 2e5 };
     expect(usd(table, 'acme/large', usage)).toBeCloseTo(0.9 + 0.15 + 0.75, 10);
     expect(usd(table, 'acme/small', usage)).toBe(2);
   });
 
-  test('supervision 4: never gives less than nothing, whatever a provider reports as cached', () => {
+  test('never gives less than nothing, whatever a provider reports as cached (supervision 4)', () => {
     expect(usd(table, 'acme/small', { inputTokens: 0, cacheReadTokens: 1e6 })).toBe(2);
   });
 
-  test('supervision 4: finds a provider that names its API, under the name of the API or without it', () => {
+  test('finds a provider that names its API, under the name of the API or without it (supervision 4)', () => {
     expect(usd(table, 'acme.messages/small', { inputTokens: 1e6 })).toBe(2);
     expect(usd(table, 'openai.chat/gpt', { inputTokens: 1e6 })).toBe(1);
     expect(usd(table, 'openai/gpt', { inputTokens: 1e6 })).toBe(undefined);
     expect(usd(table, 'acme/llama-3.1', {})).toBe(undefined);
   });
 
-  test('supervision 4: is read once: what is changed in it later changes nothing', () => {
+  test('is read once: what is changed in it later changes nothing (supervision 4)', () => {
     const price = { inputPerMillion: 2, outputPerMillion: 10 };
     const prices = { 'acme/small': price };
     const priceOf = priceOfCalls(prices);
@@ -57,7 +57,7 @@ describe('a limit in dollars', () => {
     ],
     ['a function that gives NaN', () => Number.NaN, 'prices gave NaN'],
     ['a function that gives a promise', (): number => Promise.reject(new Error('x')) as never, 'prices gave object'],
-  ] as const)('supervision 4: refuses a call without a price: %s', async ([_, prices, reason]) => {
+  ] as const)('refuses a call without a price: %s (supervision 4)', async ([_, prices, reason]) => {
     const budget = createBudget({ usd: 1, prices: prices as Prices });
     const refusal = budget.reserve('ada', call('run', 1));
     await expect(refusal).rejects.toMatchObject({ code: 'BUDGET_EXCEEDED' });
@@ -65,7 +65,7 @@ describe('a limit in dollars', () => {
     await expect(refusal).rejects.toThrow('acme/small');
   });
 
-  test('supervision 4: counts what was reserved when the price is gone by the end of the call', async () => {
+  test('counts what was reserved when the price is gone by the end of the call (supervision 4)', async () => {
     let price: number | undefined = 0.5;
     const budget = createBudget({ usd: 10, prices: () => price });
     const reservation = await budget.reserve('ada', call('run', 1));
@@ -74,7 +74,7 @@ describe('a limit in dollars', () => {
   });
 });
 
-test('supervision 4: without a limit in dollars a price that is not known counts nothing', async () => {
+test('without a limit in dollars a price that is not known counts nothing (supervision 4)', async () => {
   const budget = createBudget({ tokens: 1_000, prices: () => Number.NaN });
   expect(await budget.commit(await budget.reserve('ada', call('run', 1)), use(10))).toMatchObject({ usd: 0 });
 });

@@ -78,7 +78,7 @@ async function play(
 }
 
 describe('whatever is reserved, counted, given back and waited for, in whatever order', () => {
-  test('supervision 4: the books in memory say what adding it all up says', async () => {
+  test('the books in memory say what adding it all up says (supervision 4)', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(event, { maxLength: 40 }), async (events) => {
         // What is known of runs is forgotten with the window here, so no restore comes after that.
@@ -90,7 +90,7 @@ describe('whatever is reserved, counted, given back and waited for, in whatever 
     );
   });
 
-  test('supervision 4: the books in SQLite say it too, whenever the process dies', async () => {
+  test('the books in SQLite say it too, whenever the process dies (supervision 4)', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(event, { maxLength: 30 }), async (events) => {
         const path = freshPath();
@@ -151,7 +151,7 @@ describe('a run of five turns that is killed anywhere, any number of times', () 
   test.for([
     ['in SQLite, which outlives it', () => sqliteBudget({ path: freshPath() }), (store: BudgetStore) => store],
     ['in memory, which dies with it', memoryBudget, () => memoryBudget()],
-  ] as const)('supervision 4: has spent what an uninterrupted one has, with books %s', async ([, first, next]) => {
+  ] as const)('has spent what an uninterrupted one has, with books %s (supervision 4)', async ([, first, next]) => {
     await fc.assert(
       fc.asyncProperty(fc.array(kill, { maxLength: 8 }), async (kills) => {
         let store: BudgetStore | undefined;

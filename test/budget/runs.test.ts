@@ -15,7 +15,7 @@ const agent = defineAgent({ id: 'researcher', instructions: 'Look.', tools: [loo
 const script = () => scriptedModel([callTool('lookup', { n: 1 }), callTool('lookup', { n: 2 }), reply('done')]);
 
 describe('an executor with a budget', () => {
-  test('supervision 4: makes no model call for a caller whose window is used up', async () => {
+  test('makes no model call for a caller whose window is used up (supervision 4)', async () => {
     const budget = createBudget({ tokens: 100 });
     await budget.commit({ key: 'before:1', callerId: 'ada', modelTier: 'fast', model: 'any' }, use(100));
     const model = script();
@@ -28,7 +28,7 @@ describe('an executor with a budget', () => {
     await executor.shutdown();
   });
 
-  test('supervision 4: ends a run before the call that would go over the limit, and has counted those before', async () => {
+  test('ends a run before the call that would go over the limit, and has counted those before (supervision 4)', async () => {
     const budget = createBudget({ tokens: 30 });
     const model = script();
     const executor = createExecutor({ models: { fast: model }, ports: { budget } });
@@ -39,7 +39,7 @@ describe('an executor with a budget', () => {
     await executor.shutdown();
   });
 
-  test('supervision 4: tells in the result what the run was counted as, with its dollars', async () => {
+  test('tells in the result what the run was counted as, with its dollars (supervision 4)', async () => {
     const model = script();
     const prices = { [`${model.provider}/${model.modelId}`]: { inputPerMillion: 1_000, outputPerMillion: 10_000 } };
     const budget = createBudget({ usd: 10, prices });

@@ -46,7 +46,7 @@ function sql(path: string, text: string): Record<string, unknown>[] {
 const exactly = { outputTokens: 0, seconds: 0 };
 
 describe('several processes with one budget', () => {
-  test('supervision 4: together spend what one may spend, and not a call more', async () => {
+  test('together spend what one may spend, and not a call more (supervision 4)', async () => {
     const path = freshPath();
     const children = Array.from({ length: 4 }, (_, i) => start('spend', path, `run-${i}`));
     for (const child of children) expect(await child.next()).toBe('ready');
@@ -59,7 +59,7 @@ describe('several processes with one budget', () => {
     expect([spent.tokens, reserved.tokens]).toEqual([1_000, 0]);
   });
 
-  test('supervision 4: a process that is killed at any moment leaves its calls counted, and its books whole', async () => {
+  test('a process that is killed at any moment leaves its calls counted, and its books whole (supervision 4)', async () => {
     for (const turns of [1, 2, 3, 5, 8, 13]) {
       const path = freshPath();
       const child = start('count', path);
@@ -77,7 +77,7 @@ describe('several processes with one budget', () => {
     }
   });
 
-  test('supervision 4: a call waits for the lock of another process, and is refused when that takes too long', async () => {
+  test('a call waits for the lock of another process, and is refused when that takes too long (supervision 4)', async () => {
     const path = freshPath();
     await using store = sqliteBudget({ path });
     await using hasty = sqliteBudget({ path, busyTimeoutMs: 50 });
@@ -97,7 +97,7 @@ describe('several processes with one budget', () => {
 });
 
 describe('the file of a budget', () => {
-  test('supervision 4: is made with its folder, and outlives the process', async () => {
+  test('is made with its folder, and outlives the process (supervision 4)', async () => {
     const path = freshPath('deep/down/budget.db');
     const options = { tokens: 100, expected: exactly };
     const first = sqliteBudget({ path });
@@ -109,7 +109,7 @@ describe('the file of a budget', () => {
     await expect(createBudget({ ...options, store }).check('ada')).rejects.toMatchObject({ code: 'BUDGET_EXCEEDED' });
   });
 
-  test('supervision 4: forgets callers that have nothing left, with all of their rows', async () => {
+  test('forgets callers that have nothing left, with all of their rows (supervision 4)', async () => {
     const path = freshPath();
     const clock = testClock(1_000_000);
     await using store = sqliteBudget({ path });
@@ -125,7 +125,7 @@ describe('the file of a budget', () => {
     expect(sql(path, 'SELECT * FROM reservations')).toEqual([]);
   });
 
-  test('supervision 4: thousands of calls that leave the window at once leave it a part at a time', async () => {
+  test('thousands of calls that leave the window at once leave it a part at a time (supervision 4)', async () => {
     const path = freshPath();
     const clock = testClock(1_000_000);
     await using store = sqliteBudget({ path });
@@ -146,7 +146,7 @@ describe('the file of a budget', () => {
     expect(sql(path, 'SELECT * FROM calls')).toEqual([]);
   });
 
-  test('supervision 4: a run that goes on after its spending has left the window is not charged anew for it', async () => {
+  test('a run that goes on after its spending has left the window is not charged anew for it (supervision 4)', async () => {
     const clock = testClock(1_000_000);
     await using store = sqliteBudget({ path: freshPath() });
     const budget = createBudget({ tokens: 1_000, windowMs: 1_000, clock, store });
@@ -156,7 +156,7 @@ describe('the file of a budget', () => {
     expect((await budget.standing('ada')).spent.tokens).toBe(0);
   });
 
-  test('supervision 4: spending from before the wall clock was set back leaves the window in time', async () => {
+  test('spending from before the wall clock was set back leaves the window in time (supervision 4)', async () => {
     const clock = testClock(1e12);
     await using store = sqliteBudget({ path: freshPath() });
     const budget = createBudget({ tokens: 1_000, windowMs: 100_000, clock, store });
@@ -167,7 +167,7 @@ describe('the file of a budget', () => {
     expect((await budget.standing('ada')).spent.tokens).toBe(0);
   });
 
-  test('supervision 4: that is something else is not touched', async () => {
+  test('that is something else is not touched (supervision 4)', async () => {
     const [text, runs] = [freshPath('text.db'), freshPath('runs.db')];
     writeFileSync(text, 'not a database, but long enough to be looked at. '.repeat(100));
     const runStore = sqliteStore({ path: runs });
@@ -182,7 +182,7 @@ describe('the file of a budget', () => {
     }
   });
 
-  test('supervision 4: of a newer layout is refused by name', async () => {
+  test('of a newer layout is refused by name (supervision 4)', async () => {
     const path = freshPath();
     const first = sqliteBudget({ path });
     await createBudget({ tokens: 1, store: first }).check('');
@@ -194,7 +194,7 @@ describe('the file of a budget', () => {
     await expect(createBudget({ tokens: 1, store }).check('')).rejects.toMatchObject({ code: 'CHECKPOINT_TOO_NEW' });
   });
 
-  test('supervision 4: that was deleted while it was open is noticed: nobody would ever read what is written to it', async () => {
+  test('that was deleted while it was open is noticed: nobody would ever read what is written to it (supervision 4)', async () => {
     const path = freshPath();
     await using store = sqliteBudget({ path });
     const budget = createBudget({ tokens: 100, store });

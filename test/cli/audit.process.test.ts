@@ -45,7 +45,7 @@ async function filledFolder(auditName = '.pawl/audit.db'): Promise<string> {
 }
 
 describe.concurrent('pawl run with an audit', () => {
-  test('supervision 5: makes the one that is named, and the run can be seen when its store is gone', async () => {
+  test('makes the one that is named, and the run can be seen when its store is gone (supervision 5)', async () => {
     const cwd = emptyFolder();
     const run = await pawl(['run', agentFile('counter'), '--run-id', 'r1', '--audit', 'deep/audit.db'], { cwd });
     expect(run).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
@@ -62,7 +62,7 @@ describe.concurrent('pawl run with an audit', () => {
     );
   });
 
-  test('supervision 5: uses the one beside its store when it is there, and makes none', async () => {
+  test('uses the one beside its store when it is there, and makes none (supervision 5)', async () => {
     const cwd = emptyFolder();
     await pawl(['run', agentFile('counter'), '--run-id', 'r1', '--store', 'a/runs.db'], { cwd });
     expect(existsSync(join(cwd, 'a/audit.db'))).toBe(false);
@@ -77,7 +77,7 @@ describe.concurrent('pawl run with an audit', () => {
     ]);
   });
 
-  test('supervision 5: a run that is resumed goes on in its row', async () => {
+  test('a run that is resumed goes on in its row (supervision 5)', async () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, '.pawl/runs.db'), interruptedRun());
     const { code } = await pawl(['resume', 'r1', '--audit', '.pawl/audit.db'], { cwd });
@@ -88,7 +88,7 @@ describe.concurrent('pawl run with an audit', () => {
     expect(audit.run.steps.map(({ step }: { step: number }) => step)).toEqual([2, 3, 4]);
   });
 
-  test('supervision 5: of a module that brings one is recorded there', async () => {
+  test('of a module that brings one is recorded there (supervision 5)', async () => {
     const cwd = emptyFolder();
     writeFileSync(
       join(cwd, 'agent.ts'),
@@ -103,7 +103,7 @@ describe.concurrent('pawl run with an audit', () => {
     expect((await pawl(['show', 'r1', '--audit', 'other.db', '--store', 'x.db'], { cwd })).code).toBe(2);
   });
 
-  test('supervision 5: is refused before it begins when the audit that was named cannot be used', async () => {
+  test('is refused before it begins when the audit that was named cannot be used (supervision 5)', async () => {
     const cwd = emptyFolder();
     mkdirSync(join(cwd, 'folder'));
     writeFileSync(join(cwd, 'text.db'), 'not a database, but long enough. '.repeat(200));
@@ -115,7 +115,7 @@ describe.concurrent('pawl run with an audit', () => {
     expect((await pawl(['list'], { cwd })).stderr).toContain('no runs are waiting');
   });
 
-  test('supervision 5: goes on when the audit beside its store is damaged, and says so', async () => {
+  test('goes on when the audit beside its store is damaged, and says so (supervision 5)', async () => {
     const cwd = emptyFolder();
     mkdirSync(join(cwd, '.pawl'));
     writeFileSync(join(cwd, '.pawl/audit.db'), 'not a database, but long enough. '.repeat(200));
@@ -131,7 +131,7 @@ describe.concurrent('pawl run with an audit', () => {
 });
 
 describe.concurrent('pawl list --all', () => {
-  test('supervision 5: shows the runs that wait, then those the audit remembers, each once', async () => {
+  test('shows the runs that wait, then those the audit remembers, each once (supervision 5)', async () => {
     const cwd = await filledFolder();
     const { code, stdout, stderr } = await pawl(['list', '--all'], { cwd });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -149,7 +149,7 @@ describe.concurrent('pawl list --all', () => {
     ]);
   });
 
-  test('supervision 5: shows those since a time, and so many', async () => {
+  test('shows those since a time, and so many (supervision 5)', async () => {
     const cwd = await filledFolder();
     const ids = async (...args: string[]) => {
       const { runs, audited } = JSON.parse((await pawl(['list', '--all', '--json', ...args], { cwd })).stdout);
@@ -160,7 +160,7 @@ describe.concurrent('pawl list --all', () => {
     expect(await ids('--since', '2026-11-22T12:01Z')).toEqual(['waits']);
   });
 
-  test('supervision 5: says where it looked for an audit when there is none', async () => {
+  test('says where it looked for an audit when there is none (supervision 5)', async () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, '.pawl/runs.db'), interruptedRun());
     const { code, stdout, stderr } = await pawl(['list', '--all'], { cwd });
@@ -182,13 +182,13 @@ describe.concurrent('pawl list --all', () => {
     [['--all', '--since', 'yesterday'], '"yesterday" is no time'],
     [['--all', '--limit', '0'], '"0" is no number of runs'],
     [['--all', '--limit', 'ten'], '"ten" is no number of runs'],
-  ] as const)('supervision 5: refuses %s', async ([args, message]) => {
+  ] as const)('refuses %s (supervision 5)', async ([args, message]) => {
     expectRefusal(await pawl(['list', ...args], { cwd: await filledFolder() }), message);
   });
 });
 
 describe.concurrent('pawl show with an audit', () => {
-  test('supervision 5: of a run whose record is gone: who asked, its phases, steps, calls, children, and its answer', async () => {
+  test('of a run whose record is gone: who asked, its phases, steps, calls, children, and its answer (supervision 5)', async () => {
     const { code, stdout } = await pawl(['show', 'parent'], { cwd: await filledFolder() });
     expect(code).toBe(0);
     expect(stdout.replace(/\d+\.\d s ago|\d+ h \d+ min ago|\d+ days ago/, 'AGO')).toBe(
@@ -221,13 +221,13 @@ describe.concurrent('pawl show with an audit', () => {
     );
   });
 
-  test('supervision 5: of one that failed and has a parent names both', async () => {
+  test('of one that failed and has a parent names both (supervision 5)', async () => {
     const { stdout } = await pawl(['show', 'child'], { cwd: await filledFolder() });
     expect(stdout).toMatch(/\ncaller +grace\nparent +parent\n/);
     expect(stdout).toMatch(/\nerror +the model is down \(MODEL\)\n/);
   });
 
-  test('supervision 5: of one without a record that never ended says so', async () => {
+  test('of one without a record that never ended says so (supervision 5)', async () => {
     const cwd = await filledFolder();
     expect((await pawl(['show', 'grandchild'], { cwd })).stdout).toMatch(
       /\nstatus +open, and there is no record of it\n/,
@@ -236,7 +236,7 @@ describe.concurrent('pawl show with an audit', () => {
     expect(found).toMatchObject({ status: 'lost', outcome: null, audit: { run: { status: 'open' } } });
   });
 
-  test('supervision 5: of one that waits shows its record as ever', async () => {
+  test('of one that waits shows its record as ever (supervision 5)', async () => {
     const cwd = await filledFolder();
     const { stdout } = await pawl(['show', 'waits'], { cwd });
     expect(stdout).toMatch(/^run +waits\nstatus +interrupted\nagent +Counter\n/);
@@ -249,13 +249,13 @@ describe.concurrent('pawl show with an audit', () => {
     });
   });
 
-  test('supervision 5: of a run that neither knows names the store', async () => {
+  test('of a run that neither knows names the store (supervision 5)', async () => {
     expectRefusal(await pawl(['show', 'nobody'], { cwd: await filledFolder() }), 'there is no run nobody');
   });
 });
 
 describe.concurrent('pawl stats', () => {
-  test('supervision 5: sums up by day, agent or caller', async () => {
+  test('sums up by day, agent or caller (supervision 5)', async () => {
     const cwd = await filledFolder();
     const rows = async (...args: string[]) => {
       const { stdout } = await pawl(['stats', ...args], { cwd });
@@ -283,7 +283,7 @@ describe.concurrent('pawl stats', () => {
     ]);
   });
 
-  test('supervision 5: is one JSON document with --json', async () => {
+  test('is one JSON document with --json (supervision 5)', async () => {
     const { stdout } = await pawl(['stats', '--by', 'agent', '--json'], { cwd: await filledFolder() });
     const { audit, by, totals } = JSON.parse(stdout);
     expect(audit).toMatch(/audit\.db$/);
@@ -291,14 +291,14 @@ describe.concurrent('pawl stats', () => {
     expect(totals[0]).toMatchObject({ key: 'boss', runs: 1, statuses: { ok: 1 }, spend: { usd: 0.25 } });
   });
 
-  test('supervision 5: needs an audit, and says how to come by one', async () => {
+  test('needs an audit, and says how to come by one (supervision 5)', async () => {
     const cwd = emptyFolder();
     expectRefusal(await pawl(['stats'], { cwd }), 'there is no audit', '.pawl/audit.db', 'pawl run --audit <file>');
     expectRefusal(await pawl(['stats', '--by', 'moon'], { cwd }), '"moon" is not known', 'day, agent, caller');
     expect(existsSync(join(cwd, '.pawl'))).toBe(false);
   });
 
-  test('supervision 5: has help with examples', async () => {
+  test('has help with examples (supervision 5)', async () => {
     const { code, stdout } = await pawl(['stats', '--help'], { cwd: emptyFolder() });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Usage: pawl stats.*Examples:\n {2}pawl stats/s);
@@ -315,18 +315,18 @@ describe('--since and --limit', () => {
     ['7d', now - 7 * DAY],
     ['2026-11-20', Date.UTC(2026, 10, 20)],
     ['2026-11-20T08:00Z', Date.UTC(2026, 10, 20, 8)],
-  ] as const)('supervision 5: understand %s', ([text, at]) => {
+  ] as const)('understand %s (supervision 5)', ([text, at]) => {
     expect(sinceOf(text, now)).toBe(at);
   });
 
   test.for(['', 'now', '7', '7y', '-7d', '2026', '2026-13-45', '1e3d'])(
-    'supervision 5: refuse %s as a time',
+    'refuse %s as a time (supervision 5)',
     (text) => {
       expect(() => sinceOf(text, now)).toThrow('is no time');
     },
   );
 
-  test('supervision 5: a limit is a whole number from 1 to 10000', () => {
+  test('a limit is a whole number from 1 to 10000 (supervision 5)', () => {
     expect(limitOf(undefined, 50)).toBe(50);
     expect(limitOf('10000', 50)).toBe(10_000);
     for (const text of ['', '0', '-1', '1.5', '10001', '1e3'])

@@ -23,7 +23,7 @@ async function compacted(
 const textOfRequest = ({ messages }: { messages: readonly Message[] }) => messages.map(textOf).join('\n');
 
 describe('createCompactor', () => {
-  test('executor 19: puts one message, marked as a summary, in the place of the middle', async () => {
+  test('puts one message, marked as a summary, in the place of the middle (executor 19)', async () => {
     const messages = history(10);
     const { result, model } = await compacted(messages, { keepLast: 4 });
     expect(result).toEqual([
@@ -34,14 +34,14 @@ describe('createCompactor', () => {
     expect(model.calls).toHaveLength(1);
   });
 
-  test('executor 17: messages that are kept are the very same, thoughts and signatures included', async () => {
+  test('messages that are kept are the very same, thoughts and signatures included (executor 17)', async () => {
     const messages = history(10);
     const { result } = await compacted(messages);
     for (const [i, message] of result.slice(2).entries()) expect(message).toBe(messages[messages.length - 8 + i]);
     expect(result[0]).toBe(messages[0]);
   });
 
-  test('executor 19: shows the model the middle as a text, and none of the thoughts in it', async () => {
+  test('shows the model the middle as a text, and none of the thoughts in it (executor 19)', async () => {
     const { asText } = await compacted(
       [
         said('Go.'),
@@ -61,7 +61,7 @@ describe('createCompactor', () => {
     );
   });
 
-  test('executor 19: names images and files of the middle, and sends none of their bytes', async () => {
+  test('names images and files of the middle, and sends none of their bytes (executor 19)', async () => {
     const bytes = 'QUJD'.repeat(1_000);
     const file = { type: 'file', mediaType: 'image/png', data: { type: 'data', data: bytes } } as const;
     const call = { toolCallId: 'f', toolName: 'shoot' };
@@ -90,7 +90,7 @@ describe('createCompactor', () => {
     expect(asText).not.toContain('QUJD');
   });
 
-  test('executor 19: clips long results, and bounds the whole request by the window', async () => {
+  test('clips long results, and bounds the whole request by the window (executor 19)', async () => {
     const long = `begin ${'x'.repeat(50_000)} end`;
     const messages = [
       said('Go.'),
@@ -108,7 +108,7 @@ describe('createCompactor', () => {
     expect(own.asText.length).toBeLessThanOrEqual(2_000);
   });
 
-  test('executor 19: keeps less of the end where that alone would fill half of the window', async () => {
+  test('keeps less of the end where that alone would fill half of the window (executor 19)', async () => {
     const messages = history(10, 4_000);
     const { result } = await compacted(messages, { request: { limit: 6_000 } });
     expect(result).toHaveLength(1 + 1 + 4);
@@ -117,7 +117,7 @@ describe('createCompactor', () => {
     expect(least.slice(2)).toEqual(messages.slice(-2));
   });
 
-  test('executor 19: asks a model of its own, where it has one, and the model of the run otherwise', async () => {
+  test('asks a model of its own, where it has one, and the model of the run otherwise (executor 19)', async () => {
     const own = scriptedModel([reply('Mine.')]);
     const { result, model } = await compacted(history(10), { model: own });
     expect(JSON.stringify(result)).toContain('Mine.');
@@ -144,14 +144,14 @@ describe('createCompactor', () => {
     expect(asked).toEqual([1_000, 77]);
   });
 
-  test('executor 19: leaves a history alone that has nothing to sum up, or only its last summary', async () => {
+  test('leaves a history alone that has nothing to sum up, or only its last summary (executor 19)', async () => {
     const short = history(4);
     expect((await compacted(short, { script: [] })).result).toBe(short);
     const { result: once } = await compacted(history(10));
     expect((await compacted(once, { script: [] })).result).toBe(once);
   });
 
-  test('executor 19: sums an earlier summary up again, together with what came since', async () => {
+  test('sums an earlier summary up again, together with what came since (executor 19)', async () => {
     const { result: once } = await compacted(history(10));
     const { result, asText } = await compacted([...once, ...history(6).slice(1)], { script: [reply('All of it.')] });
     expect(asText).toContain('They looked at pages.');
@@ -162,11 +162,11 @@ describe('createCompactor', () => {
   test.for<[string, ScriptedEntry, RegExp]>([
     ['that is down', fail(new Error('gone')), /gone/],
     ['that writes nothing', reply('  \n '), /wrote nothing/],
-  ])('executor 19: a model %s is an error, not a summary', async ([, entry, message]) => {
+  ])('a model %s is an error, not a summary (executor 19)', async ([, entry, message]) => {
     await expect(compacted(history(10), { script: [entry] })).rejects.toThrow(message);
   });
 
-  test('executor 19: stops with its signal', async () => {
+  test('stops with its signal (executor 19)', async () => {
     const over = new AbortController();
     const waiting = compacted(history(10), { script: [hang()], request: { signal: over.signal } });
     over.abort(new Error('the run is over'));
@@ -186,7 +186,7 @@ describe('createCompactor', () => {
     expect(() => createCompactor(options as CompactorOptions)).toThrow();
   });
 
-  test('executor 17: no random history comes out with a call and its results parted', async () => {
+  test('no random history comes out with a call and its results parted (executor 17)', async () => {
     let summaries = 0;
     const sizes = { keepFirst: fc.integer({ min: 1, max: 4 }), keepLast: fc.nat(6) };
     const property = fc.asyncProperty(arbitraries(fc).transcript, fc.record(sizes), async (messages, keep) => {

@@ -16,7 +16,7 @@ function summarising(script: readonly ScriptedEntry[]) {
 }
 
 describe('a run whose history outgrows the window of its model', () => {
-  test('executor 19: is shown a summary of the middle, and its stored transcript stays whole', async () => {
+  test('is shown a summary of the middle, and its stored transcript stays whole (executor 19)', async () => {
     const { compactor, model } = summarising([reply('Pages 0 to 3 are dull.')]);
     const store = memoryStore();
     const host = hostOf({
@@ -39,7 +39,7 @@ describe('a run whose history outgrows the window of its model', () => {
     expect(host.warnings).toEqual([]);
   });
 
-  test('executor 10: what is steered comes before the compaction, and reaches the model word for word', async () => {
+  test('what is steered comes before the compaction, and reaches the model word for word (executor 10)', async () => {
     const { compactor } = summarising([reply('Dull pages.')]);
     const turned = gate();
     const last = toolOf('last', 'read', () => turned.pass().then(() => page));
@@ -55,7 +55,7 @@ describe('a run whose history outgrows the window of its model', () => {
     expect(messages.at(-1)).toMatchObject({ role: 'user', content: [{ type: 'text', text: 'Mind the footnotes.' }] });
   });
 
-  test('executor 19: goes on with the whole history when the compactor fails, and says so once', async () => {
+  test('goes on with the whole history when the compactor fails, and says so once (executor 19)', async () => {
     const down = fail(Object.assign(new Error('the cheap model is down'), { isRetryable: false }));
     const { compactor } = summarising([down, down, down]);
     const host = hostOf({ script: [...calls(7), reply('Read.')], tools: [look], compactor, contextTokens });
@@ -65,7 +65,7 @@ describe('a run whose history outgrows the window of its model', () => {
     expect(JSON.stringify(host.warned)).toContain('the cheap model is down');
   });
 
-  test('executor 19: is not compacted where its tier has no known window', async () => {
+  test('is not compacted where its tier has no known window (executor 19)', async () => {
     const { compactor, model } = summarising([]);
     const host = hostOf({
       script: [...calls(6), reply('Read.')],
@@ -77,7 +77,7 @@ describe('a run whose history outgrows the window of its model', () => {
     expect(model.calls).toEqual([]);
   });
 
-  test('executor 19: is compacted anew by the process that resumes it, from the whole transcript', async () => {
+  test('is compacted anew by the process that resumes it, from the whole transcript (executor 19, faults 30)', async () => {
     const store = memoryStore();
     const options = { tools: [look], checkpoints: store, contextTokens };
     const one = summarising([reply('First summary.')]);
@@ -96,7 +96,7 @@ describe('a run whose history outgrows the window of its model', () => {
     expect(JSON.stringify(second.model.calls[0]?.messages[1])).toContain('Second summary.');
   });
 
-  test('executor 5: a cancelled run asks neither the compactor nor the model again', async () => {
+  test('a cancelled run asks neither the compactor nor the model again (executor 5)', async () => {
     const { compactor, model } = summarising([hang()]);
     const host = hostOf({ script: [...calls(5), reply('never')], tools: [look], compactor, contextTokens });
     const run = await host.start();

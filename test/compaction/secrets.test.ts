@@ -23,26 +23,26 @@ function isIn(text: string, value: string): boolean {
 const logIn = (input: unknown, value = 'Welcome.') => [said('Go.'), ...step('log_in', input, value), said('?')];
 
 describe('what is marked as secret', () => {
-  test('executor 19: is redacted in the request for a summary, field by field', async () => {
+  test('is redacted in the request for a summary, field by field (executor 19)', async () => {
     const { text } = await request(logIn({ user: 'ada', password: secret }), { log_in: ['password'] });
     expect(isIn(text, secret)).toBe(false);
     expect(text).toContain('[redacted]');
     expect(text).toContain('ada');
   });
 
-  test('executor 19: may stand deeper, and in lists', async () => {
+  test('may stand deeper, and in lists (executor 19)', async () => {
     const input = { card: { number: secret, holder: 'Ada' }, keys: [{ value: secret }, { value: 'other-secret' }] };
     const { text } = await request(logIn(input), { log_in: ['card.number', 'keys.value'] });
     expect([isIn(text, secret), isIn(text, 'other-secret'), text.includes('Ada')]).toEqual([false, false, true]);
   });
 
-  test('executor 19: may be anything: a number, a list, an object', async () => {
+  test('may be anything: a number, a list, an object (executor 19)', async () => {
     const input = { pin: 12_345_678, codes: ['abcdef-1', 'abcdef-2'], token: { deep: [secret] } };
     const { text } = await request(logIn(input, `pin 12345678, code abcdef-2`), { log_in: ['pin', 'codes', 'token'] });
     for (const value of ['12345678', 'abcdef-1', 'abcdef-2', secret]) expect(isIn(text, value), value).toBe(false);
   });
 
-  test('executor 19: is taken out wherever a tool or the model repeats it', async () => {
+  test('is taken out wherever a tool or the model repeats it (executor 19)', async () => {
     const messages = [
       said('Go.'),
       ...step('log_in', { password: secret }, `logged in with ${secret}`, `I use ${secret} now.`),
@@ -53,7 +53,7 @@ describe('what is marked as secret', () => {
     expect(isIn((await request(messages, { log_in: ['password'] })).text, secret)).toBe(false);
   });
 
-  test('executor 19: is known also where its call is not part of what is summed up', async () => {
+  test('is known also where its call is not part of what is summed up (executor 19)', async () => {
     const messages = [
       said('Go.'),
       answered(`The password is ${secret}.`),
@@ -63,17 +63,17 @@ describe('what is marked as secret', () => {
     expect(isIn((await request(messages, { log_in: ['password'] })).text, secret)).toBe(false);
   });
 
-  test('executor 19: is a whole input that has no fields', async () => {
+  test('is a whole input that has no fields (executor 19)', async () => {
     expect(isIn((await request(logIn(secret), { log_in: ['password'] })).text, secret)).toBe(false);
   });
 
-  test('executor 19: stays in the messages that are kept', async () => {
+  test('stays in the messages that are kept (executor 19)', async () => {
     const messages = [said('Go.'), answered('Yes.'), answered('Well.'), ...step('log_in', { password: secret }, 'ok')];
     const { result } = await request(messages, { log_in: ['password'] });
     expect(result.slice(2)).toEqual(messages.slice(3));
   });
 
-  test('executor 19: leaves other tools and other fields alone', async () => {
+  test('leaves other tools and other fields alone (executor 19)', async () => {
     const messages = [
       said('Go.'),
       ...step('__proto__', { password: 'visible' }, 'ok'),
@@ -86,14 +86,14 @@ describe('what is marked as secret', () => {
     expect(text).not.toContain('[redacted]');
   });
 
-  test('executor 19: is not searched for when it is too short to be told from the rest', async () => {
+  test('is not searched for when it is too short to be told from the rest (executor 19)', async () => {
     const input = { pin: 'zq1', keys: [{ value: 'zq2' }] };
     const { text } = await request(logIn(input, 'took zq1 ms'), { log_in: ['pin', 'keys.value'] });
     expect(text).toContain('took zq1 ms');
     expect(text.match(/zq\d/g)).toEqual(['zq1']);
   });
 
-  test('executor 19: no random secret gets through, wherever it stands', async () => {
+  test('no random secret gets through, wherever it stands (executor 19)', async () => {
     const value = fc.string({ unit: 'grapheme', minLength: 6, maxLength: 40 }).filter((text) => text.trim().length > 5);
     const property = fc.asyncProperty(value, fc.nat(5_000), async (random, padding) => {
       const hidden = `key:${random}`;

@@ -5,14 +5,14 @@ import { describe, expect, test } from 'vitest';
 import { faultOf, history, said, step } from './histories.ts';
 
 describe('splitForCompaction', () => {
-  test('executor 19: takes the middle out, and keeps both ends', () => {
+  test('takes the middle out, and keeps both ends (executor 19)', () => {
     const messages = history(10);
     const { first, middle, last } = splitForCompaction(messages, { keepFirst: 1, keepLast: 4 });
     expect([first.length, middle.length, last.length]).toEqual([1, 16, 4]);
     expect([...first, ...middle, ...last]).toEqual(messages);
   });
 
-  test('executor 17: keeps more where a cut would part a call from its result', () => {
+  test('keeps more where a cut would part a call from its result (executor 17)', () => {
     const messages = history(5);
     const lengths = (keepFirst: number, keepLast: number) =>
       Object.values(splitForCompaction(messages, { keepFirst, keepLast })).map(({ length }) => length);
@@ -21,11 +21,11 @@ describe('splitForCompaction', () => {
     expect(lengths(1, 0)).toEqual([1, 10, 0]);
   });
 
-  test('executor 19: the opening message always stays', () => {
+  test('the opening message always stays (executor 19)', () => {
     expect(splitForCompaction(history(3), { keepFirst: 0, keepLast: 0 }).first).toHaveLength(1);
   });
 
-  test('executor 19: leaves nothing in the middle of a short history', () => {
+  test('leaves nothing in the middle of a short history (executor 19)', () => {
     const messages = [said('Hi.'), ...step('look', {}, 'a')];
     expect(splitForCompaction(messages, { keepFirst: 1, keepLast: 8 })).toEqual({
       first: messages.slice(0, 1),
@@ -35,26 +35,26 @@ describe('splitForCompaction', () => {
     expect(splitForCompaction([], { keepFirst: 1, keepLast: 8 })).toEqual({ first: [], middle: [], last: [] });
   });
 
-  test('executor 17: keeps a step together whose results came in two messages', () => {
+  test('keeps a step together whose results came in two messages (executor 17)', () => {
     const [turn, results] = [...step('look', {}, 'a')] as [Message, Message];
     const messages = [said('Hi.'), turn, results, { role: 'tool' as const, content: [] }, said('And?')];
     const { middle, last } = splitForCompaction(messages, { keepFirst: 1, keepLast: 2 });
     expect([middle.length, last.length]).toEqual([0, 4]);
   });
 
-  test('executor 17: a call that waits for its result at the end is kept with it', () => {
+  test('a call that waits for its result at the end is kept with it (executor 17)', () => {
     const messages = [said('Hi.'), said('Well?'), ...step('look', {}, 'a').slice(0, 1)];
     const { middle, last } = splitForCompaction(messages, { keepFirst: 1, keepLast: 0 });
     expect([middle.length, last.length]).toEqual([1, 1]);
   });
 
-  test('executor 17: calls that the provider ran itself need no result of ours', () => {
+  test('calls that the provider ran itself need no result of ours (executor 17)', () => {
     const call = { type: 'tool-call', toolCallId: 'p', toolName: 'search', input: {}, providerExecuted: true } as const;
     const messages = [said('Hi.'), { role: 'assistant' as const, content: [call] }, said('And?'), said('Well?')];
     expect(splitForCompaction(messages, { keepFirst: 2, keepLast: 1 }).middle).toEqual([said('And?')]);
   });
 
-  test('executor 17: in no history, cut wherever, a call is parted from its results', () => {
+  test('in no history, cut wherever, a call is parted from its results (executor 17)', () => {
     let taken = 0;
     const cuts = { keepFirst: fc.nat(6), keepLast: fc.nat(12) };
     const property = fc.property(arbitraries(fc).transcript, fc.record(cuts), (messages, keep) => {

@@ -35,14 +35,14 @@ const short = history(5); // some 600 tokens
 const long = history(7); // some 840
 
 describe('what a model is shown of a transcript', () => {
-  test('executor 19: is all of it below the threshold of 0.7, and the compactor is not asked', async () => {
+  test('is all of it below the threshold of 0.7, and the compactor is not asked (executor 19)', async () => {
     const { show, asked } = viewOf(dropMiddle);
     expect(estimateTokens(short)).toBeLessThan(700);
     expect(await show(short)).toBe(short);
     expect(asked).toEqual([]);
   });
 
-  test('executor 19: is what the compactor made of it beyond the threshold', async () => {
+  test('is what the compactor made of it beyond the threshold (executor 19)', async () => {
     const { show, asked, warned } = viewOf(dropMiddle);
     expect(await show(long)).toEqual([long[0], said('[summary]'), ...long.slice(-2)]);
     expect(asked).toHaveLength(1);
@@ -53,13 +53,13 @@ describe('what a model is shown of a transcript', () => {
     expect(warned).toEqual([]);
   });
 
-  test('executor 19: is the threshold that the executor names', async () => {
+  test('is the threshold that the executor names (executor 19)', async () => {
     const { show, asked } = viewOf(dropMiddle, { threshold: 0.5 });
     await show(short);
     expect(asked).toHaveLength(1);
   });
 
-  test('executor 19: is the compacted history with what came after, without asking again each turn', async () => {
+  test('is the compacted history with what came after, without asking again each turn (executor 19)', async () => {
     const { show, asked } = viewOf(dropMiddle);
     const prefix = await show(long);
     const longer = [...long, ...step('look', {}, 'page 8')];
@@ -68,7 +68,7 @@ describe('what a model is shown of a transcript', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('executor 19: is compacted again when it has grown over the threshold again', async () => {
+  test('is compacted again when it has grown over the threshold again (executor 19)', async () => {
     const { show, asked } = viewOf(dropMiddle);
     const prefix = await show(long);
     const longer = [...long, ...history(6).slice(1)];
@@ -77,7 +77,7 @@ describe('what a model is shown of a transcript', () => {
     expect(asked[1]?.messages).toEqual([...prefix, ...longer.slice(long.length)]);
   });
 
-  test('executor 19: stays what it was in the transcript itself', async () => {
+  test('stays what it was in the transcript itself (executor 19)', async () => {
     const { show } = viewOf((messages) => {
       (messages as Message[]).length = 2;
       return messages;
@@ -87,7 +87,7 @@ describe('what a model is shown of a transcript', () => {
     expect(transcript).toEqual(long);
   });
 
-  test('executor 19: begins anew with another transcript, as the next phase has it', async () => {
+  test('begins anew with another transcript, as the next phase has it (executor 19)', async () => {
     const { show } = viewOf(dropMiddle);
     await show(long);
     const other = history(7);
@@ -98,7 +98,7 @@ describe('what a model is shown of a transcript', () => {
 });
 
 describe('how full the window is', () => {
-  test('executor 19: is what the provider counted last, and an estimate of what came since', async () => {
+  test('is what the provider counted last, and an estimate of what came since (executor 19)', async () => {
     const { show, asked } = viewOf(dropMiddle);
     await show(short);
     const added = step('look', {}, 'x'.repeat(80));
@@ -109,14 +109,14 @@ describe('how full the window is', () => {
     expect(asked[0]?.request.tokens).toBe(701);
   });
 
-  test('executor 19: may be less than the estimate says, when the provider says so', async () => {
+  test('may be less than the estimate says, when the provider says so (executor 19)', async () => {
     const { show, asked } = viewOf(dropMiddle);
     await show(short);
     await show([...short, ...history(2).slice(1)], { lastInputTokens: 300 });
     expect(asked).toEqual([]);
   });
 
-  test('executor 19: is the estimate where the provider counted what cannot be, as without its cache', async () => {
+  test('is the estimate where the provider counted what cannot be, as without its cache (executor 19)', async () => {
     const { show, asked } = viewOf(dropMiddle);
     await show(short);
     await show([...short, ...history(2).slice(1)], { lastInputTokens: 50 });
@@ -124,7 +124,7 @@ describe('how full the window is', () => {
   });
 
   test.for([Number.NaN, 0, -5, Number.POSITIVE_INFINITY, undefined, 'many'])(
-    'executor 19: is the estimate where the provider counted %s',
+    'is the estimate where the provider counted %s (executor 19)',
     async (lastInputTokens) => {
       const { show, asked } = viewOf(dropMiddle);
       await show(short, { lastInputTokens: lastInputTokens as number });
@@ -134,7 +134,7 @@ describe('how full the window is', () => {
     },
   );
 
-  test('executor 19: is not counted anew each turn', async () => {
+  test('is not counted anew each turn (executor 19)', async () => {
     const { show } = viewOf(dropMiddle, { contextTokens: { fast: 1e9 } });
     let reads = 0;
     const counted = new Proxy(history(500), {
@@ -174,13 +174,13 @@ describe('the context window', () => {
         },
       }),
     ],
-  ])('executor 19: %s is unknown, and nothing is compacted', async ([, contextTokens]) => {
+  ])('%s is unknown, and nothing is compacted (executor 19)', async ([, contextTokens]) => {
     const { show, asked, warned } = viewOf(dropMiddle, { contextTokens });
     expect(await show(long)).toBe(long);
     expect([asked, warned]).toEqual([[], []]);
   });
 
-  test('executor 19: is that of the tier', async () => {
+  test('is that of the tier (executor 19)', async () => {
     const { show, asked } = viewOf(dropMiddle, { contextTokens: (tier) => (tier === 'deep' ? 1e6 : 10) });
     await show(short, { tier: 'deep' });
     expect(asked).toEqual([]);
@@ -236,7 +236,7 @@ const failures: Readonly<Record<string, Compactor>> = {
 
 describe('a compactor that fails', () => {
   test.for(Object.entries(failures))(
-    'executor 19: one that %s leaves the history as it was, and is warned of once',
+    'one that %s leaves the history as it was, and is warned of once (executor 19)',
     async ([, bad]) => {
       const { show, asked, warned, clock } = viewOf(bad);
       const shown = show(long);
@@ -259,7 +259,7 @@ describe('a compactor that fails', () => {
     },
   );
 
-  test('executor 19: keeps what an earlier answer made of the history', async () => {
+  test('keeps what an earlier answer made of the history (executor 19)', async () => {
     let isDown = false;
     const { show, clock } = viewOf((messages, request) => {
       if (isDown) throw new Error('no');
@@ -272,7 +272,7 @@ describe('a compactor that fails', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('executor 19: a compactor that sees nothing to do is not warned of, and asked again when it has grown', async () => {
+  test('a compactor that sees nothing to do is not warned of, and asked again when it has grown (executor 19)', async () => {
     const { show, asked, warned } = viewOf((messages) => messages);
     expect(await show(long)).toBe(long);
     await show([...long, ...step('look', {}, 'x')]);
@@ -281,7 +281,7 @@ describe('a compactor that fails', () => {
     expect([asked.length, warned]).toEqual([2, []]);
   });
 
-  test('executor 19: a history that stays over the threshold is not compacted again each turn', async () => {
+  test('a history that stays over the threshold is not compacted again each turn (executor 19)', async () => {
     const { show, asked } = viewOf((messages) => [messages[0] as Message, ...messages.slice(3)]);
     const transcript = history(20);
     for (let turn = 0; turn < 5; turn++) {
@@ -291,7 +291,7 @@ describe('a compactor that fails', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('executor 19: a late answer changes nothing, and its signal was aborted', async () => {
+  test('a late answer changes nothing, and its signal was aborted (executor 19)', async () => {
     let answer: (messages: readonly Message[]) => void = () => {};
     const { show, asked, clock } = viewOf(
       () =>
@@ -308,7 +308,7 @@ describe('a compactor that fails', () => {
     expect(await show(long)).toBe(long);
   });
 
-  test('executor 19: a run that is stopped does not wait for it, and nothing is warned of', async () => {
+  test('a run that is stopped does not wait for it, and nothing is warned of (executor 19)', async () => {
     const { show, asked, warned, clock, run } = viewOf(() => new Promise(() => {}));
     const shown = show(long);
     await clock.advance(1);
@@ -322,7 +322,7 @@ describe('a compactor that fails', () => {
   });
 });
 
-test('executor 17: whatever a compactor answers, what the model is shown never parts a call from its results', async () => {
+test('whatever a compactor answers, what the model is shown never parts a call from its results (executor 17)', async () => {
   let [used, refused] = [0, 0];
   const pick = fc.array(fc.nat(30), { maxLength: 12 });
   const property = fc.asyncProperty(arbitraries(fc).transcript, pick, fc.nat(8), async (messages, chosen, at) => {

@@ -22,7 +22,7 @@ function boot(what: 'leave' | 'recover'): string {
   return stdout;
 }
 
-test(`${RUNS} interrupted runs are all taken up at a boot and end well, in less than ${MOST_MEMORY_MB} MB (recovery 1, F37)`, {
+test(`${RUNS} interrupted runs are all taken up at a boot and end well, in less than ${MOST_MEMORY_MB} MB (recovery 1, faults 37)`, {
   timeout: 600_000,
 }, () => {
   boot('leave');

@@ -75,7 +75,7 @@ const inParallelStep: Stop = { failpoint: { name: 'within a call with effect onc
 
 const job = { runId: 'run-1', agent: 'twelve-tools' } as const;
 
-describe('a process that dies at a named point (recovery.md 5)', () => {
+describe('a process that dies at a named point (recovery 5)', () => {
   let undisturbed: Undisturbed;
   beforeAll(async () => {
     undisturbed = await calibrated(job);

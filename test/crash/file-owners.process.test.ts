@@ -20,7 +20,7 @@ describe('several processes on the file store', () => {
   // Tried again: where the start was slow the stop falls into a renewal, and a stopped process keeps the lock that it holds.
   const mayMeetRenewal = { ...limit, retry: 2 };
   test(
-    'an owner that slept through its lease loses the run, and writes nothing more (recovery 3)',
+    'an owner that slept through its lease loses the run, and writes nothing more (recovery 3, faults 9)',
     mayMeetRenewal,
     async () => {
       const folder = newFolder();
@@ -53,7 +53,7 @@ describe('several processes on the file store', () => {
   );
 
   test(
-    `${processes} that recover ${runs} runs at once share them: no call runs twice (recovery 3)`,
+    `${processes} that recover ${runs} runs at once share them: no call runs twice (recovery 3, faults 8)`,
     limit,
     async () => {
       const folder = newFolder();

@@ -37,7 +37,7 @@ describe(`a host that shuts its executor down at random moments (seed ${seed})`,
     ).toEqual([]);
   });
 
-  test('leaves a run without a failed start to its name, so that any number of deploys parks none (recovery.md 2)', () => {
+  test('leaves a run without a failed start to its name, so that any number of deploys parks none (recovery 2)', () => {
     expect(left().map((death) => death.record?.attempts)).toEqual(left().map(() => 0));
     expect(left().some((death) => death.isMidRun)).toBe(true);
     expect(wasLeftOften()).toBe(true);

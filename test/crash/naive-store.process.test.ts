@@ -6,7 +6,7 @@ import { calibrated, inTurn, runTrial, type Stop, type Undisturbed } from './tri
 
 const job = { runId: 'run-1', agent: 'twelve-tools' } as const;
 
-describe('the same checks, on a store that lies (recovery.md 9)', () => {
+describe('the same checks, on a store that lies (recovery 9)', () => {
   let undisturbed: Undisturbed;
   beforeAll(async () => {
     undisturbed = await calibrated(job);

@@ -18,7 +18,7 @@ const runId = 'run-1';
 const limit = { timeout: 180_000 };
 
 describe('a run that another process works on', () => {
-  test('is refused as long as that process lives, and left alone by recover (recovery.md 3)', limit, async () => {
+  test('is refused as long as that process lives, and left alone by recover (recovery 3)', limit, async () => {
     const folder = newFolder();
     const owner = await workingOwner(folder);
     const { begin, executor } = hostOn(folder);
@@ -31,7 +31,7 @@ describe('a run that another process works on', () => {
   });
 
   test(
-    'is taken over at once when that process is dead, without waiting for its lease (recovery.md 3)',
+    'is taken over at once when that process is dead, without waiting for its lease (recovery 3)',
     limit,
     async () => {
       const folder = newFolder();
@@ -48,7 +48,7 @@ describe('a run that another process works on', () => {
   );
 
   test(
-    'is lost to an owner that slept through its lease: what it does next is refused (recovery.md 3)',
+    'is lost to an owner that slept through its lease: what it does next is refused (recovery 3, faults 9)',
     limit,
     async () => {
       const folder = newFolder();
@@ -72,7 +72,7 @@ describe('a run that another process works on', () => {
   );
 
   test(
-    'is not refused by a store that lets everybody own it: the first test would fail (recovery.md 9)',
+    'is not refused by a store that lets everybody own it: the first test would fail (recovery 9)',
     limit,
     async () => {
       const folder = newFolder();
@@ -85,7 +85,7 @@ describe('a run that another process works on', () => {
 
 const [processes, runs] = torture > 1 ? [8, 200] : [3, 30];
 
-test(`${processes} processes that recover ${runs} runs at once share them: no call runs twice (recovery.md 3)`, {
+test(`${processes} processes that recover ${runs} runs at once share them: no call runs twice (recovery 3, faults 8)`, {
   timeout: 180_000 * torture,
 }, async () => {
   const folder = newFolder();

@@ -25,7 +25,7 @@ const places: readonly (readonly [name: FailpointName, nth: number])[] = [
 /** In how many of its phases it was killed. */
 const phasesIn = (deaths: readonly Death[]) => new Set(deaths.map(({ record }) => record?.completedPhases.length)).size;
 
-describe(`a pipeline, killed with SIGKILL (seed ${seed}; pipeline 7, 8, recovery.md 5)`, () => {
+describe(`a pipeline, killed with SIGKILL (seed ${seed}) (pipeline 7, 8, recovery 5)`, () => {
   const trials = RandomKills.of(job, { kills: 8, isVaried: (midRun) => phasesIn(midRun) > 2 });
 
   test('has all its phases when nobody kills it, the optional one by its fallback', () => {
@@ -44,7 +44,7 @@ describe(`a pipeline, killed with SIGKILL (seed ${seed}; pipeline 7, 8, recovery
     trials.expectUnbroken();
   });
 
-  test('was really killed, in most of its phases (recovery.md 9)', () => {
+  test('was really killed, in most of its phases (recovery 9)', () => {
     trials.expectKilled();
     expect(phasesIn(trials.midRun)).toBeGreaterThan(2);
   });

@@ -11,7 +11,7 @@ import { startFleet } from './trial.ts';
 const HEALTHY = 20;
 const MAX_BOOTS = 10;
 
-describe('one run that kills its process, and twenty healthy ones, restarted in a loop (recovery.md 2)', () => {
+describe('one run that kills its process, and twenty healthy ones, restarted in a loop (recovery 2, faults 11)', () => {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-poison-'));
   const exits: (number | string | null)[] = [];
   let left: readonly InterruptedRun[] = [];

@@ -47,7 +47,7 @@ describe.skipIf(whyNoPostgres)('a process on PostgreSQL that is killed in the mi
   });
 
   test(
-    `by SIGKILL at random moments: it goes on as if nothing had happened (recovery 5, seed ${seed})`,
+    `by SIGKILL at random moments: it goes on as if nothing had happened (seed ${seed}) (recovery 5)`,
     limit,
     async () => {
       const random = randomFrom(seed);
@@ -102,7 +102,7 @@ describe.skipIf(whyNoPostgres)('several hosts on one PostgreSQL', () => {
 
   const [processes, runs] = torture > 1 ? [8, 200] : [3, 20];
   test(
-    `${processes} processes that recover ${runs} runs at once share them: no call runs twice (recovery 3)`,
+    `${processes} processes that recover ${runs} runs at once share them: no call runs twice (recovery 3, faults 8)`,
     limit,
     async ({ onTestFinished }) => {
       const { job, folder, store, close } = newPlace(server);

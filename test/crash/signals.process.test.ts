@@ -59,7 +59,7 @@ describe(`${RUNS} runs in a host that gets a SIGTERM at random moments, and agai
     );
   }, 240_000 * torture);
 
-  test('each run that was accepted has one terminal outcome in the end, and nothing is left (issue 5, F21)', () => {
+  test('each run that was accepted has one terminal outcome in the end, and nothing is left (faults 21)', () => {
     for (const { accepted, outcomes, left } of rounds) {
       expect(new Set(accepted).size).toBe(RUNS);
       expect(left, `PAWL_SEED=${seed}`).toEqual([]);
@@ -70,7 +70,7 @@ describe(`${RUNS} runs in a host that gets a SIGTERM at random moments, and agai
     }
   });
 
-  test('no `once` call began twice (F21, F23)', () => {
+  test('no `once` call began twice (faults 21, 23)', () => {
     for (const { calls } of rounds) {
       const keys = calls.filter(({ effect }) => effect === 'once').map(({ key }) => key);
       expect(keys.length).toBeGreaterThan(0);
@@ -81,7 +81,7 @@ describe(`${RUNS} runs in a host that gets a SIGTERM at random moments, and agai
     }
   });
 
-  test('the process ends with 0 within the drain, or at once with 143 at the second signal (F21, F23)', () => {
+  test('the process ends with 0 within the drain, or at once with 143 at the second signal (faults 21, 23)', () => {
     const boots = rounds.flatMap((round) => round.boots);
     expect(boots.filter(({ code }) => code !== 0 && code !== 143)).toEqual([]);
     expect(boots.filter(({ tookMs = 0 }) => tookMs > DRAIN_MS)).toEqual([]);

@@ -15,7 +15,7 @@ describe(`the survey of docs/examples, killed with SIGKILL (seed ${seed})`, () =
     trials.expectUnbroken();
   });
 
-  test('was really killed, and often enough in the middle of its work (recovery.md 9)', () => {
+  test('was really killed, and often enough in the middle of its work (recovery 9)', () => {
     trials.expectKilled();
   });
 

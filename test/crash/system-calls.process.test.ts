@@ -50,7 +50,7 @@ describe.skipIf(whyNoStrace).for(stores)(`a run of twelve tools on $name (seed $
   };
 
   test(
-    'that is killed right before it changes a file goes on as if nothing had happened (recovery 5, fault F1)',
+    'that is killed right before it changes a file goes on as if nothing had happened (recovery 5, faults 1)',
     limit,
     async () => {
       const trials = await meddled(moments, KILLS, 'signal=SIGKILL');
@@ -63,7 +63,7 @@ describe.skipIf(whyNoStrace).for(stores)(`a run of twelve tools on $name (seed $
   );
 
   test.for(['EIO', 'ENOSPC'] as const)(
-    'whose disk answers %s once ends all the same, and no call begins twice (faults F3, F4)',
+    'whose disk answers %s once ends all the same, and no call begins twice (faults 3, 4)',
     limit,
     async (error) => {
       const failing = moments.filter(({ call }) => ['pwrite64', 'fdatasync', 'fsync'].includes(call));

@@ -6,7 +6,7 @@ const nothing = () => null;
 const step = (...tools: string[]) => ({ type: 'step', step: 1, tools }) as const;
 
 describe('the alarm', () => {
-  test('supervision 1: silence before the soft limit is nobody’s concern', async () => {
+  test('silence before the soft limit is nobody’s concern (supervision 1)', async () => {
     const { run, shown } = watched(nothing);
     await run.clock.advance(99);
     expect(shown).toEqual([]);
@@ -14,7 +14,7 @@ describe('the alarm', () => {
     expect(shown).toMatchObject([{ reason: 'idle', elapsedMs: 100, idleMs: 100 }]);
   });
 
-  test('supervision 1: a run that shows signs of life beyond the soft limit raises none', async () => {
+  test('a run that shows signs of life beyond the soft limit raises none (supervision 1)', async () => {
     const { run, handle, shown } = watched(nothing);
     for (let i = 0; i < 30; i++) {
       await run.clock.advance(19);
@@ -25,7 +25,7 @@ describe('the alarm', () => {
     expect(shown).toHaveLength(1);
   });
 
-  test('supervision 1: there is one alarm per idle period, and activity arms the next', async () => {
+  test('there is one alarm per idle period, and activity arms the next (supervision 1)', async () => {
     const { run, handle, shown } = watched(nothing);
     await run.clock.advance(1_000);
     expect(shown).toHaveLength(1);
@@ -41,7 +41,7 @@ describe('the alarm', () => {
     ]);
   });
 
-  test('supervision 1: an extension moves the soft limit from now on, and the alarm comes back when it is over', async () => {
+  test('an extension moves the soft limit from now on, and the alarm comes back when it is over (supervision 1)', async () => {
     const { run, shown } = watched(({ alarms }) => (alarms === 1 ? { extendByMs: 300 } : null));
     await run.clock.advance(399);
     expect(shown).toHaveLength(1);
@@ -51,7 +51,7 @@ describe('the alarm', () => {
     expect(shown).toHaveLength(2);
   });
 
-  test('supervision 1: an extension that is shorter than what was granted before takes nothing back', async () => {
+  test('an extension that is shorter than what was granted before takes nothing back (supervision 1)', async () => {
     const answers = [{ extendByMs: 1_000 }, { extendByMs: 5 }];
     const { run, handle, shown } = watched(() => answers.shift() ?? null);
     await run.clock.advance(100);
@@ -62,7 +62,7 @@ describe('the alarm', () => {
     expect(shown.map(({ elapsedMs }) => elapsedMs)).toEqual([100, 100, 1_100]);
   });
 
-  test('supervision 1: the backstop ends a run that is granted time for ever, and counts earlier processes in', async () => {
+  test('the backstop ends a run that is granted time for ever, and counts earlier processes in (supervision 1)', async () => {
     const { run, shown } = watched(() => ({ extendByMs: 1_000_000 }), { before: 9_000 });
     await run.clock.advance(999);
     expect(run.done).toEqual([]);
@@ -72,7 +72,7 @@ describe('the alarm', () => {
     expect(run.clock.pending).toBe(0);
   });
 
-  test('supervision 3: the backstop is 24 hours of working time where the host says nothing', async () => {
+  test('the backstop is 24 hours of working time where the host says nothing (supervision 3)', async () => {
     const { run } = watched(() => null, { options: { backstopMs: undefined as never } });
     await run.clock.advance(24 * 3_600_000 - 1);
     expect(run.done).toEqual([]);
@@ -80,7 +80,7 @@ describe('the alarm', () => {
     expect(run.done).toHaveLength(1);
   });
 
-  test('supervision 1: the backstop does not wait for an escalator that thinks', async () => {
+  test('the backstop does not wait for an escalator that thinks (supervision 1)', async () => {
     const { run } = watched(() => new Promise(() => {}), {
       before: 9_990,
       options: { askTimeoutMs: 60_000 },
@@ -92,7 +92,7 @@ describe('the alarm', () => {
 });
 
 describe('the escalator is shown', () => {
-  test('supervision 1: iterations, the last activity, the idle time, the last tool, usage and the tail', async () => {
+  test('iterations, the last activity, the idle time, the last tool, usage and the tail (supervision 1)', async () => {
     const run = playedRun({ before: 40 });
     const messages = Array.from({ length: 40 }, (_, i) => ({
       role: 'user' as const,
@@ -127,7 +127,7 @@ describe('the escalator is shown', () => {
     expect(Object.isFrozen(shown[0])).toBe(true);
   });
 
-  test('supervision 1: a finished step begins the count of its alarms anew, other signs of life do not', async () => {
+  test('a finished step begins the count of its alarms anew, other signs of life do not (supervision 1)', async () => {
     const { run, handle, shown } = watched(nothing);
     await run.clock.advance(100);
     handle.onActivity({ type: 'delta' });
@@ -143,7 +143,7 @@ describe('the escalator is shown', () => {
 });
 
 describe('the timers of a critic', () => {
-  test('supervision 3: there is one for a run that works, and none once it is over', async () => {
+  test('there is one for a run that works, and none once it is over (supervision 3)', async () => {
     const { run, handle, shown } = watched(nothing);
     expect(run.clock.pending).toBe(1);
     for (let i = 0; i < 50; i++) {
@@ -158,7 +158,7 @@ describe('the timers of a critic', () => {
     expect(shown).toEqual([]);
   });
 
-  test('supervision 3: a question under way is given up when the run is over, and its signal says so', async () => {
+  test('a question under way is given up when the run is over, and its signal says so (supervision 3)', async () => {
     const asked: AbortSignal[] = [];
     const { run, handle } = watched(nothing, {
       options: {
@@ -177,7 +177,7 @@ describe('the timers of a critic', () => {
     expect(run.done).toEqual([]);
   });
 
-  test('supervision 1: all of it goes by the clock of the run', async () => {
+  test('all of it goes by the clock of the run (supervision 1)', async () => {
     const [clock, other] = [testClock(), testClock()];
     const { shown } = watched(nothing, { clock });
     await other.advance(100_000);

@@ -45,7 +45,7 @@ const failures: Readonly<Record<string, () => unknown>> = {
 
 describe('an escalator that fails is contained', () => {
   test.for(Object.entries(failures))(
-    'supervision 3: one that %s has decided nothing, and is asked again',
+    'one that %s has decided nothing, and is asked again (supervision 3)',
     async ([, fail]) => {
       const answer = (state: EscalatorState) => (state.alarms === 1 ? fail() : { nudge: 'Go on.' });
       const { run, handle, shown } = watched(answer);
@@ -59,7 +59,7 @@ describe('an escalator that fails is contained', () => {
     },
   );
 
-  test.for(Object.entries(failures))('supervision 3: one that %s leaves the step limit as it is', async ([, fail]) => {
+  test.for(Object.entries(failures))('one that %s leaves the step limit as it is (supervision 3)', async ([, fail]) => {
     const { run, handle } = watched(() => fail());
     const waiting = handle.onOutOfSteps();
     await run.clock.advance(50);
@@ -67,14 +67,14 @@ describe('an escalator that fails is contained', () => {
     expect(run.done).toEqual([]);
   });
 
-  test('supervision 3: what makes sense of an answer counts, and the rest is a failure', async () => {
+  test('what makes sense of an answer counts, and the rest is a failure (supervision 3)', async () => {
     const { run, handle } = watched(() => ({ nudge: 'Go on.', extendByMs: -5 }));
     await run.clock.advance(100);
     expect(run.done).toEqual(['nudge: Go on.']);
     expect(handle.state()).toMatchObject({ failures: 1, nudges: 1 });
   });
 
-  test('supervision 3: an answer after its deadline is dropped, a kill included', async () => {
+  test('an answer after its deadline is dropped, a kill included (supervision 3)', async () => {
     let decide: (decision: unknown) => void = () => {};
     const { run, handle } = watched(
       () =>
@@ -89,7 +89,7 @@ describe('an escalator that fails is contained', () => {
     expect(handle.state()).toMatchObject({ failures: 1 });
   });
 
-  test('supervision 3: huge texts and numbers are cut to a size', async () => {
+  test('huge texts and numbers are cut to a size (supervision 3)', async () => {
     const answers = [
       { nudge: 'x'.repeat(1e6), raiseStepsBy: 1e9 },
       { kill: true, reason: 'y'.repeat(1e6) },

@@ -4,7 +4,7 @@ import { info } from './supervised-run.ts';
 
 const RUNS = 10_000;
 
-test('supervision 3: ten thousand silent runs cost one timer each, and activity sets none', () => {
+test('ten thousand silent runs cost one timer each, and activity sets none (supervision 3)', () => {
   let [set, cleared] = [0, 0];
   const clock = {
     now: () => 0,

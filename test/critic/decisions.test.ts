@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { watched } from './supervised-run.ts';
 
 describe('what an escalator decides', () => {
-  test('supervision 1: is a nudge, an extension, more steps, a kill with its reason, or nothing', async () => {
+  test('is a nudge, an extension, more steps, a kill with its reason, or nothing (supervision 1)', async () => {
     const answers: unknown[] = [{ nudge: 'Go on.', raiseStepsBy: 4 }, undefined, {}, { kill: true, reason: 'enough' }];
     const { run, handle } = watched(() => answers.shift());
     for (let i = 0; i < 4; i++) {
@@ -13,7 +13,7 @@ describe('what an escalator decides', () => {
     expect(run.done).toEqual(['raise: 4', 'nudge: Go on.', 'kill: enough']);
   });
 
-  test('supervision 2: is final when it is a kill: nothing is asked or done after it, and no timer is left', async () => {
+  test('is final when it is a kill: nothing is asked or done after it, and no timer is left (supervision 2)', async () => {
     const { run, handle, shown } = watched(() => ({ kill: true, nudge: 'unsaid', raiseStepsBy: 3, extendByMs: 9 }));
     await run.clock.advance(100);
     expect(run.done).toEqual(['kill: no reason given']);
@@ -26,7 +26,7 @@ describe('what an escalator decides', () => {
     expect(run.clock.pending).toBe(0);
   });
 
-  test('supervision 2: is asked for when the steps are used up, and the run hears of it before it goes on', async () => {
+  test('is asked for when the steps are used up, and the run hears of it before it goes on (supervision 2)', async () => {
     const { run, handle, shown } = watched(() => ({ raiseStepsBy: 4 }));
     await handle.onOutOfSteps();
     expect(run.done).toEqual(['raise: 4']);
@@ -36,13 +36,13 @@ describe('what an escalator decides', () => {
     expect(shown[1]).toMatchObject({ raisedSteps: 4, maxIterations: 9 });
   });
 
-  test('supervision 2: leaves the step limit as it is when it is nothing', async () => {
+  test('leaves the step limit as it is when it is nothing (supervision 2)', async () => {
     const { run, handle } = watched(() => null);
     await handle.onOutOfSteps();
     expect(run.done).toEqual([]);
   });
 
-  test('supervision 2: about steps waits for the answer about silence, and both are given', async () => {
+  test('about steps waits for the answer about silence, and both are given (supervision 2)', async () => {
     const answers: ((decision: unknown) => void)[] = [];
     const { run, handle, shown } = watched(() => new Promise((resolve) => answers.push(resolve)));
     await run.clock.advance(100);
@@ -58,7 +58,7 @@ describe('what an escalator decides', () => {
     expect([isSettled, run.done]).toEqual([true, ['nudge: Hello?', 'raise: 1']]);
   });
 
-  test('supervision 1: is waited for without looking at the clock all the time, also in a silence', async () => {
+  test('is waited for without looking at the clock all the time, also in a silence (supervision 1)', async () => {
     const { run, handle } = watched(() => new Promise(() => {}), { options: { askTimeoutMs: 5_000 } });
     let timers = 0;
     const { setTimeout } = run.clock;
@@ -75,7 +75,7 @@ describe('what an escalator decides', () => {
     expect(run.clock.pending).toBe(2);
   });
 
-  test('supervision 2: is not waited for by a run that is over', async () => {
+  test('is not waited for by a run that is over (supervision 2)', async () => {
     const { run, handle } = watched(() => new Promise(() => {}));
     const waiting = handle.onOutOfSteps();
     await run.clock.advance(1);
@@ -85,7 +85,7 @@ describe('what an escalator decides', () => {
     expect(run.clock.pending).toBe(0);
   });
 
-  test('supervision 2: is not said twice before the model can have heard it', async () => {
+  test('is not said twice before the model can have heard it (supervision 2)', async () => {
     const { run, handle } = watched(({ alarms }) => ({ nudge: alarms < 5 ? 'Hurry.' : 'Stop.', extendByMs: 50 }));
     await run.clock.advance(200);
     expect(run.done).toEqual(['nudge: Hurry.']);

@@ -48,7 +48,7 @@ const turns = (count: number, make: (i: number) => Message[]) =>
 const varied = turns(5, (i) => turn(`t${i}`, { i }, `a${i}`));
 
 describe('the idle rule', () => {
-  test('supervision 1: nudges a silent run first, and kills it when it stays silent', () => {
+  test('nudges a silent run first, and kills it when it stays silent (supervision 1)', () => {
     expect(decided({ alarmsInStep: 1 })).toMatchObject({ nudge: expect.any(String), extendByMs: 60_000 });
     expect(decided({ alarmsInStep: 2 })).toMatchObject({ nudge: expect.any(String), extendByMs: 60_000 });
     expect(decided({ alarmsInStep: 3 })).toEqual({
@@ -57,16 +57,16 @@ describe('the idle rule', () => {
     });
   });
 
-  test('supervision 1: counts the alarms of one step, not of the whole run', () => {
+  test('counts the alarms of one step, not of the whole run (supervision 1)', () => {
     expect(decided({ alarms: 40, alarmsInStep: 1 })).not.toHaveProperty('kill');
   });
 
-  test('supervision 1: says nothing more when its nudges are used up, but looks again', () => {
+  test('says nothing more when its nudges are used up, but looks again (supervision 1)', () => {
     const options = { idleNudges: 1, killAfterAlarms: 9, lookAgainMs: 5_000 };
     expect(decided({ alarmsInStep: 2 }, options)).toEqual({ extendByMs: 5_000 });
   });
 
-  test('supervision 1: says what the host wants said', () => {
+  test('says what the host wants said (supervision 1)', () => {
     expect(decided({}, { nudge: 'Hurry up.' })).toMatchObject({ nudge: 'Hurry up.' });
     const nudge = ({ lastTool }: EscalatorState) => `Is ${lastTool} stuck?`;
     expect(decided({}, { nudge })).toMatchObject({ nudge: 'Is look stuck?' });
@@ -80,13 +80,13 @@ describe('the idle rule', () => {
     () => '',
     () => Promise.reject(new Error('no')) as never,
   ])(
-    'supervision 3: a text of the host’s that cannot be had is replaced: the rest of the decision stands (%#)',
+    'a text of the host’s that cannot be had is replaced: the rest of the decision stands (%#) (supervision 3)',
     (nudge) => {
       expect(decided({}, { nudge })).toMatchObject({ nudge: expect.stringContaining('answer'), extendByMs: 60_000 });
     },
   );
 
-  test('supervision 1: at work, it lets a run that recovers live and ends one that does not', async () => {
+  test('at work, it lets a run that recovers live and ends one that does not (supervision 1)', async () => {
     const escalator = createEscalator({ lookAgainMs: 30 });
     const { run, handle } = watched(() => null, { options: { escalator } });
     await run.clock.advance(140);
@@ -108,14 +108,14 @@ describe('the no-progress rule', () => {
     'the same tool with the same results': turns(3, (i) => turn(`t${i}`, { i }, 'not found')),
   };
 
-  test.for(Object.entries(alike))('supervision 1: three turns with %s are nudged once', ([, tail]) => {
+  test.for(Object.entries(alike))('three turns with %s are nudged once (supervision 1)', ([, tail]) => {
     expect(decided({ tail: [...varied, ...tail] }, options)).toMatchObject({
       nudge: expect.stringContaining('3 turns were alike'),
       extendByMs: 60_000,
     });
   });
 
-  test.for(Object.entries(alike))('supervision 1: three more turns with %s end the run', ([, tail]) => {
+  test.for(Object.entries(alike))('three more turns with %s end the run (supervision 1)', ([, tail]) => {
     const state = { tail, iterations: 9, nudges: 1 };
     expect(decided({ ...state, nudgedAtStep: 7 }, options)).toEqual({ extendByMs: 60_000 });
     expect(decided({ ...state, nudgedAtStep: 6 }, options)).toMatchObject({
@@ -137,13 +137,13 @@ describe('the no-progress rule', () => {
       'turns without any text or call': turns(3, () => [{ role: 'assistant', content: [] }]),
       'the run being asked the same': turns(3, () => [{ role: 'user', content: [{ type: 'text', text: 'Go on.' }] }]),
     }),
-  )('supervision 1: %s are progress', ([, tail]) => {
+  )('%s are progress (supervision 1)', ([, tail]) => {
     const told = decided({ tail: tail as Message[], nudgedAtStep: 0 }, options);
     expect(told).not.toHaveProperty('kill');
     expect(JSON.stringify(told)).not.toContain('alike');
   });
 
-  test('supervision 1: what differs only in the order of its fields is the same call', () => {
+  test('what differs only in the order of its fields is the same call (supervision 1)', () => {
     const tail = [
       ...turn('a', { x: 1, y: 2 }, '1'),
       ...turn('b', { y: 2, x: 1 }, '2'),
@@ -152,11 +152,11 @@ describe('the no-progress rule', () => {
     expect(decided({ tail }, options)).toHaveProperty('nudge', expect.stringContaining('alike'));
   });
 
-  test('supervision 1: is off where the host does not ask for it', () => {
+  test('is off where the host does not ask for it (supervision 1)', () => {
     expect(JSON.stringify(decided({ tail: alike['the same text'] }))).not.toContain('alike');
   });
 
-  test('supervision 2: a run out of steps gets room for the nudge, and no more', () => {
+  test('a run out of steps gets room for the nudge, and no more (supervision 2)', () => {
     const state = { reason: 'steps', tail: alike['the same text'], iterations: 9 } as const;
     expect(decided(state, { ...options, raiseStepsBy: 10 })).toEqual({
       nudge: expect.stringContaining('alike'),
@@ -167,11 +167,11 @@ describe('the no-progress rule', () => {
 });
 
 describe('the step rule', () => {
-  test('supervision 2: raises nothing where the host does not say by how much', () => {
+  test('raises nothing where the host does not say by how much (supervision 2)', () => {
     expect(decided({ reason: 'steps' })).toEqual({});
   });
 
-  test('supervision 2: gives a healthy run more steps, up to a ceiling', () => {
+  test('gives a healthy run more steps, up to a ceiling (supervision 2)', () => {
     const options = { raiseStepsBy: 10, maxRaisedSteps: 25 };
     const raised = [0, 10, 20, 25].map((raisedSteps) =>
       decided({ reason: 'steps', raisedSteps, tail: varied }, options),
@@ -179,7 +179,7 @@ describe('the step rule', () => {
     expect(raised).toEqual([{ raiseStepsBy: 10 }, { raiseStepsBy: 10 }, { raiseStepsBy: 5 }, {}]);
   });
 
-  test('supervision 2: the ceiling is ten times the raise where the host names none', () => {
+  test('the ceiling is ten times the raise where the host names none (supervision 2)', () => {
     expect(decided({ reason: 'steps', raisedSteps: 99 }, { raiseStepsBy: 10 })).toEqual({ raiseStepsBy: 1 });
     expect(decided({ reason: 'steps', raisedSteps: 100 }, { raiseStepsBy: 10 })).toEqual({});
   });

@@ -53,7 +53,7 @@ async function asked(
 const byRule = { nudge: expect.stringContaining('answer with what you have'), extendByMs: 60_000 };
 
 describe('the model of the ready escalator', () => {
-  test('supervision 1: is asked with a short prompt and answers with JSON', async () => {
+  test('is asked with a short prompt and answers with JSON (supervision 1)', async () => {
     const { decision, model } = await asked('{"nudge":"Try the other door.","extendByMs":120000}');
     expect(decision).toEqual({ nudge: 'Try the other door.', extendByMs: 120_000 });
     const [request] = model.calls;
@@ -79,11 +79,11 @@ describe('the model of the ready escalator', () => {
     expect(JSON.stringify(model.calls[0]?.messages).length).toBeLessThan(8_000);
   });
 
-  test('supervision 1: may let the run be: then it is only looked at again', async () => {
+  test('may let the run be: then it is only looked at again (supervision 1)', async () => {
     expect((await asked('{}')).decision).toEqual({ extendByMs: 60_000 });
   });
 
-  test('supervision 1: may put its JSON into a code block, as models do', async () => {
+  test('may put its JSON into a code block, as models do (supervision 1)', async () => {
     const { decision } = await asked('```json\n{"kill": true, "reason": "it is lost"}\n```');
     expect(decision).toEqual({ kill: true, reason: 'it is lost' });
   });
@@ -109,13 +109,13 @@ describe('the model of the ready escalator', () => {
     ['extends by a text', '{"extendByMs":"an hour"}'],
     ['raises by half a step', '{"raiseStepsBy":0.5}'],
     ['kills with a number', '{"kill":1}'],
-  ])('supervision 3: one that %s leaves it to the rules', async ([, entry]) => {
+  ])('one that %s leaves it to the rules (supervision 3)', async ([, entry]) => {
     const { decision, clock } = await asked(entry);
     expect(decision).toEqual(byRule);
     expect(clock.pending).toBe(0);
   });
 
-  test('supervision 3: one that goes on and on is not heard either', async () => {
+  test('one that goes on and on is not heard either (supervision 3)', async () => {
     const clock = testClock();
     const dripping = scriptedModel([]);
     dripping.doStream = async () => ({
@@ -140,7 +140,7 @@ describe('the model of the ready escalator', () => {
     expect(answer).toEqual(byRule);
   });
 
-  test('supervision 1: cannot grant more than the host allows', async () => {
+  test('cannot grant more than the host allows (supervision 1)', async () => {
     const greedy = '{"extendByMs":1e15,"raiseStepsBy":1000}';
     expect((await asked(greedy)).decision).toEqual({ extendByMs: 3_600_000 });
     const steps = { reason: 'steps', raisedSteps: 95 } as const;
@@ -148,13 +148,13 @@ describe('the model of the ready escalator', () => {
     expect((await asked(greedy, steps, { raiseStepsBy: 10 })).decision).toMatchObject({ raiseStepsBy: 5 });
   });
 
-  test('supervision 1: is not asked where the rules end the run', async () => {
+  test('is not asked where the rules end the run (supervision 1)', async () => {
     const { decision, model } = await asked('{"extendByMs":60000}', { alarmsInStep: 3 });
     expect(decision).toHaveProperty('kill', true);
     expect(model.calls).toEqual([]);
   });
 
-  test('supervision 3: stops when nobody wants its answer any more', async () => {
+  test('stops when nobody wants its answer any more (supervision 3)', async () => {
     const clock = testClock();
     const model = scriptedModel([hang()]);
     const over = new AbortController();

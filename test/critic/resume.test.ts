@@ -6,14 +6,14 @@ import { watched } from './supervised-run.ts';
 const throughJson = (value: unknown) => JSON.parse(JSON.stringify(value)) as JsonObject;
 
 describe('the state of a critic', () => {
-  test('supervision 3: is empty as long as nothing has happened', async () => {
+  test('is empty as long as nothing has happened (supervision 3)', async () => {
     const { run, handle } = watched(() => null);
     handle.onActivity({ type: 'delta' });
     await run.clock.advance(99);
     expect(handle.state()).toEqual({});
   });
 
-  test('supervision 3: is plain JSON with what was granted, and the next process goes on with it', async () => {
+  test('is plain JSON with what was granted, and the next process goes on with it (supervision 3)', async () => {
     const first = watched(() => ({ nudge: 'Go on.', extendByMs: 500, raiseStepsBy: 2 }));
     await first.run.clock.advance(100);
     const saved = throughJson(first.handle.state());
@@ -38,7 +38,7 @@ describe('the state of a critic', () => {
     expect(second.run.done).toEqual([]);
   });
 
-  test('supervision 3: a resume is a sign of life: a run past its limit is not alarmed before it could do anything', async () => {
+  test('a resume is a sign of life: a run past its limit is not alarmed before it could do anything (supervision 3)', async () => {
     const { run, shown } = watched(() => null, { before: 5_000 });
     await run.clock.advance(19);
     expect(shown).toEqual([]);
@@ -46,7 +46,7 @@ describe('the state of a critic', () => {
     expect(shown).toMatchObject([{ idleMs: 20, elapsedMs: 5_020 }]);
   });
 
-  test('supervision 3: a soft limit that a deploy has put behind what was granted counts', async () => {
+  test('a soft limit that a deploy has put behind what was granted counts (supervision 3)', async () => {
     const { run, shown } = watched(() => null, { softLimitMs: 900, saved: { extendedToMs: 600 } });
     await run.clock.advance(899);
     expect(shown).toEqual([]);
@@ -54,7 +54,7 @@ describe('the state of a critic', () => {
     expect(shown).toHaveLength(1);
   });
 
-  test('supervision 3: a run that is killed at every save ends up with the counts of the uninterrupted one', async () => {
+  test('a run that is killed at every save ends up with the counts of the uninterrupted one (supervision 3)', async () => {
     const answer = () => ({ nudge: 'Go on.', raiseStepsBy: 1, extendByMs: 30 });
     const whole = watched(answer);
     await whole.run.clock.advance(1_000);
@@ -74,7 +74,7 @@ describe('the state of a critic', () => {
     });
   });
 
-  test('supervision 2: a kill is sticky across a crash: the next process carries it out at once', async () => {
+  test('a kill is sticky across a crash: the next process carries it out at once (supervision 2)', async () => {
     const first = watched(() => ({ kill: true, reason: 'enough' }));
     await first.run.clock.advance(100);
     const saved = throughJson(first.handle.state());
@@ -93,14 +93,14 @@ describe('the state of a critic', () => {
     ['what is beyond all numbers', { extendedToMs: Number.POSITIVE_INFINITY, nudges: 2 }],
     ['an empty verdict', { verdict: '' }],
     ['fields of somebody else', { weather: 'fine', __proto__: { alarms: 3 } }],
-  ])('supervision 3: %s in its place is a fresh start', async ([, saved]) => {
+  ])('%s in its place is a fresh start (supervision 3)', async ([, saved]) => {
     const { run, handle, shown } = watched(() => null, { saved: saved as never });
     expect(handle.state()).toEqual({});
     await run.clock.advance(100);
     expect(shown).toMatchObject([{ alarms: 1, nudges: 0, elapsedMs: 100 }]);
   });
 
-  test('supervision 3: is what the decision made of it when the decision reaches the run', async () => {
+  test('is what the decision made of it when the decision reaches the run (supervision 3)', async () => {
     const states: JsonObject[] = [];
     const { run, handle } = watched(() => ({ raiseStepsBy: 2, nudge: 'Go on.' }));
     const { raiseSteps } = run;

@@ -10,7 +10,7 @@ const criticOf = (escalator: Escalator) => createCritic({ escalator, idleMs: 1_0
 const steps = (count: number) => Array.from({ length: count }, (_, i) => callTool('look', { page: i }));
 
 describe('a run under a critic', () => {
-  test('supervision 2: a healthy run goes on when the ceiling is raised: base 1, raised to 5, two tool steps', async () => {
+  test('a healthy run goes on when the ceiling is raised: base 1, raised to 5, two tool steps (supervision 2)', async () => {
     const asked: EscalatorState[] = [];
     const critic = criticOf((state) => {
       asked.push(state);
@@ -29,7 +29,7 @@ describe('a run under a critic', () => {
     expect(host.warnings).toEqual([]);
   });
 
-  test('supervision 2: without a raise the step limit ends it', async () => {
+  test('without a raise the step limit ends it (supervision 2)', async () => {
     const host = hostOf({
       script: steps(3),
       tools: [look],
@@ -39,7 +39,7 @@ describe('a run under a critic', () => {
     expect(await host.run()).toMatchObject({ status: 'error', error: { code: 'STEP_LIMIT' }, iterations: 2 });
   });
 
-  test('supervision 2: a nudge enters the conversation before the next step, after what the host has said', async () => {
+  test('a nudge enters the conversation before the next step, after what the host has said (supervision 2)', async () => {
     const clock = testClock();
     const slow = gate();
     const wait = toolOf('wait', 'read', () => slow.pass().then(() => 'waited'), { timeoutMs: 60_000 });
@@ -60,7 +60,7 @@ describe('a run under a critic', () => {
     expect(said).toEqual(['Go.', 'Use the short way.', 'Are you there?']);
   });
 
-  test('supervision 2: a kill ends it with status killed and the cause CriticKillError, and its tool is stopped', async () => {
+  test('a kill ends it with status killed and the cause CriticKillError, and its tool is stopped (supervision 2)', async () => {
     const clock = testClock();
     const reasons: unknown[] = [];
     const stuck = toolOf(
@@ -96,7 +96,7 @@ describe('a run under a critic', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('supervision 3: a run may work past its maxRuntimeMs while it shows signs of life', async () => {
+  test('a run may work past its maxRuntimeMs while it shows signs of life (supervision 3)', async () => {
     const clock = testClock();
     const page = toolOf('look', 'read', async () => {
       const turned = gate();
@@ -117,7 +117,7 @@ describe('a run under a critic', () => {
     expect(await run.result).toMatchObject({ status: 'ok', iterations: 13 });
   });
 
-  test('supervision 3: where the critic yields no handle, maxRuntimeMs is the hard cap', async () => {
+  test('where the critic yields no handle, maxRuntimeMs is the hard cap (supervision 3)', async () => {
     const clock = testClock();
     const watching = criticOf(createEscalator());
     const critic = {
@@ -130,7 +130,7 @@ describe('a run under a critic', () => {
     expect(await run.result).toMatchObject({ status: 'timeout', error: { code: 'DEADLINE_EXCEEDED' } });
   });
 
-  test('supervision 3: what was granted, and the alarms, survive a crash of the process', async () => {
+  test('what was granted, and the alarms, survive a crash of the process (supervision 3)', async () => {
     const clock = testClock();
     const store = memoryStore();
     const asked: EscalatorState[] = [];
@@ -177,7 +177,7 @@ describe('a run under a critic', () => {
     await again.cancel();
   });
 
-  test('supervision 3: an escalator that throws changes nothing about it', async () => {
+  test('an escalator that throws changes nothing about it (supervision 3)', async () => {
     const critic = criticOf(() => {
       throw new Error('no');
     });

@@ -36,7 +36,7 @@ function alarmsOf(
   return alarms;
 }
 
-test('supervision 1: the alarms of random runs come when a watch that ticks each millisecond would give them', async () => {
+test('the alarms of random runs come when a watch that ticks each millisecond would give them (supervision 1)', async () => {
   let count = 0;
   const property = fc.asyncProperty(moments, grants, async (story, granted) => {
     const { run, handle, shown } = watched(({ alarms }) => ({ extendByMs: granted[alarms - 1] || undefined }), {

@@ -15,7 +15,7 @@ const conflict = { code: 'WRITE_CONFLICT' };
 const apply = (root: string, ...proposedWrites: readonly WriteSnapshot[]) => applyWrites({ proposedWrites }, { root });
 const files = { 'a.txt': 'a', 'src/b.ts': 'b', 'src/c.ts': 'c' };
 
-describe('fan-out 7: applyWrites', () => {
+describe('applyWrites (fan-out 7)', () => {
   test('does what a model proposed: files are created with their folders, changed and deleted', async () => {
     const root = newRoot(files);
     const overlay = new Overlay(root);
@@ -156,7 +156,7 @@ describe('fan-out 7: applyWrites', () => {
   });
 });
 
-describe('fan-out 7: the folder that Pawl keeps in a root', () => {
+describe('the folder that Pawl keeps in a root (fan-out 7)', () => {
   test('is made with a .gitignore that keeps all of it out of commits', async () => {
     const root = newRoot();
     expect(await pawlFolder(root)).toBe(join(root, '.pawl'));

@@ -13,7 +13,7 @@ const jsonOf = async (overlay: Overlay, asked: Asked) => {
   return (output as { value: unknown }).value;
 };
 
-describe('fan-out 7: the file tools of a model', () => {
+describe('the file tools of a model (fan-out 7)', () => {
   test('have names, effects and inputs that a model and a restart can rely on', () => {
     const tools = fileTools(new Overlay('/nowhere'));
     expect(tools.map(({ name, effect }) => [name, effect])).toEqual([

@@ -7,7 +7,7 @@ import { newRoot, put, treeOf } from './folder.ts';
 
 const files = { 'a.txt': 'a\n', 'src/b.ts': 'b\n', 'src/deep/c.ts': 'c\n' };
 
-describe('fan-out 7: what a model writes is queued, and', () => {
+describe('what a model writes is queued, and (fan-out 7)', () => {
   test('changes nothing on the disk, and the same model reads it', async () => {
     const root = newRoot(files);
     const before = treeOf(root, { withPawl: true });
@@ -90,7 +90,7 @@ describe('fan-out 7: what a model writes is queued, and', () => {
   });
 });
 
-describe('fan-out 7: a model is refused, with words that it can use,', () => {
+describe('a model is refused, with words that it can use, (fan-out 7)', () => {
   test('what is no text in UTF-8', async () => {
     const overlay = new Overlay(newRoot({ zero: 'a\0b', 'bad.txt': new Uint8Array([0x61, 0xff]) }));
     for (const path of ['zero', 'bad.txt']) {
@@ -155,7 +155,7 @@ describe('fan-out 7: a model is refused, with words that it can use,', () => {
   });
 });
 
-describe('fan-out 7: a listing', () => {
+describe('a listing (fan-out 7)', () => {
   test('leaves out links, node_modules and what is kept from models', async () => {
     const root = newRoot({
       'a.txt': '',

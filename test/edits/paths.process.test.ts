@@ -56,7 +56,7 @@ function asked(root: string, path: string): { [what: string]: () => Promise<unkn
   };
 }
 
-describe('fan-out 7: a path that leads out of the root is refused before anything is written,', () => {
+describe('a path that leads out of the root is refused before anything is written, (fan-out 7)', () => {
   test.for([...hostile, ...noFiles])('like %j', async (path) => {
     const root = newRoot({ 'src/a.ts': 'a', '.git/config': 'c' });
     const before = treeOf(root, { withPawl: true });
@@ -119,7 +119,7 @@ describe('fan-out 7: a path that leads out of the root is refused before anythin
   });
 });
 
-describe('fan-out 7: a path inside the root', () => {
+describe('a path inside the root (fan-out 7)', () => {
   test('may be spelled in more than one way, and means one file', () => {
     const spellings = ['src/a.ts', './src/a.ts', 'src//a.ts', 'src/./a.ts', 'src/b/../a.ts', 'b/../src/a.ts'];
     expect(new Set(spellings.map(insideRoot))).toEqual(new Set(['src/a.ts']));

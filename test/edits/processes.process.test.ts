@@ -34,7 +34,7 @@ function moments(calls: number): number[] {
   return [0, 1, 2].map((i) => i * third + 1 + Math.floor(Math.random() * third));
 }
 
-describe.skipIf(!hasProc)('fan-out 7: a process that is killed with SIGKILL', { timeout: 600_000 }, () => {
+describe.skipIf(!hasProc)('a process that is killed with SIGKILL (fan-out 7)', { timeout: 600_000 }, () => {
   test('at a call of an apply leaves a tree that the next call makes what it was before or after', async () => {
     const { worker, faults } = faultyWorker(() => undefined);
     await applyWith({ proposedWrites: someWrites }, { root: newRoot(someFiles), worker });
@@ -75,7 +75,7 @@ describe.skipIf(!hasProc)('fan-out 7: a process that is killed with SIGKILL', { 
   });
 });
 
-test('fan-out 7: several processes that apply to one root at once take turns, and nothing is lost', async () => {
+test('several processes that apply to one root at once take turns, and nothing is lost (fan-out 7)', async () => {
   const root = newRoot({ shared: '' });
   const writesOf = (name: string) => ['1', '2', '3'].map((i) => ({ path: `${name}/${i}`, content: name }));
   const children = ['a', 'b', 'c'].map((name) => inChild('apply', root, 0, writesOf(name)));

@@ -34,7 +34,7 @@ const steps = fc.array(
   { maxLength: 8 },
 );
 
-describe('fan-out 7: after a crash the queue of writes', () => {
+describe('after a crash the queue of writes (fan-out 7)', () => {
   test('is what it was, from the record alone, whichever results the crash has lost', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {

@@ -22,7 +22,7 @@ function someRoot(): string {
   return root;
 }
 
-describe('fan-out 7: rewind', () => {
+describe('rewind (fan-out 7)', () => {
   test('makes the tree byte for byte what it was, permissions and folders too', async () => {
     const root = someRoot();
     const before = treeOf(root);

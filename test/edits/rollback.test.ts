@@ -30,7 +30,7 @@ async function stepsOf(what: 'apply' | 'rewind'): Promise<number[]> {
   return faults.calls.map((_, i) => i + 1).filter((step, _, { length }) => step % stride === offset || step === length);
 }
 
-describe('fan-out 7: when writes are applied', () => {
+describe('when writes are applied (fan-out 7)', () => {
   test('the old bytes are on the disk before the first file changes, and all new ones, too', async () => {
     const root = newRoot(someFiles);
     const { worker: watched, faults } = faultyWorker(() => undefined);
@@ -55,7 +55,7 @@ describe('fan-out 7: when writes are applied', () => {
   });
 });
 
-describe('fan-out 7: when the disk refuses', () => {
+describe('when the disk refuses (fan-out 7)', () => {
   test('the second of three writes, the tree is byte for byte what it was, and the error says why', async () => {
     const root = newRoot(someFiles);
     const before = treeOf(root, { withPawl: true });
@@ -122,7 +122,7 @@ describe('fan-out 7: when the disk refuses', () => {
   });
 });
 
-describe('fan-out 7: when a process dies in the middle', () => {
+describe('when a process dies in the middle (fan-out 7)', () => {
   const leftIn = (root: string) => ['lock', 'undo'].flatMap((name) => namesIn(join(root, '.pawl', name)));
   const namesIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
   /** From this call on nothing that it does reaches the disk. */
@@ -233,7 +233,7 @@ describe('fan-out 7: when a process dies in the middle', () => {
   });
 });
 
-describe('fan-out 7: while writes are applied', () => {
+describe('while writes are applied (fan-out 7)', () => {
   test('somebody edits a file that is still to be written: all is taken back, and the edit stays', async () => {
     const root = newRoot(someFiles);
     const { worker: watched } = faultyWorker(({ method, path }) => {

@@ -30,7 +30,7 @@ function build(files: readonly { path: string; bytes: string | Uint8Array; mode:
 
 const runs = { numRuns: process.env.PAWL_TORTURE === '1' ? 2_000 : 40 };
 
-describe('fan-out 7: for any tree and any writes of a model', () => {
+describe('for any tree and any writes of a model (fan-out 7)', () => {
   test('apply gives exactly what the model saw, and rewind the tree byte for byte as it was', async () => {
     await fc.assert(
       fc.asyncProperty(tree, writes, async (files, proposed) => {

@@ -189,7 +189,7 @@ describe('the signal of a tool', () => {
   });
 });
 
-test('a process whose tool ignores its abort and never answers can exit, and the run ended on time (executor 7)', async () => {
+test('a process whose tool ignores its abort and never answers can exit, and the run ended on time (executor 7, faults 15)', async () => {
   const program = `
     import { createExecutor, defineAgent, defineTool } from 'pawl';
     import { callTool, scriptedModel } from 'pawl/testing';

@@ -351,7 +351,7 @@ describe('a command and a crash', () => {
     return host.model.calls.at(-1)?.messages ?? [];
   }
 
-  test('whichever write the process does not survive, a message that was sent is said once (recovery 3, faults F32)', async () => {
+  test('whichever write the process does not survive, a message that was sent is said once (recovery 3, faults 32)', async () => {
     const found = { deaths: 0, taken: 0, waiting: 0, both: 0 };
     for (let diesAfter = 3; ; diesAfter++) {
       const first = mortalProcess(undefined, diesAfter);

@@ -28,7 +28,7 @@ test('an agent that throws when it is read gives its run a result, and does no h
   expect(await executor.run(agent, { prompt: 'Go.' })).toMatchObject({ status: 'ok', output: 'fine' });
 });
 
-describe('whatever an agent object does when it is read, start refuses it with a TypeError or gives a result (issue 4.4)', () => {
+describe('whatever an agent object does when it is read, start refuses it with a TypeError or gives a result', () => {
   const fields = ['id', 'name', 'version', 'instructions', 'modelTier', 'tools', 'phases', 'subAgents', 'output'];
   const thrown: [string, unknown][] = [
     ['an Error', new Error('not today')],

@@ -96,7 +96,7 @@ describe('the claim of a run', () => {
     expect(await store.load('q')).toEqual(before);
   });
 
-  test('keeps its record from the late delete of a start that failed (recovery 3; promise a)', async () => {
+  test('keeps its record from the late delete of a start that failed (recovery 3, promise a)', async () => {
     const late = gate();
     const landed = Promise.withResolvers<unknown>();
     const inner = memoryStore();

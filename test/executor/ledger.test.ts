@@ -49,7 +49,7 @@ const states = (record: RunCheckpoint) => record.openStep?.calls.map(({ state })
 
 describe('after a crash in the middle of a step', () => {
   test.for(['read', 'idempotent'] as const)(
-    'a %s call that was under way runs again, with the same key and the next attempt (executor 14)',
+    'a %s call that was under way runs again, with the same key and the next attempt (executor 14, faults 27)',
     async (effect) => {
       const keys: ToolContext[] = [];
       const tool = toolOf('work', effect, (_, context) => {
@@ -87,7 +87,7 @@ describe('after a crash in the middle of a step', () => {
     expect(seen).toEqual([1, 2, 3].map((attempt) => [attempt, key]));
   });
 
-  test('a once call that was under way is never run again, and the model is told that nobody knows (executor 14)', async () => {
+  test('a once call that was under way is never run again, and the model is told that nobody knows (executor 14, faults 27)', async () => {
     const left = await crashIn(
       calls('send'),
       [toolOf('send', 'once', hangs)],
@@ -124,7 +124,7 @@ describe('after a crash in the middle of a step', () => {
     expect(result.status).toBe('ok');
   });
 
-  test('only the second of three was recorded: it does not run again, and results stand in call order (executor 14)', async () => {
+  test('only the second of three was recorded: it does not run again, and results stand in call order (executor 14, faults 28)', async () => {
     const second = toolOf('b', 'idempotent', () => 'b first');
     const left = await crashIn(
       calls('a', 'b', 'c'),

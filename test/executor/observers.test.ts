@@ -30,7 +30,7 @@ describe('whoever watches a run', () => {
     ["a run's own onStep that throws", {}, { onStep: broken }],
     ['an inspect callback that throws', { inspect: broken }, {}],
     ["a run's own inspect callback that throws", {}, { inspect: broken }],
-  ])('%s changes nothing but the log (executor 1)', async ([, options, runOptions]) => {
+  ])('%s changes nothing but the log (executor 1, faults 20)', async ([, options, runOptions]) => {
     const host = hostOf({ script: script(), tools, checkpoints: memoryStore(), ...options });
     const result = await host.run({ runId: 'r' }, runOptions);
     expect(result).toMatchObject({ status: 'ok', output: 'end', iterations: 3 });
@@ -118,7 +118,7 @@ describe('the live runs', () => {
     expect(host.executor.run$('r')).toBeUndefined();
   });
 
-  test('each show their end to whoever watches one of them, also when it comes within one turn (api)', async () => {
+  test('each show their end to whoever watches one of them, also when it comes within one turn', async () => {
     const asked = gate();
     const host = hostOf({ script: [() => asked.pass().then(() => reply('done'))] });
     const run = await host.start({ runId: 'r' });
@@ -132,7 +132,7 @@ describe('the live runs', () => {
     expect(states).toEqual(['settled']);
   });
 
-  test('change at most once per turn of the event loop, however many runs do (api)', async () => {
+  test('change at most once per turn of the event loop, however many runs do', async () => {
     const host = hostOf({ script: Array.from({ length: 100 }, () => reply('end')) });
     let changes = 0;
     let turns = 0;

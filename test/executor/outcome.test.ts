@@ -172,7 +172,7 @@ describe('the outcome of a run', () => {
     ['rejects, on a store with the four methods only', plainStore, () => Promise.reject(new Error('down'))],
     ['never answers', memoryStore, () => new Promise<void>(() => {})],
   ] as const)(
-    'is delivered however long the host could not take it: an onOutcome that %s parks no run (recovery 2; promise e)',
+    'is delivered however long the host could not take it: an onOutcome that %s parks no run (recovery 2, promise e)',
     async ([, storeOf, refuse]) => {
       const checkpoints = storeOf();
       const clock = testClock();

@@ -49,15 +49,18 @@ describe('the palette of an executor', () => {
     ['answers with a promise', nobody(() => Promise.resolve(reviewer) as never)],
     ['answers with a promise that rejects', nobody(() => Promise.reject(new Error('no')) as never)],
     ['answers with half an agent', nobody(() => ({ instructions: 'Review.' }) as never)],
-  ] as const)('that %s leaves the entry out, with a warning that names it (supervision 6)', async ([, own]) => {
-    const { run, model, warned } = family(() => reply('end'), { ports: { palette: own } });
-    expect(await run()).toMatchObject({ status: 'ok' });
-    expect(model.calls[0]?.tools).toEqual([]);
-    expect(warned.map(({ message }) => message)).toEqual([
-      'run: no agent reviewer in the palette; the agent goes without',
-      'run: no skill summarise in the palette; the agent goes without',
-    ]);
-  });
+  ] as const)(
+    'that %s leaves the entry out, with a warning that names it (supervision 6, faults 39)',
+    async ([, own]) => {
+      const { run, model, warned } = family(() => reply('end'), { ports: { palette: own } });
+      expect(await run()).toMatchObject({ status: 'ok' });
+      expect(model.calls[0]?.tools).toEqual([]);
+      expect(warned.map(({ message }) => message)).toEqual([
+        'run: no agent reviewer in the palette; the agent goes without',
+        'run: no skill summarise in the palette; the agent goes without',
+      ]);
+    },
+  );
 
   test('names its tools within what models take: other characters become _, 64 at most', async () => {
     const ids = ['code.review/v2', 'x'.repeat(80)];

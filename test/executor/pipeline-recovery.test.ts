@@ -105,7 +105,7 @@ describe('a phase that begins anew after a crash (pipeline 8)', () => {
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'one', iterations: 2 });
   });
 
-  test('that keeps dying is parked: it records nothing, and so makes no progress (recovery.md 2)', async () => {
+  test('that keeps dying is parked: it records nothing, and so makes no progress (recovery 2)', async () => {
     const asked: string[] = [];
     let left = await diedWhen((_, { calls }) => calls.length === 4, {
       agent: { phases },

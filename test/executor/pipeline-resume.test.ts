@@ -45,7 +45,7 @@ describe('a pipeline that goes on', () => {
   });
 
   test.for([0, 1, 2])(
-    'after a crash behind boundary %i executes what the uninterrupted run would, and leaves the same (pipeline 7, 8)',
+    'after a crash behind boundary %i executes what the uninterrupted run would, and leaves the same (pipeline 7, 8, faults 31)',
     async (boundary) => {
       const phases = [look, tell, { name: 'c', instructions: 'C saw {{.a}} and {{.b}}' }];
       const script = ['one', 'two', 'three'].map((text) => reply(text));

@@ -120,7 +120,7 @@ describe('a run that goes on from its record', () => {
     expect(await store.load('run-1')).toBeNull();
   });
 
-  test('keeps its record, uncounted, when a tool is gone: a deploy may bring it back (executor 2)', async () => {
+  test('keeps its record, uncounted, when a tool is gone: a deploy may bring it back (executor 2, faults 39)', async () => {
     const store = await storeWith(await diedAfter(4));
     for (let boot = 0; boot < 5; boot++) {
       const host = hostOf({ tools: ['look'] as never, checkpoints: store });

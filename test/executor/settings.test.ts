@@ -42,7 +42,7 @@ async function sent(
 
 const look = toolOf('look');
 
-describe('settings of an agent reach its model calls (issue 4.10)', () => {
+describe('settings of an agent reach its model calls', () => {
   test('each call of a loop has all of them', async () => {
     const agent = { settings: all, tools: [look] };
     expect(await sent(agent, [callTool('look'), reply('done')])).toEqual([
@@ -133,7 +133,7 @@ describe('settings of an agent reach its model calls (issue 4.10)', () => {
   });
 });
 
-describe('the tool choice of an agent lets its loop end (issue 4.10)', () => {
+describe('the tool choice of an agent lets its loop end', () => {
   const choices = async (toolChoice: ModelSettings['toolChoice'] & {}, rest: Partial<AgentDefinition> = {}) => {
     const calls = await sent({ tools: [look], settings: { toolChoice }, ...rest }, [callTool('look'), reply('done')]);
     return calls.map((call) => call.toolChoice);
@@ -200,7 +200,7 @@ describe('the tool choice of an agent lets its loop end (issue 4.10)', () => {
   });
 });
 
-describe('settings that cannot be used are refused when they are defined (issue 4.10)', () => {
+describe('settings that cannot be used are refused when they are defined', () => {
   const define = (settings: unknown) => () =>
     defineAgent({ id: 'a', instructions: '', tools: [look], settings: settings as ModelSettings });
 

@@ -149,7 +149,7 @@ describe('cancel', () => {
   test.for([
     ['cancel, then shutdown', 'cancelled', 0],
     ['shutdown, then cancel', 'interrupted', 1],
-  ] as const)('%s in one moment: the first cause stands (finalize 8)', async ([order, status, left]) => {
+  ] as const)('%s in one moment: the first cause stands (finalize 8, faults 24)', async ([order, status, left]) => {
     const store = memoryStore();
     const host = hostOf({ script: [hang()], checkpoints: store });
     const run = await host.start({ runId: 'r' });

@@ -10,7 +10,7 @@ interface Seen {
   readonly bytesPerChild: number;
 }
 
-test('10,000 children under one parent: the last thousand costs what the second did, and none is kept (supervision 8)', {
+test('10,000 children under one parent: the last thousand costs what the second did, and none is kept (supervision 8, faults 38)', {
   timeout: 120_000,
 }, () => {
   const flags = ['--expose-gc', '--no-flush-bytecode', '-C', 'pawl-source'];

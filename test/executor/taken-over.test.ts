@@ -79,7 +79,7 @@ const claimless = ({ log }: { log: readonly StoreCall[] }) =>
 
 describe('a process that is taken over while it resolves a run', () => {
   test.for(['load', 'inbox'] as const)(
-    'in store.%s: the run that has ended elsewhere is not ended again, and its kept outcome stands (recovery 3; promise e)',
+    'in store.%s: the run that has ended elsewhere is not ended again, and its kept outcome stands (recovery 3, promise e)',
     async (method) => {
       const clock = testClock();
       const inner = await leftRun(clock);
@@ -97,7 +97,7 @@ describe('a process that is taken over while it resolves a run', () => {
     },
   );
 
-  test('the run that was left again elsewhere is not ended: its record stays as that owner left it (recovery 3; promise a)', async () => {
+  test('the run that was left again elsewhere is not ended: its record stays as that owner left it (recovery 3, promise a)', async () => {
     const clock = testClock();
     const inner = await leftRun(clock);
     const { zombie, recovering } = await recoveringIn('load', { inner, clock });
@@ -131,7 +131,7 @@ describe('a process that is taken over while it resolves a run', () => {
     expect(await inner.listInterrupted()).toEqual([]);
   });
 
-  test('a new run does not go on without a record beside its new owner: its `once` call is made once (checkpoint 24; promise c)', async () => {
+  test('a new run does not go on without a record beside its new owner: its `once` call is made once (checkpoint 24, promise c)', async () => {
     const clock = testClock();
     const inner = memoryStore({ clock });
     const zombie = sleeper(inner, 'load');
@@ -155,7 +155,7 @@ describe('a process that is taken over while it resolves a run', () => {
 });
 
 describe('a process that is taken over while it ends a run', () => {
-  test('says and keeps nothing when the new owner has ended it between two tries to store the outcome (recovery 3; promise e)', async () => {
+  test('says and keeps nothing when the new owner has ended it between two tries to store the outcome (recovery 3, promise e)', async () => {
     const clock = testClock();
     const inner = memoryStore({ clock });
     let tries = 0;
@@ -215,7 +215,7 @@ describe('a lease whose renewal nobody answers', () => {
     }
   }
 
-  test('for two minutes ends no run that nobody has taken: it waits before a call with an effect, and ends well (recovery 3, 7; faults F5)', async () => {
+  test('for two minutes ends no run that nobody has taken: it waits before a call with an effect, and ends well (recovery 3, 7, faults 5)', async () => {
     const { clock, inner, state, run, tool, delivered } = await working();
     state.isDown = true;
     await minutes(clock, 1);
@@ -230,7 +230,7 @@ describe('a lease whose renewal nobody answers', () => {
     expect(await inner.listInterrupted()).toEqual([]);
   });
 
-  test('ends the run here as soon as the store can say that another one has it: nothing with an effect was begun meanwhile (recovery 3; faults F10)', async () => {
+  test('ends the run here as soon as the store can say that another one has it: nothing with an effect was begun meanwhile (recovery 3, faults 10)', async () => {
     const { clock, inner, state, run, tool, delivered } = await working();
     state.isDown = true;
     await minutes(clock, 1);
@@ -282,7 +282,7 @@ describe('a lease whose renewal nobody answers', () => {
     expect((await onlyRecord(inner)).openStep?.calls).toMatchObject([{ name: 'send', state: 'planned', attempt: 0 }]);
   });
 
-  test('counts from when the claim was asked for: after a slow answer and a sleep no call with an effect begins unasked (recovery 3)', async () => {
+  test('counts from when the claim was asked for: after a slow answer and a sleep no call with an effect begins unasked (recovery 3, faults 25)', async () => {
     let ms = 0;
     const clock = { now: () => ms, monotonic: () => ms, setTimeout: () => 1, clearTimeout: () => {} };
     const inner = memoryStore({ clock });

@@ -52,7 +52,7 @@ function refusal(call: () => unknown): string {
 /** An executor with options that do not compile. */
 const executorWith = (options: object) => () => createExecutor({ models, ...options } as ExecutorOptions);
 
-describe('an option that nothing reads is refused with the nearest known one (issue 3.7)', () => {
+describe('an option that nothing reads is refused with the nearest known one', () => {
   test.for<[string, () => unknown, string]>([
     [
       'createExecutor',
@@ -294,7 +294,7 @@ describe('an option that nothing reads is refused with the nearest known one (is
   });
 });
 
-describe('a port that cannot do its work is refused when the executor is made (issue 3.7)', () => {
+describe('a port that cannot do its work is refused when the executor is made', () => {
   const stores: [string, unknown][] = [
     ['a path', 'runs.db'],
     ['a URL', secret],

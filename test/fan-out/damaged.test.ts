@@ -21,7 +21,7 @@ describe('a file that is no checkpoint', () => {
   const [first] = JSON.parse(sound).responses;
   const changed = (change: object) => JSON.stringify({ ...JSON.parse(sound), ...change });
 
-  test('fan-out 3: one that is cut at any character is refused as damaged', () => {
+  test('one that is cut at any character is refused as damaged (fan-out 3)', () => {
     for (let end = 0; end < sound.trimEnd().length; end++)
       expect(codeOf(sound.slice(0, end)), `${end}`).toBe('CHECKPOINT_CORRUPT');
     expect(codeOf(sound.trimEnd())).toBe('none');
@@ -37,11 +37,11 @@ describe('a file that is no checkpoint', () => {
     ['a version that is null', changed({ version: null })],
     ['a version from before', changed({ version: 0 })],
     ['a version that is a text', changed({ version: '1' })],
-  ])('fan-out 3: %s is refused as damaged', ([, text = '']) => {
+  ])('%s is refused as damaged (fan-out 3)', ([, text = '']) => {
     expect(codeOf(text)).toBe('CHECKPOINT_CORRUPT');
   });
 
-  test('fan-out 3: each field that is missing or of a wrong type is refused as damaged', () => {
+  test('each field that is missing or of a wrong type is refused as damaged (fan-out 3)', () => {
     const wrong: Readonly<Record<string, readonly unknown[]>> = {
       prompt: [undefined, null, 5, ['x']],
       timestamp: [undefined, null, true, {}, '', 'today', '2026-11-23', '2026-13-40T08:00:00Z', '1795302000000'],
@@ -56,7 +56,7 @@ describe('a file that is no checkpoint', () => {
     }
   });
 
-  test('fan-out 3: each field of a response that is missing or of a wrong type is refused as damaged', () => {
+  test('each field of a response that is missing or of a wrong type is refused as damaged (fan-out 3)', () => {
     const needed = ['model_id', 'latency_ms', 'input_tokens', 'output_tokens', 'cost_usd', 'interrupted', 'completed'];
     const optional = ['text', 'reasoning_tokens', 'proposed_writes', 'tool_calls', 'error', 'stop_reason', 'steps'];
     const strange = [null, { a: 'b' }, [7]];
@@ -69,7 +69,7 @@ describe('a file that is no checkpoint', () => {
   });
 
   test.for([{ path: undefined }, { path: 5 }, { content: null }, { delete: 'yes' }, { base: 5 }, { base: {} }])(
-    'fan-out 3: a proposed write with %j is refused as damaged',
+    'a proposed write with %j is refused as damaged (fan-out 3)',
     (change) => {
       const write = { path: 'a', content: 'b', ...change };
       expect(codeOf(changed({ responses: [{ ...first, proposed_writes: [write] }] }))).toBe('CHECKPOINT_CORRUPT');
@@ -77,18 +77,18 @@ describe('a file that is no checkpoint', () => {
   );
 
   test.for([{ interrupted: true }, { error: 'no' }, { error: '' }])(
-    'fan-out 4: a response that is completed and has %j is refused as damaged',
+    'a response that is completed and has %j is refused as damaged (fan-out 4)',
     (change) => {
       expect(codeOf(changed({ responses: [{ ...first, completed: true, ...change }] }))).toBe('CHECKPOINT_CORRUPT');
     },
   );
 
-  test.for([2, 1.5, 999])('fan-out 3: version %d is refused as newer, whatever else is in it', (version) => {
+  test.for([2, 1.5, 999])('version %d is refused as newer, whatever else is in it (fan-out 3)', (version) => {
     expect(codeOf(changed({ version }))).toBe('CHECKPOINT_TOO_NEW');
     expect(codeOf(JSON.stringify({ version }))).toBe('CHECKPOINT_TOO_NEW');
   });
 
-  test('fan-out 3: bytes that are no UTF-8 are refused as damaged, and stay as they are', async () => {
+  test('bytes that are no UTF-8 are refused as damaged, and stay as they are (fan-out 3)', async () => {
     const path = join(freshFolder(), 'ask.json');
     const bytes = Buffer.from(sound);
     bytes[bytes.indexOf('Yes.')] = 0xff;
@@ -97,7 +97,7 @@ describe('a file that is no checkpoint', () => {
     expect(readFileSync(path).equals(bytes)).toBe(true);
   });
 
-  test('fan-out 3: what any change of one byte leaves is read as a checkpoint or refused by a code, never taken otherwise', () => {
+  test('what any change of one byte leaves is read as a checkpoint or refused by a code, never taken otherwise (fan-out 3)', () => {
     fc.assert(
       fc.property(fc.nat(sound.length - 1), fc.string({ unit: 'binary', maxLength: 2 }), (at, piece) => {
         const code = codeOf(sound.slice(0, at) + piece + sound.slice(at + 1));

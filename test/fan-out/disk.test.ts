@@ -8,7 +8,7 @@ import { around, asked, freshPath, heldWithin, inItsTime, until } from './asking
 import { freshFolder } from './fresh-folder.ts';
 
 describe('a disk that fails in the end', () => {
-  test('fan-out 6: answers that cannot be moved are still in the checkpoint file, and the next call moves them and asks nobody', async () => {
+  test('answers that cannot be moved are still in the checkpoint file, and the next call moves them and asks nobody (fan-out 6)', async () => {
     const path = freshPath();
     const blocked = join(dirname(path), '.pawl', 'answers.json');
     mkdirSync(join(blocked, 'x'), { recursive: true });
@@ -26,7 +26,7 @@ describe('a disk that fails in the end', () => {
     ]);
   });
 
-  test('fan-out 6: a checkpoint file that nobody can write any more costs no answer: it is in the result, with the error', async () => {
+  test('a checkpoint file that nobody can write any more costs no answer: it is in the result, with the error (fan-out 6)', async () => {
     const path = freshPath();
     const { call, running, open } = await heldWithin(path);
     await until(() => existsSync(path));
@@ -38,7 +38,7 @@ describe('a disk that fails in the end', () => {
     expect(around(path).filter((name) => name.endsWith('.lock'))).toEqual([]);
   });
 
-  test('fan-out 6: a write that failed on the way is no error of the result once the file has all', async () => {
+  test('a write that failed on the way is no error of the result once the file has all (fan-out 6)', async () => {
     const path = freshPath();
     const held = gate();
     const look = toolOf('look', 'read', (_, { callId }) => (callId === 'call-2' ? held.pass() : 'ok'));
@@ -59,7 +59,7 @@ describe('a disk that fails in the end', () => {
     expect([responses[0]?.text, saveError, around(path)]).toEqual(['of a', undefined, ['.pawl']]);
   });
 
-  test('fan-out 6: a lock that cannot be let go costs no answer', async () => {
+  test('a lock that cannot be let go costs no answer (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({
       models: { a: [reply('of a')] },
@@ -73,7 +73,7 @@ describe('a disk that fails in the end', () => {
     expect(call.warned.map(({ message }) => message)).toEqual(['fan-out: the checkpoint file stays locked']);
   });
 
-  test('fan-out 3: a folder that cannot be written to rejects the call, and nobody is asked', async () => {
+  test('a folder that cannot be written to rejects the call, and nobody is asked (fan-out 3)', async () => {
     const call = asked({ models: { a: [hang()] }, path: '/proc/ask.json' });
     await expect(call.start()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
     expect(call.calls()).toEqual([0]);

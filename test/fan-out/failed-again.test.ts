@@ -32,7 +32,7 @@ const hasFailed = ({ error }: ResponseSnapshot) => error !== undefined;
 const isAtWork = ({ error, steps }: ResponseSnapshot) => error === undefined && steps === 1;
 
 describe('a model that failed and is asked anew', () => {
-  test('fan-out 2: its tokens and its cost are those of all attempts; its steps and tools are those of the last one', async () => {
+  test('its tokens and its cost are those of all attempts; its steps and tools are those of the last one (fan-out 2)', async () => {
     const call = askedAgain([...failing, ...failing, callTool('look'), callTool('look'), reply('all of a')]);
     const first = await call.callUntil(2, hasFailed);
     expect(first).toMatchObject({ inputTokens: 10, outputTokens: 5, costUsd: 0.06, steps: 1, toolCalls: { look: 1 } });
@@ -43,7 +43,7 @@ describe('a model that failed and is asked anew', () => {
     expect(third?.toolCalls).toEqual({ look: 2 });
   });
 
-  test('fan-out 5: what the failed attempt took stays counted while the next one is at work, and after a call that went on', async () => {
+  test('what the failed attempt took stays counted while the next one is at work, and after a call that went on (fan-out 5)', async () => {
     const call = askedAgain([...failing, callTool('look'), hang(), reply('all of a')]);
     await call.callUntil(2, hasFailed);
     // At work, in the file; and when it leaves off.
@@ -55,7 +55,7 @@ describe('a model that failed and is asked anew', () => {
     expect(answered?.costUsd).toBeCloseTo(0.18);
   });
 
-  test('fan-out 5: what it took is not forgotten by calls that were cancelled before it was asked', async () => {
+  test('what it took is not forgotten by calls that were cancelled before it was asked (fan-out 5)', async () => {
     const call = askedAgain([...failing, reply('all of a')]);
     await call.callUntil(2, hasFailed);
     for (let times = 0; times < 2; times++) {
@@ -70,7 +70,7 @@ describe('a model that failed and is asked anew', () => {
   test.for<readonly [what: string, before: ResponseSnapshot]>([
     ['failed', { ...was, error: 'no', interrupted: false, stopReason: 'MODEL_ERROR', steps: 7 }],
     ['failed, and left off before its first turn', { ...was, interrupted: true, stopReason: 'cancelled', steps: 0 }],
-  ])('fan-out 2: of one that %s, working time and reasoning tokens are counted as well', async ([, before]) => {
+  ])('of one that %s, working time and reasoning tokens are counted as well (fan-out 2)', async ([, before]) => {
     const path = freshPath();
     const found = { version: 1, prompt, timestamp: 0, adapterIds: ['a'], responses: [before], verbose: false } as const;
     await saveCheckpoint(path, found);

@@ -11,7 +11,7 @@ import { freshFolder } from './fresh-folder.ts';
 const look = toolOf('look');
 
 describe('asking', () => {
-  test('fan-out 1: all models are asked at the same time, and answer in the order of the caller', async () => {
+  test('all models are asked at the same time, and answer in the order of the caller (fan-out 1)', async () => {
     const [a, b] = [gate(), gate()];
     const waiting = (own: typeof a, other: typeof a, text: string) => async () => {
       void own.pass();
@@ -28,7 +28,7 @@ describe('asking', () => {
     expect(call.models.a?.calls[0]?.messages).toEqual([{ role: 'user', content: [{ type: 'text', text: prompt }] }]);
   });
 
-  test('fan-out 2: an answer says what it took: tokens, steps, tools, money and why it ended', async () => {
+  test('an answer says what it took: tokens, steps, tools, money and why it ended (fan-out 2)', async () => {
     const call = asked({
       models: { a: [callTool('look'), callTool('look'), reply('seen')] },
       tools: [look],
@@ -42,7 +42,7 @@ describe('asking', () => {
     expect(answer?.error).toBeUndefined();
   });
 
-  test('fan-out 1: one model’s failure leaves the others alone', async () => {
+  test('one model’s failure leaves the others alone (fan-out 1)', async () => {
     const path = freshPath();
     const error = Object.assign(new Error('the key was refused'), { isRetryable: false });
     const call = asked({ models: { a: [fail(error)], b: [reply('of b')] }, path });
@@ -55,7 +55,7 @@ describe('asking', () => {
     expect(kept?.responses.map(({ completed }) => completed)).toEqual([false, true]);
   });
 
-  test('fan-out 6: when all are done the checkpoint file goes, and the answers are in .pawl/answers.json', async () => {
+  test('when all are done the checkpoint file goes, and the answers are in .pawl/answers.json (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [reply('of a')], b: [reply('of b')] }, path, verbose: true });
     const result = await call.start();
@@ -72,7 +72,7 @@ describe('asking', () => {
     expect(call.warned).toEqual([]);
   });
 
-  test('fan-out 6: the answers are in the root when there is one, and in the project of a checkpoint file in .pawl', async () => {
+  test('the answers are in the root when there is one, and in the project of a checkpoint file in .pawl (fan-out 6)', async () => {
     const [root, project] = [freshFolder(), freshFolder()];
     const first = await asked({ models: { a: [reply('x')] }, path: freshPath(), root }).start();
     expect(first.path).toBe(join(root, '.pawl', 'answers.json'));
@@ -96,7 +96,7 @@ describe('asking', () => {
     '\ud800',
     ' ',
   ];
-  test.for(names)('fan-out 1: a model may be called %j', async (id) => {
+  test.for(names)('a model may be called %j (fan-out 1)', async (id) => {
     const path = freshPath();
     const models = Object.fromEntries([[id, [reply('of it')]] as const, ['other', [reply('x')]] as const]);
     const { responses, ranking } = await asked({ models, path, judge: () => ['other', id] }).start();
@@ -104,7 +104,7 @@ describe('asking', () => {
     expect([ranking?.order, around(path)]).toEqual([['other', id], ['.pawl']]);
   });
 
-  test('fan-out 1: without a path nothing is written', async () => {
+  test('without a path nothing is written (fan-out 1)', async () => {
     const root = freshFolder();
     const result = await asked({ models: { a: [reply('x')] }, root }).start();
     expect([result.path, around(join(root, 'x'))]).toEqual([undefined, []]);
@@ -116,7 +116,7 @@ describe('how many turns a model may take', () => {
     ['defaults.maxIterations', { defaults: { maxIterations: 3 } }, 3],
     ['maxIterations rather than the default', { defaults: { maxIterations: 3 }, maxIterations: 2 }, 2],
     ['20 when nothing is said', {}, 20],
-  ])('fan-out 1: it is %s', async ([, limits, turns]) => {
+  ])('it is %s (fan-out 1)', async ([, limits, turns]) => {
     const models = { a: Array.from({ length: 30 }, (_, at) => callTool('look', { at })) };
     const call = asked({ models, tools: [look], ...limits });
     expect((await call.start()).responses[0]).toMatchObject({ steps: turns, error: expect.any(String) });
@@ -146,7 +146,7 @@ describe('a wrong call', () => {
     ['a tool that is none', { prompt, models, tools: [{ name: 'look' }] }],
     ['two tools of one name', { prompt, models, tools: [look, look] }],
     ['a tool with the name of a file tool', { prompt, models, root: '.', tools: [toolOf('read_file')] }],
-  ])('fan-out 1: %s is refused by a TypeError, and nothing is locked or written', async ([, options]) => {
+  ])('%s is refused by a TypeError, and nothing is locked or written (fan-out 1)', async ([, options]) => {
     const path = freshPath();
     const refused = fanOut((options && { ...options, path }) as never);
     await expect(refused).rejects.toBeInstanceOf(TypeError);
@@ -156,14 +156,14 @@ describe('a wrong call', () => {
     expect(models.a.calls).toEqual([]);
   });
 
-  test('fan-out 1: 100 models are asked, more are refused in words that say so', async () => {
+  test('100 models are asked, more are refused in words that say so (fan-out 1)', async () => {
     const many = Object.fromEntries(Object.keys(crowd(100)).map((id) => [id, [reply(id)]]));
     const { responses } = await asked({ models: many }).start();
     expect(responses.filter(({ modelId, text }) => text === modelId)).toHaveLength(100);
     await expect(fanOut({ prompt, models: crowd(101) })).rejects.toThrow('100 models at most, not 101');
   });
 
-  test('fan-out 1: an empty path is refused by a TypeError', async () => {
+  test('an empty path is refused by a TypeError (fan-out 1)', async () => {
     await expect(fanOut({ prompt, models, path: '' })).rejects.toBeInstanceOf(TypeError);
   });
 });
@@ -172,7 +172,7 @@ describe('a file that cannot be had', () => {
   test.for([
     ['CHECKPOINT_CORRUPT', '{'],
     ['CHECKPOINT_TOO_NEW', '{"version":9}'],
-  ])('fan-out 3: %s rejects the call, nobody is asked, and the file stays', async ([code, text = '']) => {
+  ])('%s rejects the call, nobody is asked, and the file stays (fan-out 3)', async ([code, text = '']) => {
     const path = freshPath();
     writeFileSync(path, text);
     const call = asked({ models: { a: [reply('x')] }, path });
@@ -181,7 +181,7 @@ describe('a file that cannot be had', () => {
     expect(around(path)).toEqual(['ask.json']);
   });
 
-  test('fan-out 4: one of another prompt, or with answers of others, rejects the call, nobody is asked, and it stays', async () => {
+  test('one of another prompt, or with answers of others, rejects the call, nobody is asked, and it stays (fan-out 4)', async () => {
     const path = freshPath();
     const checkpoint = { version: 1, prompt: 'Who?', timestamp: 0, adapterIds: ['a'], responses: [], verbose: false };
     await saveCheckpoint(path, checkpoint as never);
@@ -191,7 +191,7 @@ describe('a file that cannot be had', () => {
     expect([call.calls(), readFileSync(path).equals(bytes), around(path)]).toEqual([[0], true, ['ask.json']]);
   });
 
-  test('fan-out 3: a folder that does not exist is made; where a file stands in its place the call is rejected', async () => {
+  test('a folder that does not exist is made; where a file stands in its place the call is rejected (fan-out 3)', async () => {
     const path = join(freshFolder(), 'some', 'where', 'ask.json');
     expect((await asked({ models: { a: [reply('x')] }, path }).start()).path).toContain('answers.json');
     const file = join(freshFolder(), 'file');
@@ -201,7 +201,7 @@ describe('a file that cannot be had', () => {
     expect(call.calls()).toEqual([0]);
   });
 
-  test('fan-out 4: a second fan-out of this process on the path is refused, and the first goes on undisturbed', async () => {
+  test('a second fan-out of this process on the path is refused, and the first goes on undisturbed (fan-out 4)', async () => {
     const path = freshPath();
     const held = gate();
     const first = asked({
@@ -219,7 +219,7 @@ describe('a file that cannot be had', () => {
     expect([responses[0]?.text, saveError, around(path)]).toEqual(['of a', undefined, ['.pawl']]);
   });
 
-  test('fan-out 4: while another process has the file the call is rejected; once that was killed it goes through', async () => {
+  test('while another process has the file the call is rejected; once that was killed it goes through (fan-out 4)', async () => {
     const path = freshPath();
     const child = startChild({ role: 'hold', path, script: '../fan-out/saver-child.ts' });
     expect(await child.next()).toBe('held');

@@ -27,7 +27,7 @@ describe('the folder of records', () => {
   test.for<readonly [what: string, put: (runs: string) => void]>([
     ['a folder with files of somebody else', (runs) => void mkdirSync(join(runs, 'mine'), { recursive: true })],
     ['a file', (runs) => writeFileSync(runs, 'mine')],
-  ])('fan-out 3: %s in its place rejects the call before anybody is asked, and stays', async ([, put]) => {
+  ])('%s in its place rejects the call before anybody is asked, and stays (fan-out 3)', async ([, put]) => {
     const path = freshPath();
     put(`${path}.runs`);
     const call = asked({ models: { a: [reply('of a')] }, path });
@@ -38,7 +38,7 @@ describe('the folder of records', () => {
     expect((await call.start()).responses[0]?.text).toBe('of a');
   });
 
-  test('fan-out 6: at the end what others have put there stays, and all of the fan-out’s own goes', async () => {
+  test('at the end what others have put there stays, and all of the fan-out’s own goes (fan-out 6)', async () => {
     const path = freshPath();
     const { end } = await asking(path);
     writeFileSync(join(`${path}.runs`, 'mine.txt'), 'mine');
@@ -46,7 +46,7 @@ describe('the folder of records', () => {
     expect(readdirSync(`${path}.runs`)).toEqual(['mine.txt']);
   });
 
-  test('fan-out 5: an empty one, and one that a killed process had begun to make, are as good as none', async () => {
+  test('an empty one, and one that a killed process had begun to make, are as good as none (fan-out 5)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [reply('of a'), reply('of a')] }, path });
     mkdirSync(`${path}.runs`);
@@ -56,7 +56,7 @@ describe('the folder of records', () => {
     expect(around(path)).toEqual(['.pawl']);
   });
 
-  test('fan-out 5: records without a checkpoint file are of nobody: the model begins anew', async () => {
+  test('records without a checkpoint file are of nobody: the model begins anew (fan-out 5)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [callTool('look'), hang(), reply('all of a')] }, path, tools: [toolOf('look')] });
     const caller = new AbortController();
@@ -72,7 +72,7 @@ describe('the folder of records', () => {
 });
 
 describe.skipIf(process.platform === 'win32')('who may read it', () => {
-  test('fan-out 3: the records and .pawl are for the eyes of whoever asks only', async () => {
+  test('the records and .pawl are for the eyes of whoever asks only (fan-out 3)', async () => {
     const project = freshFolder();
     const path = join(project, '.pawl', 'ask.json');
     const { end } = await asking(path);
@@ -85,7 +85,7 @@ describe.skipIf(process.platform === 'win32')('who may read it', () => {
     expect(modeOf(join(root, '.pawl'))).toBe(0o700);
   });
 
-  test('fan-out 3: a .pawl that is there already keeps its mode', async () => {
+  test('a .pawl that is there already keeps its mode (fan-out 3)', async () => {
     const path = join(freshFolder(), '.pawl', 'ask.json');
     mkdirSync(dirname(path));
     chmodSync(dirname(path), 0o755);
@@ -94,7 +94,7 @@ describe.skipIf(process.platform === 'win32')('who may read it', () => {
   });
 });
 
-test('fan-out 3: while the models are asked .pawl has its .gitignore already', async () => {
+test('while the models are asked .pawl has its .gitignore already (fan-out 3)', async () => {
   const path = join(freshFolder(), '.pawl', 'ask.json');
   const { end } = await asking(path);
   expect(readFileSync(join(dirname(path), '.gitignore'), 'utf8')).toBe('*\n');

@@ -29,7 +29,7 @@ describe('a host that misbehaves', () => {
     ['ids that are none', { ids: () => ({}) as string }],
     ['random that throws', { random: boom }],
     ['prices that throw', { prices: boom }],
-  ])('fan-out 1: %s changes no answer', async ([, options]) => {
+  ])('%s changes no answer (fan-out 1)', async ([, options]) => {
     const path = freshPath();
     const failures: unknown[] = [];
     const note = (error: unknown) => void failures.push(error);
@@ -50,7 +50,7 @@ describe('a host that misbehaves', () => {
     expect(failures).toEqual([]);
   });
 
-  test('fan-out 1: what its callbacks throw is logged', async () => {
+  test('what its callbacks throw is logged (fan-out 1)', async () => {
     const call = asked({ models: { a: [reply('of a')] }, onEvent: boom, onResponse: boom });
     await call.start();
     const messages = call.warned.map(({ message }) => message);
@@ -68,7 +68,7 @@ describe('a host that changes what it is told', () => {
     }
   };
 
-  test('fan-out 1: neither a turn nor an answer that it was told is changed by that, in the result or in the file', async () => {
+  test('neither a turn nor an answer that it was told is changed by that, in the result or in the file (fan-out 1)', async () => {
     const [path, told] = [freshPath(), new Set<string>()];
     const noted = (what: string) => (value: object) => {
       told.add(what);
@@ -92,7 +92,7 @@ describe('a host that changes what it is told', () => {
     expect((await loadCheckpoint(String(result.path)))?.responses).toMatchObject(kept);
   });
 
-  test('fan-out 5: an answer from an earlier process is not changed by it either', async () => {
+  test('an answer from an earlier process is not changed by it either (fan-out 5)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [write, reply('of a')], b: [hang(), hang()] }, path, root: freshFolder() });
     for (let times = 0; times < 2; times++) {
@@ -111,7 +111,7 @@ describe('a host that changes what it is told', () => {
 });
 
 describe('what a host is told', () => {
-  test('fan-out 1: an answer after the last event of its run', async () => {
+  test('an answer after the last event of its run (fan-out 1)', async () => {
     const told: string[] = [];
     await asked({ models, tools: [look] }).start({
       onEvent: async (id, { type }) => void told.push(`${id} ${type}`),
@@ -123,7 +123,7 @@ describe('what a host is told', () => {
     }
   });
 
-  test('fan-out 1: every event of every model, in the order of each', async () => {
+  test('every event of every model, in the order of each (fan-out 1)', async () => {
     const seen = new Map<string, number[]>();
     const call = asked({ models, tools: [look] });
     await call.start({ onEvent: (id, { seq }) => seen.set(id, [...(seen.get(id) ?? []), seq]) });
@@ -131,7 +131,7 @@ describe('what a host is told', () => {
     for (const seqs of seen.values()) expect(seqs).toEqual(seqs.map((_, i) => i + 1));
   });
 
-  test('fan-out 5: each answer once, as soon as it is there, those of an earlier process too', async () => {
+  test('each answer once, as soon as it is there, those of an earlier process too (fan-out 5)', async () => {
     const path = freshPath();
     const told: string[] = [];
     const call = asked({ models: { a: [reply('of a')], b: [() => new Promise(() => {}), reply('of b')] }, path });

@@ -10,7 +10,7 @@ import { freshFolder } from './fresh-folder.ts';
 const write = callTool('write_file', { path: 'new.txt', content: 'hello' });
 
 describe('a model past its deadline', () => {
-  test('fan-out 6: one that hangs is interrupted with its partial text, tokens and writes; the others answer; the next call goes on from its last step', async () => {
+  test('one that hangs is interrupted with its partial text, tokens and writes; the others answer; the next call goes on from its last step (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({
       models: { a: [write, stallAfter('So far'), reply('all of a')], b: [reply('of b')] },
@@ -47,7 +47,7 @@ describe('a model past its deadline', () => {
     expect(call.models.a?.calls[2]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
   });
 
-  test('fan-out 6: its working time is that of all calls, and not that between them', async () => {
+  test('its working time is that of all calls, and not that between them (fan-out 6)', async () => {
     const call = asked({ models: { a: [hang(), hang(), reply('of a')] }, path: freshPath(), deadlineMs: 5_000 });
     const times: (number | undefined)[] = [];
     for (let asks = 1; asks <= 2; asks++) {
@@ -61,7 +61,7 @@ describe('a model past its deadline', () => {
     expect([...times, (await call.start()).responses[0]?.latencyMs]).toEqual([5_000, 10_000, 10_000]);
   });
 
-  test('fan-out 6: what it had begun to say stays when it leaves off again before it says more', async () => {
+  test('what it had begun to say stays when it leaves off again before it says more (fan-out 6)', async () => {
     const path = freshPath();
     const models = { a: [callTool('look'), stallAfter('So far'), hang(), reply('all of a')] };
     const call = asked({ models, path, tools: [toolOf('look')], deadlineMs: 50 });
@@ -76,7 +76,7 @@ describe('a model past its deadline', () => {
     expect((await call.start()).responses[0]).toMatchObject({ text: 'all of a', steps: 2 });
   });
 
-  test('fan-out 6: each model has its own deadline in each call, and none after its answer', async () => {
+  test('each model has its own deadline in each call, and none after its answer (fan-out 6)', async () => {
     const call = asked({ models: { a: [hang()], b: [reply('of b')] }, deadlineMs: 1_000 });
     const running = call.start();
     await until(() => call.calls().every((calls) => calls === 1));
@@ -89,7 +89,7 @@ describe('a model past its deadline', () => {
 });
 
 describe('a caller who cancels', () => {
-  test('fan-out 6: before the call nobody is asked, everything is interrupted, and the file is there for the next call', async () => {
+  test('before the call nobody is asked, everything is interrupted, and the file is there for the next call (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [reply('of a')], b: [reply('of b')] }, path });
     call.caller.abort();
@@ -103,7 +103,7 @@ describe('a caller who cancels', () => {
     expect(again.responses.map(({ text }) => text)).toEqual(['of a', 'of b']);
   });
 
-  test('fan-out 6: while the file is being opened nobody is asked either', async () => {
+  test('while the file is being opened nobody is asked either (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [reply('of a')] }, path });
     const running = call.start();
@@ -112,7 +112,7 @@ describe('a caller who cancels', () => {
     expect([call.calls(), around(path)]).toEqual([[0], ['ask.json']]);
   });
 
-  test('fan-out 6: in the middle all leave off with what they have, and whoever has answered keeps the answer', async () => {
+  test('in the middle all leave off with what they have, and whoever has answered keeps the answer (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [stallAfter('So')], b: [reply('of b')], c: [hang()] }, path });
     const seen: string[] = [];
@@ -128,7 +128,7 @@ describe('a caller who cancels', () => {
     expect((await loadCheckpoint(path))?.responses.map(({ completed }) => completed)).toEqual([false, true, false]);
   });
 
-  test('fan-out 6: after the end it changes nothing', async () => {
+  test('after the end it changes nothing (fan-out 6)', async () => {
     const call = asked({ models: { a: [reply('of a')] }, path: freshPath() });
     const result = await call.start();
     expect(getEventListeners(call.caller.signal, 'abort')).toEqual([]);
@@ -137,7 +137,7 @@ describe('a caller who cancels', () => {
     expect([result.responses[0]?.stopReason, call.warned]).toEqual(['answered', []]);
   });
 
-  test('fan-out 6: a reason that is a shutdown is an interruption, before the call and in the middle', async () => {
+  test('a reason that is a shutdown is an interruption, before the call and in the middle (fan-out 6)', async () => {
     const early = asked({ models: { a: [hang()] } });
     early.caller.abort(new ShutdownError('the host stops'));
     expect((await early.start()).responses[0]).toMatchObject({ interrupted: true, stopReason: 'interrupted' });
@@ -148,7 +148,7 @@ describe('a caller who cancels', () => {
     expect((await running).responses[0]).toMatchObject({ interrupted: true, stopReason: 'interrupted' });
   });
 
-  test('fan-out 6: what the first of several interruptions left is there after all of them, and each goes on', async () => {
+  test('what the first of several interruptions left is there after all of them, and each goes on (fan-out 6)', async () => {
     const path = freshPath();
     const hangs = Array.from({ length: 5 }, hang);
     const call = asked({
@@ -166,7 +166,7 @@ describe('a caller who cancels', () => {
     expect((await call.start()).responses[0]).toMatchObject({ text: 'of a', steps: 2, toolCalls: { look: 1 } });
   });
 
-  test('fan-out 6: a call before anybody is asked again keeps what an earlier process had of a model', async () => {
+  test('a call before anybody is asked again keeps what an earlier process had of a model (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({
       models: { a: [callTool('look'), stallAfter('So far')] },
@@ -186,7 +186,7 @@ describe('a caller who cancels', () => {
 });
 
 describe('calls with effects', () => {
-  test('fan-out 6: a call with the effect once that is under way when the caller cancels is waited for, and not repeated', async () => {
+  test('a call with the effect once that is under way when the caller cancels is waited for, and not repeated (fan-out 6)', async () => {
     const path = freshPath();
     const sending = gate<string>();
     let sends = 0;
@@ -217,7 +217,7 @@ describe('calls with effects', () => {
     expect(again.responses[0]?.toolCalls).toEqual({ send: 1 });
   });
 
-  test('fan-out 6: one that never ends is not waited for longer than 7.5 s, and is not repeated either', async () => {
+  test('one that never ends is not waited for longer than 7.5 s, and is not repeated either (fan-out 6)', async () => {
     const path = freshPath();
     let sends = 0;
     const send = toolOf('send', 'once', () => {

@@ -18,7 +18,7 @@ const failure = Object.assign(new Error('no'), { isRetryable: false });
 const reversed: JudgeFunction = ({ responses }) => responses.map(({ modelId }) => modelId).reverse();
 
 describe('a function as a judge', () => {
-  test('fan-out 1: sees the prompt and the answers in adapter order; its ranking is in the result and in the file of answers', async () => {
+  test('sees the prompt and the answers in adapter order; its ranking is in the result and in the file of answers (fan-out 1)', async () => {
     const path = freshPath();
     const seen: unknown[] = [];
     const judge: JudgeFunction = (asked) => {
@@ -33,7 +33,7 @@ describe('a function as a judge', () => {
     expect(result.responses.map(({ modelId }) => modelId)).toEqual(['a', 'b', 'c']);
   });
 
-  test('fan-out 1: a list of ids is a ranking, each of them counts once, and whom it forgot comes last', async () => {
+  test('a list of ids is a ranking, each of them counts once, and whom it forgot comes last (fan-out 1)', async () => {
     const ranked = async (order: readonly string[]) => (await asked({ models, judge: () => order }).start()).ranking;
     expect(await ranked(['c', 'a'])).toEqual({ order: ['c', 'a', 'b'], reason: '' });
     expect(await ranked(['c', 'c', 'b', 'c'])).toEqual({ order: ['c', 'b', 'a'], reason: '' });
@@ -70,7 +70,7 @@ describe('a function as a judge', () => {
       ),
     ],
     ['gives figures that JSON has no words for', strange([1n])],
-  ])('fan-out 1: one that %s costs no answer: there is no ranking, and the result says why', async ([, judge]) => {
+  ])('one that %s costs no answer: there is no ranking, and the result says why (fan-out 1)', async ([, judge]) => {
     const path = freshPath();
     const call = asked({ models, path, judge });
     const result = await call.start();
@@ -81,7 +81,7 @@ describe('a function as a judge', () => {
     expect(call.warned.map(({ message }) => message)).toEqual(['fan-out: the judge gave no ranking']);
   });
 
-  test('fan-out 1: one that hangs is told so after deadlineMs, and not waited for', async () => {
+  test('one that hangs is told so after deadlineMs, and not waited for (fan-out 1)', async () => {
     const held = gate<string[]>();
     let signal: AbortSignal | undefined;
     const judge: JudgeFunction = (asked) => {
@@ -98,7 +98,7 @@ describe('a function as a judge', () => {
     expect([signal?.aborted, call.clock.pending]).toEqual([true, 0]);
   });
 
-  test('fan-out 6: who cancels while the judge ponders has all answers, and no ranking; the judge is told so', async () => {
+  test('who cancels while the judge ponders has all answers, and no ranking; the judge is told so (fan-out 6)', async () => {
     const path = freshPath();
     const held = gate<string[]>();
     let signal: AbortSignal | undefined;
@@ -122,7 +122,7 @@ describe('a function as a judge', () => {
   test.for<readonly [what: string, scripts: object]>([
     ['only one has answered', { a: [reply('of a')], b: [fail(failure)] }],
     ['none has', { a: [fail(failure)], b: [fail(failure)] }],
-  ])('fan-out 1: nobody is asked when %s', async ([, scripts]) => {
+  ])('nobody is asked when %s (fan-out 1)', async ([, scripts]) => {
     let calls = 0;
     const judge = () => {
       calls += 1;
@@ -132,7 +132,7 @@ describe('a function as a judge', () => {
     expect([calls, 'ranking' in result, 'judgeError' in result]).toEqual([0, false, false]);
   });
 
-  test('fan-out 6: nor is anybody asked when it was the store that made a model leave off; it is asked by the next call', async () => {
+  test('nor is anybody asked when it was the store that made a model leave off; it is asked by the next call (fan-out 6)', async () => {
     const path = freshPath();
     const told: string[] = [];
     const call = asked({ models: { ...models, c: [hang(), reply('of c')] }, path });
@@ -163,7 +163,7 @@ describe('a function as a judge', () => {
     expect([asks, call.calls()]).toEqual([[3], [1, 1, 2]]);
   });
 
-  test('fan-out 6: nobody is asked about a race that is not over; the next call asks, answers of before included', async () => {
+  test('nobody is asked about a race that is not over; the next call asks, answers of before included (fan-out 6)', async () => {
     const path = freshPath();
     const seen: string[] = [];
     const judge: JudgeFunction = (asked) => {
@@ -192,20 +192,20 @@ describe('a ranking from an earlier call', () => {
     return { path, responses };
   }
 
-  test('fan-out 1: it stays when all have answered by then, and the judge is not asked again', async () => {
+  test('it stays when all have answered by then, and the judge is not asked again (fan-out 1)', async () => {
     const { path } = await ranked(['b', 'a', 'c']);
     const result = await asked({ models, path, judge: reversed }).start();
     expect(result.ranking).toEqual({ order: ['b', 'a', 'c'], reason: 'before' });
   });
 
-  test('fan-out 1: when another model has answered since, the judge is asked again', async () => {
+  test('when another model has answered since, the judge is asked again (fan-out 1)', async () => {
     const { path } = await ranked(['b', 'a']);
     const result = await asked({ models, path, judge: reversed }).start();
     expect(result.ranking).toEqual({ order: ['c', 'b', 'a'], reason: '' });
     expect((await loadCheckpoint(String(result.path)))?.ranking).toEqual(result.ranking);
   });
 
-  test('fan-out 1: when another model has answered since and there is no judge any more, there is no ranking', async () => {
+  test('when another model has answered since and there is no judge any more, there is no ranking (fan-out 1)', async () => {
     const { path } = await ranked(['b', 'a']);
     const result = await asked({ models, path }).start();
     expect(result.ranking).toBeUndefined();
@@ -216,7 +216,7 @@ describe('a ranking from an earlier call', () => {
 describe('a model as a judge', () => {
   const said = (order: readonly number[], reason = 'it is right') => reply(JSON.stringify({ order, reason }));
 
-  test('fan-out 1: sees the answers without their names, and its numbers are the ranking', async () => {
+  test('sees the answers without their names, and its numbers are the ranking (fan-out 1)', async () => {
     const judge = scriptedModel([said([2, 3, 1])]);
     const result = await asked({ models, judge }).start();
     expect(result.judgeError).toBeUndefined();
@@ -227,7 +227,7 @@ describe('a model as a judge', () => {
 
   const prices = { 'scripted/scripted': { inputPerMillion: 1_000, outputPerMillion: 10_000 } };
 
-  test('fan-out 2: what it takes is in judgeUsage, over all of its turns, and in no answer', async () => {
+  test('what it takes is in judgeUsage, over all of its turns, and in no answer (fan-out 2)', async () => {
     const judge = scriptedModel([callTool('x', {}), said([2, 3, 1])]);
     const { judgeUsage, responses } = await asked({ models, judge, prices }).start();
     expect(judgeUsage).toEqual({ inputTokens: 20, outputTokens: 10, costUsd: 0.12 });
@@ -236,7 +236,7 @@ describe('a model as a judge', () => {
     expect(unpriced.judgeUsage).toEqual({ inputTokens: 10, outputTokens: 5, costUsd: 0 });
   });
 
-  test('fan-out 2: one that gives no ranking is paid for all the same; a function costs nothing', async () => {
+  test('one that gives no ranking is paid for all the same; a function costs nothing (fan-out 2)', async () => {
     const judge = scriptedModel([callTool('x', {}), fail(failure)]);
     const failed = await asked({ models, judge, prices }).start();
     expect(failed).toMatchObject({ judgeError: {}, judgeUsage: { inputTokens: 10, outputTokens: 5, costUsd: 0.06 } });
@@ -247,7 +247,7 @@ describe('a model as a judge', () => {
     ['fails', [fail(failure)]],
     ['names a number that no answer has', [said([1, 2, 3, 4])]],
     ['calls a tool that it does not have', [callTool('write_file', {}), callTool('x', {}), callTool('x', {})]],
-  ] as const)('fan-out 1: one that %s costs no answer', async ([, script]) => {
+  ] as const)('one that %s costs no answer (fan-out 1)', async ([, script]) => {
     const call = asked({ models, judge: scriptedModel(script) });
     const result = await call.start();
     expect(result.judgeError?.message).toBeTruthy();

@@ -38,19 +38,19 @@ describe(`four models at once, killed with SIGKILL at random moments (seed ${see
     await Promise.all(Array.from({ length: 5 * KILLS }, () => inTurn(one)));
   }, 240_000 * torture);
 
-  test('fan-out 5: the file is whole at every instant, completed models are never asked again, and no turn is lost', () => {
+  test('the file is whole at every instant, completed models are never asked again, and no turn is lost (fan-out 5, faults 33)', () => {
     expect(
       trials.flatMap(({ wrongs }) => wrongs),
       `PAWL_SEED=${seed}`,
     ).toEqual([]);
   });
 
-  test('fan-out 5: answers, proposed writes and totals are those of the run that nobody disturbed', () => {
+  test('answers, proposed writes and totals are those of the run that nobody disturbed (fan-out 5)', () => {
     expect(undisturbed.result?.responses.map(({ stopReason }) => stopReason)).toEqual(Array(4).fill('answered'));
     for (const { result } of trials) expect(result, `PAWL_SEED=${seed}`).toEqual(undisturbed.result);
   });
 
-  test('fan-out 5: the kills landed, often in the middle of the work and some of them in a process that went on', () => {
+  test('the kills landed, often in the middle of the work and some of them in a process that went on (fan-out 5)', () => {
     const mid = killedAmid();
     const reads = trials.reduce((sum, each) => sum + each.reads, 0);
     console.log(`seed ${seed}: ${trials.length} fan-outs, ${killed()} kills, ${mid} of them mid-work, ${reads} reads`);
@@ -64,7 +64,7 @@ describe(`four models at once, killed with SIGKILL at random moments (seed ${see
     ['forgetful', /was asked again|went back/],
     ['in-place', /a reader saw/],
   ] as const)(
-    'fan-out 5: the same checks see what a %s one does wrong',
+    'the same checks see what a %s one does wrong (fan-out 5)',
     { timeout: 180_000 },
     async ([naive, complaint]) => {
       const killsWithin = (ms: number) =>

@@ -44,7 +44,7 @@ describe('a process that is killed in the middle of a step that changes files', 
       undefined,
       [callTools([...changes, hold, ...more]), ...after],
     ],
-  ] as const)('fan-out 5: %s, and its changes are made once and in their order', async ([, calls, mark, script]) => {
+  ] as const)('%s, and its changes are made once and in their order (fan-out 5)', async ([, calls, mark, script]) => {
     const left = await killedIn(calls, mark);
     let sends = 0;
     const sending = toolOf('send', 'once', () => {

@@ -43,7 +43,7 @@ function rootWith(folder = '') {
 }
 
 describe('a checkpoint file in the root', () => {
-  test.for(own)('fan-out 7: what is kept there is neither read nor written by models, like %j', async (name) => {
+  test.for(own)('what is kept there is neither read nor written by models, like %j (fan-out 7)', async (name) => {
     const { root, path } = rootWith();
     const overlay = new Overlay(root, path);
     await expect(overlay.read(name)).rejects.toMatchObject(refusal);
@@ -53,14 +53,14 @@ describe('a checkpoint file in the root', () => {
     expect(overlay.writes()).toEqual([]);
   });
 
-  test.for(others)('fan-out 7: a file that is only called like it is the models’, as %j', async (name) => {
+  test.for(others)('a file that is only called like it is the models’, as %j (fan-out 7)', async (name) => {
     const { root, path } = rootWith();
     const overlay = new Overlay(root, path);
     await overlay.write(name, 'x');
     expect((await overlay.read(name)).content).toBe('x');
   });
 
-  test('fan-out 7: listings leave it out, in a folder of the root and behind a link as well', async () => {
+  test('listings leave it out, in a folder of the root and behind a link as well (fan-out 7)', async () => {
     const { root, path } = rootWith('deep/down');
     symlinkSync(join(root, 'deep'), join(root, 'link'));
     for (const checkpoint of [path, join(root, 'link', 'down', 'ask.json')]) {
@@ -73,14 +73,14 @@ describe('a checkpoint file in the root', () => {
     }
   });
 
-  test('fan-out 7: one that is elsewhere, or beside the root, keeps nothing of the root from models', async () => {
+  test('one that is elsewhere, or beside the root, keeps nothing of the root from models (fan-out 7)', async () => {
     const { root } = rootWith();
     for (const checkpoint of [join(freshFolder(), 'ask.json'), join(root, '..', 'ask.json')]) {
       expect((await new Overlay(root, checkpoint).read('ask.json')).content).toBe('what b says');
     }
   });
 
-  test('fan-out 7: models of a fan-out see and change nothing of what it keeps, however they try', async () => {
+  test('models of a fan-out see and change nothing of what it keeps, however they try (fan-out 7)', async () => {
     const root = freshFolder();
     writeFileSync(join(root, 'a.txt'), 'x');
     const calls = ['ask.json', 'ask.json.lock', 'ask.json.runs/layout'].flatMap((path) => [

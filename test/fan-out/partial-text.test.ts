@@ -40,23 +40,23 @@ describe('partial text', () => {
     return (await running).responses[0]?.text;
   };
 
-  test('fan-out 6: it is that of the turn in progress, without what was said beside earlier calls', async () => {
+  test('it is that of the turn in progress, without what was said beside earlier calls (fan-out 6)', async () => {
     const first = speakingModel(() => ({ text: 'Looking.', calls: [{ name: 'look' }] }));
     expect(await textOf(silentAfter((options) => first.doStream(options)))).toBe('Se');
   });
 
-  test('fan-out 6: of a turn that broke off and is tried again it is the text of the new try', async () => {
+  test('of a turn that broke off and is tried again it is the text of the new try (fan-out 6)', async () => {
     expect(await textOf(silentAfter(() => breakingAfter('Wrong', { isRetryable: true })))).toBe('Se');
   });
 
-  test('fan-out 6: a model that fails in the middle of a word keeps the text it had, in the result and in the file of answers', async () => {
+  test('a model that fails in the middle of a word keeps the text it had, in the result and in the file of answers (fan-out 6)', async () => {
     const model = { ...scriptedModel([]), doStream: () => breakingAfter('So far', { isRetryable: false }) };
     const { responses, path } = await asked({ models: { a: model }, path: freshPath() }).start();
     expect(responses).toMatchObject([{ text: 'So far', error: expect.any(String), interrupted: false }]);
     expect((await loadCheckpoint(String(path)))?.responses).toMatchObject([{ text: 'So far', completed: false }]);
   });
 
-  test('fan-out 6: a turn whose later tries say nothing keeps the text of the one that broke off', async () => {
+  test('a turn whose later tries say nothing keeps the text of the one that broke off (fan-out 6)', async () => {
     let tries = 0;
     const doStream: Model['doStream'] = async () => {
       tries += 1;

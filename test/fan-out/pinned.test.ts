@@ -53,7 +53,7 @@ const held: Readonly<Record<Pin, Checkpoint>> = {
 const textOf = (checkpoint: Checkpoint | null) => canonicalJson(checkpoint as unknown as JsonValue);
 
 describe.for(Object.keys(held) as Pin[])('the pinned %s of version 1', (pin) => {
-  test('fan-out 2: is what it was, byte for byte', () => {
+  test('is what it was, byte for byte (fan-out 2)', () => {
     expect(
       createHash('sha256')
         .update(readFileSync(pathOf(pin)))
@@ -61,12 +61,12 @@ describe.for(Object.keys(held) as Pin[])('the pinned %s of version 1', (pin) => 
     ).toBe(hashes[pin]);
   });
 
-  test('fan-out 3: is read with all it holds', async () => {
+  test('is read with all it holds (fan-out 3)', async () => {
     const found = await loadCheckpoint(pathOf(pin));
     expect(textOf(found)).toBe(textOf(held[pin]));
   });
 
-  test('fan-out 2: is what today’s code writes, byte for byte, but for a timestamp that was a number', async () => {
+  test('is what today’s code writes, byte for byte, but for a timestamp that was a number (fan-out 2)', async () => {
     const path = join(freshFolder(), pin);
     await saveCheckpoint(path, held[pin]);
     const inMs = `"timestamp":${Date.parse('2026-11-21T23:00:00.000Z')}`;
@@ -75,7 +75,7 @@ describe.for(Object.keys(held) as Pin[])('the pinned %s of version 1', (pin) => 
   });
 });
 
-test('fan-out 5: a fan-out goes on from the pinned checkpoint: whoever has answered is not asked, the others are', async () => {
+test('a fan-out goes on from the pinned checkpoint: whoever has answered is not asked, the others are (fan-out 5)', async () => {
   const folder = freshFolder();
   const path = join(folder, 'ask.json');
   copyFileSync(pathOf('checkpoint.json'), path);

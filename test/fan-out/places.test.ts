@@ -15,7 +15,7 @@ function enter(folder: string): void {
 }
 
 describe('places', () => {
-  test('fan-out 6: a path and a root that are relative stay where they were when the host changes its working folder', async () => {
+  test('a path and a root that are relative stay where they were when the host changes its working folder (fan-out 6)', async () => {
     const [home, elsewhere] = [freshFolder(), freshFolder()];
     mkdirSync(join(home, 'project'));
     writeFileSync(join(home, 'project', 'a.txt'), 'of home');
@@ -30,7 +30,7 @@ describe('places', () => {
     expect([around(join(home, 'x')), around(join(elsewhere, 'x'))]).toEqual([['project'], []]);
   });
 
-  test('fan-out 6: a checkpoint file in the place of the file of answers is refused: it would go when they come', async () => {
+  test('a checkpoint file in the place of the file of answers is refused: it would go when they come (fan-out 6)', async () => {
     const home = freshFolder();
     const path = join(home, '.pawl', 'answers.json');
     for (const options of [{ path }, { path, root: home }]) {
@@ -42,7 +42,7 @@ describe('places', () => {
   });
 
   test.for(['is not there', 'is a file'])(
-    'fan-out 1: a root that %s rejects the call before anybody is asked',
+    'a root that %s rejects the call before anybody is asked (fan-out 1)',
     async (what) => {
       const [home, path] = [freshFolder(), freshPath()];
       const root = join(home, 'project');
@@ -56,7 +56,7 @@ describe('places', () => {
     },
   );
 
-  test('fan-out 3: of a path in a .pawl whose folder does not exist both are made; below a file the call is rejected', async () => {
+  test('of a path in a .pawl whose folder does not exist both are made; below a file the call is rejected (fan-out 3)', async () => {
     const project = join(freshFolder(), 'new', 'project');
     const call = asked({ models: { a: [reply('of a')] } });
     expect((await call.start({ path: join(project, '.pawl', 'ask.json') })).path).toBe(
@@ -69,7 +69,7 @@ describe('places', () => {
     expect(call.calls()).toEqual([1]);
   });
 
-  test('fan-out 3: a saver keeps to its file when the host changes its working folder', async () => {
+  test('a saver keeps to its file when the host changes its working folder (fan-out 3)', async () => {
     const [home, elsewhere] = [freshFolder(), freshFolder()];
     enter(home);
     const saver = new IncrementalSaver('own.json', prompt, ['a'], false);
@@ -81,7 +81,7 @@ describe('places', () => {
     expect([around(join(home, 'x')), around(join(elsewhere, 'x'))]).toEqual([['own.json'], []]);
   });
 
-  test('fan-out 3: a checkpoint that is saved once lands where the host was when it asked for that', async () => {
+  test('a checkpoint that is saved once lands where the host was when it asked for that (fan-out 3)', async () => {
     const [home, elsewhere] = [freshFolder(), freshFolder()];
     enter(home);
     const saving = saveCheckpoint('deep/own.json', {

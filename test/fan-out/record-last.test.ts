@@ -5,7 +5,7 @@ import { fileStore } from 'pawl/stores/file';
 import { expect, test } from 'vitest';
 import { around, freshPath, heldWithin, inItsTime, until } from './asking.ts';
 
-test('fan-out 5: the record of a run stays until the file has its answer, so that nobody pays for it again', async () => {
+test('the record of a run stays until the file has its answer, so that nobody pays for it again (fan-out 5)', async () => {
   const path = freshPath();
   const { call, running, open } = await heldWithin(path);
   await until(async () => (await loadCheckpoint(path)) !== null);

@@ -33,7 +33,7 @@ describe('a fan-out that goes on', () => {
   test.for<readonly [what: string, harm: (file: string) => void]>([
     ['damaged', (file) => writeFileSync(file, readFileSync(file, 'utf8').replace('"iteration"', '"iteratiom"'))],
     ['empty', (file) => truncateSync(file)],
-  ])('fan-out 5: a model whose record is %s begins anew, and whoever has answered is not asked', async ([, harm]) => {
+  ])('a model whose record is %s begins anew, and whoever has answered is not asked (fan-out 5)', async ([, harm]) => {
     const { path, call } = await left([reply('all of a')]);
     for (const file of recordsOf(path)) harm(file);
     const { responses } = await call.start();
@@ -43,7 +43,7 @@ describe('a fan-out that goes on', () => {
     expect([call.calls(), around(path)]).toEqual([[3, 1], ['.pawl']]);
   });
 
-  test('fan-out 5: a model without a record begins anew', async () => {
+  test('a model without a record begins anew (fan-out 5)', async () => {
     const { path, call } = await left();
     rmSync(`${path}.runs`, { recursive: true });
     const { responses } = await call.start();
@@ -55,14 +55,14 @@ describe('a fan-out that goes on', () => {
     ['fewer tools', { tools: [] }],
     ['other instructions', { instructions: 'Be brief.' }],
     ['more turns', { maxIterations: 30 }],
-  ])('fan-out 5: a call with %s goes on all the same', async ([, more]) => {
+  ])('a call with %s goes on all the same (fan-out 5)', async ([, more]) => {
     const { path, call } = await left();
     const { responses, interrupted } = await call.start(more);
     expect(responses).toMatchObject([{ text: 'all of a', steps: 2, stopReason: 'answered' }, { text: 'of b' }]);
     expect([interrupted, call.calls(), around(path)]).toEqual([false, [3, 1], ['.pawl']]);
   });
 
-  test('fan-out 5: while it goes on, the checkpoint file counts what earlier processes took', async () => {
+  test('while it goes on, the checkpoint file counts what earlier processes took (fan-out 5)', async () => {
     const { path, call } = await left([callTool('look'), hang()]);
     const caller = new AbortController();
     const running = call.start({ signal: caller.signal });
@@ -74,7 +74,7 @@ describe('a fan-out that goes on', () => {
     expect((await running).responses[0]).toMatchObject({ inputTokens: 20, costUsd: 0.12, toolCalls: { look: 2 } });
   });
 
-  test('fan-out 5: a model whose processes have died again and again goes on when it is asked again', async () => {
+  test('a model whose processes have died again and again goes on when it is asked again (fan-out 5)', async () => {
     const { path, call } = await left();
     await using store = fileStore({ dir: `${path}.runs` });
     const [run] = await store.listInterrupted();
@@ -88,7 +88,7 @@ describe('a fan-out that goes on', () => {
     expect((await call.start()).responses[0]).toMatchObject({ text: 'all of a', steps: 2 });
   });
 
-  test('fan-out 5: before the first answer the file says what was asked, so that nobody begins something else there', async () => {
+  test('before the first answer the file says what was asked, so that nobody begins something else there (fan-out 5)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [hang()], b: [hang()] }, path });
     const running = call.start();
@@ -98,7 +98,7 @@ describe('a fan-out that goes on', () => {
     await running;
   });
 
-  test('fan-out 5: a model that is new in the call is asked, and has its place', async () => {
+  test('a model that is new in the call is asked, and has its place (fan-out 5)', async () => {
     const { path, call } = await left();
     const models = { c: scriptedModel([reply('of c')]), ...call.models };
     const { responses } = await call.start({ models });
@@ -106,7 +106,7 @@ describe('a fan-out that goes on', () => {
     expect((await loadCheckpoint(join(dirname(path), '.pawl', 'answers.json')))?.adapterIds).toEqual(['c', 'a', 'b']);
   });
 
-  test('fan-out 5: a call without a model that has left something is refused, and nothing of it is lost', async () => {
+  test('a call without a model that has left something is refused, and nothing of it is lost (fan-out 5)', async () => {
     const { path, call } = await left();
     const bytes = readFileSync(path);
     const { b } = call.models;

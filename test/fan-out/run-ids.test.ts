@@ -30,7 +30,7 @@ async function left() {
 }
 
 describe('ids of runs', () => {
-  test('fan-out 5: ids that count from 1 in each process give no model the run, and the answer, of another', async () => {
+  test('ids that count from 1 in each process give no model the run, and the answer, of another (fan-out 5)', async () => {
     const path = await left();
     // c comes second now, and would get the id that the run of a has.
     const models = { b: scriptedModel([reply('of b')]), c: [reply('of c')], a: [reply('of a')] };
@@ -51,7 +51,7 @@ describe('ids of runs', () => {
     expect(call.warned.map(({ message }) => message)).toEqual(['fan-out: ids gave no run id; a random one is used']);
   });
 
-  test('fan-out 5: a model whose run could not be recorded at its start has left off, and is asked by the next call', async () => {
+  test('a model whose run could not be recorded at its start has left off, and is asked by the next call (fan-out 5)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [reply('of a')] }, path });
     const ids = () => {
@@ -66,7 +66,7 @@ describe('ids of runs', () => {
   });
 
   test.for(['NOT_DURABLE', 'RUN_ID_CONFLICT'])(
-    'fan-out 6: a run that is refused by %s decides nothing: its model has left off',
+    'a run that is refused by %s decides nothing: its model has left off (fan-out 6)',
     (code) => {
       const error = { name: 'PawlError', code, message: 'refused' };
       const rest = { runId: 'run-1', output: '', usage: noUsage, iterations: 0, phases: [], undelivered: [] };

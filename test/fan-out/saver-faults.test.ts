@@ -35,7 +35,7 @@ const leftOver = (path: string) => readdirSync(dirname(path)).filter((name) => n
 
 describe('a disk that fails', () => {
   test.for(Object.keys(codes) as (keyof typeof codes)[])(
-    'fan-out 4: %s at any single call: a typed error or none, the old file whole, and the next update brings the lost turn too',
+    '%s at any single call: a typed error or none, the old file whole, and the next update brings the lost turn too (fan-out 4)',
     { timeout: 180_000 },
     async (fault) => {
       let fired = 0;
@@ -60,7 +60,7 @@ describe('a disk that fails', () => {
     },
   );
 
-  test('fan-out 4: one that fails for a while, at each call from any one on: it works again as soon as the disk does', async () => {
+  test('one that fails for a while, at each call from any one on: it works again as soon as the disk does (fan-out 4)', async () => {
     for (let at = 0; at < 16; at++) {
       const { path, faults, writer } = await scene();
       faults.plan(() => (faults.calls.length > at ? 'EIO' : undefined));
@@ -77,7 +77,7 @@ describe('a disk that fails', () => {
     }
   });
 
-  test('fan-out 4: a file that cannot be let go is refused by a typed error, and the same process can have it again', async () => {
+  test('a file that cannot be let go is refused by a typed error, and the same process can have it again (fan-out 4)', async () => {
     const { path, faults, writer } = await scene();
     await writer.put(turn('a', 2));
     faults.plan(({ method }) => (method === 'remove' ? 'EROFS' : undefined));
@@ -91,7 +91,7 @@ describe('a disk that fails', () => {
     expect(leftOver(path)).toEqual([]);
   });
 
-  test('fan-out 4: leftovers that may not be removed are in nobody’s way', async () => {
+  test('leftovers that may not be removed are in nobody’s way (fan-out 4)', async () => {
     const { path, faults, writer } = await scene();
     faults.plan(({ method }) => (method === 'names' ? 'EACCES' : undefined) satisfies Fault | undefined);
     await writer.put(turn('a', 2));
@@ -99,7 +99,7 @@ describe('a disk that fails', () => {
     await writer.close();
   });
 
-  test('fan-out 4: a turn that comes while a write fails is in a write of its own, which brings the other turn too', async () => {
+  test('a turn that comes while a write fails is in a write of its own, which brings the other turn too (fan-out 4)', async () => {
     const { path, faults, writer } = await scene();
     await writer.put(turn('a', 2));
     let syncs = 0;
@@ -110,7 +110,7 @@ describe('a disk that fails', () => {
     await writer.close();
   });
 
-  test('fan-out 4: turns that share a write which fails all hear of it, and all are in the next', async () => {
+  test('turns that share a write which fails all hear of it, and all are in the next (fan-out 4)', async () => {
     const { path, faults, writer } = await scene();
     await writer.put(turn('a', 2));
     faults.plan(({ method }) => (method === 'sync' ? 'ENOSPC' : undefined));

@@ -18,7 +18,7 @@ const childOf = (role: string, path: string, argument = '') =>
   startChild({ role, path, argument, script: '../fan-out/saver-child.ts' });
 
 describe('two processes on one path', () => {
-  test('fan-out 4: the second is refused while the first lives, and takes over as soon as the first was killed', async () => {
+  test('the second is refused while the first lives, and takes over as soon as the first was killed (fan-out 4, faults 34)', async () => {
     const path = freshPath();
     const child = childOf('hold', path);
     expect(await child.next()).toBe('held');
@@ -40,7 +40,7 @@ describe('two processes on one path', () => {
     expect(await stepsIn(path)).toEqual(['a 1', 'b 2']);
   });
 
-  test('fan-out 4: the lock goes with a process that ends without closing', async () => {
+  test('the lock goes with a process that ends without closing (fan-out 4)', async () => {
     const path = freshPath();
     const child = childOf('hold', path);
     expect(await child.next()).toBe('held');
@@ -49,7 +49,7 @@ describe('two processes on one path', () => {
     expect(readdirSync(dirname(path))).toEqual(['ask.json']);
   });
 
-  test('fan-out 4: a process that ends while it is being refused leaves the other’s lock alone', async () => {
+  test('a process that ends while it is being refused leaves the other’s lock alone (fan-out 4)', async () => {
     const path = freshPath();
     await using saver = saverOf(path);
     await saver.update('a', turn('a', 1));
@@ -60,7 +60,7 @@ describe('two processes on one path', () => {
     expect(await stepsIn(path)).toEqual(['a 2']);
   });
 
-  test('fan-out 4: a lock without a text, as the loss of power may leave one, is taken over', async () => {
+  test('a lock without a text, as the loss of power may leave one, is taken over (fan-out 4)', async () => {
     const path = freshPath();
     writeFileSync(`${path}.lock`, '');
     await using saver = saverOf(path);
@@ -68,7 +68,7 @@ describe('two processes on one path', () => {
     expect(await stepsIn(path)).toEqual(['a 1']);
   });
 
-  test('fan-out 4: a lock of another machine keeps others out, since nobody here can tell whether its process lives', async () => {
+  test('a lock of another machine keeps others out, since nobody here can tell whether its process lives (fan-out 4)', async () => {
     const path = freshPath();
     writeFileSync(`${path}.lock`, 'elsewhere|boot|namespace|7|1|nonce');
     await using saver = saverOf(path);
@@ -77,7 +77,7 @@ describe('two processes on one path', () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  test('fan-out 3: of two processes that save at once the file is always the one or the other, and nothing else is left', {
+  test('of two processes that save at once the file is always the one or the other, and nothing else is left (fan-out 3)', {
     timeout: 60_000,
   }, async () => {
     const path = freshPath();
@@ -100,7 +100,7 @@ describe('two processes on one path', () => {
 });
 
 describe('two savers of one process', () => {
-  test('fan-out 4: the second takes over from one that was never closed, and the first hears of it', async () => {
+  test('the second takes over from one that was never closed, and the first hears of it (fan-out 4)', async () => {
     const path = freshPath();
     const first = saverOf(path);
     await first.update('a', turn('a', 1));
@@ -112,7 +112,7 @@ describe('two savers of one process', () => {
     expect(await stepsIn(path)).toEqual(['a 1', 'b 1']);
   });
 
-  test('fan-out 4: what the first is writing lands before what the second writes: a turn that resolved is never lost', async () => {
+  test('what the first is writing lands before what the second writes: a turn that resolved is never lost (fan-out 4)', async () => {
     for (let times = 0; times < 40; times++) {
       const path = freshPath();
       const first = saverOf(path);
@@ -129,7 +129,7 @@ describe('two savers of one process', () => {
     }
   });
 
-  test('fan-out 4: one that is begun while the other is letting go has the file for itself', async () => {
+  test('one that is begun while the other is letting go has the file for itself (fan-out 4)', async () => {
     const path = freshPath();
     const letting = gate();
     const remove: FileSystem['remove'] = async (removed) => {
@@ -150,7 +150,7 @@ describe('two savers of one process', () => {
     expect(await stepsIn(path)).toEqual(['a 1', 'b 1']);
   });
 
-  test('fan-out 4: the same file under another name is somebody else’s', async () => {
+  test('the same file under another name is somebody else’s (fan-out 4)', async () => {
     const path = freshPath();
     const link = join(freshFolder(), 'link');
     symlinkSync(dirname(path), link);
@@ -162,7 +162,7 @@ describe('two savers of one process', () => {
     expect(await stepsIn(path)).toEqual(['a 2']);
   });
 
-  test('fan-out 4: however many savers there are, the process has one listener for all, and none when they are closed', async () => {
+  test('however many savers there are, the process has one listener for all, and none when they are closed (fan-out 4)', async () => {
     const before = process.listenerCount('exit');
     const savers = await Promise.all(
       Array.from({ length: 20 }, async () => {

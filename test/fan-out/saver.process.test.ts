@@ -47,7 +47,7 @@ function countingFiles() {
 describe('many models at once', () => {
   const ids = Array.from({ length: 8 }, (_, i) => `m${i}`);
 
-  test('fan-out 4: 8 models, 200 turns each: the file parses at any moment, in adapter order, and no turn that resolved is missing', {
+  test('8 models, 200 turns each: the file parses at any moment, in adapter order, and no turn that resolved is missing (fan-out 4)', {
     timeout: 60_000,
   }, async () => {
     const path = freshPath();
@@ -88,7 +88,7 @@ describe('many models at once', () => {
     expect(readdirSync(dirname(path))).toEqual(['ask.json']);
   });
 
-  test('fan-out 4: turns that come at once are one write or two, and each of them resolves', async () => {
+  test('turns that come at once are one write or two, and each of them resolves (fan-out 4)', async () => {
     const path = freshPath();
     const { counted, files } = countingFiles();
     const writer = new CheckpointWriter({ path, prompt, adapterIds: ids, verbose: false }, { files, now: Date.now });
@@ -100,7 +100,7 @@ describe('many models at once', () => {
 });
 
 describe('what is handed over', () => {
-  test('fan-out 4: a model that is none of the fan-out’s is refused, and nothing is written', async () => {
+  test('a model that is none of the fan-out’s is refused, and nothing is written (fan-out 4)', async () => {
     const path = freshPath();
     await using saver = saverOf(path);
     await expect(saver.update('c', turn('c', 1))).rejects.toThrow(
@@ -109,14 +109,14 @@ describe('what is handed over', () => {
     expect(readdirSync(dirname(path))).toEqual([]);
   });
 
-  test('fan-out 4: the id that is named counts, and not the one in the snapshot', async () => {
+  test('the id that is named counts, and not the one in the snapshot (fan-out 4)', async () => {
     const path = freshPath();
     await using saver = saverOf(path);
     await saver.update('a', turn('b', 1));
     expect(await stepsIn(path)).toEqual(['a 1']);
   });
 
-  test('fan-out 4: a snapshot that JSON cannot hold is refused by itself: the turns of the other models are stored', async () => {
+  test('a snapshot that JSON cannot hold is refused by itself: the turns of the other models are stored (fan-out 4)', async () => {
     const path = freshPath();
     await using saver = saverOf(path);
     await saver.update('a', turn('a', 1));
@@ -127,7 +127,7 @@ describe('what is handed over', () => {
     expect(await stepsIn(path)).toEqual(['a 1', 'b 1']);
   });
 
-  test('fan-out 4: what a host does to its snapshot later changes nothing that is written', async () => {
+  test('what a host does to its snapshot later changes nothing that is written (fan-out 4)', async () => {
     const path = freshPath();
     await using saver = saverOf(path);
     const proposedWrites = [{ path: 'a.txt', content: 'as handed over' }];
@@ -137,7 +137,7 @@ describe('what is handed over', () => {
     expect((await loadCheckpoint(path))?.responses[0]?.proposedWrites).toHaveLength(1);
   });
 
-  test('fan-out 4: after close nothing is taken any more, and the file is anybody’s', async () => {
+  test('after close nothing is taken any more, and the file is anybody’s (fan-out 4)', async () => {
     const path = freshPath();
     const saver = saverOf(path);
     const last = saver.markCompleted('a', fromModelResponse(answer));
@@ -151,7 +151,7 @@ describe('what is handed over', () => {
 });
 
 describe('what stands in the file', () => {
-  test('fan-out 4: what an earlier process left stays until there is something newer of that model', async () => {
+  test('what an earlier process left stays until there is something newer of that model (fan-out 4)', async () => {
     const path = freshPath();
     const first = saverOf(path);
     await Promise.all([first.update('a', turn('a', 5)), first.markCompleted('b', fromModelResponse(answer))]);
@@ -166,7 +166,7 @@ describe('what stands in the file', () => {
   test.for([
     ['of another prompt', { prompt: 'Who?', responses: [] }, 'another prompt'],
     ['with an answer of a model that is not asked', { prompt, responses: [model('c')] }, 'an answer of c'],
-  ] as const)('fan-out 4: a file %s is refused, and nothing of it is lost', async ([, found, why]) => {
+  ] as const)('a file %s is refused, and nothing of it is lost (fan-out 4)', async ([, found, why]) => {
     const path = freshPath();
     await saveCheckpoint(path, { version: 1, timestamp: 0, adapterIds: ['a', 'b', 'c'], verbose: false, ...found });
     const bytes = readFileSync(path);
@@ -184,7 +184,7 @@ describe('what stands in the file', () => {
     ['CHECKPOINT_CORRUPT', ''],
     ['CHECKPOINT_TOO_NEW', '{"version":2}'],
   ])(
-    'fan-out 3: a file that is refused as %s stays as it is, byte for byte, and nobody holds it',
+    'a file that is refused as %s stays as it is, byte for byte, and nobody holds it (fan-out 3)',
     async ([code, text = '']) => {
       const path = freshPath();
       writeFileSync(path, text);
@@ -196,7 +196,7 @@ describe('what stands in the file', () => {
     },
   );
 
-  test('fan-out 3: what is no file is refused by a typed error', async () => {
+  test('what is no file is refused by a typed error (fan-out 3)', async () => {
     const path = freshPath();
     mkdirSync(path);
     await expect(loadCheckpoint(path)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
@@ -210,7 +210,7 @@ describe('what stands in the file', () => {
   });
 });
 
-test('fan-out 3: a file of which a half was written is not there under the name, and goes with the next process', async () => {
+test('a file of which a half was written is not there under the name, and goes with the next process (fan-out 3)', async () => {
   const path = freshPath();
   const [dead, files] = [deadPid(), dirname(path)];
   const left = [`ask.json.${dead}.0123abcd.tmp`, `ask.json.lock.${dead}.0123abcd.tmp`];

@@ -20,14 +20,14 @@ async function proposing(files: number, size: number) {
 }
 
 describe('proposed writes of a model that is at work', () => {
-  test('fan-out 4: they are in the file with each turn while they have 64 KB or less together', async () => {
+  test('they are in the file with each turn while they have 64 KB or less together (fan-out 4)', async () => {
     const { path, running, leave } = await proposing(4, 15 * KB);
     expect((await loadCheckpoint(path))?.responses[0]?.proposedWrites).toHaveLength(4);
     leave();
     await running;
   });
 
-  test('fan-out 4: more of them are not written anew with each turn; the host is told of all, and they are in the file when the model leaves off', async () => {
+  test('more of them are not written anew with each turn; the host is told of all, and they are in the file when the model leaves off (fan-out 4)', async () => {
     const { path, running, turns, leave, start } = await proposing(8, 100 * KB);
     expect(statSync(path).size).toBeLessThan(2 * KB);
     expect(turns.at(-1)?.proposedWrites).toHaveLength(8);
@@ -38,7 +38,7 @@ describe('proposed writes of a model that is at work', () => {
     expect((await start({ signal: undefined } as never)).responses[0]?.proposedWrites).toHaveLength(8);
   });
 
-  test('fan-out 5: those that a killed process had not put into the file come from the record, also when nobody is asked again', async () => {
+  test('those that a killed process had not put into the file come from the record, also when nobody is asked again (fan-out 5)', async () => {
     const { path, running, leave, start } = await proposing(8, 100 * KB);
     const before = readFileSync(path);
     leave();

@@ -27,7 +27,7 @@ const keysOf = (value: unknown): string[] =>
     : Object.entries(value).flatMap(([key, each]) => (Array.isArray(value) ? keysOf(each) : [key, ...keysOf(each)]));
 
 describe('an answer and its snapshot', () => {
-  test('fan-out 4: an answer comes back from its snapshot with every field, stop reason and steps included', () => {
+  test('an answer comes back from its snapshot with every field, stop reason and steps included (fan-out 4)', () => {
     fc.assert(
       fc.property(answers, (response) => {
         const snapshot = fromModelResponse(response);
@@ -39,7 +39,7 @@ describe('an answer and its snapshot', () => {
     );
   });
 
-  test('fan-out 4: a snapshot of a model at work is never completed, and comes back as an interrupted answer', () => {
+  test('a snapshot of a model at work is never completed, and comes back as an interrupted answer (fan-out 4)', () => {
     fc.assert(
       fc.property(fc.string(), answers, (modelId, { modelId: _, error: __, ...partial }) => {
         const snapshot = snapshotFromPartial(modelId, partial);
@@ -50,14 +50,14 @@ describe('an answer and its snapshot', () => {
     expect(toModelResponse(snapshotFromPartial('deep', {}))).toEqual({ ...nothing, stopReason: '' });
   });
 
-  test('fan-out 2: what is empty is in no snapshot', () => {
+  test('what is empty is in no snapshot (fan-out 2)', () => {
     expect(fromModelResponse(nothing)).toEqual({
       ...{ modelId: 'deep', latencyMs: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 },
       ...{ interrupted: true, completed: false, stopReason: 'cancelled', steps: 0 },
     });
   });
 
-  test('fan-out 3: a checkpoint is built exactly when a response was interrupted, in adapter order', () => {
+  test('a checkpoint is built exactly when a response was interrupted, in adapter order (fan-out 3)', () => {
     fc.assert(
       fc.property(fc.uniqueArray(answers, { maxLength: 5, selector: ({ modelId }) => modelId }), (responses) => {
         const ids = responses.map(({ modelId }) => modelId);
@@ -73,7 +73,7 @@ describe('an answer and its snapshot', () => {
 });
 
 describe('a checkpoint as text', () => {
-  test('fan-out 2: the keys on the disk are snake_case, and nothing that is empty is there', () => {
+  test('the keys on the disk are snake_case, and nothing that is empty is there (fan-out 2)', () => {
     const text = encodeCheckpoint(checkpointOf(fromModelResponse(answer), fromModelResponse(nothing)));
     const [full, empty] = JSON.parse(text).responses;
     const mustBe = ['model_id', 'latency_ms', 'input_tokens', 'output_tokens', 'cost_usd'];
@@ -88,7 +88,7 @@ describe('a checkpoint as text', () => {
     for (const key of keysOf({ ...JSON.parse(text), tool_calls: 0 })) expect(key).toMatch(/^[a-z]+(_[a-z]+)*$/);
   });
 
-  test('fan-out 2: empty fields that a host hands over are left out on the disk, too', () => {
+  test('empty fields that a host hands over are left out on the disk, too (fan-out 2)', () => {
     const empty = { text: '', proposedWrites: [], toolCalls: {} };
     const [written] = JSON.parse(encodeCheckpoint(checkpointOf({ ...fromModelResponse(nothing), ...empty }))).responses;
     for (const key of ['text', 'proposed_writes', 'tool_calls', 'error', 'reasoning_tokens']) {
@@ -96,7 +96,7 @@ describe('a checkpoint as text', () => {
     }
   });
 
-  test('fan-out 3: any checkpoint comes back as it was: hostile names, lone surrogates and huge figures included', () => {
+  test('any checkpoint comes back as it was: hostile names, lone surrogates and huge figures included (fan-out 3)', () => {
     fc.assert(
       fc.property(checkpointsOf(answers.map(fromModelResponse)), (checkpoint) => {
         const text = Buffer.from(encodeCheckpoint(checkpoint)).toString();
@@ -109,7 +109,7 @@ describe('a checkpoint as text', () => {
     );
   });
 
-  test('fan-out 3: a tool named __proto__ and a base of null are there after a round trip', () => {
+  test('a tool named __proto__ and a base of null are there after a round trip (fan-out 3)', () => {
     const toolCalls = JSON.parse('{ "__proto__": 7 }') as Record<string, number>;
     const proposedWrites = [{ path: 'a', content: '\ud800', base: null }];
     const snapshot = fromModelResponse({ ...answer, toolCalls, proposedWrites });
@@ -118,14 +118,14 @@ describe('a checkpoint as text', () => {
     expect(found?.proposedWrites).toStrictEqual(proposedWrites);
   });
 
-  test('fan-out 2: fields that today’s code does not know are left out, and do no harm', () => {
+  test('fields that today’s code does not know are left out, and do no harm (fan-out 2)', () => {
     const value = JSON.parse(encodeCheckpoint(checkpointOf(fromModelResponse(answer))));
     const strange = { ...value, later: { a: 1 }, responses: [{ ...value.responses[0], mood: 'good' }] };
     expect(decodeCheckpoint(JSON.stringify(strange), 'ask.json')).toEqual(checkpointOf(fromModelResponse(answer)));
   });
 
   test.for([Number.NaN, Number.POSITIVE_INFINITY, '5', null])(
-    'fan-out 3: a figure that JSON cannot hold is refused, and not written as something else: %s',
+    'a figure that JSON cannot hold is refused, and not written as something else: %s (fan-out 3)',
     (steps) => {
       const snapshot = { ...fromModelResponse(answer), steps: steps as number };
       expect(() => encodeCheckpoint(checkpointOf(snapshot))).toThrow(expect.objectContaining({ code: 'NOT_JSON' }));
@@ -134,7 +134,7 @@ describe('a checkpoint as text', () => {
 });
 
 describe('on the disk', () => {
-  test('fan-out 3: what was saved is loaded, and a path where nothing is gives null', async () => {
+  test('what was saved is loaded, and a path where nothing is gives null (fan-out 3)', async () => {
     const path = join(freshFolder(), 'some', 'folder', 'ask.json');
     expect(await loadCheckpoint(path)).toBeNull();
     const checkpoint = checkpointOf(fromModelResponse(answer), fromModelResponse(nothing));
@@ -142,7 +142,7 @@ describe('on the disk', () => {
     expect(await loadCheckpoint(path)).toEqual(checkpoint);
   });
 
-  test('fan-out 4: whatever a host hands to update or markCompleted, completed implies neither interrupted nor error', async () => {
+  test('whatever a host hands to update or markCompleted, completed implies neither interrupted nor error (fan-out 4)', async () => {
     const folder = freshFolder();
     let files = 0;
     const property = fc.asyncProperty(snapshots, snapshots, async (turn, last) => {

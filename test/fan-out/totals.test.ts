@@ -77,7 +77,7 @@ async function ask(
 
 const totalsOf = ({ responses }: FanOutResult) => responses.map(({ latencyMs: _, ...rest }) => rest);
 
-test('fan-out 5: whenever a fan-out is interrupted, and however often, its totals are those of one that was not', {
+test('whenever a fan-out is interrupted, and however often, its totals are those of one that was not (fan-out 5)', {
   timeout: 240_000,
 }, async () => {
   const whole = await ask(freshFolder(), new Map());

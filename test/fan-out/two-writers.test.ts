@@ -2,7 +2,7 @@ import { IncrementalSaver, loadCheckpoint, snapshotFromPartial } from 'pawl/fan-
 import { expect, test } from 'vitest';
 import { around, freshPath, heldWithin, prompt } from './asking.ts';
 
-test('fan-out 4: a saver is refused the file of a fanOut of its process, which loses nothing, and gets it afterwards', async () => {
+test('a saver is refused the file of a fanOut of its process, which loses nothing, and gets it afterwards (fan-out 4)', async () => {
   const path = freshPath();
   const { running, open } = await heldWithin(path);
   await using saver = new IncrementalSaver(path, prompt, ['a'], false);

@@ -23,7 +23,7 @@ const filesBelow = (folder: string): string[] =>
     .map((path) => readFileSync(path, 'utf8'));
 
 describe('an inspector', () => {
-  test('fan-out 1: sees the fan-out as one actor, its models as children of it, and each state that it is in', async () => {
+  test('sees the fan-out as one actor, its models as children of it, and each state that it is in (fan-out 1)', async () => {
     const client = await startClient();
     const call = asked({ models: { a: [callTool('look'), reply('x')], b: [reply('y')] }, tools: [toolOf('look')] });
     await call.start({ inspect: client.inspect });
@@ -41,7 +41,7 @@ describe('an inspector', () => {
     expect(call.warned).toEqual([]);
   });
 
-  test('fan-out 1: sees no key and no header of a model, neither do the files, the log, the events and the result', async () => {
+  test('sees no key and no header of a model, neither do the files, the log, the events and the result (fan-out 1)', async () => {
     const client = await startClient();
     const path = freshPath();
     const heard: InspectionEvent[] = [];

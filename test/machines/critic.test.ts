@@ -54,7 +54,7 @@ function walk(input: CriticContext = fresh) {
 const seen = (at: number, hasStepped = false) => ({ type: 'activity.seen', at, hasStepped }) as const;
 const time = (at: number) => ({ type: 'time.passed', at }) as const;
 
-test('supervision 1: watching, alarmed, watching again, killed: the way of a run that stays silent', () => {
+test('watching, alarmed, watching again, killed: the way of a run that stays silent (supervision 1)', () => {
   const critic = walk();
   critic.send(time(99));
   expect(critic.state).toBe('watching');
@@ -71,7 +71,7 @@ test('supervision 1: watching, alarmed, watching again, killed: the way of a run
   expect(critic.emitted.slice(1)).toEqual([{ type: 'kill.decided', reason: 'enough' }]);
 });
 
-test.for(['watching', 'alarmed', 'out-of-steps'])('supervision 1: the backstop ends a run in %s', (state) => {
+test.for(['watching', 'alarmed', 'out-of-steps'])('the backstop ends a run in %s (supervision 1)', (state) => {
   const critic = walk();
   if (state === 'alarmed') critic.send(time(100));
   if (state === 'out-of-steps') critic.send({ type: 'steps.exhausted' });
@@ -83,7 +83,7 @@ test.for(['watching', 'alarmed', 'out-of-steps'])('supervision 1: the backstop e
   expect(critic.state).toBe('killed');
 });
 
-test.for(['watching', 'alarmed', 'out-of-steps'])('supervision 3: the end of the run ends %s', (state) => {
+test.for(['watching', 'alarmed', 'out-of-steps'])('the end of the run ends %s (supervision 3)', (state) => {
   const critic = walk();
   if (state === 'alarmed') critic.send(time(100));
   if (state === 'out-of-steps') critic.send({ type: 'steps.exhausted' });
@@ -92,7 +92,7 @@ test.for(['watching', 'alarmed', 'out-of-steps'])('supervision 3: the end of the
   expect([critic.state, critic.emitted]).toEqual(['stopped', []]);
 });
 
-test('supervision 2: a question about steps that comes while another is open is asked next', () => {
+test('a question about steps that comes while another is open is asked next (supervision 2)', () => {
   const critic = walk();
   critic.send(time(100));
   critic.send({ type: 'steps.exhausted' });
@@ -127,7 +127,7 @@ const stimulus: fc.Arbitrary<Stimulus> = fc.oneof(
   },
 );
 
-test('supervision 1: in any story there is at most one alarm per idle period, and only past the soft limit', () => {
+test('in any story there is at most one alarm per idle period, and only past the soft limit (supervision 1)', () => {
   const counted = { alarms: 0, kills: 0, extensions: 0 };
   const property = fc.property(fc.array(stimulus, { minLength: 20, maxLength: 120, size: 'max' }), (story) => {
     const critic = walk();

@@ -5,7 +5,7 @@ import type { RunOutput } from '../../src/run/result.ts';
 import { cause, late, outputOf, walk } from '../fan-out/chart-walk.ts';
 
 describe('the chart of a fan-out', () => {
-  test('fan-out 1: all models are asked at the same time, each by an actor of its own', () => {
+  test('all models are asked at the same time, each by an actor of its own (fan-out 1)', () => {
     const fanOut = walk();
     expect([fanOut.state, fanOut.children]).toEqual(['opening', ['open']]);
     fanOut.opened();
@@ -14,7 +14,7 @@ describe('the chart of a fan-out', () => {
     expect(fanOut.region(1)).toEqual({ asking: 'working' });
   });
 
-  test('fan-out 1: one that fails leaves the others at it, and its run is no child any more', () => {
+  test('one that fails leaves the others at it, and its run is no child any more (fan-out 1)', () => {
     const fanOut = walk();
     fanOut.opened();
     fanOut.ends(1, 'error');
@@ -35,7 +35,7 @@ describe('the chart of a fan-out', () => {
     ['cancelled', 'failed'],
     ['killed', 'failed'],
     ['interrupted', 'left'],
-  ] as const)('fan-out 1: a run that ends %s has its model %s', ([status, state]) => {
+  ] as const)('a run that ends %s has its model %s (fan-out 1)', ([status, state]) => {
     const fanOut = walk();
     fanOut.opened();
     fanOut.ends(1, status);
@@ -44,7 +44,7 @@ describe('the chart of a fan-out', () => {
     expect(fanOut.context.outputs).toEqual({ 1: outputOf(status) });
   });
 
-  test('fan-out 5: whoever has answered in an earlier process is not asked again; when all have, nobody is', () => {
+  test('whoever has answered in an earlier process is not asked again; when all have, nobody is (fan-out 5)', () => {
     const some = walk({ answered: [0, 2] });
     some.opened();
     expect([some.of('model.asked'), some.children, some.region(0)]).toEqual([[1], ['model(1)'], 'answered']);
@@ -53,7 +53,7 @@ describe('the chart of a fan-out', () => {
     expect([all.state, all.of('model.asked'), all.children]).toEqual(['closing', [], ['close']]);
   });
 
-  test('fan-out 1: what cannot be opened is closed again, and nobody is asked', () => {
+  test('what cannot be opened is closed again, and nobody is asked (fan-out 1)', () => {
     const fanOut = walk({ hasJudge: true });
     fanOut.done('open', { error: cause });
     expect([fanOut.state, fanOut.emitted, fanOut.context.error]).toEqual(['closing', [], cause]);
@@ -71,7 +71,7 @@ describe('the chart of a fan-out', () => {
 });
 
 describe('leaving off', () => {
-  test('fan-out 6: who is told before anybody was asked asks nobody', () => {
+  test('who is told before anybody was asked asks nobody (fan-out 6)', () => {
     const fanOut = walk({ hasJudge: true, answered: [1] });
     fanOut.leave();
     expect([fanOut.state, fanOut.context.cause]).toEqual(['opening', cause]);
@@ -79,7 +79,7 @@ describe('leaving off', () => {
     expect([fanOut.state, fanOut.of('model.asked'), fanOut.children]).toEqual(['closing', [], ['close']]);
   });
 
-  test('fan-out 6: all models at work are told once to leave off, and are waited for', () => {
+  test('all models at work are told once to leave off, and are waited for (fan-out 6)', () => {
     const fanOut = walk();
     fanOut.opened();
     fanOut.ends(0);
@@ -97,7 +97,7 @@ describe('leaving off', () => {
     expect(fanOut.state).toBe('closing');
   });
 
-  test('fan-out 6: a model that is out of time leaves off by itself, the others go on', () => {
+  test('a model that is out of time leaves off by itself, the others go on (fan-out 6)', () => {
     const fanOut = walk();
     fanOut.opened();
     fanOut.overdue(1);
@@ -107,7 +107,7 @@ describe('leaving off', () => {
     expect(fanOut.context.causes).toEqual({ 1: late });
   });
 
-  test('fan-out 6: the first cause of leaving stands', () => {
+  test('the first cause of leaving stands (fan-out 6)', () => {
     const fanOut = walk();
     fanOut.opened();
     fanOut.overdue(1);
@@ -116,7 +116,7 @@ describe('leaving off', () => {
     expect(fanOut.context.causes).toEqual({ 0: cause, 1: late, 2: cause });
   });
 
-  test('fan-out 6: who is still at it long after it was told is stopped, and nobody else', () => {
+  test('who is still at it long after it was told is stopped, and nobody else (fan-out 6)', () => {
     const fanOut = walk();
     fanOut.opened();
     fanOut.send({ type: 'leave.overdue', place: 1 });
@@ -128,7 +128,7 @@ describe('leaving off', () => {
     expect(fanOut.region(1)).toEqual({ asking: 'leaving' });
   });
 
-  test('fan-out 6: after the end of asking nobody is told anything', () => {
+  test('after the end of asking nobody is told anything (fan-out 6)', () => {
     const fanOut = walk();
     fanOut.opened();
     for (const place of [0, 1, 2]) fanOut.ends(place);
@@ -145,14 +145,14 @@ describe('judging', () => {
     ['one answer', ['ok', 'error', 'error'], [], 'closing'],
     ['none', ['error', 'error', 'error'], [], 'closing'],
     ['two answers and somebody who left by itself', ['ok', 'ok', 'interrupted'], [], 'closing'],
-  ] as const)('fan-out 1: with %s the judge is asked, or not', ([, statuses, answered, state]) => {
+  ] as const)('with %s the judge is asked, or not (fan-out 1)', ([, statuses, answered, state]) => {
     const fanOut = walk({ hasJudge: true, answered });
     fanOut.opened();
     for (const [place, status] of statuses.entries()) if (status) fanOut.ends(place, status);
     expect(fanOut.state).toBe(state);
   });
 
-  test('fan-out 6: nobody is asked about a race that is not over: one has left off', () => {
+  test('nobody is asked about a race that is not over: one has left off (fan-out 6)', () => {
     const fanOut = walk({ hasJudge: true });
     fanOut.opened();
     fanOut.overdue(2);
@@ -162,14 +162,14 @@ describe('judging', () => {
     expect(fanOut.state).toBe('closing');
   });
 
-  test('fan-out 1: without a judge there is no judging', () => {
+  test('without a judge there is no judging (fan-out 1)', () => {
     const fanOut = walk();
     fanOut.opened();
     for (const place of [0, 1, 2]) fanOut.ends(place);
     expect(fanOut.state).toBe('closing');
   });
 
-  test('fan-out 6: who leaves while the judge ponders does not wait for the judge', () => {
+  test('who leaves while the judge ponders does not wait for the judge (fan-out 6)', () => {
     const fanOut = walk({ hasJudge: true });
     fanOut.opened();
     for (const place of [0, 1, 2]) fanOut.ends(place);
@@ -197,7 +197,7 @@ const stories = fc.record({
   ),
 });
 
-test('fan-out 1, 5: in any order of events a fan-out ends, asks nobody twice and nobody who has answered, and keeps no dead run', () => {
+test('in any order of events a fan-out ends, asks nobody twice and nobody who has answered, and keeps no dead run (fan-out 1, 5)', () => {
   const seen = { judged: 0, leftBefore: 0, left: 0, stopped: 0 };
   const property = fc.property(stories, ({ hasJudge, answered, isRefused, events }) => {
     const fanOut = walk({ count: 4, hasJudge, answered });

@@ -66,7 +66,7 @@ function execute(input: unknown) {
   );
 }
 
-describe('arguments that are cut at any byte never become a call (executor 7)', () => {
+describe('arguments that are cut at any byte never become a call (executor 7, faults 19)', () => {
   test.for(Object.entries(lost))('%s', async ([, rest]) => {
     await fc.assert(
       fc.asyncProperty(argumentObjects, spaces, fc.integer({ min: 1, max: 9 }), async (args, indent, size) => {

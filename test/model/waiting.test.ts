@@ -6,7 +6,7 @@ import { drivenModel, finish, modelOf, type Part, requestOf, streaming, text, wa
 const delta = (value: string): Part => ({ type: 'text-delta', id: 't', delta: value });
 const never = new Promise<never>(() => {});
 
-describe('a model that falls silent ends as MODEL_STALLED on time (executor 7)', () => {
+describe('a model that falls silent ends as MODEL_STALLED on time (executor 7, faults 18)', () => {
   test('when doStream never answers', async () => {
     const request = requestOf({ firstChunkMs: 5_000, chunkGapMs: 1_000 });
     const call = watch(

@@ -41,7 +41,7 @@ const found: { readonly [title: string]: Story } = {
       },
     ],
   },
-  'checkpoint 19: the retry of an older save never lands after the one that leaves the run (promise b)': {
+  'the retry of an older save never lands after the one that leaves the run (checkpoint 19, promise b)': {
     ...storyOf(['look', 'send'], 1),
     misfortunes: [
       {
@@ -125,7 +125,7 @@ describe('a burst of quick steps, then a long tool, and a crash at each boundary
     ...{ pace: [0, 0, 5_000], throttleMs: 300 },
   };
 
-  test('checkpoint 18: what the throttle put off is written when its window ends', async () => {
+  test('what the throttle put off is written when its window ends (checkpoint 18)', async () => {
     expect(await complaintsOf(story, crashes(30))).toEqual([]);
   });
 
@@ -152,7 +152,7 @@ describe('an agent that puts another to work, which puts a third to work, and a 
   const asks = [{ phase: 0, step: 0, helper: 0, isSame: false }];
   const story = { ...storyOf(['send'], 1), family: { helpers: [phase, phase], asks, isNested: true } };
 
-  test('supervision 7: a child that ended is not run again, and one that was interrupted goes on', async () => {
+  test('a child that ended is not run again, and one that was interrupted goes on (supervision 7)', async () => {
     expect(await complaintsOf(story, crashes(80))).toEqual([]);
   });
 

@@ -85,7 +85,7 @@ function compareRecords(last: RunCheckpoint, expected: RunCheckpoint | undefined
 
 describe('a simulated world: store, clock, models and tools, and whatever goes wrong with them', () => {
   test(
-    `each of the histories of ${STORIES} random agents keeps every promise (seed ${seed}; recovery 5, 9; issue 5)`,
+    `each of the histories of ${STORIES} random agents keeps every promise (seed ${seed}) (recovery 5, 9, faults 29)`,
     async () => {
       const fired: Fired = {};
       let histories = 0;

@@ -97,7 +97,7 @@ describe('the throttle', () => {
   });
 
   test.for([-3_600_000, 3_600_000])(
-    'a wall clock that jumps by %i ms causes neither a burst nor silence (checkpoint 17)',
+    'a wall clock that jumps by %i ms causes neither a burst nor silence (checkpoint 17, faults 7)',
     async (jump) => {
       const { clock, checkpointer, writes } = setUp({ start: 10_000_000 });
       await checkpointer.save(at(0));

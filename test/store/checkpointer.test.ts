@@ -16,7 +16,7 @@ describe('saves of one run', () => {
     expect((await stored())?.updatedAt).toBe(6_000);
   });
 
-  test('are written one at a time, the newest wins, and at most one waits (checkpoint 19)', async () => {
+  test('are written one at a time, the newest wins, and at most one waits (checkpoint 19, faults 6)', async () => {
     const first = gate();
     let inside = 0;
     let most = 0;

@@ -13,7 +13,7 @@ const weather = (execute: () => unknown = () => 'sunny') => ({
 const define = (entry: object) => () => defineAgent({ id: 'a', instructions: '', tools: { weather: entry as never } });
 const toolsOf = (entry: object) => [...toolboxOf(define(entry)().tools, []).tools.values()];
 
-describe('an AI SDK tool in a record may say what the AI SDK has no word for (issue 4.10)', () => {
+describe('an AI SDK tool in a record may say what the AI SDK has no word for', () => {
   test('effect, timeoutMs and concurrency of its entry are those of the tool', () => {
     const entry = { tool: weather(), effect: 'read', timeoutMs: 5, concurrency: 2 };
     expect(toolsOf(entry)).toMatchObject([{ name: 'weather', effect: 'read', timeoutMs: 5, concurrency: 2 }]);

@@ -76,7 +76,7 @@ describe('what a tool returns', () => {
   });
 });
 
-describe('an error result for the model, never a rejection (executor 15)', () => {
+describe('an error result for the model, never a rejection (executor 15, faults 17)', () => {
   const hostile = new Proxy({}, { get: throws(new Error('get')), getPrototypeOf: throws(new Error('proto')) });
   test.for([
     ['an error', new Error('no such customer'), 'no such customer'],

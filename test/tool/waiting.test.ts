@@ -21,7 +21,7 @@ function track(promise: Promise<ToolOutput>) {
 }
 
 describe('a tool that takes too long', () => {
-  test('a tool that never returns ends on time with an error result for the model (executor 7)', async () => {
+  test('a tool that never returns ends on time with an error result for the model (executor 7, faults 15)', async () => {
     const environment = environmentOf({ timeoutMs: 5_000 });
     const call = track(runTool(probe(hangs), callOf(), environment));
     await environment.clock.advance(4_999);
@@ -88,7 +88,7 @@ describe('a tool that takes too long', () => {
       (late: PromiseWithResolvers<unknown>) => late.reject(new Error('broke')),
       { type: 'error-text', value: 'broke' },
     ],
-  ] as const)('%s that comes late is dropped and reported (executor 7)', async ([, settle, output]) => {
+  ] as const)('%s that comes late is dropped and reported (executor 7, faults 16)', async ([, settle, output]) => {
     const late = Promise.withResolvers<unknown>();
     const reported: ToolOutput[] = [];
     const onLate = (given: ToolOutput) => {

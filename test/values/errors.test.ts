@@ -38,7 +38,7 @@ describe('the errors', () => {
 });
 
 describe('anything thrown, as plain data', () => {
-  test('is an object of strings that JSON can hold, whatever was thrown (executor 1)', () => {
+  test('is an object of strings that JSON can hold, whatever was thrown (executor 1, faults 17)', () => {
     const anything = [...shutdowns, ...otherCauses, ...failures];
     for (const { make } of anything) {
       const data = bounded(() => toErrorData(make()), 10_000);

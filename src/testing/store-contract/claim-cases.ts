@@ -98,19 +98,22 @@ export const claimCases: readonly Draft[] = [
     assert.equal((await store.load('run'))?.iteration, 5);
   }),
 
-  owningStore('a write without a claim is refused while somebody holds the run (recovery 3)', async ({ store }) => {
-    await store.save(sampleRecord('run'));
-    const claim = await claimed(store, 'one');
-    const late = nextStep(sampleRecord('run'));
-    await refuses(store.save(late.record), 'RUN_OWNED_ELSEWHERE');
-    if (isAppending(store)) await refuses(store.append(late.delta), 'RUN_OWNED_ELSEWHERE');
-    await refuses(store.delete('run'), 'RUN_OWNED_ELSEWHERE');
-    assert.equal((await store.load('run'))?.iteration, 0);
-    await store.release(claim);
-    await store.save(late.record);
-    await store.delete('run');
-    assert.equal(await store.load('run'), null);
-  }),
+  owningStore(
+    'a write without a claim is refused while somebody holds the run (recovery 3, faults 35)',
+    async ({ store }) => {
+      await store.save(sampleRecord('run'));
+      const claim = await claimed(store, 'one');
+      const late = nextStep(sampleRecord('run'));
+      await refuses(store.save(late.record), 'RUN_OWNED_ELSEWHERE');
+      if (isAppending(store)) await refuses(store.append(late.delta), 'RUN_OWNED_ELSEWHERE');
+      await refuses(store.delete('run'), 'RUN_OWNED_ELSEWHERE');
+      assert.equal((await store.load('run'))?.iteration, 0);
+      await store.release(claim);
+      await store.save(late.record);
+      await store.delete('run');
+      assert.equal(await store.load('run'), null);
+    },
+  ),
 
   owningStore('a refused write does not touch those asked for with it (recovery 3)', async ({ store }) => {
     const lost = await claimed(store, 'one');

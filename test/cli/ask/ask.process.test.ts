@@ -18,7 +18,7 @@ const greeting = (cwd: string) => readFileSync(join(cwd, 'greeting.txt'), 'utf8'
 const times = (text: string) => text.replace(/\d+\.\d s/g, '0.0 s');
 
 describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
-  test('fan-out 8: in a pipe the answers are on stdout, a line a turn on stderr, and then what can be done', async () => {
+  test('in a pipe the answers are on stdout, a line a turn on stderr, and then what can be done (fan-out 8)', async () => {
     const cwd = project();
     const { code, stdout, stderr } = await pawl(['ask', 'Greet better.', ...askers], { cwd });
     expect(code).toBe(0);
@@ -37,7 +37,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(greeting(cwd)).toBe('Hello!\n');
   });
 
-  test('fan-out 8: --json gives a line for each turn and each answer', async () => {
+  test('--json gives a line for each turn and each answer (fan-out 8)', async () => {
     const { code, stdout, stderr } = await pawl(['ask', 'Greet.', ...askers, '--models', 'quick,reader', '--json'], {
       cwd: project(),
     });
@@ -53,7 +53,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(lines.at(-1)).toMatchObject({ type: 'ask.ended', interrupted: false });
   });
 
-  test('fan-out 8: the lines of turns name the proposed writes, and the line of an answer has what is in them', async () => {
+  test('the lines of turns name the proposed writes, and the line of an answer has what is in them (fan-out 8)', async () => {
     const { stdout } = await pawl(['ask', 'Greet.', ...askers, '--models', 'editor', '--json'], { cwd: project() });
     const lines = jsonLines(stdout);
     const turns = lines.filter(({ type }) => type === 'model.turn').map(({ proposedWrites }) => proposedWrites);
@@ -63,7 +63,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     ]);
   });
 
-  test('fan-out 8: Ctrl-C saves and says how to go on, and going on asks only who has not answered', async () => {
+  test('Ctrl-C saves and says how to go on, and going on asks only who has not answered (fan-out 8)', async () => {
     const cwd = project();
     const asking = new Pawl(['ask', 'Greet better.', ...askers], { cwd, env: held });
     await asking.says('quick: answered');
@@ -91,7 +91,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(readdirSync(join(cwd, '.pawl')).sort()).toEqual(['.gitignore', 'answers.json']);
   });
 
-  test('fan-out 5: a process that is killed is continued as well, and its lock is in nobody’s way', async () => {
+  test('a process that is killed is continued as well, and its lock is in nobody’s way (fan-out 5)', async () => {
     const cwd = project();
     const asking = new Pawl(['ask', 'Greet better.', ...askers], { cwd, env: held });
     await asking.says('quick: answered');
@@ -106,7 +106,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(again.stdout).toContain('I greet the whole world now.');
   });
 
-  test('fan-out 7, 8: diff shows what a model proposes, apply does it, rewind takes it back', async () => {
+  test('diff shows what a model proposes, apply does it, rewind takes it back (fan-out 7, 8)', async () => {
     const cwd = project();
     await pawl(['ask', 'Greet better.', ...askers], { cwd });
     const diff = await pawl(['ask', 'diff'], { cwd });
@@ -125,7 +125,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(greeting(cwd)).toBe('Hi!\n');
   });
 
-  test('fan-out 8: a judge ranks the answers, and the best one with changes is the one to apply', async () => {
+  test('a judge ranks the answers, and the best one with changes is the one to apply (fan-out 8)', async () => {
     const { code, stderr } = await pawl(['ask', 'Greet better.', ...askers], {
       cwd: project(),
       env: { JUDGE: 'function' },
@@ -135,14 +135,14 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(stderr).toContain('apply them with: pawl ask apply editor\n');
   });
 
-  test('fan-out 2: what a judging model took is said after its ranking', async () => {
+  test('what a judging model took is said after its ranking (fan-out 2)', async () => {
     const asking = ['ask', 'Greet better.', ...askers];
     const { stderr } = await pawl(asking, { cwd: project(), env: { JUDGE: 'model' } });
     expect(stderr).toContain("the judge's order: quick, editor, reader\nbecause: It is short.\n");
     expect(stderr).toContain('the judge took 15 tokens, $0.002\n');
   });
 
-  test('fan-out 8: the prompt - is what comes on stdin, whatever is in it', async () => {
+  test('the prompt - is what comes on stdin, whatever is in it (fan-out 8)', async () => {
     const stdin = '--what\n\tdoes `this` mean?\n';
     const cwd = project();
     const { code, stdout } = await pawl(['ask', '-', ...askers, '-m', 'quick', '--json'], { cwd, stdin });
@@ -150,14 +150,14 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(jsonLines(stdout)[0]).toMatchObject({ type: 'ask.started', prompt: stdin });
   });
 
-  test('fan-out 1: one model that fails makes the exit code 1 and is nothing to the others', async () => {
+  test('one model that fails makes the exit code 1 and is nothing to the others (fan-out 1)', async () => {
     const { code, stdout } = await pawl(['ask', 'Greet.', ...askers], { cwd: project(), env: { FAIL: 'reader' } });
     expect(code).toBe(1);
     expect(stdout).toContain('## reader (failed)\n\nError: the model call failed: it is down\n');
     expect(stdout).toContain('I greet the whole world now.');
   });
 
-  test('fan-out 7: with --no-files the models have no tools for files', async () => {
+  test('with --no-files the models have no tools for files (fan-out 7)', async () => {
     const cwd = project();
     const { stdout } = await pawl(['ask', 'Greet.', ...askers, '--no-files', '--json', '--models', 'editor'], { cwd });
     expect(jsonLines(stdout).find(({ type }) => type === 'model.ended')).toMatchObject({ proposedWrites: [] });
@@ -184,7 +184,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     ['nothing to go on with', ['ask', '--continue', ...askers], 'nothing to go on with'],
     ['no answers to apply', ['ask', 'apply', 'editor'], 'there are no answers'],
     ['nothing to rewind', ['ask', 'rewind'], 'nothing'],
-  ] as const)('fan-out 8: %s is one line that says what to do, and exit code 2', async ([, args, complaint]) => {
+  ] as const)('%s is one line that says what to do, and exit code 2 (fan-out 8)', async ([, args, complaint]) => {
     const cwd = emptyFolder();
     const { code, stdout, stderr } = await pawl([...args], { cwd });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -193,7 +193,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(readdirSync(cwd)).toEqual([]);
   });
 
-  test('fan-out 5: another prompt does not take the place of one that is unfinished', async () => {
+  test('another prompt does not take the place of one that is unfinished (fan-out 5)', async () => {
     const cwd = project();
     const asking = new Pawl(['ask', 'Greet better.', ...askers], { cwd, env: held });
     await asking.says('editor: step 1');

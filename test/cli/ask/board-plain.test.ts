@@ -4,7 +4,7 @@ import { reportOf } from '../../../src/cli/ask/ask-report.ts';
 import { viewOf } from './board-views.ts';
 
 describe('the lines about several models in a pipe (fan-out 8)', () => {
-  test('fan-out 8: there is one when a model begins, when it has finished a step, and when it ends', () => {
+  test('there is one when a model begins, when it has finished a step, and when it ends (fan-out 8)', () => {
     const said: string[] = [];
     const board = new PlainBoard({ say: (text) => void said.push(text) });
     board.update(viewOf('a', { state: 'waiting' }));
@@ -40,7 +40,7 @@ describe('the lines about several models in a pipe (fan-out 8)', () => {
 });
 
 describe('the answers on stdout (fan-out 8)', () => {
-  test('fan-out 8: each stands below a heading with the name of its model, as it was written', () => {
+  test('each stands below a heading with the name of its model, as it was written (fan-out 8)', () => {
     const answers = [
       { modelId: 'sonnet', text: '\n  indented code\n\n# A heading\n\n', interrupted: false },
       { modelId: 'gpt', text: '', error: 'no\nanswer', interrupted: false },

@@ -12,7 +12,7 @@ const shown = (state: BoardState, columns: number, rows: number) =>
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => `line ${index + 1}`).join('\n');
 
 describe('the board of several models (fan-out 8)', () => {
-  test('fan-out 8: shows the answers side by side, each above what it has spent, on a wide terminal', () => {
+  test('shows the answers side by side, each above what it has spent, on a wide terminal (fan-out 8)', () => {
     expect(shown(boardOf(three), 120, 24)).toMatchInlineSnapshot(`
       "
       Why is it slow?                                                                                                   12.3 s
@@ -32,7 +32,7 @@ describe('the board of several models (fan-out 8)', () => {
     `);
   });
 
-  test('fan-out 8: shows a line for each model and the answer of the one in front on a narrow terminal', () => {
+  test('shows a line for each model and the answer of the one in front on a narrow terminal (fan-out 8)', () => {
     expect(shown(boardOf(three), 80, 24)).toMatchInlineSnapshot(`
       "
       Why is it slow?                                                           12.3 s
@@ -118,7 +118,7 @@ describe('the board of several models (fan-out 8)', () => {
     expect(rows.join('').isWellFormed()).toBe(true);
   });
 
-  test('fan-out 8: lets nothing through that steers the terminal, from wherever it comes', () => {
+  test('lets nothing through that steers the terminal, from wherever it comes (fan-out 8)', () => {
     const nasty = 'a\u001b[2J\u001b]0;title\u0007\u009b31m\r\u0008\u202eb\u0000\tc\u2028d';
     const view = viewOf(nasty, { activity: nasty, text: nasty, error: nasty, toolCalls: { [nasty]: 2 } });
     for (const columns of [120, 60]) {
@@ -220,7 +220,7 @@ const anyState: fc.Arbitrary<BoardState> = fc.record({
 const isTorture = process.env.PAWL_TORTURE === '1';
 
 describe('whatever the models write, and however small the terminal', () => {
-  test('fan-out 8: no line of the board is wider than the terminal, none steers it, and all of them fit', {
+  test('no line of the board is wider than the terminal, none steers it, and all of them fit (fan-out 8)', {
     timeout: isTorture ? 300_000 : 20_000,
   }, () => {
     const property = fc.property(

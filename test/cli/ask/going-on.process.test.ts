@@ -36,7 +36,7 @@ const writesOf = (stdout: string) =>
   jsonLines(stdout).find(({ type }) => type === 'model.ended')?.proposedWrites as readonly unknown[];
 
 describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
-  test('fan-out 8: a checkpoint file that lies in no .pawl folder gives its models no files, unless --root names a folder', async () => {
+  test('a checkpoint file that lies in no .pawl folder gives its models no files, unless --root names a folder (fan-out 8)', async () => {
     const cwd = project();
     const path = waiting(join(cwd, 'kept.pawl'), 'own.json');
     const alone = await pawl(['ask', '--continue', path, ...askers, '--json'], { cwd });
@@ -48,7 +48,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     expect(existsSync(join(cwd, '.pawl', 'answers.json'))).toBe(true);
   });
 
-  test('fan-out 8: a checkpoint file in the .pawl of another folder is of that folder, and so is what can be done then', async () => {
+  test('a checkpoint file in the .pawl of another folder is of that folder, and so is what can be done then (fan-out 8)', async () => {
     const [cwd, other] = [emptyFolder(), project()];
     const path = waiting(join(other, '.pawl'), 'ask.json');
     const { code, stderr } = await pawl(['ask', '--continue', path, ...askers], { cwd });
@@ -65,7 +65,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
       'editor is one of the models to go on with: name the module it came from again',
     ],
     ['another module', ['--module', agentFile('nothing')], 'does not export it'],
-  ] as const)('fan-out 8: --continue with %s is one line that says what to do', async ([, args, complaint]) => {
+  ] as const)('--continue with %s is one line that says what to do (fan-out 8)', async ([, args, complaint]) => {
     const cwd = emptyFolder();
     const path = waiting(join(cwd, '.pawl'), 'ask.json');
     const before = readFileSync(path, 'utf8');
@@ -80,7 +80,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     ['--continue', ['--continue']],
     ['asking', ['Greet.', ...askers]],
   ] as const)(
-    'fan-out 3: a damaged checkpoint file stays as it is, and %s says what can be done about it',
+    'a damaged checkpoint file stays as it is, and %s says what can be done about it (fan-out 3)',
     async ([, args]) => {
       const cwd = emptyFolder();
       mkdirSync(join(cwd, '.pawl'));
@@ -93,7 +93,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     },
   );
 
-  test('fan-out 8: while a newer question is unfinished, diff, apply and show are about its answers, and never about older ones', async () => {
+  test('while a newer question is unfinished, diff, apply and show are about its answers, and never about older ones (fan-out 8)', async () => {
     const cwd = await interrupted();
     // Of an older question, whose editor had an answer.
     const older = join(cwd, '.pawl', 'answers.json');
@@ -122,7 +122,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     });
   });
 
-  test('fan-out 8: what a model that has answered proposes can be applied while others are unfinished', async () => {
+  test('what a model that has answered proposes can be applied while others are unfinished (fan-out 8)', async () => {
     const cwd = project();
     const asking = new Pawl(['ask', 'Greet better.', ...askers], { cwd, env: { HOLD: 'go', EAGER: 'editor' } });
     await asking.says('editor: answered');
@@ -134,7 +134,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     expect(readFileSync(join(cwd, 'greeting.txt'), 'utf8')).toBe('Hello, world!\n');
   });
 
-  test('fan-out 8: show prints the last answers again, all or one, and --json gives a line for each', async () => {
+  test('show prints the last answers again, all or one, and --json gives a line for each (fan-out 8)', async () => {
     const cwd = project();
     const asked = await pawl(['ask', 'Greet better.', ...askers], { cwd, env: { JUDGE: 'function' } });
     const shown = await pawl(['ask', 'show'], { cwd });
@@ -153,7 +153,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     expect(nobody.stderr).toBe('pawl: gpt is none of the models that were asked: editor, reader, quick\n');
   });
 
-  test('fan-out 7: changes of a model that failed are not suggested, and whoever applies them hears that they may be half done', async () => {
+  test('changes of a model that failed are not suggested, and whoever applies them hears that they may be half done (fan-out 7)', async () => {
     const cwd = project();
     const asked = await pawl(['ask', 'Greet better.', ...askers], { cwd, env: { FAIL: 'editor@2' } });
     expect(asked.code).toBe(1);
@@ -167,7 +167,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     expect(applied.stderr).toBe(`${warning}take them back with: pawl ask rewind\n`);
   });
 
-  test('fan-out 1: models that failed are asked again by --continue once the fan-out is over, and nobody else is', async () => {
+  test('models that failed are asked again by --continue once the fan-out is over, and nobody else is (fan-out 1)', async () => {
     const cwd = project();
     const asked = await pawl(['ask', 'Greet better.', ...askers], { cwd, env: { FAIL: 'editor@2' } });
     const hint = `pawl: 1 model failed; pawl ask --continue --module ${agentFile('askers')} asks those that failed again\n`;

@@ -33,7 +33,7 @@ const seen = (lines: readonly string[]) =>
 const CTRL_C = '\u0003';
 
 describe.skipIf(!hasTerminal)('pawl ask on a terminal (fan-out 8)', { concurrent: true, timeout: 180_000 }, () => {
-  test('fan-out 8: in 160 columns a person sees the models side by side, and then the answers and what can be done', async ({
+  test('in 160 columns a person sees the models side by side, and then the answers and what can be done (fan-out 8)', async ({
     expect,
   }) => {
     const { terminal, go } = session(160, 30);
@@ -76,7 +76,7 @@ describe.skipIf(!hasTerminal)('pawl ask on a terminal (fan-out 8)', { concurrent
     expect(terminal.isCursorHidden).toBe(false);
   });
 
-  test('fan-out 8: in 80 columns a person sees a line per model and chooses with the keys whose text is shown', async ({
+  test('in 80 columns a person sees a line per model and chooses with the keys whose text is shown (fan-out 8)', async ({
     expect,
   }) => {
     const { terminal, go } = session(80, 24);
@@ -124,7 +124,7 @@ describe.skipIf(!hasTerminal)('pawl ask on a terminal (fan-out 8)', { concurrent
     `);
   });
 
-  test('fan-out 8: Ctrl-C saves, says how to go on, and gives the cursor back; the next process goes on', async ({
+  test('Ctrl-C saves, says how to go on, and gives the cursor back; the next process goes on (fan-out 8)', async ({
     expect,
   }) => {
     const { terminal, again, go } = session(80, 24);

@@ -12,7 +12,7 @@ const times = (lines: readonly string[], what: string) => lines.filter((line) =>
 const CTRL_C = '\u0003';
 
 describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurrent: true, timeout: 180_000 }, () => {
-  test('fan-out 8: on 80 × 24 a person sees a line per model, the answer in front, and at the end how each of them ended', async ({
+  test('on 80 × 24 a person sees a line per model, the answer in front, and at the end how each of them ended (fan-out 8)', async ({
     expect,
   }) => {
     const session = play({ columns: 80, rows: 24 });
@@ -87,7 +87,7 @@ describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurren
     expect([times(left, 'Why is it slow?'), times(left, '[gpt]'), session.isCursorHidden]).toEqual([0, 0, false]);
   });
 
-  test('fan-out 8: on 160 × 40 a person sees the answers side by side, in columns that wide characters do not shift', async ({
+  test('on 160 × 40 a person sees the answers side by side, in columns that wide characters do not shift (fan-out 8)', async ({
     expect,
   }) => {
     const session = play({ columns: 160, rows: 40 });
@@ -268,7 +268,7 @@ describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurren
     expect(plain.written).not.toMatch(/\u001b\[\d+m/);
   });
 
-  test('fan-out 8: a terminal that can rewrite nothing gets plain lines', async ({ expect }) => {
+  test('a terminal that can rewrite nothing gets plain lines (fan-out 8)', async ({ expect }) => {
     const session = play({ columns: 80, rows: 40, env: { TERM: 'dumb' } });
     await session.shows('ready');
     session.send('nnn');

@@ -29,7 +29,7 @@ async function hostThatListens(options: SignalOptions & { readonly effect?: 'rea
   return { executor: host.executor, warnings, clock, calling, run, exits, exit, listening };
 }
 
-describe('executor.shutdownOnSignals (faults F21 to F23)', () => {
+describe('executor.shutdownOnSignals (faults 21, 22, 23)', () => {
   test('leaves the runs at the first signal, and exits when they are left: with 128 + n', async () => {
     const { run, exits } = await hostThatListens();
     tell();

@@ -76,7 +76,7 @@ async function examined(store: CheckpointStore, options: DiagnoseOptions = {}): 
   return found;
 }
 
-describe('diagnose (recovery 1, 2, 8; issue 5)', () => {
+describe('diagnose (recovery 1, 2, 8)', () => {
   test.each(['tell-model', 'park'] as const)(
     'says of every run what recover() then does with it (onUnknownOutcome: %s)',
     async (onUnknownOutcome) => {

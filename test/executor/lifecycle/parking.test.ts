@@ -59,7 +59,7 @@ describe('a start that finds its run set aside', () => {
 });
 
 describe('a run that was set aside because nobody knows the outcome of a `once` call', () => {
-  test('goes on when it is unparked: its model is told, and the call is not made again (recovery 2; promise c)', async () => {
+  test('goes on when it is unparked: its model is told, and the call is not made again (recovery 2, promise c)', async () => {
     const store = memoryStore();
     let sent = 0;
     const tools = [

@@ -3,7 +3,7 @@ import { callTool, callTools, reply, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf } from '../../fixtures/host.ts';
 
-test('a shutdown lets a call with effects that is under way end, and its result is recorded (faults, finalize 9)', async () => {
+test('a shutdown lets a call with effects that is under way end, and its result is recorded (finalize 9)', async () => {
   const store = memoryStore();
   const sending = gate<string>();
   const host = hostOf({

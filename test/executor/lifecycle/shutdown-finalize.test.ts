@@ -38,7 +38,7 @@ async function hostAt(stage: (typeof stages)[number]) {
   return { host, run, clock, store, held, told };
 }
 
-describe('a shutdown in the middle of the end of a run (faults F22)', () => {
+describe('a shutdown in the middle of the end of a run (faults 22)', () => {
   test.each(stages)('lets the end go on from %s, when there is time for it', async (stage) => {
     const { host, run, store, held, told } = await hostAt(stage);
     const shutdown = host.executor.shutdown();

@@ -66,7 +66,7 @@ function stepOf(calls: readonly { readonly input: string; readonly result?: stri
 
 const long = (text: string) => text.repeat(200);
 
-describe('pieces of a record (recovery 4, the size law)', () => {
+describe('pieces of a record (recovery 4)', () => {
   test('a message with many small calls with effects costs about as much for each call, however many they are', () => {
     const bytesFor = (count: number) => {
       const shelf = new Shelf();

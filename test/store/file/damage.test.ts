@@ -20,7 +20,7 @@ const fullStride = torture > 1 ? 1 : 31;
 
 const upTo = (length: number) => Array.from({ length }, (_, i) => i);
 
-describe('damage to a journal (recovery 6, faults F2, F13)', () => {
+describe('damage to a journal (recovery 6, faults 2, 13)', () => {
   let full: History;
   let small: History;
   let journal: Buffer;

@@ -72,7 +72,7 @@ const codes: Readonly<Record<Fault, string>> = {
 /** Whether what was asked for may have happened although this call on the way failed: it comes after the one that counts. */
 const isUnclear = (call: Call) => ['syncFolder', 'close'].includes(call.method);
 
-describe('a disk that fails (recovery 6, faults F3, F4)', () => {
+describe('a disk that fails (recovery 6, faults 3, 4)', () => {
   test.for(['ENOSPC', 'EIO'] as const)(
     `%s of any single call: a typed refusal, the old record loads, nothing is left behind, and trying again works (seed ${seed})`,
     { timeout: 180_000 },

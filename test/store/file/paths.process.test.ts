@@ -18,7 +18,7 @@ import { freshDir, journalOf } from './folder.ts';
 
 const unavailable = { code: 'STORE_UNAVAILABLE' };
 
-describe('a folder that is not what it should be (recovery 6, faults F36)', () => {
+describe('a folder that is not what it should be (recovery 6, faults 36)', () => {
   test('is made at the first write, with those above it; reading makes nothing', async () => {
     const dir = join(freshDir(), 'deep', 'er');
     await using store = fileStore({ dir });
@@ -111,7 +111,7 @@ describe('a folder that is not what it should be (recovery 6, faults F36)', () =
     'a link': (path) => symlinkSync('/etc/hostname', path),
   };
   test.for(Object.entries(intruders))(
-    'recovery 6: %s in the place of a journal is not waited for, and hides no other run from a list',
+    '%s in the place of a journal is not waited for, and hides no other run from a list (recovery 6)',
     async ([, put]) => {
       const dir = freshDir();
       await using store = fileStore({ dir });

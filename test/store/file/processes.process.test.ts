@@ -150,7 +150,7 @@ describe('a process that holds the lock of a run (recovery 3)', () => {
   });
 });
 
-describe('a process that is killed while it writes (recovery 5, faults F1)', () => {
+describe('a process that is killed while it writes (recovery 5, faults 1)', () => {
   const seed = Math.floor(Math.random() * 2 ** 32);
   const random = seededRandom(seed);
 

@@ -121,7 +121,7 @@ describe('damage elsewhere (recovery 6)', () => {
   });
 });
 
-describe('what a newer version wrote (checkpoint 6, faults F12)', () => {
+describe('what a newer version wrote (checkpoint 6, faults 12)', () => {
   const refusal = { code: 'CHECKPOINT_TOO_NEW', message: expect.stringContaining('upgrade') };
 
   test('a journal of a newer layout is refused by every call, listed by its id, and left as it is', async () => {

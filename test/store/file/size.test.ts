@@ -76,7 +76,7 @@ async function sizes(steps: number, calls: number, size = STEP): Promise<{ writt
   return { written: written() / said, kept: all.reduce((sum, size) => sum + size, 0) / said };
 }
 
-describe('the size of a run (recovery 4, the size law)', () => {
+describe('the size of a run (recovery 4)', () => {
   test('400 steps of 5 KB keep at most 1.5 times what they say, and write at most 3 times that', async () => {
     const { written, kept } = await sizes(400, 0);
     expect(kept).toBeLessThan(1.2);

@@ -57,7 +57,7 @@ describe.for(Object.entries(commits))('a %s that was torn (recovery 5, 6)', ([, 
 });
 
 test.for([true, false])(
-  'a run that is damaged in its first commit is not deleted by somebody else while its owner holds it (claimed before its first save: %s; recovery 3, 6)',
+  'a run that is damaged in its first commit is not deleted by somebody else while its owner holds it (claimed before its first save: %s) (recovery 3, 6)',
   async (isBefore) => {
     const dir = freshDir();
     await using store = fileStore({ dir });

@@ -148,7 +148,7 @@ describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
 });
 
 describe.skipIf(whyNoOwnPostgres)('connections that break in the middle', () => {
-  test(`at any byte, either way: nothing is lost, nothing comes twice (faults F40, recovery 4, seed ${seed})`, async ({
+  test(`at any byte, either way: nothing is lost, nothing comes twice (seed ${seed}) (faults 40, recovery 4)`, async ({
     onTestFinished,
   }) => {
     const proxy = new CuttingProxy(server, randomFrom(seed));

@@ -116,7 +116,7 @@ describe.skipIf(whyNoPostgres)('writes that are asked for at once', () => {
 });
 
 describe.skipIf(whyNoPostgres)('large records', () => {
-  test('load lets the event loop go on between parts, and reads one state of the record (checkpoint 7)', async () => {
+  test('load lets the event loop go on between parts, and reads one state of the record (checkpoint 7, faults 14)', async () => {
     const schema = server.freshSchema();
     const pool = server.pool();
     await using store = postgresStore({ pool, schema });

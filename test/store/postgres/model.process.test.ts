@@ -89,7 +89,7 @@ describe.skipIf(whyNoPostgres)('two hosts on PostgreSQL, any answers of which ge
   });
 
   test(
-    `are told what two on one memory store would be told (checkpoint 8, 14, recovery 3, 4, seed ${seed})`,
+    `are told what two on one memory store would be told (seed ${seed}) (checkpoint 8, 14, recovery 3, 4)`,
     limit,
     async () => {
       await fc.assert(

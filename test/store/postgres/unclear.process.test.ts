@@ -38,7 +38,7 @@ const writes: Readonly<Record<string, (store: PostgresStore, claim: Claim) => Pr
   'a delete': (store, claim) => store.delete('run', { claim }),
 };
 
-describe.skipIf(whyNoPostgres)('a write whose answer gets lost (faults F40, recovery 4)', () => {
+describe.skipIf(whyNoPostgres)('a write whose answer gets lost (faults 40, recovery 4)', () => {
   let pool: TroubledPool;
   let expected: Map<string, unknown>;
 

@@ -1,4 +1,4 @@
-import { rowsOf } from '../run/fields.ts';
+import { type IdentityFields, rowsOf, type StartFields } from '../run/fields.ts';
 import type { Message } from '../values/message.ts';
 import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 
@@ -13,6 +13,25 @@ export interface RunDelta {
   readonly head: RunHead;
 }
 
+const identityKeys: ReadonlySet<string> = new Set(rowsOf('identity').map(({ key }) => key));
+
+/** What says which run it is, without its meta: written once. */
+export function identityOf(head: RunHead): Omit<IdentityFields, 'meta'> {
+  const identity: Record<string, unknown> = {};
+  for (const key of identityKeys) {
+    const value = head[key as keyof IdentityFields];
+    if (key !== 'meta' && value !== undefined) identity[key] = value;
+  }
+  return identity;
+}
+
+/** What of a head is written with each save; the rest is `undefined`, which JSON leaves out. A copy costs less than a selection. */
+export function changingPart(head: RunHead): object {
+  const part: Record<string, unknown> = { ...head };
+  for (const key of identityKeys) if (part[key] !== undefined) part[key] = undefined;
+  return part;
+}
+
 const outside: ReadonlySet<string> = new Set(rowsOf('start', 'messages').map(({ key }) => key));
 
 /** The head of a record, or of a state: without messages, inputs, images and the earlier conversation, which it does not read. */
@@ -22,4 +41,12 @@ export function headOf(record: object): object {
   const head: Record<string, unknown> = {};
   for (const key of Object.keys(record)) if (!outside.has(key)) head[key] = record[key as keyof typeof record];
   return head;
+}
+
+const startKeys = rowsOf('start').map(({ key }) => key as keyof StartFields);
+
+/** What a record, or a state, says the run was given at its start. */
+export function startOf(state: Partial<StartFields>): Partial<StartFields> {
+  const given = startKeys.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]);
+  return Object.fromEntries(given) as Partial<StartFields>;
 }

@@ -1,5 +1,5 @@
 import type { Writable } from '../run/change.ts';
-import { emptyHead, type HeadFields, type IdentityFields, rowsOf, type StartFields } from '../run/fields.ts';
+import { emptyHead, type HeadFields, type IdentityFields, type StartFields } from '../run/fields.ts';
 import { recordable } from '../run/pipeline.ts';
 import type { Progress } from '../run/progress.ts';
 import { Transcript } from '../run/transcript.ts';
@@ -90,12 +90,4 @@ export function headFieldsOf(state: RunCheckpointState, attempts: number): State
 /** A bound for the UTF-16 units of these fields as JSON. Of a host's own state none is known. */
 export function sizeBound(state: RunCheckpointState): number {
   return origins.get(state)?.bound ?? Number.POSITIVE_INFINITY;
-}
-
-const startKeys = rowsOf('start').map(({ key }) => key as keyof StartFields);
-
-/** What a state says the run was given at its start. */
-export function startOf(state: RunCheckpointState): Partial<StartFields> {
-  const given = startKeys.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]);
-  return Object.fromEntries(given) as Partial<StartFields>;
 }

@@ -1,6 +1,6 @@
 import { RECORD_VERSION, type RunHead } from '../record/checkpoint.ts';
-import type { RunDelta } from '../record/delta.ts';
-import { headFieldsOf, type RunCheckpointState, sizeBound, startOf, transcriptOf } from '../record/state.ts';
+import { type RunDelta, startOf } from '../record/delta.ts';
+import { headFieldsOf, type RunCheckpointState, sizeBound, transcriptOf } from '../record/state.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { Transcript } from '../run/transcript.ts';
 import type { Clock } from '../values/clock.ts';

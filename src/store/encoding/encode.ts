@@ -1,5 +1,5 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
-import type { RunDelta } from '../../record/delta.ts';
+import { changingPart, headOf, identityOf, type RunDelta, startOf } from '../../record/delta.ts';
 import { checkCheckpoint, parseCheckpoint, parseHead } from '../../record/parse.ts';
 import { checkRunId } from '../../run/identity.ts';
 import type { RunOutcome } from '../../run/result.ts';
@@ -21,7 +21,7 @@ export interface EncodedHead {
 
 /** A record as the texts that stores keep. Texts cannot be changed from outside: that isolates what is stored. */
 export interface EncodedRecord extends EncodedHead {
-  /** JSON of what is written once: the meta, with `identity` (fingerprint and parent) where the record has one. */
+  /** JSON of what is written once: the meta, with `identity` (the other fields of that part) where the record has any. */
   readonly meta: string;
   /** JSON of inputs, images and the earlier conversation, null when there are none. */
   readonly extras: string | null;
@@ -50,13 +50,12 @@ export interface StoredRecord {
  * @throws {CheckpointCorruptError} when it is no record: better refused now than found unreadable at recovery
  */
 export function encodeRecord(record: RunCheckpoint): EncodedRecord {
-  const { messages, inputs, images, earlier, ...head } = record;
-  const hasExtras = inputs !== undefined || images !== undefined || earlier !== undefined;
+  const extras = startOf(record);
   const encoded = {
-    ...encodeHead(checkRunId(head.meta?.runId), head),
-    meta: startText(head),
-    extras: hasExtras ? jsonText({ inputs, images, earlier }, 'record') : null,
-    messages: encodeMessages(messages, 0),
+    ...encodeHead(checkRunId(record.meta?.runId), headOf(record)),
+    meta: startText(record),
+    extras: Object.keys(extras).length > 0 ? jsonText(extras, 'record') : null,
+    messages: encodeMessages(record.messages, 0),
   };
   checkCheckpoint(record);
   return encoded;
@@ -71,16 +70,16 @@ export function encodeDelta(delta: RunDelta): EncodedDelta {
   return encoded;
 }
 
-function startText({ meta, fingerprint, parent }: RunHead): string {
-  const hasIdentity = fingerprint !== undefined || parent !== undefined;
-  return jsonText(hasIdentity ? { ...meta, identity: { fingerprint, parent } } : meta, 'record.meta');
+function startText(head: RunHead): string {
+  const identity = identityOf(head);
+  const hasIdentity = Object.keys(identity).length > 0;
+  return jsonText(hasIdentity ? { ...head.meta, identity } : head.meta, 'record.meta');
 }
 
 function encodeHead(runId: string, head: RunHead): EncodedHead {
-  const { meta: _, fingerprint: __, parent: ___, ...rest } = head;
   return {
     runId,
-    head: jsonText(rest, 'record'),
+    head: jsonText(changingPart(head), 'record'),
     version: head.version,
     revision: head.revision ?? 0,
     updatedAt: head.updatedAt,

@@ -1,6 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../../codec/port.ts';
-import type { RunHead } from '../../record/checkpoint.ts';
 import { checkRunId } from '../../run/identity.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { RecordTooLargeError } from '../../values/errors.ts';
@@ -97,7 +96,7 @@ function recordWrites(
   return {
     save: async (record, options = {}) => {
       options.signal?.throwIfAborted();
-      const cut = splitter.split(encodeRecord(steadyEndOf(record)), record, { isContinued: false });
+      const cut = splitter.split(encodeRecord(record), record, { isContinued: false });
       const encoded = sealCutRecord(cut, sealing);
       const { runId, head, meta, extras, rows, pieces } = encoded;
       const size = sizeOf(runId, [head, meta, extras ?? '', ...textsOf(rows), ...textsOf(pieces)]);
@@ -106,7 +105,7 @@ function recordWrites(
     },
     append: async (delta, options = {}) => {
       options.signal?.throwIfAborted();
-      const cut = splitter.split(encodeDelta({ ...delta, head: steadyEndOf(delta.head) }), delta.head, {
+      const cut = splitter.split(encodeDelta(delta), delta.head, {
         isContinued: true,
       });
       const encoded = sealCutDelta(cut, sealing);
@@ -165,14 +164,6 @@ function reading(reader: Reader): Pick<PostgresStore, 'load' | 'listInterrupted'
     forgetOutcomes: async ({ dryRun = false } = {}) => reader.forgetOutcomes(dryRun),
     outcome: async (runId) => reader.outcome(checkRunId(runId)),
   };
-}
-
-/** What changes with most saves comes first: the server's log leaves out how a row ends when it ends as before. */
-function steadyEndOf<T extends Partial<RunHead>>(head: T): T {
-  const { revision, updatedAt, seq, elapsedMs, iteration, openStep, openPhase, undelivered, nudges, critic } = head;
-  const { spend, counters, usage } = head;
-  const first = { revision, updatedAt, seq, elapsedMs, iteration, openStep, openPhase, undelivered, nudges, critic };
-  return { ...first, spend, counters, usage, ...head };
 }
 
 const textsOf = (parts: readonly { readonly text: string }[]) => parts.map(({ text }) => text);

@@ -1,5 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { headOf, type RunDelta } from '../../record/delta.ts';
+import { rowsOf } from '../../run/fields.ts';
 import type { RunEnd } from '../../run/outcome.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
 import type { EndedFacts, RunOutcome } from '../../run/result.ts';
@@ -26,7 +27,7 @@ export function userMessage(text: string): Message {
 
 /** A record with the fields that every record has, and those of `fields`. */
 export function sampleRecord(runId: string, fields: Partial<RunCheckpoint> = {}): RunCheckpoint {
-  return {
+  return asWritten({
     version: 1,
     meta: sampleMeta(runId),
     messages: [userMessage('write a line')],
@@ -37,7 +38,18 @@ export function sampleRecord(runId: string, fields: Partial<RunCheckpoint> = {})
     usage: noUsage,
     attempts: 1,
     ...fields,
-  };
+  });
+}
+
+const order: readonly string[] = [
+  ...['version', 'revision', 'updatedAt', 'seq'],
+  ...rowsOf('identity', 'head', 'messages', 'start').map(({ key }) => key),
+];
+
+/** A record with its fields in the order in which an executor writes them; others come last. */
+function asWritten(record: RunCheckpoint): RunCheckpoint {
+  const known = order.flatMap((key) => (key in record ? [[key, record[key as keyof RunCheckpoint]]] : []));
+  return { ...Object.fromEntries(known), ...record };
 }
 
 /** The delta that adds `messages` to a record, and the record as it is with them. */
@@ -46,14 +58,14 @@ export function nextStep(
   messages: readonly Message[] = [userMessage(`message ${record.messages.length}`)],
   fields: Partial<RunCheckpoint> = {},
 ): { readonly delta: RunDelta; readonly record: RunCheckpoint } {
-  const grown: RunCheckpoint = {
+  const grown = asWritten({
     ...record,
     iteration: record.iteration + 1,
     revision: record.revision + 1,
     updatedAt: record.updatedAt + 1_000,
     ...fields,
     messages: [...record.messages, ...messages],
-  };
+  });
   const { runId } = record.meta;
   const delta = { runId, revision: grown.revision, from: record.messages.length, messages, head: headOf(grown) };
   return { delta, record: grown };

@@ -1,7 +1,6 @@
 import { type Clock, systemClock } from '../values/clock.ts';
 import { BudgetExceededError } from '../values/errors.ts';
-import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import { checkMethods } from '../values/methods.ts';
+import { checkKeys, checkMethods, type KnownKeys } from '../values/known-options.ts';
 import { amountsOf, type BudgetAmounts, nothing, toSpend } from './amounts.ts';
 import { type Books, storeOf } from './books.ts';
 import { checkAmount, checkedSpend, checkedUse, checkText } from './check-use.ts';

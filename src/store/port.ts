@@ -3,8 +3,7 @@ import type { RunDelta } from '../record/delta.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { Command, SentCommand } from '../run/command.ts';
 import type { RunOutcome } from '../run/result.ts';
-import { kindOf } from '../values/known-options.ts';
-import { missingMethods } from '../values/methods.ts';
+import { kindOf, missingMethods } from '../values/known-options.ts';
 
 /** The right to write a run's record: whoever holds the highest epoch. `attempts` counts starts without progress. */
 export type Claim = {

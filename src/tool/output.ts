@@ -1,6 +1,6 @@
 import type { LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
-import { fetchableUrl } from '../run/image.ts';
 import type { ImagePart } from '../run/request.ts';
+import { fetchableUrl } from '../run/request.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { frozenJson, isObject } from '../values/json.ts';
 import { isToolError, type ToolOutput } from '../values/message.ts';

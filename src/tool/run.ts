@@ -1,6 +1,6 @@
 import { idempotencyKeyOf, oldCallName } from '../run/identity.ts';
-import { imagePartOf } from '../run/image.ts';
 import type { ImageInput, ImagePart } from '../run/request.ts';
+import { imagePartOf } from '../run/request.ts';
 import type { Clock } from '../values/clock.ts';
 import { readProperty } from '../values/error-data.ts';
 import { frozenJson, type JsonValue, prototypeKeyIn } from '../values/json.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { imagePartOf } from '../../src/run/image.ts';
+import { imagePartOf } from '../../src/run/request.ts';
 
 const mediaType = 'image/png';
 const partOf = (data: unknown) => imagePartOf({ mediaType, data: data as string }, 'images[0]').data;

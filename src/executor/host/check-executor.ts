@@ -1,8 +1,7 @@
 import { checkStore } from '../../store/port.ts';
 import { isTool } from '../../tool/toolbox.ts';
 import { readProperty } from '../../values/error-data.ts';
-import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
-import { checkMethods } from '../../values/methods.ts';
+import { checkKeys, checkMethods, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import { checkMiddleware } from './middleware.ts';
 import type { Defaults, ExecutorOptions, Ports } from './options.ts';
 

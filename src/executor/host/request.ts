@@ -1,7 +1,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import { checkHostRunId, checkRunId, fingerprintOf } from '../../run/identity.ts';
-import { imagePartOf } from '../../run/image.ts';
 import type { Invocation, ParentCall, RunCheckpointMeta, RunRequest } from '../../run/request.ts';
+import { imagePartOf } from '../../run/request.ts';
 import { enterHistory } from '../../run/resume.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { frozenJson, isObject, type JsonObject } from '../../values/json.ts';

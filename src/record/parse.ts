@@ -1,4 +1,6 @@
 import { rowsOf, runFields } from '../run/fields.ts';
+import { isOpenCall } from '../run/ledger.ts';
+import { isOpenStep, type OpenStep } from '../run/open-step.ts';
 import { metaFields } from '../run/request.ts';
 import { isOutcome, type RunOutcome } from '../run/result.ts';
 import { CheckpointCorruptError, CheckpointTooNewError } from '../values/errors.ts';
@@ -42,6 +44,17 @@ export function checkCheckpoint(value: unknown): RunCheckpoint {
 export function parseOutcome(value: unknown): RunOutcome {
   check(isOutcome(value), 'outcome');
   return value as RunOutcome;
+}
+
+/** Checks an open step. @throws {CheckpointCorruptError} when it is damaged */
+export function parseOpenStep(value: unknown): OpenStep {
+  check(isOpenStep(value), 'openStep');
+  return value as OpenStep;
+}
+
+/** Checks calls of an open step. @throws {CheckpointCorruptError} when one is damaged */
+export function parseOpenCalls(calls: readonly unknown[]): void {
+  check(calls.every(isOpenCall), 'openStep');
 }
 
 /** Reads the head of a record: everything but messages, inputs and images. */

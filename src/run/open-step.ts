@@ -35,6 +35,13 @@ export function recoverOpenStep({ message, calls }: OpenStep): OpenStep {
   return stepOf(message, recovered);
 }
 
+/** The positions of the calls that are not what they were. A call never changes in place: one that changed is another object. */
+export function changedCalls(before: readonly OpenCall[], now: readonly OpenCall[]): number[] {
+  const changed: number[] = [];
+  for (let i = 0; i < now.length; i++) if (now[i] !== before[i]) changed.push(i);
+  return changed;
+}
+
 /** Whether a crash left a `once` call of which nobody knows the outcome. */
 export function hasUnknownOutcome(step: OpenStep): boolean {
   return step.calls.some((call) => call.state === 'started' && call.effect === 'once');
@@ -141,9 +148,27 @@ const LINE_UNITS = 128;
 
 /** A bound for the UTF-16 units of a step's JSON: what the calls say stands in the message and in the ledger. */
 export function sizeOfStep({ message, calls }: OpenStep): number {
+  if (calls.length > FEW) return sizeOfMany(message, calls);
   if (calls.some((call) => call.result)) return Number.POSITIVE_INFINITY;
   return 2 * encodeMessage(message).length + LINE_UNITS * calls.length;
 }
+
+/** Of messages with many calls: the calls that were measured last, and the units of the message and of them. */
+const measured = new WeakMap<object, { readonly calls: readonly OpenCall[]; readonly units: number }>();
+
+/** Measures the calls that have changed since the last time. */
+function sizeOfMany(message: AssistantMessage, calls: readonly OpenCall[]): number {
+  const found = measured.get(message);
+  const last = found?.calls.length === calls.length ? found : undefined;
+  let units = last?.units ?? encodeMessage(message).length + LINE_UNITS;
+  for (const at of last ? changedCalls(last.calls, calls) : calls.keys()) {
+    units += unitsOf(calls[at]) - (last ? unitsOf(last.calls[at]) : 0);
+  }
+  measured.set(message, { calls, units });
+  return units;
+}
+
+const unitsOf = (call: OpenCall | undefined): number => JSON.stringify(call ?? null).length + 1;
 
 const inputLost =
   'The process stopped before this call had ended, and what it was called with is not in the record: it was redacted. ' +
@@ -153,8 +178,24 @@ const inputLost =
 export function redactStep(step: OpenStep, by: FieldRedactor): OpenStep {
   return by.once(step, ({ message, calls }) => ({
     message: by.message(message) as OpenStep['message'],
-    calls: calls.map((call) => by.once(call, () => redactCall(call, by))),
+    calls: redactCalls(calls, by),
   }));
+}
+
+/** The calls that a redactor was given last. */
+const lastRedacted = new WeakMap<FieldRedactor, { readonly calls: Calls; readonly redacted: Calls }>();
+
+type Calls = OpenStep['calls'];
+
+/** A step may have thousands of calls, and is redacted as often: the calls that have not changed are not looked up. */
+function redactCalls(calls: Calls, by: FieldRedactor): Calls {
+  const last = lastRedacted.get(by);
+  const redacted = calls.map((call, i) => {
+    const known = last?.calls[i] === call ? last.redacted[i] : undefined;
+    return known ?? by.once(call, () => redactCall(call, by));
+  });
+  lastRedacted.set(by, { calls, redacted });
+  return redacted;
 }
 
 /**

@@ -5,6 +5,7 @@ export type { Piece, Pieces } from './encoding/blob-refs.ts';
 export type { StoredPieces } from './encoding/cut-texts.ts';
 export type { EncodedHead } from './encoding/encode.ts';
 export type { MessageRow } from './encoding/encryption.ts';
+export { type StepText, type StepTexts, stepAfter } from './encoding/step-texts.ts';
 export type { StoredBody } from './encoding/stored-body.ts';
 export {
   GroupCommit,

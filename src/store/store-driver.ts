@@ -66,6 +66,8 @@ export interface StoredTexts {
   readonly extras: string | null;
   /** The large parts that the head names. */
   readonly pieces?: StoredPieces | undefined;
+  /** The texts of the open step that is stored beside the head. */
+  readonly step?: readonly string[] | undefined;
   /** What the lease counts; absent without a lease. */
   readonly attempts?: number | undefined;
 }

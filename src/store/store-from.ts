@@ -30,6 +30,12 @@ export interface StoreFromOptions {
    * saves. The driver must then keep `body.blobs`. Default `false`.
    */
   readonly blobs?: boolean | undefined;
+  /**
+   * Stores the open step of a message with many calls beside the head, and of its calls only those that have changed: a
+   * message with n calls that have effects then costs bytes and CPU in proportion to n. The driver must then keep
+   * `body.step` (`stepAfter` tells how) and give its texts back in `load`. Default `false`.
+   */
+  readonly steps?: boolean | undefined;
   /** When the memory of a delta's encoded messages is given back: `before` it is written, or `after` it was (the default). */
   readonly dropEncoding?: 'before' | 'after' | undefined;
   /** Puts the fields of a head in another order before it is encoded. */
@@ -41,6 +47,7 @@ export interface StoreFromOptions {
 const optionKeys: KnownKeys<StoreFromOptions> = {
   codec: true,
   blobs: true,
+  steps: true,
   dropEncoding: true,
   arrange: true,
   clock: true,
@@ -66,12 +73,12 @@ interface Parts {
  */
 export function storeFrom(driver: StoreDriver, options: StoreFromOptions = {}): FullStore {
   checkKeys(options, optionKeys, { of: 'storeFrom' });
-  const { blobs = false, clock = systemClock } = options;
+  const { blobs = false, steps = false, clock = systemClock } = options;
   const sealing = new Sealing(options.codec);
   const parts: Parts = {
     driver,
     sealing,
-    bodies: new BodyWriter({ sealing, blobs, arrange: options.arrange }),
+    bodies: new BodyWriter({ sealing, blobs, steps, arrange: options.arrange }),
     dropsBefore: options.dropEncoding === 'before',
     sweep: driver.forgetOutcomes && new Minutely(clock, () => void forgetQuietly(driver)),
   };

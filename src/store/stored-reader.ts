@@ -7,8 +7,9 @@ import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
 import { decodeCommand } from './commands.ts';
 import { RunTexts, type StoredPieces } from './encoding/cut-texts.ts';
 import { decodeHead, decodeRecord, parseStored } from './encoding/encode.ts';
-import { messagesFrom } from './encoding/encryption.ts';
+import { messagesFrom, stepText } from './encoding/encryption.ts';
 import type { Sealing } from './encoding/sealing.ts';
+import { withoutStep, withStep } from './encoding/step-texts.ts';
 import { type IsDead, isHeld, refuseDamaged } from './lease.ts';
 import { isDeadProcess } from './owner.ts';
 import type { Cursor, InboxOf, ListOptions } from './port.ts';
@@ -32,11 +33,12 @@ export class StoredReader {
     const messages = new Messages(texts);
     const stored = await this.#driver.load(runId, messages, signal);
     if (!stored) return null;
-    const { meta, head, extras, pieces = noPieces, attempts } = stored;
+    const { meta, head, extras, pieces = noPieces, step = [], attempts } = stored;
+    const stepTexts = step.map((text, place) => texts.open(text, stepText(place)));
     const opened = {
       runId,
       meta: texts.open(meta, 'meta'),
-      head: texts.whole(head, 'head', pieces),
+      head: withStep(texts.whole(head, 'head', pieces), stepTexts),
       extras: extras === null ? null : texts.open(extras, 'extras'),
       messages: messages.all,
     };
@@ -85,7 +87,8 @@ export class StoredReader {
       if (error !== undefined) throw error;
       refuseDamaged(lease);
       const texts = new RunTexts(this.#sealing, runId);
-      const opened = { runId, meta: texts.open(meta, 'meta'), head: texts.whole(head, 'head', pieces) };
+      const whole = withoutStep(texts.whole(head, 'head', pieces));
+      const opened = { runId, meta: texts.open(meta, 'meta'), head: whole };
       return interruptedRun(decodeHead(opened, lease?.attempts), isHeld(lease, now, isDead) ? lease.owner : undefined);
     } catch (reason) {
       return quarantinedRun({ runId, updatedAt }, reason);

@@ -28,6 +28,25 @@ const stores = [
 
 const said = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }] });
 
+/** An open step; what its calls were given is in no message of the transcript. */
+function stepOfSecrets(count: number, text: string): object {
+  const calls = Array.from({ length: count }, (_, i) => ({
+    callId: `call-${i}`,
+    name: 'put',
+    input: { i, text: `${SECRET} ${text}` },
+  }));
+  const content = calls.map(({ callId, name, input }) => ({
+    type: 'tool-call',
+    toolCallId: callId,
+    toolName: name,
+    input,
+  }));
+  return {
+    message: { role: 'assistant', content },
+    calls: calls.map((call) => ({ ...call, effect: 'once', state: 'started', attempt: 1 })),
+  };
+}
+
 /** From a few bytes, which share a page with others, to many pages of their own. */
 const sizes = [10, 700, 3_000, 90_000];
 
@@ -54,6 +73,25 @@ describe.for(stores)('what is deleted is gone from the bytes of the store: $name
     expect(countIn(dir)).toBeGreaterThan(40);
     for (const i of texts.keys()) await store.delete(`run-${i}`);
     expect(await store.listInterrupted()).toHaveLength(texts.length);
+    await store.close();
+    expect(countIn(dir)).toBe(0);
+  });
+
+  test.for([3, 40])('calls of an open step of %d that later heads have replaced', async (count) => {
+    const dir = freshDir();
+    await using store = open(dir);
+    const { messages, ...first } = sampleRecord('run');
+    await store.save({ ...first, messages });
+    await store.save(sampleRecord('kept'));
+    const head = (revision: number, rest: object) => ({ ...first, revision, openStep: undefined, ...rest }) as never;
+    for (let revision = 2; revision < 12; revision++) {
+      const openStep =
+        revision % 3 === 0 ? undefined : stepOfSecrets(count, `${revision} ${'x'.repeat(revision * 40)}`);
+      const delta = { runId: 'run', revision, from: messages.length, messages: [], head: head(revision, { openStep }) };
+      await store.append(delta);
+    }
+    expect(countIn(dir)).toBeGreaterThan(count);
+    await store.delete('run');
     await store.close();
     expect(countIn(dir)).toBe(0);
   });

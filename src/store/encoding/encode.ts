@@ -6,6 +6,7 @@ import type { RunOutcome } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isObject, jsonText } from '../../values/json.ts';
 import { encodeMessage, enterMessage, type Message } from '../../values/message.ts';
+import { type StepSplitter, type StepTexts, withStepCount } from './step-texts.ts';
 
 /** The part of a record that changes from save to save, as text, and what stores look at without parsing it. */
 export interface EncodedHead {
@@ -17,6 +18,8 @@ export interface EncodedHead {
   readonly updatedAt: number;
   /** Undefined when the record has no such field (a host's own record may not). */
   readonly attempts: number | undefined;
+  /** What is stored beside the head, which then names it: only for stores that give a `StepSplitter`. */
+  readonly step?: StepTexts | undefined;
 }
 
 /** A record as the texts that stores keep. Texts cannot be changed from outside: that isolates what is stored. */
@@ -49,10 +52,12 @@ export interface StoredRecord {
  * @throws {InvalidRunIdError}
  * @throws {CheckpointCorruptError} when it is no record: better refused now than found unreadable at recovery
  */
-export function encodeRecord(record: RunCheckpoint): EncodedRecord {
+export function encodeRecord(record: RunCheckpoint, splitter?: StepSplitter): EncodedRecord {
   const extras = startOf(record);
+  const runId = checkRunId(record.meta?.runId);
+  const step = splitter?.split({ runId, revision: record.revision ?? 0, head: record }, { isWhole: true });
   const encoded = {
-    ...encodeHead(checkRunId(record.meta?.runId), headOf(record)),
+    ...encodeHead(runId, headOf(record), step),
     meta: startText(record),
     extras: Object.keys(extras).length > 0 ? jsonText(extras, 'record') : null,
     messages: encodeMessages(record.messages, 0),
@@ -62,11 +67,13 @@ export function encodeRecord(record: RunCheckpoint): EncodedRecord {
 }
 
 /** @throws what `encodeRecord` throws, for the same reasons */
-export function encodeDelta(delta: RunDelta): EncodedDelta {
+export function encodeDelta(delta: RunDelta, splitter?: StepSplitter): EncodedDelta {
   const { runId, revision, from, head } = delta;
   const messages = encodeMessages(delta.messages, from);
-  const encoded = { ...encodeHead(checkRunId(runId), head), revision, from, messages };
-  parseHead(head);
+  const step = splitter?.split({ runId, revision, head });
+  const encoded = { ...encodeHead(checkRunId(runId), head, step), revision, from, messages };
+  // The splitter checks what it stores beside the head.
+  parseHead(step ? withoutOpenStep(head) : head);
   return encoded;
 }
 
@@ -76,15 +83,21 @@ function startText(head: RunHead): string {
   return jsonText(hasIdentity ? { ...head.meta, identity } : head.meta, 'record.meta');
 }
 
-function encodeHead(runId: string, head: RunHead): EncodedHead {
+function encodeHead(runId: string, head: RunHead, step: StepTexts | undefined): EncodedHead {
+  const text = jsonText(changingPart(step ? withoutOpenStep(head) : head), 'record');
   return {
     runId,
-    head: jsonText(changingPart(head), 'record'),
+    head: step ? withStepCount(text, step.count) : text,
+    ...(step ? { step } : {}),
     version: head.version,
     revision: head.revision ?? 0,
     updatedAt: head.updatedAt,
     attempts: head.attempts,
   };
+}
+
+function withoutOpenStep({ openStep: _, ...head }: RunHead): RunHead {
+  return head;
 }
 
 function encodeMessages(messages: readonly Message[], from: number): string[] {

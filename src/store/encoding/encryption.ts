@@ -1,5 +1,6 @@
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { Sealing } from './sealing.ts';
+import type { StepTexts } from './step-texts.ts';
 
 /*
  * Texts are sealed before a write is queued: a codec may throw, and a transaction that others share must not be half
@@ -23,16 +24,20 @@ export interface MessageRows {
 /** A long history is split over rows of about this many characters, so that loading can pause between them. */
 const MAX_ROW_CHARS = 2 ** 18;
 
+/** The part that a text of an open step is. */
+export const stepText = (place: number): string => `step ${place}`;
+
 /** The part that a row of messages is. */
 export const messagesFrom = (first: number): string => `messages ${first}`;
 
 export function sealRecord(record: EncodedRecord, sealing: Pick<Sealing, 'seal'>): EncodedRecord & MessageRows {
-  const { runId, meta, head, extras, messages } = record;
+  const { runId, meta, head, extras, messages, step } = record;
   return {
     ...record,
     meta: sealing.seal(meta, runId, 'meta'),
     extras: extras === null ? null : sealing.seal(extras, runId, 'extras'),
     head: sealing.seal(head, runId, 'head'),
+    step: sealStep(step, runId, sealing),
     messageCount: messages.length,
     rows: rowsOf({ ...record, from: 0 }, sealing),
   };
@@ -44,7 +49,7 @@ export interface SealedDelta extends EncodedHead, MessageRows {
 }
 
 export function sealDelta(delta: EncodedDelta, sealing: Pick<Sealing, 'seal'>): SealedDelta {
-  const { runId, head, version, revision, updatedAt, attempts, from, messages } = delta;
+  const { runId, head, version, revision, updatedAt, attempts, from, messages, step } = delta;
   return {
     runId,
     head: sealing.seal(head, runId, 'head'),
@@ -52,10 +57,21 @@ export function sealDelta(delta: EncodedDelta, sealing: Pick<Sealing, 'seal'>): 
     revision,
     updatedAt,
     attempts,
+    step: sealStep(step, runId, sealing),
     from,
     messageCount: from + messages.length,
     rows: rowsOf(delta, sealing),
   };
+}
+
+export function sealStep(
+  step: StepTexts | undefined,
+  runId: string,
+  sealing: Pick<Sealing, 'seal'>,
+): StepTexts | undefined {
+  if (!step) return undefined;
+  const texts = step.texts.map(({ place, text }) => ({ place, text: sealing.seal(text, runId, stepText(place)) }));
+  return { ...step, texts };
 }
 
 /** A long history is split, so that loading can pause between its rows. */

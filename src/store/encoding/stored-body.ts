@@ -3,8 +3,9 @@ import type { RunDelta } from '../../record/delta.ts';
 import { type Pieces, Splitter } from './blob-refs.ts';
 import { cutSealing, sealPieces } from './cut-texts.ts';
 import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
-import { type MessageRow, rowsOf } from './encryption.ts';
+import { type MessageRow, rowsOf, sealStep } from './encryption.ts';
 import type { Sealing } from './sealing.ts';
+import { StepSplitter } from './step-texts.ts';
 
 /** A record, or what is new of one, as texts to be stored. */
 export interface StoredBody extends EncodedHead {
@@ -23,6 +24,8 @@ export interface BodyOptions {
   readonly sealing: Sealing;
   /** Stores the large parts of heads once, and names them. */
   readonly blobs: boolean;
+  /** Stores large open steps beside their heads. */
+  readonly steps: boolean;
   /** Puts the fields of a head in another order. */
   readonly arrange?: (<T extends Partial<RunHead>>(head: T) => T) | undefined;
 }
@@ -33,17 +36,19 @@ const noBlobs: Pieces = { pieces: [], inHead: [], inMessages: [] };
 export class BodyWriter {
   readonly #sealing: Sealing;
   readonly #splitter: Splitter | undefined;
+  readonly #steps: StepSplitter | undefined;
   readonly #arrange: BodyOptions['arrange'];
 
-  constructor({ sealing, blobs, arrange }: BodyOptions) {
+  constructor({ sealing, blobs, steps, arrange }: BodyOptions) {
     this.#sealing = sealing;
     this.#splitter = blobs ? new Splitter() : undefined;
+    this.#steps = steps ? new StepSplitter() : undefined;
     this.#arrange = arrange;
   }
 
   /** @throws what `encodeRecord` throws, and what the codec throws */
   ofRecord(record: RunCheckpoint): StoredBody {
-    const encoded = encodeRecord(this.#arrange?.(record) ?? record);
+    const encoded = encodeRecord(this.#arrange?.(record) ?? record, this.#steps);
     const cut = this.#splitter?.split(encoded, record, { isContinued: false }) ?? { ...encoded, ...noBlobs };
     const { runId, meta, extras } = cut;
     const sealing = this.#seal();
@@ -56,7 +61,8 @@ export class BodyWriter {
 
   /** @throws what `encodeDelta` throws, and what the codec throws */
   ofDelta(delta: RunDelta): StoredBody {
-    const encoded = encodeDelta(this.#arrange ? { ...delta, head: this.#arrange(delta.head) } : delta);
+    const arranged = this.#arrange ? { ...delta, head: this.#arrange(delta.head) } : delta;
+    const encoded = encodeDelta(arranged, this.#steps);
     return this.#body(this.#splitter?.split(encoded, delta.head, { isContinued: true }) ?? { ...encoded, ...noBlobs });
   }
 
@@ -66,7 +72,7 @@ export class BodyWriter {
   }
 
   #body(encoded: EncodedHead & Pieces & { readonly from: number; readonly messages: readonly string[] }): StoredBody {
-    const { runId, head, version, revision, updatedAt, attempts, from, messages } = encoded;
+    const { runId, head, version, revision, updatedAt, attempts, from, messages, step } = encoded;
     const sealing = this.#seal();
     return {
       runId,
@@ -79,6 +85,7 @@ export class BodyWriter {
       messageCount: from + messages.length,
       rows: rowsOf({ runId, from, messages }, sealing),
       blobs: this.#blobs(encoded),
+      step: sealStep(step, runId, sealing),
     };
   }
 
@@ -93,9 +100,10 @@ export class BodyWriter {
 }
 
 /** Characters of the texts of a body. */
-export function charsOf({ head, start, rows, blobs }: StoredBody): number {
+export function charsOf({ head, start, rows, blobs, step }: StoredBody): number {
   let chars = head.length + (start ? start.meta.length + (start.extras?.length ?? 0) : 0);
   for (const { text } of rows) chars += text.length;
   for (const { text } of blobs.pieces) chars += text.length;
+  for (const { text } of step?.texts ?? []) chars += text.length;
   return chars;
 }

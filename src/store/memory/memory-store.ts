@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
 import { pageOf } from '../cursor.ts';
+import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { AppendingStore, ControlStore, InboxOf, OutcomeStore, OwningStore } from '../port.ts';
 import { changedValue, factsOfValue, headsIn, keptIn, type RunValue, type StoreTimes } from '../run-value.ts';
@@ -21,7 +22,7 @@ export type MemoryStore = AppendingStore & OwningStore & ControlStore & OutcomeS
 export function memoryStore(options: { readonly clock?: Clock | undefined } = {}): MemoryStore {
   checkKeys(options, { clock: true }, { of: 'memoryStore' });
   const { clock = systemClock } = options;
-  return storeFrom(new MemoryDriver(clock), { clock });
+  return storeFrom(new MemoryDriver(clock), { clock, steps: true });
 }
 
 class MemoryDriver implements StoreDriver {
@@ -29,6 +30,8 @@ class MemoryDriver implements StoreDriver {
   readonly #runs = new Map<string, RunValue>();
   /** The messages of each record, in rows. */
   readonly #rows = new Map<string, string[]>();
+  /** The texts of the large open step of each record that has one. */
+  readonly #steps = new Map<string, string[]>();
   /** The runs whose outcomes are kept, in the order of their keeping. */
   readonly #keeping = new Set<string>();
 
@@ -43,6 +46,7 @@ class MemoryDriver implements StoreDriver {
     this.#put(runId, changedValue(before, { change, body }, this.#times));
     if (change.remove || change.record === 'put') this.#rows.delete(runId);
     if (change.record && body) this.#addRows(body);
+    if (change.remove || (change.record && body)) this.#putStep(runId, body?.step);
     if (change.keep) this.#noteKept(runId);
     return value;
   }
@@ -51,7 +55,7 @@ class MemoryDriver implements StoreDriver {
     const { record, lease } = this.#runs.get(runId) ?? {};
     if (!record) return null;
     for (const row of this.#rows.get(runId) ?? []) messages.add(row);
-    return { ...record.start, head: record.head, attempts: lease?.attempts };
+    return { ...record.start, head: record.head, step: this.#steps.get(runId), attempts: lease?.attempts };
   }
 
   async list(page: ListPage): Promise<ListedHead[]> {
@@ -87,6 +91,11 @@ class MemoryDriver implements StoreDriver {
     const stored = this.#rows.get(runId) ?? [];
     for (const { text } of rows) stored.push(text);
     this.#rows.set(runId, stored);
+  }
+
+  #putStep(runId: string, step: StepTexts | undefined): void {
+    if (step) this.#steps.set(runId, stepAfter(this.#steps.get(runId) ?? [], step));
+    else this.#steps.delete(runId);
   }
 
   /** Hosts keep outcomes for equal times, so that the oldest expire first; the first one that stays ends the search. */

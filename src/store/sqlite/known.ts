@@ -8,6 +8,8 @@ export interface Stored {
   readonly version: number | null;
   readonly revision: number | null;
   readonly message_count: number | null;
+  /** Whether an open step is stored beside the head: 1 or 0. */
+  readonly has_step: number;
 }
 
 /** What stands in the tables of one run; `null` = there is nothing. */

@@ -3,12 +3,13 @@ import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../recor
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { decodeHead, parseStored } from '../encoding/encode.ts';
-import { messagesFrom } from '../encoding/encryption.ts';
+import { messagesFrom, stepText } from '../encoding/encryption.ts';
 import type { Sealing } from '../encoding/sealing.ts';
+import { stepCountIn, withoutStep, withStep } from '../encoding/step-texts.ts';
 import { isHeld, refuseDamaged } from '../lease.ts';
 import type { Cursor } from '../port.ts';
 import type { LeaseTable } from './leases.ts';
-import { type HeadRow, headChecksum, KEYS_PER_RUN } from './records.ts';
+import { type HeadRow, headChecksum, KEYS_PER_RUN, MAX_MESSAGES } from './records.ts';
 
 interface RunRow extends HeadRow {
   readonly no: number;
@@ -81,7 +82,20 @@ export class Reads {
     checkTexts(row);
     checkText(row.extras ?? '', row.extras_checksum, 'extras');
     const extras = row.extras === null ? null : this.#sealing.open(row.extras, runId, 'extras');
-    return { ...row, ...this.#opened(row), extras };
+    const { meta, head } = this.#opened(row);
+    return { ...row, meta, head: withStep(head, this.#step(row, stepCountIn(head))), extras };
+  }
+
+  /** The texts of an open step that is stored beside its head. */
+  #step({ no, run_id: runId }: RunRow, count: number): string[] {
+    if (count === 0) return [];
+    const first = no * KEYS_PER_RUN + MAX_MESSAGES;
+    const rows = this.#messages.all(first, first + count) as unknown as MessageRow[];
+    return rows.map(({ id, checksum, messages: text }, place) => {
+      checkText(text, checksum, 'open step');
+      if (id !== first + place) throw damaged('open step');
+      return this.#sealing.open(text, runId, stepText(place));
+    });
   }
 
   /** Whether a record is still the one that was read: it may have grown, but was not replaced or deleted. */
@@ -134,7 +148,8 @@ export class Reads {
     try {
       checkTexts(row);
       refuseDamaged(row);
-      const head = decodeHead({ runId, ...this.#opened(row) }, row.attempts ?? undefined);
+      const { meta, head: text } = this.#opened(row);
+      const head = decodeHead({ runId, meta, head: withoutStep(text) }, row.attempts ?? undefined);
       return interruptedRun(head, this.#ownerOf(row, owners));
     } catch (error) {
       return quarantinedRun({ runId, updatedAt: row.at }, error);

@@ -4,10 +4,17 @@ import { KeyMismatchError, RecordTooLargeError } from '../../values/errors.ts';
 import type { EncodedHead, EncodedRecord } from '../encoding/encode.ts';
 import type { MessageRow, MessageRows, SealedDelta } from '../encoding/encryption.ts';
 import type { Sealing } from '../encoding/sealing.ts';
+import { type StepTexts, withoutStep } from '../encoding/step-texts.ts';
 import type { KnownRuns, Stored } from './known.ts';
 
 /** A key of `messages` is `no * 2^24 + index`. With `no` below 2^29 it stays exact in a JavaScript number. */
 export const KEYS_PER_RUN = 2 ** 24;
+
+/** The last 2^20 keys of a run are for the texts of a large open step. */
+export const MAX_MESSAGES = KEYS_PER_RUN - 2 ** 20;
+
+/** About how many bytes of messages one transaction removes: they are overwritten, which takes some 10 ms a megabyte. */
+const MAX_REMOVED = 2 ** 20;
 
 /** A head with everything that its checksum covers. */
 export interface HeadRow {
@@ -18,6 +25,9 @@ export interface HeadRow {
   readonly message_count: number;
   readonly head: string;
 }
+
+/** What is known of a record whose head is there. */
+export type WholeRecord = { readonly [K in keyof Stored]: NonNullable<Stored[K]> };
 
 /** Covers the columns too: a flipped bit in a count is damage like one in the text. */
 export function headChecksum(row: HeadRow): number {
@@ -36,18 +46,27 @@ export class RecordTable {
   readonly #putHead: StatementSync;
   readonly #updateHead: StatementSync;
   readonly #insertMessages: StatementSync;
+  readonly #putMessage: StatementSync;
   readonly #deletes: readonly StatementSync[];
   readonly #deleteMessages: StatementSync;
+  readonly #sizes: StatementSync;
+  readonly #hasRun: StatementSync;
+  readonly #nextNo: StatementSync;
 
   constructor(db: DatabaseSync, sealing: Sealing, known: KnownRuns) {
     this.#sealing = sealing;
     this.#known = known;
     this.#find = db.prepare(
-      'SELECT r.no, h.generation, h.version, h.revision, h.message_count FROM runs r LEFT JOIN heads h ON h.no = r.no WHERE r.run_id = ?',
+      `SELECT r.no, h.generation, h.version, h.revision, h.message_count, EXISTS (SELECT 1 FROM messages m
+         WHERE m.id >= r.no * ${KEYS_PER_RUN} + ${MAX_MESSAGES} AND m.id < (r.no + 1) * ${KEYS_PER_RUN}) AS has_step
+       FROM runs r LEFT JOIN heads h ON h.no = r.no WHERE r.run_id = ?`,
     );
     this.#readHead = db.prepare('SELECT h.head FROM runs r JOIN heads h ON h.no = r.no WHERE r.run_id = ?');
     this.#insertRun = db.prepare(
-      'INSERT INTO runs (meta_checksum, extras_checksum, meta, extras, run_id) VALUES (?, ?, ?, ?, ?)',
+      // A number is used again only when no messages of a removed record stand under it.
+      `INSERT INTO runs (no, meta_checksum, extras_checksum, meta, extras, run_id)
+       SELECT 1 + max(coalesce((SELECT max(no) FROM runs), 0), coalesce((SELECT max(id) FROM messages), 0) / ${KEYS_PER_RUN}),
+         ?, ?, ?, ?, ?`,
     );
     this.#updateRun = db.prepare(
       'UPDATE runs SET meta_checksum = ?, extras_checksum = ?, meta = ?, extras = ? WHERE no = ?',
@@ -59,7 +78,16 @@ export class RecordTable {
       'UPDATE heads SET generation = ?, version = ?, revision = ?, updated_at = ?, message_count = ?, head = ?, checksum = ? WHERE no = ?',
     );
     this.#insertMessages = db.prepare('INSERT INTO messages (id, checksum, messages) VALUES (?, ?, ?)');
+    this.#putMessage = db.prepare(
+      `INSERT INTO messages (id, checksum, messages) VALUES (?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET checksum = excluded.checksum, messages = excluded.messages`,
+    );
     this.#deleteMessages = db.prepare('DELETE FROM messages WHERE id >= ? AND id < ?');
+    this.#sizes = db.prepare(
+      'SELECT id, octet_length(messages) AS size FROM messages WHERE id >= ? AND id < ? ORDER BY id',
+    );
+    this.#hasRun = db.prepare('SELECT 1 FROM runs WHERE no = ?');
+    this.#nextNo = db.prepare(`SELECT min(id) / ${KEYS_PER_RUN} AS no FROM messages WHERE id >= ? * ${KEYS_PER_RUN}`);
     this.#deletes = ['runs', 'heads'].map((table) => db.prepare(`DELETE FROM ${table} WHERE no = ?`));
   }
 
@@ -75,54 +103,108 @@ export class RecordTable {
   attempts(runId: string): number {
     const row = this.#readHead.get(runId) as { head: string } | undefined;
     try {
-      return row ? Number(JSON.parse(this.#sealing.open(row.head, runId, 'head')).attempts ?? 0) || 0 : 0;
+      return row ? Number(JSON.parse(withoutStep(this.#sealing.open(row.head, runId, 'head'))).attempts ?? 0) || 0 : 0;
     } catch (error) {
       if (error instanceof KeyMismatchError) throw error;
       return 0;
     }
   }
 
-  /** Writes a whole record, in the place of the one that is there. */
-  put(record: EncodedRecord & MessageRows, stored: Stored | undefined): void {
+  /**
+   * Writes a whole record, in the place of the one that is there.
+   * @returns the number of the record that was there, if `removeRest` is to be called with it
+   */
+  put(record: EncodedRecord & MessageRows, stored: Stored | undefined): number | undefined {
     const { meta, extras, messageCount, rows } = record;
-    checkCount(messageCount);
+    checkCount(record);
+    const rest = stored && this.#removePiece(stored.no) ? stored.no : undefined;
+    if (rest !== undefined) this.#removeRun(rest);
     const run = [crc32(meta), crc32(extras ?? ''), meta, extras] as const;
-    if (stored) {
-      this.#updateRun.run(...run, stored.no);
-      this.#removeMessages(stored.no);
-    }
-    const no = stored?.no ?? Number(this.#insertRun.run(...run, record.runId).lastInsertRowid);
+    const known = rest === undefined ? stored?.no : undefined;
+    if (known !== undefined) this.#updateRun.run(...run, known);
+    const no = known ?? Number(this.#insertRun.run(...run, record.runId).lastInsertRowid);
     // Tells one whole save from another: a long load sees by it that the record was replaced under its eyes.
     const generation = Math.floor(Math.random() * 2 ** 48);
     this.#putHead.run(...headValues(record, { generation, message_count: messageCount }), no);
     this.#putMessages(no, rows);
+    this.#putStep(no, record.step);
     this.#knowNow(record, { no, generation });
+    return rest;
   }
 
   /** Adds what is new. `runs` stays as it is. */
-  append(delta: SealedDelta, { no, generation }: { readonly no: number; readonly generation: number }): void {
-    const { messageCount, rows } = delta;
-    checkCount(messageCount);
+  append(delta: SealedDelta, { no, generation, has_step }: WholeRecord): void {
+    const { messageCount, rows, step } = delta;
+    checkCount(delta);
     this.#updateHead.run(...headValues(delta, { generation, message_count: messageCount }), no);
     this.#putMessages(no, rows);
+    if (has_step === 1 && (!step || step.isWhole)) this.#removeKeys(no, MAX_MESSAGES);
+    this.#putStep(no, step);
     this.#knowNow(delta, { no, generation });
   }
 
-  remove(runId: string, { no }: Stored): void {
-    for (const statement of this.#deletes) statement.run(no);
-    this.#removeMessages(no);
+  /** @returns its number, if `removeRest` is to be called with it: the record is gone, some of its messages are not */
+  remove(runId: string, { no }: Stored): number | undefined {
+    this.#removeRun(no);
     this.#known.forget(runId);
+    return this.#removePiece(no) ? no : undefined;
+  }
+
+  /** Removes some of the messages that a removed record has left. @returns whether there are more */
+  removeRest(no: number): boolean {
+    return this.#hasRun.get(no) === undefined && this.#removePiece(no);
+  }
+
+  /** Numbers from `from` on whose messages have no record: the process that removed it died. @returns where to go on */
+  findRest(from: number, limit: number): { readonly found: readonly number[]; readonly next: number | undefined } {
+    const found: number[] = [];
+    let next = from;
+    for (let i = 0; i < limit; i++) {
+      const { no } = this.#nextNo.get(next) as { no: number | null };
+      if (no === null) return { found, next: undefined };
+      if (this.#hasRun.get(no) === undefined) found.push(no);
+      next = no + 1;
+    }
+    return { found, next };
+  }
+
+  #removeRun(no: number): void {
+    for (const statement of this.#deletes) statement.run(no);
+  }
+
+  /** @returns whether there are more */
+  #removePiece(no: number): boolean {
+    const end = this.#endOfPiece(no);
+    this.#deleteMessages.run(no * KEYS_PER_RUN, end ?? (no + 1) * KEYS_PER_RUN);
+    return end !== undefined;
+  }
+
+  /** The first key that stays when a piece is removed; undefined = nothing stays. */
+  #endOfPiece(no: number): number | undefined {
+    let left = MAX_REMOVED;
+    for (const row of this.#sizes.iterate(no * KEYS_PER_RUN, (no + 1) * KEYS_PER_RUN)) {
+      const { id, size } = row as { id: number; size: number };
+      if (left <= 0) return id;
+      left -= size;
+    }
+    return undefined;
   }
 
   #knowNow(
-    { runId, version, revision, messageCount }: EncodedHead & MessageRows,
+    { runId, version, revision, messageCount, step }: EncodedHead & MessageRows,
     { no, generation }: { readonly no: number; readonly generation: number },
   ): void {
-    this.#known.putRecord(runId, { no, generation, version, revision, message_count: messageCount });
+    const has_step = step ? 1 : 0;
+    this.#known.putRecord(runId, { no, generation, version, revision, message_count: messageCount, has_step });
   }
 
-  #removeMessages(no: number): void {
-    this.#deleteMessages.run(no * KEYS_PER_RUN, (no + 1) * KEYS_PER_RUN);
+  #removeKeys(no: number, from = 0): void {
+    this.#deleteMessages.run(no * KEYS_PER_RUN + from, (no + 1) * KEYS_PER_RUN);
+  }
+
+  #putStep(no: number, step: StepTexts | undefined): void {
+    const first = no * KEYS_PER_RUN + MAX_MESSAGES;
+    for (const { place, text } of step?.texts ?? []) this.#putMessage.run(first + place, crc32(text), text);
   }
 
   #putMessages(no: number, rows: readonly MessageRow[]): void {
@@ -130,9 +212,11 @@ export class RecordTable {
   }
 }
 
-function checkCount(count: number): void {
-  if (count <= KEYS_PER_RUN) return;
-  throw new RecordTooLargeError(`a record holds up to ${KEYS_PER_RUN} messages, this one would have ${count}`);
+function checkCount({ messageCount: count, step }: MessageRows & Pick<EncodedHead, 'step'>): void {
+  if (step && step.count > KEYS_PER_RUN - MAX_MESSAGES)
+    throw new RecordTooLargeError(`a message of a record has up to ${KEYS_PER_RUN - MAX_MESSAGES - 1} tool calls`);
+  if (count <= MAX_MESSAGES) return;
+  throw new RecordTooLargeError(`a record holds up to ${MAX_MESSAGES} messages, this one would have ${count}`);
 }
 
 type HeadValues = [number, number, number, number, number, string, number];

@@ -71,8 +71,9 @@ const layout = [
  */
 export function prepareSchema(db: DatabaseSync, path: string): void {
   if (isEmpty(db)) {
-    // Both must come before the first table. Steps of 2 to 5 KB fill pages of this size best.
-    db.exec('PRAGMA page_size = 2048');
+    // Both must come before the first table. A step writes its head and the header of the file besides what it adds, each a
+    // page: with small ones a step of 2 KB costs a quarter fewer bytes than with pages of 2 KB.
+    db.exec('PRAGMA page_size = 1024');
     db.exec('PRAGMA journal_mode = WAL');
     createTables(db);
   }

@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+
 import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
 import { checkRunId } from '../../run/identity.ts';
@@ -9,6 +10,7 @@ import { encodeCommand } from '../commands.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
 import { sealDelta, sealRecord } from '../encoding/encryption.ts';
 import { Sealing } from '../encoding/sealing.ts';
+import { StepSplitter } from '../encoding/step-texts.ts';
 import { leaseClock } from '../lease-clock.ts';
 import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';
 import { runDatabase } from './connection.ts';
@@ -69,7 +71,8 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   const queue = new WriteQueue(database, { path, busyTimeoutMs });
   const removals = new Removals(database, queue, clock);
   const close = async () => {
-    removals.end();
+    await queue.idle();
+    await removals.end();
     await queue.idle();
     database.close();
   };
@@ -91,25 +94,26 @@ function recordWrites(
   sealing: Sealing,
   removals: Removals,
 ): Pick<SqliteStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
+  const splitter = new StepSplitter();
   return {
     save: async (record, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const encoded = sealRecord(encodeRecord(record), sealing);
-      await queue.add((tables) => writes.saveRecord(tables, encoded, claim), signal);
+      const encoded = sealRecord(encodeRecord(record, splitter), sealing);
+      const rest = await queue.add((tables) => writes.saveRecord(tables, encoded, claim), signal);
+      if (rest !== undefined) removals.happened(rest);
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const encoded = sealDelta(encodeDelta(delta), sealing);
-      // It stands in the rows now. Should the write fail, the next one encodes it anew.
+      const encoded = sealDelta(encodeDelta(delta, splitter), sealing);
+      // It stands in the rows now. Should the write fail, the next one encodes it again.
       delta.messages.forEach(dropEncoding);
       await queue.add((tables) => writes.appendDelta(tables, encoded, claim), signal);
     },
     delete: async (runId, { claim, signal } = {}) => {
       signal?.throwIfAborted();
       checkRunId(runId);
-      await queue.add((tables) => writes.deleteRun(tables, runId, claim), signal);
-      removals.happened();
+      removals.happened(await queue.add((tables) => writes.deleteRun(tables, runId, claim), signal));
     },
     keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
       signal?.throwIfAborted();

@@ -9,7 +9,7 @@ import type { InboxTable } from './inboxes.ts';
 import type { KnownRuns, Stored } from './known.ts';
 import type { LeaseTable } from './leases.ts';
 import type { OutcomeTable, OutcomeToKeep } from './outcomes.ts';
-import type { RecordTable } from './records.ts';
+import type { RecordTable, WholeRecord } from './records.ts';
 
 /** The tables of one open database. */
 export interface Tables {
@@ -26,14 +26,20 @@ export interface Tables {
  * refused leaves nothing behind, so that the transaction can go on without it.
  */
 
-export function saveRecord(tables: Tables, record: EncodedRecord & MessageRows, claim: Claim | undefined): void {
+/** @returns what `RecordTable.put` returns */
+export function saveRecord(
+  tables: Tables,
+  record: EncodedRecord & MessageRows,
+  claim: Claim | undefined,
+): number | undefined {
   const lease = writable(tables, record.runId, claim);
   const stored = tables.records.find(record.runId);
   checkReplaceable(record.runId, stored?.version ?? undefined);
-  tables.records.put(record, stored);
+  const rest = tables.records.put(record, stored);
   const free = sound(lease);
   if (free && free !== lease) tables.leases.put(record.runId, free);
   countAttempts(tables, record, free);
+  return rest;
 }
 
 export function appendDelta(tables: Tables, delta: SealedDelta, claim: Claim | undefined): void {
@@ -47,14 +53,16 @@ export function appendDelta(tables: Tables, delta: SealedDelta, claim: Claim | u
   countAttempts(tables, delta, lease);
 }
 
-export function deleteRun(tables: Tables, runId: string, claim: Claim | undefined): void {
+/** @returns what `RecordTable.remove` returns */
+export function deleteRun(tables: Tables, runId: string, claim: Claim | undefined): number | undefined {
   const lease = writable(tables, runId, claim);
   const stored = tables.records.find(runId);
-  if (stored) tables.records.remove(runId, stored);
+  const rest = stored && tables.records.remove(runId, stored);
   tables.inboxes.remove(runId);
-  if (!lease) return;
+  if (!lease) return rest;
   tables.outcomes.raiseEpoch(runId, lease.epoch);
   tables.leases.remove(runId);
+  return rest;
 }
 
 export function keepOutcome(tables: Tables, kept: OutcomeToKeep, claim: Claim | undefined): void {
@@ -109,8 +117,6 @@ function writable(tables: Tables, runId: string, claim: Claim | undefined): Leas
 function countAttempts(tables: Tables, { runId, attempts }: EncodedHead, lease: Lease | undefined): void {
   if (lease && attempts !== undefined && attempts !== lease.attempts) tables.leases.put(runId, { ...lease, attempts });
 }
-
-type WholeRecord = { readonly [K in keyof Stored]: NonNullable<Stored[K]> };
 
 function isWhole(stored: Stored | undefined): stored is WholeRecord {
   return stored !== undefined && stored.revision !== null;

@@ -49,6 +49,7 @@ export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/por
 export { createEscalator, type EscalatorOptions } from './critic/ready-escalator.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';
 export type { CallInfo, Middleware, ModelCallInfo, ToolCallInfo } from './executor/host/middleware.ts';
+export type { ObservedRun, RunObserver, RunOrigin } from './executor/host/observers.ts';
 export type {
   Defaults,
   ExecutorOptions,

@@ -122,6 +122,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     onSaveError: beside('onSaveError'),
     onUnknownOutcome: 'tell-model',
     onDefinitionChange: 'refuse',
+    observers: [{ onEvent: keeping('an observer', () => undefined) }],
     middleware: [{ tool: keeping('middleware', (_: unknown, next: () => unknown) => next()) }],
     migrate: keeping('migrate', (record: unknown) => record),
     redact: keeping('redact', (text: string) => text),

@@ -144,7 +144,7 @@ export class Session {
       checkpoints: this.#store,
       requireDurable: true,
       logger: this.#logger(),
-      onStep: (step) => this.progress.step(step),
+      observers: [{ onEvent: (event, run) => this.progress.onEvent(event, run) }],
     });
     this.#executors.set(agent, this.#interruption.covers(executor));
     return executor;

@@ -1,4 +1,4 @@
-import type { Executor, RunResult, RunSummary, StepInfo } from '../../index.ts';
+import type { Executor, RunEvent, RunResult, RunSummary } from '../../index.ts';
 import { oneLine } from './failure.ts';
 import { count, duration, tokens } from './figures.ts';
 import type { Output } from './output.ts';
@@ -27,8 +27,8 @@ export class LiveProgress {
     this.#draw();
   }
 
-  step(_: StepInfo): void {
-    this.#draw();
+  onEvent({ type }: RunEvent): void {
+    if (type === 'step.done') this.#draw();
   }
 
   ended({ runId, status, iterations, usage }: RunResult): void {

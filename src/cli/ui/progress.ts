@@ -1,4 +1,4 @@
-import type { Executor, RunResult, StepInfo } from '../../index.ts';
+import type { Executor, RunObserver, RunResult } from '../../index.ts';
 import { oneLine } from './failure.ts';
 import { count, tally, tokens } from './figures.ts';
 import { LiveProgress } from './live-progress.ts';
@@ -13,9 +13,8 @@ export interface BegunRun {
 }
 
 /** Shows how runs go on. */
-export interface Progress {
+export interface Progress extends Required<RunObserver> {
   begun(run: BegunRun): void;
-  step(step: StepInfo): void;
   ended(result: RunResult): void;
   /** A run that was not taken up. */
   skipped(runId: string, reason: string): void;
@@ -36,8 +35,11 @@ function plainProgress(output: Output): Progress {
       begun.add(runId);
       output.say(`${isResumed ? 'resumed' : 'run'} ${oneLine(runId)}`);
     },
-    step: ({ runId, iteration, tools, usage }) =>
-      output.say(`${whose(runId)}step ${iteration}: ${tally(tools) || 'the answer'}; ${tokens(usage)} so far`),
+    onEvent: (event) => {
+      if (event.type !== 'step.done') return;
+      const { runId, step, tools, usage } = event;
+      output.say(`${whose(runId)}step ${step}: ${tally(tools) || 'the answer'}; ${tokens(usage)} so far`);
+    },
     ended: ({ runId, status, iterations, usage }) => output.say(summary({ runId, status, iterations, usage })),
     skipped: (runId, reason) => output.say(`skipped ${oneLine(runId)}: ${reason}`),
   };
@@ -52,7 +54,11 @@ function jsonProgress(output: Output, store: string): Progress {
   const print = (line: object) => output.printJson(line);
   return {
     begun: ({ runId, agentId, isResumed }) => print({ type: 'run.started', runId, agentId, store, resumed: isResumed }),
-    step: ({ runId, iteration, tools, usage }) => print({ type: 'step.done', runId, iteration, tools, usage }),
+    onEvent: (event) => {
+      if (event.type !== 'step.done') return;
+      const { type, runId, step: iteration, tools, usage } = event;
+      print({ type, runId, iteration, tools, usage });
+    },
     ended: ({ messages: _, ...result }) => print({ type: 'run.ended', ...result }),
     skipped: (runId, reason) => print({ type: 'run.skipped', runId, reason }),
   };

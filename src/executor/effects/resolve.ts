@@ -16,7 +16,7 @@ import { acquireRun, carriedRecord, releaseClaim, returnRun, uncounted } from '.
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { runOf } from '../run/active-run.ts';
 import { commandTargetOf } from '../run/command-target.ts';
-import { auditOf, checkBudget, supervise } from '../run/oversight.ts';
+import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { checkpointerOf, firstSave } from '../run/recording.ts';
 import { identityOf, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
 import { askerOf, conflict, isAskedRun } from '../run/same-request.ts';
@@ -71,9 +71,11 @@ async function resolve(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const named = { ...fresh, ...identityOf(fresh, record) };
   const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
   run.info = infoOf(run, begun, limits);
+  run.attempt = found.attempts;
+  run.parent = begun.parent;
   const isStored = found.record !== undefined;
   await checkBudget(run, isStored);
-  run.audit = auditOf(run, run.info);
+  beginAudit(run);
   const early = equip(run, isStored);
 
   const resume = options.resume ? enterResume(options.resume) : record && toResumeState(record);

@@ -3,6 +3,7 @@ import { isTool } from '../../tool/toolbox.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { checkKeys, checkMethods, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import { checkMiddleware } from './middleware.ts';
+import { checkObservers } from './observers.ts';
 import type { Defaults, ExecutorOptions, Ports } from './options.ts';
 
 const optionKeys: KnownKeys<ExecutorOptions> = {
@@ -30,6 +31,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   inspect: true,
   onStep: true,
   middleware: true,
+  observers: true,
 };
 
 const portKeys: KnownKeys<Ports> = { checkpointer: true, budget: true, audit: true, critic: true, palette: true };
@@ -58,6 +60,7 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
   checkCallbacks(options);
   checkRegistries(options);
   checkMiddleware(options.middleware, of);
+  checkObservers(options.observers, of);
   if (options.checkpoints !== undefined) checkStore(`${of}: checkpoints`, options.checkpoints);
 }
 

@@ -13,6 +13,7 @@ import { checkExecutor } from './check-executor.ts';
 import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
 import { type Layers, layersOf } from './middleware.ts';
+import { type Observer, observersOf } from './observers.ts';
 import type { Defaults, ExecutorOptions, Ports } from './options.ts';
 import { redactedInspect, redactedWarn } from './redaction.ts';
 
@@ -66,6 +67,7 @@ export interface Config {
   readonly random: () => number;
   readonly warn: Warn;
   readonly layers: Layers;
+  readonly observers: readonly Observer[];
   readonly inspect: ReturnType<typeof guarded<[event: InspectionEvent]>>;
   readonly onStep: ReturnType<typeof guarded<[step: Parameters<NonNullable<ExecutorOptions['onStep']>>[0]]>>;
 }
@@ -107,6 +109,7 @@ export function configOf(options: ExecutorOptions): Config {
     random: guardedRandom(options.random),
     warn,
     layers: layersOf(options.middleware),
+    observers: observersOf(options.observers, warn),
     inspect: redactedInspect(guarded('inspect', options.inspect, warn), options.redact),
     onStep: guarded('onStep', options.onStep, warn),
   };

@@ -17,6 +17,7 @@ import type { Clock } from '../../values/clock.ts';
 import type { Redaction } from '../../values/redact.ts';
 import type { Usage } from '../../values/usage.ts';
 import type { Middleware } from './middleware.ts';
+import type { RunObserver } from './observers.ts';
 
 /** Where warnings go. Default: the console. */
 export interface Logger {
@@ -124,6 +125,8 @@ export interface ExecutorOptions {
   readonly onStep?: (step: StepInfo) => void;
   /** Functions around each model call and each tool call of every run; the first is the outermost. */
   readonly middleware?: readonly Middleware[];
+  /** Each gets the events of every run, after `redact`. */
+  readonly observers?: readonly RunObserver[];
 }
 
 /** Told after each finished step. */

@@ -121,12 +121,19 @@ function restoredSeed(services: ExecutorServices, snapshot: Snapshot<unknown>): 
     const persisted: PersistedRun = parsePersisted(snapshot);
     const request = requestFrom(persisted);
     const isDone = persisted.status === 'done' && persisted.output !== undefined;
-    return { request, isNewId: false, persisted, ...(isDone ? { done: persisted.output as RunOutput } : {}) };
+    return {
+      request,
+      isNewId: false,
+      origin: 'hosted',
+      persisted,
+      ...(isDone ? { done: persisted.output as RunOutput } : {}),
+    };
   } catch (thrown) {
     const refusal = asError(thrown);
     return {
       request: refusedRequest(undefined, services.config.newId),
       isNewId: true,
+      origin: 'hosted',
       refusal:
         'code' in refusal && refusal.code !== 'RUN_PANIC' ? refusal : new CheckpointCorruptError(refusal.message),
     };

@@ -85,7 +85,7 @@ async function begin(
   const { prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
   const agent = agentFor(services, meta.agentId) as Agent;
-  const seed = { request, isNewId: false, maxAttempts, mustExist: true };
+  const seed = { request, isNewId: false, origin: 'recovered' as const, maxAttempts, mustExist: true };
   // Whoever wanted its answer is gone: it is ended in good order, without another call of a model.
   const gone = new CancelledError('the run that began it is over');
   const options = parent ? { signal: AbortSignal.abort(gone) } : {};

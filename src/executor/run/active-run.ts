@@ -14,6 +14,7 @@ import { type ErrorData, readProperty, toErrorData } from '../../values/error-da
 import { LeaseLostError } from '../../values/errors.ts';
 import type { JsonObject } from '../../values/json.ts';
 import type { Config } from '../host/config.ts';
+import type { ObservedRun, Observer } from '../host/observers.ts';
 import type { RunOptions } from '../host/options.ts';
 import { RunRedaction } from '../host/redaction.ts';
 import type { Auditing } from '../services/auditing.ts';
@@ -21,9 +22,11 @@ import type { CommandInbox } from '../services/command-inbox.ts';
 import { EventStream } from '../services/event-stream.ts';
 import type { Leaseholder, LeaseRenewal } from '../services/lease-renewal.ts';
 import type { LoopContext } from '../services/loop-context.ts';
+import { ObserverList } from '../services/observer-list.ts';
 import type { LiveRun, Registry, RunSummary } from '../services/registry.ts';
 import type { CriticMonitor } from './critic-monitor.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
+import { observedRun } from './run-info.ts';
 import type { RunSeed } from './seed.ts';
 
 /** What all runs of one executor share. */
@@ -76,6 +79,10 @@ export class ActiveRun implements LiveRun, Leaseholder {
   /** When it was over for this process, monotonic ms: from then on no working time is counted. */
   #finishedAt: number | undefined;
   info: RunInfo | undefined;
+  /** Starts since it last recorded something new, this one included; 0 until they are known. */
+  attempt = 0;
+  /** The call of another run that began it. */
+  parent: ParentCall | undefined;
   /** What each of its loops works with; one of a single loop. */
   loops: readonly LoopContext[] = [];
   /** What the run's ledger has to know of all its tools. */
@@ -123,6 +130,9 @@ export class ActiveRun implements LiveRun, Leaseholder {
   readonly events: EventStream;
   /** Undefined = everything is passed on as it is. */
   readonly redaction: RunRedaction | undefined;
+  /** Undefined = none. */
+  #observers: ObserverList | undefined;
+  #observed: ObservedRun | undefined;
   readonly #controller = new AbortController();
   readonly #cleanups: Cleanups;
 
@@ -133,7 +143,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.options = rest.options;
     this.actor = rest.actor;
     this.startedAt = services.config.clock.monotonic();
-    const { redact } = services.config;
+    const { redact, observers } = services.config;
+    if (observers.length > 0) this.#observers = new ObserverList(observers);
     this.redaction = redact && new RunRedaction(redact);
     this.events = new EventStream(rest.seed.request.runId, services.config.clock);
     this.#cleanups = new Cleanups((error) => {
@@ -163,14 +174,28 @@ export class ActiveRun implements LiveRun, Leaseholder {
     return { elapsedMs, seq: this.events.reserved, critic, redaction: this.redaction?.records };
   }
 
-  /** Tells everybody who listens. */
+  /** Publishes an event to the consumers of `events` and to all observers. */
   publish(body: RunEventBody): void {
-    for (const shown of this.redaction?.events(body) ?? [body]) {
-      const event = this.events.publish(shown);
-      if (!event) return;
-      this.audit?.take(Object.freeze(event));
-      this.monitor?.take(Object.freeze(event));
-    }
+    if (!this.redaction) this.#publish(body);
+    else for (const shown of this.redaction.events(body)) this.#publish(shown);
+  }
+
+  #publish(body: RunEventBody): void {
+    const event = this.events.publish(body);
+    // A start that gives an earlier answer again is no run of its own.
+    if (event && this.#observers && this.resolution !== 'answered') this.#observers.pass(event, this.observed);
+  }
+
+  /** Adds an observer of this run alone. */
+  observe(observer: Observer): void {
+    this.#observers ??= new ObserverList([]);
+    this.#observers.add(observer);
+  }
+
+  /** The run as observers see it, from the first event that they get. */
+  get observed(): ObservedRun {
+    this.#observed ??= observedRun(this);
+    return this.#observed;
   }
 
   /** Where the run is; undefined when its actor could not even begin. */

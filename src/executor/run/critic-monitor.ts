@@ -11,6 +11,7 @@ import { enterMessage } from '../../values/message.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import type { Config } from '../host/config.ts';
 import { guarded } from '../host/guard.ts';
+import type { Observer } from '../host/observers.ts';
 import type { RunActor } from './run-actor.ts';
 
 /** A run that a critic watches may take this long at most, over all processes; its `maxRuntimeMs` is only a hint then. */
@@ -44,7 +45,7 @@ interface Past {
 }
 
 /** A run's critic, as the executor sees it: whatever the critic does, the run goes on. */
-export class CriticMonitor {
+export class CriticMonitor implements Observer {
   readonly #run: Watched;
   readonly #handle: CriticHandle;
   readonly #onActivity: ((activity: Activity) => void) | undefined;
@@ -84,7 +85,7 @@ export class CriticMonitor {
    * The critic is told when whatever is being stored with this event is on its way, so that what it does in answer, and what
    * it remembers of that, stand in one record: in the next one.
    */
-  take(event: RunEvent): void {
+  onEvent(event: RunEvent): void {
     const sign = signOf(event);
     if (!sign) return;
     if (this.#signs.push(sign) === 1) queueMicrotask(() => this.#tell());

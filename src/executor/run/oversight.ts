@@ -25,24 +25,24 @@ export async function checkBudget(run: ActiveRun, isStored: boolean): Promise<vo
 /** Announces that a start found the run set aside. Its audit is begun for that: the result of such a start may have no reader. */
 export function announceParked(
   run: ActiveRun,
-  { meta, inputs = {}, seq = 0 }: RunCheckpoint,
+  { meta, inputs = {}, seq = 0, attempts, parent }: RunCheckpoint,
   parked: ParkedReason,
 ): void {
   const { maxIterations } = limitsOf(run);
   run.info = infoFrom(meta, { inputs, startedAt: run.services.config.clock.now(), maxIterations });
-  run.audit = auditOf(run, run.info);
+  run.attempt = attempts;
+  run.parent = parent;
+  beginAudit(run);
   run.events.continueFrom(seq);
   run.publish({ type: 'run.parked', code: parked.code, reason: parked.reason });
 }
 
 /** Begins the run's audit. */
-export function auditOf(run: ActiveRun, info: RunInfo): Auditing | undefined {
+export function beginAudit(run: ActiveRun): void {
   const { audit, clock, warn, defaults } = run.services.config;
-  return Auditing.start(audit, run.redaction?.info(info, 'event') ?? info, {
-    clock,
-    warn,
-    ms: defaults.finalizeMs,
-  });
+  if (!audit) return;
+  run.audit = Auditing.start(audit, run.observed.info, { clock, warn, ms: defaults.finalizeMs });
+  if (run.audit) run.observe(run.audit);
 }
 
 /** The critic, and the time that is left: without a critic `maxRuntimeMs` is a hard limit. */
@@ -54,6 +54,7 @@ export function supervise(
   const { maxRuntimeMs } = limits;
   const past = { softLimitMs: maxRuntimeMs, elapsedMs: progress.elapsedMs, saved, progress, limits };
   run.monitor = CriticMonitor.start(run, run.info as RunInfo, past);
+  if (run.monitor) run.observe(run.monitor);
   const limitMs = run.monitor ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
   startDeadline(run, limitMs - progress.elapsedMs);
 }

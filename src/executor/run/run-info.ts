@@ -2,6 +2,8 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunCheckpointMeta, RunInfo } from '../../run/request.ts';
+import type { ObservedRun } from '../host/observers.ts';
+import { metaFor } from '../host/request.ts';
 import type { ActiveRun } from './active-run.ts';
 
 /** Who asked for a stored run, where and what for is in its record; what it is run with is today's. */
@@ -35,12 +37,21 @@ export function limitsOf({ agent, services }: ActiveRun): Limits {
 }
 
 /** The one object that all ports are told of the run. */
-export function infoOf(run: ActiveRun, { meta }: Progress, limits: Limits): RunInfo {
+export function infoOf(run: ActiveRun, { meta }: Pick<Progress, 'meta'>, limits: Limits): RunInfo {
   return infoFrom(meta, {
     inputs: run.record?.inputs ?? run.seed.request.inputs,
     startedAt: run.services.config.clock.now(),
     maxIterations: limits.maxIterations,
   });
+}
+
+/** A run as its observers see it. Of a start that was refused early only its request is known. */
+export function observedRun(run: ActiveRun): ObservedRun {
+  const { agent, services, seed, attempt, redaction } = run;
+  const meta = () => metaFor(agent, seed.request, agent.modelTier ?? services.config.defaults.modelTier);
+  const info = run.info ?? infoOf(run, { meta: meta() }, limitsOf(run));
+  const rootRunId = (run.parent ?? seed.request.parent)?.rootRunId ?? run.runId;
+  return Object.freeze({ info: redaction?.info(info, 'event') ?? info, origin: seed.origin, attempt, rootRunId });
 }
 
 export function infoFrom(

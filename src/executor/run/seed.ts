@@ -1,5 +1,6 @@
 import type { RunRequest } from '../../run/request.ts';
 import { asError, isError } from '../host/guard.ts';
+import type { RunOrigin } from '../host/observers.ts';
 import { type Beginning, refusedRequest, requestOf } from '../host/request.ts';
 import type { PersistedRun } from '../host/snapshot.ts';
 
@@ -8,6 +9,7 @@ export interface RunSeed {
   readonly request: RunRequest;
   /** The id was made for this start: it meets no run that is live, stored or ended. */
   readonly isNewId: boolean;
+  readonly origin: RunOrigin;
   /** The snapshot of a host machine that is being restored. */
   readonly persisted?: PersistedRun;
   /** Bad input or an unreadable snapshot: the run ends with it and touches nothing. */
@@ -25,11 +27,12 @@ export interface RunSeed {
  * @throws {TypeError} for a wrong call, unless a host's machine made it: XState would leave that machine hanging
  */
 export function seedOf(invocation: unknown, beginning: Beginning & { readonly isHosted?: boolean }): RunSeed {
+  const origin = beginning.isHosted ? 'hosted' : beginning.parent ? 'child' : 'started';
   try {
     const request = requestOf(invocation, beginning);
-    return { request, isNewId: ((invocation as { runId?: unknown }).runId ?? undefined) === undefined };
+    return { request, isNewId: ((invocation as { runId?: unknown }).runId ?? undefined) === undefined, origin };
   } catch (thrown) {
     if (!beginning.isHosted && isError(thrown) && thrown instanceof TypeError) throw thrown;
-    return { request: refusedRequest(invocation, beginning.newId), isNewId: true, refusal: asError(thrown) };
+    return { request: refusedRequest(invocation, beginning.newId), isNewId: true, origin, refusal: asError(thrown) };
   }
 }

@@ -8,6 +8,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import { isObject, type JsonObject } from '../../values/json.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import { guarded, type Warn } from '../host/guard.ts';
+import type { Observer } from '../host/observers.ts';
 
 /** So many calls that were answered are remembered, in case they come back late. */
 const MAX_ANSWERED = 100;
@@ -23,13 +24,14 @@ interface Surroundings {
 type StartedCall = Pick<Extract<RunEvent, { type: 'tool.started' }>, 'attempt' | 'input'>;
 
 /** Hands what happens in a run to its audit recorder. Whatever the recorder does, the run does not notice. */
-export class Auditing {
+export class Auditing implements Observer {
   readonly #recorder: AuditRecorder;
   readonly #around: Surroundings;
   readonly #calls = new Map<string, StartedCall>();
   /** A call that timed out is done once for the run, and perhaps once more when it comes back. */
   readonly #answered = new Map<string, StartedCall>();
   readonly #take: ((event: RunEvent) => void) | undefined;
+  #isClosed = false;
 
   private constructor(recorder: AuditRecorder, around: Surroundings) {
     this.#recorder = recorder;
@@ -51,17 +53,13 @@ export class Auditing {
     }
   }
 
-  take(event: RunEvent): void {
-    this.#take?.(event);
+  onEvent(event: RunEvent): void {
+    if (!this.#isClosed) this.#take?.(event);
   }
 
-  /** Something that is no event of the run. */
-  log(type: string, fields: JsonObject): void {
-    guarded('an audit recorder', () => this.#recorder.logEvent?.(type, fields), this.#around.warn)?.();
-  }
-
-  /** Never rejects. */
+  /** The last call. Never rejects. */
   async close({ status, output, error, ...totals }: RunOutput, elapsedMs: number): Promise<void> {
+    this.#isClosed = true;
     const { clock, warn, ms } = this.#around;
     const { usage, iterations, saveErrors, spend } = totals;
     try {

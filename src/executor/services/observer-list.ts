@@ -1,0 +1,46 @@
+import type { RunEvent } from '../../run/events.ts';
+import type { ObservedRun, Observer } from '../host/observers.ts';
+
+/** The observers of one run. Each gets the events in order, also where an observer causes the next event. */
+export class ObserverList {
+  readonly #observers: Observer[];
+  /** Events that an observer caused while another event was passed on. */
+  #caused: RunEvent[] | undefined;
+  #isBusy = false;
+
+  /** @param observers those of all runs */
+  constructor(observers: readonly Observer[]) {
+    this.#observers = [...observers];
+  }
+
+  /** Adds one for this run alone, in front of those that are there. */
+  add(observer: Observer): void {
+    this.#observers.unshift(observer);
+  }
+
+  /** Observers must not throw. */
+  pass(event: RunEvent, run: ObservedRun): void {
+    if (this.#isBusy) {
+      this.#caused ??= [];
+      this.#caused.push(event);
+      return;
+    }
+    this.#isBusy = true;
+    this.#toAll(event, run);
+    for (let next = this.#caused?.shift(); next; next = this.#caused?.shift()) this.#toAll(next, run);
+    this.#isBusy = false;
+  }
+
+  #toAll(event: RunEvent, run: ObservedRun): void {
+    for (const value of Object.values(event)) freeze(value);
+    Object.freeze(event);
+    for (const observer of this.#observers) observer.onEvent(event, run);
+  }
+}
+
+/** What is frozen already is so throughout: inputs and outputs of tools are JSON that was frozen when it came in. */
+function freeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
+  Object.freeze(value);
+  for (const part of Object.values(value)) freeze(part);
+}

@@ -183,8 +183,6 @@ const smallParts = {
       (area) => `src/${area}/port`,
     ),
     'src/executor/effects',
-    // Its store is being rebuilt.
-    'src/store/sqlite/removals',
   ],
   entryPoints: entryPoints.map(({ source }) => source),
 };

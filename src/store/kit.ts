@@ -1,8 +1,7 @@
 // The entry point `pawl/stores/kit`: what makes a store of a driver. It knows no driver.
 export type { CommandToSend, StoredCommand } from './commands.ts';
 export { pageOf } from './cursor.ts';
-export type { Piece, Pieces } from './encoding/blob-refs.ts';
-export type { StoredPieces } from './encoding/cut-texts.ts';
+export type { Piece, Pieces, StoredPieces } from './encoding/blob-refs.ts';
 export type { EncodedHead } from './encoding/encode.ts';
 export type { MessageRow } from './encoding/encryption.ts';
 export { type StepText, type StepTexts, stepAfter } from './encoding/step-texts.ts';

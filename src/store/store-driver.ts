@@ -1,5 +1,5 @@
 import type { CommandToSend, StoredCommand } from './commands.ts';
-import type { StoredPieces } from './encoding/cut-texts.ts';
+import type { StoredPieces } from './encoding/blob-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import type { Lease } from './lease.ts';
 import type { Claim, Cursor, InboxOf } from './port.ts';

@@ -7,7 +7,7 @@ import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { dropEncoding } from '../values/message.ts';
 import { encodeCommand } from './commands.ts';
 import { encodeOutcome } from './encoding/encode.ts';
-import { Sealing } from './encoding/sealing.ts';
+import { Sealing } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { Minutely } from './minutely.ts';
 import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from './port.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { decodeLine, encodeLine, splitLines } from '../../src/files/lines.ts';
-import { Sealing } from '../../src/store/encoding/sealing.ts';
+import { Sealing } from '../../src/store/encoding/encryption.ts';
 import { type FileStore, fileStore } from '../../src/store/file/index.ts';
 import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract/store-contract.ts';
 import { freshDir, journalOf, replaceFile } from '../store/file/folder.ts';

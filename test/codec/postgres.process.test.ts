@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { resultsMessage } from '../../src/run/open-step.ts';
-import { Sealing } from '../../src/store/encoding/sealing.ts';
+import { Sealing } from '../../src/store/encoding/encryption.ts';
 import { type PostgresStore, postgresStore } from '../../src/store/postgres/index.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract/store-contract.ts';

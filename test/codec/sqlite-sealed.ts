@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { Sealing } from '../../src/store/encoding/sealing.ts';
+import { Sealing } from '../../src/store/encoding/encryption.ts';
 import type { DamageKind } from '../../src/testing/store-contract/store-contract.ts';
 import { sql } from '../store/sqlite/files.ts';
 import { codecOf } from './keys.ts';

@@ -1,10 +1,9 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
 import type { RunDelta } from '../../record/delta.ts';
-import { type Pieces, Splitter } from './blob-refs.ts';
-import { cutSealing, sealPieces } from './cut-texts.ts';
+import { cutSealing, type Pieces, Splitter, sealPieces } from './blob-refs.ts';
 import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
+import type { Sealing } from './encryption.ts';
 import { type MessageRow, rowsOf, sealStep } from './encryption.ts';
-import type { Sealing } from './sealing.ts';
 import { StepSplitter } from './step-texts.ts';
 
 /** A record, or what is new of one, as texts to be stored. */

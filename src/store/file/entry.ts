@@ -4,7 +4,7 @@ import type { OpenFile } from '../../files/file-system.ts';
 import { safeName } from '../../files/names.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../record/interrupted.ts';
 import { CheckpointCorruptError, PawlError } from '../../values/errors.ts';
-import { RunTexts } from '../encoding/cut-texts.ts';
+import { RunTexts } from '../encoding/blob-refs.ts';
 import { decodeHead } from '../encoding/encode.ts';
 import { refuseDamaged } from '../lease.ts';
 import { isDeadProcess } from '../owner.ts';

@@ -6,7 +6,7 @@ import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
 import { PawlError } from '../../values/errors.ts';
 import { decodeCommand, type StoredCommand } from '../commands.ts';
 import { parseStored } from '../encoding/encode.ts';
-import type { Sealing } from '../encoding/sealing.ts';
+import type { Sealing } from '../encoding/encryption.ts';
 import type { Folders } from './folders.ts';
 
 /** The commands that wait for a run, by their ids: the oldest first. */

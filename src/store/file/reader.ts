@@ -9,7 +9,7 @@ import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
-import { RunTexts } from '../encoding/cut-texts.ts';
+import { RunTexts } from '../encoding/blob-refs.ts';
 import { decodeRecord, parseStored } from '../encoding/encode.ts';
 import { messagesFrom } from '../encoding/encryption.ts';
 import { isHeld } from '../lease.ts';

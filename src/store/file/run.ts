@@ -5,7 +5,7 @@ import type { FileStamp, OpenFile } from '../../files/file-system.ts';
 import type { KeptFiles } from '../../files/kept-files.ts';
 import type { Syncs } from '../../files/syncs.ts';
 import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../../values/errors.ts';
-import type { Sealing } from '../encoding/sealing.ts';
+import type { Sealing } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
 import type { Folders } from './folders.ts';
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';

@@ -1,7 +1,7 @@
 import { withFile } from '../../files/atomic-write.ts';
 import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../../values/errors.ts';
 import type { Piece, Pieces } from '../encoding/blob-refs.ts';
-import { RunTexts } from '../encoding/cut-texts.ts';
+import { RunTexts } from '../encoding/blob-refs.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from '../encoding/encode.ts';
 import { parseStored } from '../encoding/encode.ts';
 import type { MessageRow, MessageRows } from '../encoding/encryption.ts';

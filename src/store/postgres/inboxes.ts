@@ -3,7 +3,7 @@ import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor, type SentCommand 
 import { PawlError } from '../../values/errors.ts';
 import { type CommandToSend, decodeCommand, refuseFull, refuseLarge, refuseMissing } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { Sealing } from '../encoding/sealing.ts';
+import type { Sealing } from '../encoding/encryption.ts';
 import { checkClaim } from '../lease.ts';
 import type { Claim, InboxOf } from '../port.ts';
 import type { Row, Session } from './pool.ts';

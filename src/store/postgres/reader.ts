@@ -7,7 +7,7 @@ import { CheckpointCorruptError, StoreUnavailableError } from '../../values/erro
 import type { CommandToSend } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { decodeHead, decodeRecord, parseStored } from '../encoding/encode.ts';
-import type { Sealing } from '../encoding/sealing.ts';
+import type { Sealing } from '../encoding/encryption.ts';
 import { isHeld, type Lease, refuseDamaged } from '../lease.ts';
 import type { Claim, InboxOf, ListOptions } from '../port.ts';
 import { acknowledge, readInbox, send } from './inboxes.ts';

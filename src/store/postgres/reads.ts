@@ -1,10 +1,9 @@
 import { CheckpointCorruptError } from '../../values/errors.ts';
-import { piecesIn } from '../encoding/blob-refs.ts';
+import { piecesIn, RunTexts, type StoredPieces } from '../encoding/blob-refs.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import { RunTexts, type StoredPieces } from '../encoding/cut-texts.ts';
 import { parseStored } from '../encoding/encode.ts';
+import type { Sealing } from '../encoding/encryption.ts';
 import { messagesFrom } from '../encoding/encryption.ts';
-import type { Sealing } from '../encoding/sealing.ts';
 import type { Lease } from '../lease.ts';
 import type { Cursor } from '../port.ts';
 import { Parameters } from './parameters.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailableError } from '../../values/errors.ts';
-import type { Sealing } from '../encoding/sealing.ts';
+import type { Sealing } from '../encoding/encryption.ts';
 import { Appends } from './append.ts';
 import { isTableMissing, isTransient, storeError } from './errors.ts';
 import { Parameters } from './parameters.ts';

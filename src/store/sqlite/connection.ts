@@ -1,5 +1,5 @@
 import { Database } from '../../sqlite/connection.ts';
-import type { Sealing } from '../encoding/sealing.ts';
+import type { Sealing } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
 import { InboxTable } from './inboxes.ts';
 import { KnownRuns } from './known.ts';

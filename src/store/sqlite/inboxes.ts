@@ -4,7 +4,7 @@ import { isInboxFull, MAX_WAITING, placesFor, type SentCommand } from '../../run
 import { PawlError } from '../../values/errors.ts';
 import { type CommandToSend, decodeCommand, refuseFull, refuseLarge } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { Sealing } from '../encoding/sealing.ts';
+import type { Sealing } from '../encoding/encryption.ts';
 import type { InboxOf } from '../port.ts';
 
 interface CommandRow {

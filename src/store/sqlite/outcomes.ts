@@ -4,7 +4,7 @@ import type { RunOutcome } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { parseStored } from '../encoding/encode.ts';
-import type { Sealing } from '../encoding/sealing.ts';
+import type { Sealing } from '../encoding/encryption.ts';
 
 interface OutcomeRow {
   readonly until: number;

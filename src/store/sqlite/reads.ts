@@ -3,8 +3,8 @@ import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../recor
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { decodeHead, parseStored } from '../encoding/encode.ts';
+import type { Sealing } from '../encoding/encryption.ts';
 import { messagesFrom, stepText } from '../encoding/encryption.ts';
-import type { Sealing } from '../encoding/sealing.ts';
 import { stepCountIn, withoutStep, withStep } from '../encoding/step-texts.ts';
 import { isHeld, refuseDamaged } from '../lease.ts';
 import type { Cursor } from '../port.ts';

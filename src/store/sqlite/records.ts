@@ -2,8 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { KeyMismatchError, RecordTooLargeError } from '../../values/errors.ts';
 import type { EncodedHead, EncodedRecord } from '../encoding/encode.ts';
-import type { MessageRow, MessageRows, SealedDelta } from '../encoding/encryption.ts';
-import type { Sealing } from '../encoding/sealing.ts';
+import type { MessageRow, MessageRows, SealedDelta, Sealing } from '../encoding/encryption.ts';
 import { type StepTexts, withoutStep } from '../encoding/step-texts.ts';
 import type { KnownRuns, Stored } from './known.ts';
 

@@ -8,8 +8,7 @@ import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known
 import { dropEncoding } from '../../values/message.ts';
 import { encodeCommand } from '../commands.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
-import { sealDelta, sealRecord } from '../encoding/encryption.ts';
-import { Sealing } from '../encoding/sealing.ts';
+import { Sealing, sealDelta, sealRecord } from '../encoding/encryption.ts';
 import { StepSplitter } from '../encoding/step-texts.ts';
 import { leaseClock } from '../lease-clock.ts';
 import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';

@@ -7,7 +7,7 @@ import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { dropEncoding } from '../values/message.ts';
 import { encodeCommand } from './commands.ts';
 import { encodeOutcome } from './encoding/encode.ts';
-import { Sealing } from './encoding/encryption.ts';
+import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { Minutely } from './minutely.ts';
 import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from './port.ts';
@@ -56,7 +56,7 @@ const optionKeys: KnownKeys<StoreFromOptions> = {
 /** What the parts of a store share. */
 interface Parts {
   readonly driver: StoreDriver;
-  readonly sealing: Sealing;
+  readonly encryption: Encryption;
   readonly bodies: BodyWriter;
   readonly dropsBefore: boolean;
   readonly sweep: Minutely | undefined;
@@ -74,15 +74,15 @@ interface Parts {
 export function storeFrom(driver: StoreDriver, options: StoreFromOptions = {}): FullStore {
   checkKeys(options, optionKeys, { of: 'storeFrom' });
   const { blobs = false, steps = false, clock = systemClock } = options;
-  const sealing = new Sealing(options.codec);
+  const encryption = new Encryption(options.codec);
   const parts: Parts = {
     driver,
-    sealing,
-    bodies: new BodyWriter({ sealing, blobs, steps, arrange: options.arrange }),
+    encryption,
+    bodies: new BodyWriter({ encryption, blobs, steps, arrange: options.arrange }),
     dropsBefore: options.dropEncoding === 'before',
     sweep: driver.forgetOutcomes && new Minutely(clock, () => void forgetQuietly(driver)),
   };
-  const reader = new StoredReader(driver, sealing);
+  const reader = new StoredReader(driver, encryption);
   const close = async () => {
     parts.sweep?.end();
     await driver.close?.();
@@ -147,14 +147,14 @@ function writing(driver: StoreDriver) {
 }
 
 function outcomes(
-  { driver, sealing, sweep }: Parts,
+  { driver, encryption, sweep }: Parts,
   reader: StoredReader,
 ): Pick<FullStore, 'keepOutcome' | 'outcome' | 'forgetOutcomes'> {
   const { by } = writing(driver);
   return {
     keepOutcome: async (runId, outcome, untilMs, options = {}) => {
       options.signal?.throwIfAborted();
-      const text = sealing.seal(encodeOutcome(outcome), checkRunId(runId), 'outcome');
+      const text = encryption.seal(encodeOutcome(outcome), checkRunId(runId), 'outcome');
       const decide = transitions.keepOutcome({ runId, text, untilMs }, by(options));
       const hasClaim = options.claim !== undefined;
       await driver.write({ runId, decide, size: text.length, hasClaim }, options.signal);
@@ -183,10 +183,13 @@ function ownership({ driver, sweep }: Parts): Pick<FullStore, 'claim' | 'renew' 
   };
 }
 
-function control({ driver, sealing }: Parts, reader: StoredReader): Pick<FullStore, 'send' | 'inbox' | 'acknowledge'> {
+function control(
+  { driver, encryption }: Parts,
+  reader: StoredReader,
+): Pick<FullStore, 'send' | 'inbox' | 'acknowledge'> {
   return {
     send: async (runId, command) => {
-      const text = sealing.seal(encodeCommand(command), checkRunId(runId), 'command');
+      const text = encryption.seal(encodeCommand(command), checkRunId(runId), 'command');
       const toSend = { runId, id: command.id, kind: command.kind, text };
       if (driver.send) return driver.send(toSend);
       await driver.write({ runId, decide: transitions.sendCommand(toSend), size: text.length, hasClaim: false });

@@ -7,7 +7,7 @@ import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
 import { decodeCommand } from './commands.ts';
 import { RunTexts, type StoredPieces } from './encoding/blob-refs.ts';
 import { decodeHead, decodeRecord, parseStored } from './encoding/encode.ts';
-import type { Sealing } from './encoding/encryption.ts';
+import type { Encryption } from './encoding/encryption.ts';
 import { messagesFrom, stepText } from './encoding/encryption.ts';
 import { withoutStep, withStep } from './encoding/step-texts.ts';
 import { type IsDead, isHeld, refuseDamaged } from './lease.ts';
@@ -20,16 +20,16 @@ const noPieces: StoredPieces = new Map();
 /** Makes records, lists, outcomes and commands of the texts that a driver reads. */
 export class StoredReader {
   readonly #driver: StoreDriver;
-  readonly #sealing: Sealing;
+  readonly #encryption: Encryption;
 
-  constructor(driver: StoreDriver, sealing: Sealing) {
+  constructor(driver: StoreDriver, encryption: Encryption) {
     this.#driver = driver;
-    this.#sealing = sealing;
+    this.#encryption = encryption;
   }
 
   async load(runId: string, signal?: AbortSignal): Promise<RunCheckpoint | null> {
     signal?.throwIfAborted();
-    const texts = new RunTexts(this.#sealing, runId);
+    const texts = new RunTexts(this.#encryption, runId);
     const messages = new Messages(texts);
     const stored = await this.#driver.load(runId, messages, signal);
     if (!stored) return null;
@@ -64,7 +64,7 @@ export class StoredReader {
   async outcome(runId: string): Promise<RunOutcome | null> {
     const text = await this.#driver.outcome(runId);
     if (text === null) return null;
-    return parseStored(this.#sealing.open(text, runId, 'outcome'), 'outcome') as RunOutcome;
+    return parseStored(this.#encryption.open(text, runId, 'outcome'), 'outcome') as RunOutcome;
   }
 
   /** A damaged command counts as never sent: it must not keep the others from their runs. */
@@ -73,7 +73,7 @@ export class StoredReader {
     for (const { runId, text } of await this.#driver.inbox(of)) {
       if (sent.length === MAX_WAITING) break;
       try {
-        sent.push({ runId, command: decodeCommand(this.#sealing.open(text, runId, 'command')) });
+        sent.push({ runId, command: decodeCommand(this.#encryption.open(text, runId, 'command')) });
       } catch (error) {
         if (!(error instanceof PawlError)) throw error;
       }
@@ -86,7 +86,7 @@ export class StoredReader {
     try {
       if (error !== undefined) throw error;
       refuseDamaged(lease);
-      const texts = new RunTexts(this.#sealing, runId);
+      const texts = new RunTexts(this.#encryption, runId);
       const whole = withoutStep(texts.whole(head, 'head', pieces));
       const opened = { runId, meta: texts.open(meta, 'meta'), head: whole };
       return interruptedRun(decodeHead(opened, lease?.attempts), isHeld(lease, now, isDead) ? lease.owner : undefined);

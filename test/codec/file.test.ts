@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { decodeLine, encodeLine, splitLines } from '../../src/files/lines.ts';
-import { Sealing } from '../../src/store/encoding/encryption.ts';
+import { Encryption } from '../../src/store/encoding/encryption.ts';
 import { type FileStore, fileStore } from '../../src/store/file/index.ts';
 import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract/store-contract.ts';
 import { freshDir, journalOf, replaceFile } from '../store/file/folder.ts';
 import { codecOf } from './keys.ts';
-import { flipped } from './sqlite-sealed.ts';
+import { flipped } from './sqlite-encrypted.ts';
 
-const sealing = new Sealing(codecOf());
+const encryption = new Encryption(codecOf());
 const dirs = new WeakMap<FileStore, string>();
 
 function open(dir: string): FileStore {
@@ -18,15 +18,15 @@ function open(dir: string): FileStore {
 }
 
 /** Damages an encrypted run the way the contract asks for; all checksums are right. */
-function damageSealed(dir: string, runId: string, kind: DamageKind): void {
+function damageEncrypted(dir: string, runId: string, kind: DamageKind): void {
   const path = journalOf(dir, runId);
   const lines = splitLines(readFileSync(path)).map((raw) => {
     const line = decodeLine(raw.bytes);
     if (line?.kind !== 'state' || line.fields.length < 7) return raw.bytes;
     const [leaseAt = '', superseded = '', version = '', revision = '', at = '', count = '', head = '', ...rest] =
       line.fields;
-    const newer = () => sealing.open(head, runId, 'head').replace(/"version":\d+/, '"version":999');
-    const changed = kind === 'newer' ? sealing.seal(newer(), runId, 'head') : flipped(head);
+    const newer = () => encryption.open(head, runId, 'head').replace(/"version":\d+/, '"version":999');
+    const changed = kind === 'newer' ? encryption.seal(newer(), runId, 'head') : flipped(head);
     const number = kind === 'newer' ? '999' : version;
     return encodeLine('state', [leaseAt, superseded, number, revision, at, count, changed, ...rest]);
   });
@@ -37,7 +37,7 @@ describe('encrypted file store', () => {
   const cases = checkpointStoreContract<FileStore>({
     create: async () => open(freshDir()),
     reopen: async (store) => open(dirs.get(store) ?? ''),
-    damage: async (store, runId, kind) => damageSealed(dirs.get(store) ?? '', runId, kind),
+    damage: async (store, runId, kind) => damageEncrypted(dirs.get(store) ?? '', runId, kind),
     dispose: (store) => store.close(),
   });
   for (const { title, run } of cases) test(title, run);

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { resultsMessage } from '../../src/run/open-step.ts';
-import { Sealing } from '../../src/store/encoding/encryption.ts';
+import { Encryption } from '../../src/store/encoding/encryption.ts';
 import { type PostgresStore, postgresStore } from '../../src/store/postgres/index.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { checkpointStoreContract, type DamageKind } from '../../src/testing/store-contract/store-contract.ts';
@@ -12,11 +12,11 @@ import { leaveRuns, saidInRuns } from '../fixtures/pinned-runs.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { emptyTables } from '../store/postgres/tables.ts';
 import { codecOf } from './keys.ts';
-import { flipped } from './sqlite-sealed.ts';
+import { flipped } from './sqlite-encrypted.ts';
 
 const server = postgresServer(['fsync=off']);
 const schema = server.freshSchema();
-const sealing = new Sealing(codecOf());
+const encryption = new Encryption(codecOf());
 let pool: pg.Pool | undefined;
 
 function open(codec: ReturnType<typeof codecOf> | undefined = codecOf()): PostgresStore {
@@ -25,12 +25,12 @@ function open(codec: ReturnType<typeof codecOf> | undefined = codecOf()): Postgr
 }
 
 /** Damages an encrypted run the way the contract asks for; all checksums are right. */
-async function damageSealed(runId: string, kind: DamageKind): Promise<void> {
+async function damageEncrypted(runId: string, kind: DamageKind): Promise<void> {
   const id = Buffer.from(runId);
   const [row] = await server.sql(`SELECT * FROM "${schema}".runs WHERE run_id = $1`, id);
   const stored = String(row?.head);
-  const newer = () => sealing.open(stored, runId, 'head').replace(/"version":\d+/, '"version":999');
-  const head = kind === 'newer' ? sealing.seal(newer(), runId, 'head') : flipped(stored);
+  const newer = () => encryption.open(stored, runId, 'head').replace(/"version":\d+/, '"version":999');
+  const head = kind === 'newer' ? encryption.seal(newer(), runId, 'head') : flipped(stored);
   const version = kind === 'newer' ? 999 : Number(row?.version);
   const columns = `${row?.body},${version},${row?.revision},${row?.updated_at},${row?.message_count}`;
   const values = [head, version, crc32(head, crc32(columns)), id];
@@ -54,7 +54,7 @@ describe.skipIf(whyNoPostgres ?? !isTorture)('encrypted PostgreSQL store', () =>
   const cases = checkpointStoreContract<PostgresStore>({
     create: async () => open(),
     reopen: async () => open(),
-    damage: (_, runId, kind) => damageSealed(runId, kind),
+    damage: (_, runId, kind) => damageEncrypted(runId, kind),
     dispose: async (store) => {
       await store.close();
       await emptyTables(server, schema);

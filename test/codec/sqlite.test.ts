@@ -3,7 +3,7 @@ import { type SqliteStore, sqliteStore } from '../../src/store/sqlite/index.ts';
 import { checkpointStoreContract } from '../../src/testing/store-contract/store-contract.ts';
 import { freshPath } from '../store/sqlite/files.ts';
 import { codecOf } from './keys.ts';
-import { damageSealed } from './sqlite-sealed.ts';
+import { damageEncrypted } from './sqlite-encrypted.ts';
 
 const paths = new WeakMap<SqliteStore, string>();
 
@@ -17,7 +17,7 @@ describe('encrypted SQLite store', () => {
   const cases = checkpointStoreContract<SqliteStore>({
     create: async () => open(freshPath()),
     reopen: async (store) => open(paths.get(store) ?? ''),
-    damage: async (store, runId, kind) => damageSealed(paths.get(store) ?? '', runId, kind),
+    damage: async (store, runId, kind) => damageEncrypted(paths.get(store) ?? '', runId, kind),
     dispose: (store) => store.close(),
   });
   for (const { title, run } of cases) test(title, run);

@@ -3,7 +3,7 @@ import type { OpenStep } from '../../run/open-step.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { encodeMessage } from '../../values/message.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
-import { isSealed, type MessageRows, type Sealing, sealDelta, sealRecord } from './encryption.ts';
+import { type Encryption, encryptDelta, encryptRecord, isEncrypted, type MessageRows } from './encryption.ts';
 
 /*
  * What a run says is stored once. As long as a step is open, the model's message and the results so far stand in the head,
@@ -226,8 +226,8 @@ export function withoutPieces(text: string): string {
 }
 
 /*
- * Texts that name pieces, on their way in and out. A text is cut first and sealed afterwards; the names of its pieces stand
- * behind what was sealed, so that whoever has no key can still tell which pieces are needed.
+ * Texts that name pieces, on their way in and out. A text is cut first and encrypted afterwards; the names of its pieces stand
+ * behind what was encrypted, so that whoever has no key can still tell which pieces are needed.
  */
 
 /** A piece names others, and those name none. */
@@ -235,46 +235,60 @@ const MAX_DEPTH = 4;
 
 const partOf = (name: string) => `piece ${name}`;
 
-export function sealCutRecord(record: EncodedRecord & Pieces, sealing: Sealing): EncodedRecord & Pieces & MessageRows {
+export function encryptCutRecord(
+  record: EncodedRecord & Pieces,
+  encryption: Encryption,
+): EncodedRecord & Pieces & MessageRows {
   const { runId, pieces } = record;
-  return { ...record, ...sealRecord(record, cutSealing(sealing)), pieces: sealPieces(runId, pieces, sealing) };
+  return {
+    ...record,
+    ...encryptRecord(record, cutEncryption(encryption)),
+    pieces: encryptPieces(runId, pieces, encryption),
+  };
 }
 
-export function sealCutDelta(delta: EncodedDelta & Pieces, sealing: Sealing): EncodedDelta & Pieces & MessageRows {
+export function encryptCutDelta(
+  delta: EncodedDelta & Pieces,
+  encryption: Encryption,
+): EncodedDelta & Pieces & MessageRows {
   const { runId, pieces } = delta;
-  return { ...delta, ...sealDelta(delta, cutSealing(sealing)), pieces: sealPieces(runId, pieces, sealing) };
+  return {
+    ...delta,
+    ...encryptDelta(delta, cutEncryption(encryption)),
+    pieces: encryptPieces(runId, pieces, encryption),
+  };
 }
 
-export function sealPieces(runId: string, pieces: readonly Piece[], sealing: Sealing): Piece[] {
-  const { seal } = cutSealing(sealing);
+export function encryptPieces(runId: string, pieces: readonly Piece[], encryption: Encryption): Piece[] {
+  const { seal } = cutEncryption(encryption);
   return pieces.map(({ name, text }) => ({ name, text: seal(text, runId, partOf(name)) }));
 }
 
-/** Seals a text that names pieces: the names stay readable behind it. */
-export function cutSealing(sealing: Sealing): Pick<Sealing, 'seal'> {
+/** Encrypts a text that names pieces: the names stay readable behind it. */
+export function cutEncryption(encryption: Encryption): Pick<Encryption, 'seal'> {
   return {
     seal: (text, runId, part) => {
-      const sealed = sealing.seal(text, runId, part);
-      return isSealed(sealed) ? sealed + namesIn(text).map(mention).join('') : sealed;
+      const encrypted = encryption.seal(text, runId, part);
+      return isEncrypted(encrypted) ? encrypted + namesIn(text).map(mention).join('') : encrypted;
     },
   };
 }
 
 export type StoredPieces = ReadonlyMap<string, { readonly stored: string }>;
 
-/** The stored texts of one run, as they were before they were sealed. */
+/** The stored texts of one run, as they were before they were encrypted. */
 export class RunTexts {
   readonly runId: string;
-  readonly #sealing: Sealing;
+  readonly #encryption: Encryption;
 
-  constructor(sealing: Sealing, runId: string) {
-    this.#sealing = sealing;
+  constructor(encryption: Encryption, runId: string) {
+    this.#encryption = encryption;
     this.runId = runId;
   }
 
   /** A text that names its pieces still. @throws {KeyMismatchError} @throws {CheckpointCorruptError} */
   open(stored: string, part: string): string {
-    return this.#sealing.open(isSealed(stored) ? withoutMentions(stored) : stored, this.runId, part);
+    return this.#encryption.open(isEncrypted(stored) ? withoutMentions(stored) : stored, this.runId, part);
   }
 
   /** A text with all the pieces that it names. @throws what `open` throws */

@@ -3,17 +3,17 @@ import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../../value
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { StepTexts } from './step-texts.ts';
 
-/** What a sealed text begins with. No JSON text does. */
+/** What an encrypted text begins with. No JSON text does. */
 const MARK = 'sealed:';
 
 /** Whether a stored text went through a codec. */
-export const isSealed = (stored: string): boolean => stored.startsWith(MARK);
+export const isEncrypted = (stored: string): boolean => stored.startsWith(MARK);
 
 /** A text that is not JSON must still be one word of a line, of a column, of anything. */
 const isWord = (text: unknown): text is string => typeof text === 'string' && /^[!-~]*$/.test(text);
 
 /** The way of a store's texts to the disk and back: through the host's codec, or as they are where there is none. */
-export class Sealing {
+export class Encryption {
   readonly #codec: Codec | undefined;
 
   /** @throws {TypeError} when it is no codec: whoever gives one means to be protected */
@@ -26,18 +26,18 @@ export class Sealing {
   /** @throws what the codec throws; TypeError when what it gives cannot be stored */
   seal(text: string, runId: string, part: string): string {
     if (!this.#codec) return text;
-    const sealed = this.#codec.seal(text, { runId, part });
-    if (!isWord(sealed)) throw new TypeError('codec.seal must give printable ASCII without spaces');
-    return MARK + sealed;
+    const encrypted = this.#codec.seal(text, { runId, part });
+    if (!isWord(encrypted)) throw new TypeError('codec.seal must give printable ASCII without spaces');
+    return MARK + encrypted;
   }
 
   /**
    * @throws {KeyMismatchError} when it takes a codec, or a key, that is not there
-   * @throws {CheckpointCorruptError} when it is not what was sealed
+   * @throws {CheckpointCorruptError} when it is not what was encrypted
    */
   open(stored: string, runId: string, part: string): string {
     const codec = this.#codec;
-    if (!isSealed(stored)) {
+    if (!isEncrypted(stored)) {
       if (!codec || codec.plain === 'read') return stored;
       throw new KeyMismatchError(
         `the ${part} of run ${runId} is not encrypted, and this store's codec takes nothing else: plain: 'read' makes it`,
@@ -58,8 +58,8 @@ export class Sealing {
 }
 
 /*
- * Texts are sealed before a write is queued: a codec may throw, and a transaction that others share must not be half
- * written then. Messages are sealed by the row, because each seal costs some bytes.
+ * Texts are encrypted before a write is queued: a codec may throw, and a transaction that others share must not be half
+ * written then. Messages are encrypted by the row, because each seal costs some bytes.
  */
 
 /** Messages that are stored as one text. */
@@ -85,54 +85,57 @@ export const stepText = (place: number): string => `step ${place}`;
 /** The part that a row of messages is. */
 export const messagesFrom = (first: number): string => `messages ${first}`;
 
-export function sealRecord(record: EncodedRecord, sealing: Pick<Sealing, 'seal'>): EncodedRecord & MessageRows {
+export function encryptRecord(
+  record: EncodedRecord,
+  encryption: Pick<Encryption, 'seal'>,
+): EncodedRecord & MessageRows {
   const { runId, meta, head, extras, messages, step } = record;
   return {
     ...record,
-    meta: sealing.seal(meta, runId, 'meta'),
-    extras: extras === null ? null : sealing.seal(extras, runId, 'extras'),
-    head: sealing.seal(head, runId, 'head'),
-    step: sealStep(step, runId, sealing),
+    meta: encryption.seal(meta, runId, 'meta'),
+    extras: extras === null ? null : encryption.seal(extras, runId, 'extras'),
+    head: encryption.seal(head, runId, 'head'),
+    step: sealStep(step, runId, encryption),
     messageCount: messages.length,
-    rows: rowsOf({ ...record, from: 0 }, sealing),
+    rows: rowsOf({ ...record, from: 0 }, encryption),
   };
 }
 
 /** A delta as it is stored. Its messages stand in rows, and nowhere else: of a thousand that wait, each byte counts. */
-export interface SealedDelta extends EncodedHead, MessageRows {
+export interface EncryptedDelta extends EncodedHead, MessageRows {
   readonly from: number;
 }
 
-export function sealDelta(delta: EncodedDelta, sealing: Pick<Sealing, 'seal'>): SealedDelta {
+export function encryptDelta(delta: EncodedDelta, encryption: Pick<Encryption, 'seal'>): EncryptedDelta {
   const { runId, head, version, revision, updatedAt, attempts, from, messages, step } = delta;
   return {
     runId,
-    head: sealing.seal(head, runId, 'head'),
+    head: encryption.seal(head, runId, 'head'),
     version,
     revision,
     updatedAt,
     attempts,
-    step: sealStep(step, runId, sealing),
+    step: sealStep(step, runId, encryption),
     from,
     messageCount: from + messages.length,
-    rows: rowsOf(delta, sealing),
+    rows: rowsOf(delta, encryption),
   };
 }
 
 export function sealStep(
   step: StepTexts | undefined,
   runId: string,
-  sealing: Pick<Sealing, 'seal'>,
+  encryption: Pick<Encryption, 'seal'>,
 ): StepTexts | undefined {
   if (!step) return undefined;
-  const texts = step.texts.map(({ place, text }) => ({ place, text: sealing.seal(text, runId, stepText(place)) }));
+  const texts = step.texts.map(({ place, text }) => ({ place, text: encryption.seal(text, runId, stepText(place)) }));
   return { ...step, texts };
 }
 
 /** A long history is split, so that loading can pause between its rows. */
 export function rowsOf(
   { runId, from, messages }: Pick<EncodedDelta, 'runId' | 'from' | 'messages'>,
-  sealing: Pick<Sealing, 'seal'>,
+  encryption: Pick<Encryption, 'seal'>,
 ): MessageRow[] {
   const rows: MessageRow[] = [];
   for (let start = 0; start < messages.length; ) {
@@ -143,7 +146,7 @@ export function rowsOf(
       array += end > start ? `,${messages[end]}` : messages[end];
     }
     const first = from + start;
-    const text = sealing.seal(`${array}]`, runId, messagesFrom(first));
+    const text = encryption.seal(`${array}]`, runId, messagesFrom(first));
     rows.push({ first, count: end - start, text });
     start = end;
   }

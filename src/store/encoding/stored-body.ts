@@ -1,8 +1,8 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
 import type { RunDelta } from '../../record/delta.ts';
-import { cutSealing, type Pieces, Splitter, sealPieces } from './blob-refs.ts';
+import { cutEncryption, encryptPieces, type Pieces, Splitter } from './blob-refs.ts';
 import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
-import type { Sealing } from './encryption.ts';
+import type { Encryption } from './encryption.ts';
 import { type MessageRow, rowsOf, sealStep } from './encryption.ts';
 import { StepSplitter } from './step-texts.ts';
 
@@ -20,7 +20,7 @@ export interface StoredBody extends EncodedHead {
 }
 
 export interface BodyOptions {
-  readonly sealing: Sealing;
+  readonly encryption: Encryption;
   /** Stores the large parts of heads once, and names them. */
   readonly blobs: boolean;
   /** Stores large open steps beside their heads. */
@@ -31,15 +31,15 @@ export interface BodyOptions {
 
 const noBlobs: Pieces = { pieces: [], inHead: [], inMessages: [] };
 
-/** Makes the texts that a store keeps. They are sealed before a write is queued: a codec may throw. */
+/** Makes the texts that a store keeps. They are encrypted before a write is queued: a codec may throw. */
 export class BodyWriter {
-  readonly #sealing: Sealing;
+  readonly #encryption: Encryption;
   readonly #splitter: Splitter | undefined;
   readonly #steps: StepSplitter | undefined;
   readonly #arrange: BodyOptions['arrange'];
 
-  constructor({ sealing, blobs, steps, arrange }: BodyOptions) {
-    this.#sealing = sealing;
+  constructor({ encryption, blobs, steps, arrange }: BodyOptions) {
+    this.#encryption = encryption;
     this.#splitter = blobs ? new Splitter() : undefined;
     this.#steps = steps ? new StepSplitter() : undefined;
     this.#arrange = arrange;
@@ -50,10 +50,10 @@ export class BodyWriter {
     const encoded = encodeRecord(this.#arrange?.(record) ?? record, this.#steps);
     const cut = this.#splitter?.split(encoded, record, { isContinued: false }) ?? { ...encoded, ...noBlobs };
     const { runId, meta, extras } = cut;
-    const sealing = this.#seal();
+    const encryption = this.#seal();
     const start = {
-      meta: sealing.seal(meta, runId, 'meta'),
-      extras: extras === null ? null : sealing.seal(extras, runId, 'extras'),
+      meta: encryption.seal(meta, runId, 'meta'),
+      extras: extras === null ? null : encryption.seal(extras, runId, 'extras'),
     };
     return { ...this.#body({ ...cut, from: 0 }), start };
   }
@@ -72,29 +72,29 @@ export class BodyWriter {
 
   #body(encoded: EncodedHead & Pieces & { readonly from: number; readonly messages: readonly string[] }): StoredBody {
     const { runId, head, version, revision, updatedAt, attempts, from, messages, step } = encoded;
-    const sealing = this.#seal();
+    const encryption = this.#seal();
     return {
       runId,
-      head: sealing.seal(head, runId, 'head'),
+      head: encryption.seal(head, runId, 'head'),
       version,
       revision,
       updatedAt,
       attempts,
       from,
       messageCount: from + messages.length,
-      rows: rowsOf({ runId, from, messages }, sealing),
+      rows: rowsOf({ runId, from, messages }, encryption),
       blobs: this.#blobs(encoded),
-      step: sealStep(step, runId, sealing),
+      step: sealStep(step, runId, encryption),
     };
   }
 
-  #seal(): Pick<Sealing, 'seal'> {
-    return this.#splitter ? cutSealing(this.#sealing) : this.#sealing;
+  #seal(): Pick<Encryption, 'seal'> {
+    return this.#splitter ? cutEncryption(this.#encryption) : this.#encryption;
   }
 
   #blobs({ runId, pieces, inHead, inMessages }: EncodedHead & Pieces): Pieces {
     if (pieces.length === 0) return noBlobs;
-    return { pieces: sealPieces(runId, pieces, this.#sealing), inHead, inMessages };
+    return { pieces: encryptPieces(runId, pieces, this.#encryption), inHead, inMessages };
   }
 }
 

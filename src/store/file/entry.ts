@@ -62,7 +62,7 @@ export class Entries {
     try {
       refuseDamaged(journal.lease?.value);
       const owner = await this.#ownerOf(name, journal.lease?.value);
-      const texts = new RunTexts(this.#files.sealing, runId);
+      const texts = new RunTexts(this.#files.encryption, runId);
       const stored = { runId, meta: texts.open(summary.meta, 'meta'), head: texts.whole(storedHead, 'head', pieces) };
       return { run: interruptedRun(decodeHead(stored, journal.lease?.value.attempts), owner), place };
     } catch (error) {

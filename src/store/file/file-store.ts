@@ -10,9 +10,9 @@ import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import { dropEncoding } from '../../values/message.ts';
 import { encodeCommand } from '../commands.ts';
-import { Splitter, sealCutDelta, sealCutRecord } from '../encoding/blob-refs.ts';
+import { encryptCutDelta, encryptCutRecord, Splitter } from '../encoding/blob-refs.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
-import { Sealing } from '../encoding/encryption.ts';
+import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
 import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';
 import { Access } from './access.ts';
@@ -81,7 +81,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
   const durable = { files, isSynced: durability === 'power', folders: new FolderSyncs(files) };
   const folders = foldersIn(resolve(options.dir));
-  const sealing = new Sealing(options.codec);
+  const encryption = new Encryption(options.codec);
   const outcomes = new OutcomeFiles(durable, folders, () => clock.now());
   const access = new Access(durable, folders, busyTimeoutMs);
   const shared: RunFiles = {
@@ -90,7 +90,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
     outcomes,
     mail: new MailFiles(durable, folders),
     leaseClock: leaseClock(clock),
-    sealing,
+    encryption,
     syncs: new Syncs(() => performance.now()),
     kept: new KeptFiles(),
     known: new Map(),
@@ -110,9 +110,9 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {
     forgetOutcomes: async ({ dryRun = false } = {}) => sweep.all(dryRun),
-    ...recordWrites(queues, sweep, { splitter: new Splitter(), sealing }),
+    ...recordWrites(queues, sweep, { splitter: new Splitter(), encryption }),
     ...ownership(queues, reader, sweep),
-    ...control(queues, reader, sealing),
+    ...control(queues, reader, encryption),
     load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
     listInterrupted: async (list = {}) => lister.list(list),
     outcome: async (runId) => reader.outcome(checkRunId(runId)),
@@ -124,13 +124,13 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
 function recordWrites(
   queues: WriteQueues,
   sweep: OutcomeSweep,
-  { splitter, sealing }: { readonly splitter: Splitter; readonly sealing: Sealing },
+  { splitter, encryption }: { readonly splitter: Splitter; readonly encryption: Encryption },
 ): Pick<FileStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
   return {
     save: async (record, { claim, signal } = {}) => {
       signal?.throwIfAborted();
       const cut = splitter.split(encodeRecord(record), record, { isContinued: false });
-      const encoded = sealCutRecord(cut, sealing);
+      const encoded = encryptCutRecord(cut, encryption);
       const run = nameRun(encoded.runId);
       await queues.add(run, (session) => writes.saveRecord(session, encoded, claim), signal);
       record.messages.forEach(dropEncoding);
@@ -138,7 +138,7 @@ function recordWrites(
     append: async (delta, { claim, signal } = {}) => {
       signal?.throwIfAborted();
       const cut = splitter.split(encodeDelta(delta), delta.head, { isContinued: true });
-      const encoded = sealCutDelta(cut, sealing);
+      const encoded = encryptCutDelta(cut, encryption);
       const run = nameRun(encoded.runId);
       await queues.add(run, (session) => writes.appendDelta(session, encoded, claim), signal);
       delta.messages.forEach(dropEncoding);
@@ -152,7 +152,7 @@ function recordWrites(
     keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
       signal?.throwIfAborted();
       const run = nameRun(checkRunId(runId));
-      const kept = { text: sealing.seal(encodeOutcome(outcome), runId, 'outcome'), untilMs };
+      const kept = { text: encryption.seal(encodeOutcome(outcome), runId, 'outcome'), untilMs };
       await queues.add(run, (session) => writes.keepOutcome(session, kept, claim), signal);
       sweep.begin();
     },
@@ -162,12 +162,12 @@ function recordWrites(
 function control(
   queues: WriteQueues,
   reader: Reader,
-  sealing: Sealing,
+  encryption: Encryption,
 ): Pick<FileStore, 'send' | 'inbox' | 'acknowledge'> {
   return {
     send: async (runId, command) => {
       const run = nameRun(checkRunId(runId));
-      const text = sealing.seal(encodeCommand(command), runId, 'command');
+      const text = encryption.seal(encodeCommand(command), runId, 'command');
       await queues.add(run, (session) =>
         writes.sendCommand(session, { runId, id: command.id, kind: command.kind, text }),
       );

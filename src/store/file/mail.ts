@@ -6,7 +6,7 @@ import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
 import { PawlError } from '../../values/errors.ts';
 import { decodeCommand, type StoredCommand } from '../commands.ts';
 import { parseStored } from '../encoding/encode.ts';
-import type { Sealing } from '../encoding/encryption.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 import type { Folders } from './folders.ts';
 
 /** The commands that wait for a run, by their ids: the oldest first. */
@@ -58,12 +58,12 @@ export class MailFiles {
 }
 
 /** What is shown of mail: up to as many commands as may wait for one run. */
-export function opened(mail: Iterable<StoredCommand>, sealing: Sealing): SentCommand[] {
+export function opened(mail: Iterable<StoredCommand>, encryption: Encryption): SentCommand[] {
   const sent: SentCommand[] = [];
   for (const { runId, text } of mail) {
     if (sent.length === MAX_WAITING) break;
     try {
-      sent.push({ runId, command: decodeCommand(sealing.open(text, runId, 'command')) });
+      sent.push({ runId, command: decodeCommand(encryption.open(text, runId, 'command')) });
     } catch (error) {
       if (!(error instanceof PawlError)) throw error;
     }

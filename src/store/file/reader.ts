@@ -56,7 +56,7 @@ export class Reader {
         await this.#access.confirm();
         return null;
       }
-      const texts = new RunTexts(this.#files.sealing, runId);
+      const texts = new RunTexts(this.#files.encryption, runId);
       if (!this.#files.outcomes.isOver(kept))
         return parseStored(texts.open(kept.text, 'outcome'), 'outcome') as RunOutcome;
       // It is over for good, also when the wall clock goes back. Should removing it fail, the sweep will do it.
@@ -91,13 +91,13 @@ export class Reader {
       if ('owner' in of) return this.#inboxOf(of.owner);
       const name = safeName(of.runId);
       await this.#queues.idle(name);
-      return opened((await this.#files.mail.find(name)).values(), this.#files.sealing);
+      return opened((await this.#files.mail.find(name)).values(), this.#files.encryption);
     });
   }
 
   /** Most of the time nothing waits: then this is one look at an empty folder. */
   async #inboxOf(owner: string): Promise<SentCommand[]> {
-    const { mail, durable, folders, sealing } = this.#files;
+    const { mail, durable, folders, encryption } = this.#files;
     const found: StoredCommand[] = [];
     for (const name of await mail.names()) {
       await this.#queues.idle(name);
@@ -107,7 +107,7 @@ export class Reader {
       for (const command of (await mail.find(name)).values()) found.push(command);
       if (found.length >= MAX_WAITING) break;
     }
-    return opened(found, sealing);
+    return opened(found, encryption);
   }
 
   async #reading<T>(work: () => Promise<T>): Promise<T> {
@@ -120,10 +120,10 @@ export class Reader {
   }
 
   async #record(runId: string, signal: AbortSignal | undefined): Promise<RunCheckpoint | null> {
-    const { durable, folders, sealing } = this.#files;
+    const { durable, folders, encryption } = this.#files;
     const name = safeName(runId);
     await checkFolder(this.#files, name);
-    const texts = new RunTexts(sealing, runId);
+    const texts = new RunTexts(encryption, runId);
     const opening = durable.files.open(folders.journal(name), 'read');
     return (await orAbsent(withFile(opening, (file) => readRecord(file, texts, signal)))) ?? null;
   }

@@ -5,7 +5,7 @@ import type { FileStamp, OpenFile } from '../../files/file-system.ts';
 import type { KeptFiles } from '../../files/kept-files.ts';
 import type { Syncs } from '../../files/syncs.ts';
 import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../../values/errors.ts';
-import type { Sealing } from '../encoding/encryption.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
 import type { Folders } from './folders.ts';
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';
@@ -20,7 +20,7 @@ export interface RunFiles {
   readonly outcomes: OutcomeFiles;
   readonly mail: MailFiles;
   readonly leaseClock: LeaseClock;
-  readonly sealing: Sealing;
+  readonly encryption: Encryption;
   readonly syncs: Syncs;
   /** Journals that stay open between two writes, by name. */
   readonly kept: KeptFiles;

@@ -93,7 +93,7 @@ export class RunSession {
   async attempts(): Promise<number> {
     const head = await this.head();
     if (head === undefined) return 0;
-    const texts = new RunTexts(this.#files.sealing, this.runId);
+    const texts = new RunTexts(this.#files.encryption, this.runId);
     const { attempts } = parseStored(texts.withoutPieces(head, 'head'), 'head') as { attempts?: unknown };
     return Number(attempts ?? 0) || 0;
   }

@@ -3,7 +3,7 @@ import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor, type SentCommand 
 import { PawlError } from '../../values/errors.ts';
 import { type CommandToSend, decodeCommand, refuseFull, refuseLarge, refuseMissing } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { Sealing } from '../encoding/encryption.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 import { checkClaim } from '../lease.ts';
 import type { Claim, InboxOf } from '../port.ts';
 import type { Row, Session } from './pool.ts';
@@ -60,7 +60,7 @@ export async function send(session: Session, tables: Tables, { command, isAgain 
 }
 
 /** A damaged command is as good as never sent: it must not keep the others from their runs. */
-export async function readInbox(session: Session, { tables, sealing }: Server, of: InboxOf): Promise<SentCommand[]> {
+export async function readInbox(session: Session, { tables, encryption }: Server, of: InboxOf): Promise<SentCommand[]> {
   const { runs, commands } = tables;
   const whose =
     'owner' in of ? `JOIN ${runs} r ON r.run_id = c.run_id WHERE r.owner = $1` : "WHERE c.run_id = decode($1, 'hex')";
@@ -69,14 +69,14 @@ export async function readInbox(session: Session, { tables, sealing }: Server, o
      ORDER BY c.no LIMIT ${MAX_WAITING}`,
     ['owner' in of ? ownerText(of.owner) : hexOf(of.runId)],
   );
-  return rows.flatMap((row) => sentCommand(row, sealing));
+  return rows.flatMap((row) => sentCommand(row, encryption));
 }
 
-function sentCommand({ id, checksum, command }: Row, sealing: Sealing): SentCommand[] {
+function sentCommand({ id, checksum, command }: Row, encryption: Encryption): SentCommand[] {
   if (!isIntact(command, checksum)) return [];
   try {
     const runId = runIdOf(id ?? '');
-    return [{ runId, command: decodeCommand(sealing.open(command, runId, 'command')) }];
+    return [{ runId, command: decodeCommand(encryption.open(command, runId, 'command')) }];
   } catch (error) {
     if (error instanceof PawlError) return [];
     throw error;

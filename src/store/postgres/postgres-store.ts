@@ -6,9 +6,9 @@ import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { dropEncoding } from '../../values/message.ts';
 import { encodeCommand } from '../commands.ts';
-import { Splitter, sealCutDelta, sealCutRecord } from '../encoding/blob-refs.ts';
+import { encryptCutDelta, encryptCutRecord, Splitter } from '../encoding/blob-refs.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
-import { Sealing } from '../encoding/encryption.ts';
+import { Encryption } from '../encoding/encryption.ts';
 import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from '../port.ts';
 import * as changes from './changes.ts';
 import type { PostgresPool } from './pool.ts';
@@ -66,8 +66,8 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   const { pool, schema = 'pawl', timeoutMs = 10_000, clock = systemClock } = options;
   if (typeof pool?.connect !== 'function') throw new TypeError('postgresStore needs a pool: a Pool of pg');
   if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);
-  const sealing = new Sealing(options.codec);
-  const server = new Server({ pool, schema, times: serverTimes(clock), sealing });
+  const encryption = new Encryption(options.codec);
+  const server = new Server({ pool, schema, times: serverTimes(clock), encryption });
   const writer = new Writer(server);
   const queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
   const reader = new Reader(server, queue, timeoutMs);
@@ -77,10 +77,10 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   };
   // Own functions rather than methods: hosts and tests wrap a store by spreading it.
   return {
-    ...recordWrites(queue, { splitter: new Splitter(), sealing }),
+    ...recordWrites(queue, { splitter: new Splitter(), encryption }),
     ...ownership(queue),
     ...reading(reader),
-    ...control(reader, sealing),
+    ...control(reader, encryption),
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -88,7 +88,7 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
 
 function recordWrites(
   queue: WriteQueue,
-  { splitter, sealing }: { readonly splitter: Splitter; readonly sealing: Sealing },
+  { splitter, encryption }: { readonly splitter: Splitter; readonly encryption: Encryption },
 ): Pick<PostgresStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
   const add = (write: Pick<Job, 'runId' | 'size' | 'decide'>, { claim, signal }: WriteOptions) =>
     queue.add({ ...write, hasClaim: claim !== undefined, signal });
@@ -96,7 +96,7 @@ function recordWrites(
     save: async (record, options = {}) => {
       options.signal?.throwIfAborted();
       const cut = splitter.split(encodeRecord(record), record, { isContinued: false });
-      const encoded = sealCutRecord(cut, sealing);
+      const encoded = encryptCutRecord(cut, encryption);
       const { runId, head, meta, extras, rows, pieces } = encoded;
       const size = sizeOf(runId, [head, meta, extras ?? '', ...textsOf(rows), ...textsOf(pieces)]);
       await add({ runId, size, decide: changes.saveRecord(encoded, options.claim) }, options);
@@ -107,7 +107,7 @@ function recordWrites(
       const cut = splitter.split(encodeDelta(delta), delta.head, {
         isContinued: true,
       });
-      const encoded = sealCutDelta(cut, sealing);
+      const encoded = encryptCutDelta(cut, encryption);
       const { runId, head, rows, pieces } = encoded;
       const size = sizeOf(runId, [head, ...textsOf(rows), ...textsOf(pieces)]);
       await add({ runId, size, decide: changes.appendDelta(encoded, options.claim) }, options);
@@ -120,7 +120,11 @@ function recordWrites(
     },
     keepOutcome: async (runId, outcome, untilMs, options = {}) => {
       options.signal?.throwIfAborted();
-      const kept = { runId: checkRunId(runId), text: sealing.seal(encodeOutcome(outcome), runId, 'outcome'), untilMs };
+      const kept = {
+        runId: checkRunId(runId),
+        text: encryption.seal(encodeOutcome(outcome), runId, 'outcome'),
+        untilMs,
+      };
       const size = sizeOf(runId, [kept.text]);
       await add({ runId, size, decide: changes.keepOutcome(kept, options.claim) }, options);
     },
@@ -145,10 +149,10 @@ function ownership(queue: WriteQueue): Pick<PostgresStore, 'claim' | 'renew' | '
   };
 }
 
-function control(reader: Reader, sealing: Sealing): Pick<PostgresStore, 'send' | 'inbox' | 'acknowledge'> {
+function control(reader: Reader, encryption: Encryption): Pick<PostgresStore, 'send' | 'inbox' | 'acknowledge'> {
   return {
     send: async (runId, command) => {
-      const text = sealing.seal(encodeCommand(command), runId, 'command');
+      const text = encryption.seal(encodeCommand(command), runId, 'command');
       await reader.send({ runId: checkRunId(runId), id: command.id, kind: command.kind, text });
     },
     inbox: async (of) => reader.inbox(of),

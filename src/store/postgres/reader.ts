@@ -7,7 +7,7 @@ import { CheckpointCorruptError, StoreUnavailableError } from '../../values/erro
 import type { CommandToSend } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { decodeHead, decodeRecord, parseStored } from '../encoding/encode.ts';
-import type { Sealing } from '../encoding/encryption.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 import { isHeld, type Lease, refuseDamaged } from '../lease.ts';
 import type { Claim, InboxOf, ListOptions } from '../port.ts';
 import { acknowledge, readInbox, send } from './inboxes.ts';
@@ -56,7 +56,7 @@ export class Reader {
       signal?.throwIfAborted();
       const stored = await this.#read((session) => readRun(session, this.#server, runId));
       if (!stored) return null;
-      const texts = textsOf(stored, this.#server.sealing);
+      const texts = textsOf(stored, this.#server.encryption);
       const messages = await this.#messages(stored, signal);
       if (messages) return decodeRecord({ runId, ...texts, messages }, stored.lease?.attempts);
     }
@@ -74,7 +74,7 @@ export class Reader {
       const page = { after: from, limit: Math.min(RUNS_PER_PAGE, limit - listed.length) };
       const runs = await this.#read((session) => readPage(session, this.#server, page));
       const owners = new Map<string, boolean>();
-      for (const run of runs) listed.push(listedRun(run, owners, this.#server.sealing));
+      for (const run of runs) listed.push(listedRun(run, owners, this.#server.encryption));
       if (runs.length < page.limit) break;
       from = runs.at(-1);
     }
@@ -101,7 +101,7 @@ export class Reader {
     });
     if (!row) return null;
     const text = row.outcome ?? '';
-    const open = () => this.#server.sealing.open(text, runId, 'outcome');
+    const open = () => this.#server.encryption.open(text, runId, 'outcome');
     if (isIntact(text, row.checksum)) return parseStored(open(), 'outcome') as RunOutcome;
     throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
   }
@@ -181,10 +181,10 @@ export class Reader {
 }
 
 /** @param owners whether an owner lives takes a look at the system; once for each is enough for a page */
-function listedRun(stored: StoredRun, owners: Map<string, boolean>, sealing: Sealing): InterruptedRun {
+function listedRun(stored: StoredRun, owners: Map<string, boolean>, encryption: Encryption): InterruptedRun {
   const { runId, updatedAt, lease, now } = stored;
   try {
-    const { meta, head } = textsOf(stored, sealing);
+    const { meta, head } = textsOf(stored, encryption);
     refuseDamaged(lease);
     return interruptedRun(decodeHead({ runId, meta, head }, lease?.attempts), liveOwner(lease, now, owners));
   } catch (error) {

@@ -2,7 +2,7 @@ import { CheckpointCorruptError } from '../../values/errors.ts';
 import { piecesIn, RunTexts, type StoredPieces } from '../encoding/blob-refs.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { parseStored } from '../encoding/encode.ts';
-import type { Sealing } from '../encoding/encryption.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 import { messagesFrom } from '../encoding/encryption.ts';
 import type { Lease } from '../lease.ts';
 import type { Cursor } from '../port.ts';
@@ -80,11 +80,11 @@ export async function readPage(
  */
 export async function readMessages(
   session: Session,
-  { tables, sealing }: Server,
+  { tables, encryption }: Server,
   { stored, messages }: { readonly stored: StoredRun; readonly messages: unknown[] },
 ): Promise<boolean> {
   const { row, runId } = stored;
-  const texts = new RunTexts(sealing, runId);
+  const texts = new RunTexts(encryption, runId);
   // The size of a stored text is known without reading it.
   const rows = await session.query(
     `SELECT first, checksum, messages, ${piecesOf(tables, 'sized')} FROM (
@@ -121,7 +121,7 @@ function storedRun(row: Row): StoredRun {
 /** The texts of a record, once they are sure to be what was written. @throws {CheckpointCorruptError} */
 export function textsOf(
   { runId, row, updatedAt }: StoredRun,
-  sealing: Sealing,
+  encryption: Encryption,
 ): { meta: string; head: string; extras: string | null } {
   const { body, version, revision, message_count: messageCount, meta, head, extras = null } = row;
   if (meta == null) throw damaged('meta');
@@ -131,7 +131,7 @@ export function textsOf(
   const fields = { version: Number(version), revision: Number(revision), updatedAt, head };
   const checksum = headChecksum(fields, { body: Number(body), messageCount: Number(messageCount) });
   if (checksum !== Number(row.checksum)) throw new CheckpointCorruptError(wrongChecksum('head'));
-  const texts = new RunTexts(sealing, runId);
+  const texts = new RunTexts(encryption, runId);
   return {
     meta: texts.open(meta, 'meta'),
     head: texts.whole(head, 'head', piecesFrom(row.pieces)),

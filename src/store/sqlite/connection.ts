@@ -1,5 +1,5 @@
 import { Database } from '../../sqlite/connection.ts';
-import type { Sealing } from '../encoding/encryption.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
 import { InboxTable } from './inboxes.ts';
 import { KnownRuns } from './known.ts';
@@ -16,7 +16,7 @@ interface RunDatabaseOptions {
   readonly leaseClock: LeaseClock;
   /** Wall clock, ms. */
   readonly now: () => number;
-  readonly sealing: Sealing;
+  readonly encryption: Encryption;
 }
 
 /** The prepared statements of a store's connection. */
@@ -28,7 +28,7 @@ export interface Statements {
 export type RunDatabase = Database<Statements>;
 
 /** The database of a store. */
-export function runDatabase({ path, durability, leaseClock, now, sealing }: RunDatabaseOptions): RunDatabase {
+export function runDatabase({ path, durability, leaseClock, now, encryption }: RunDatabaseOptions): RunDatabase {
   return new Database({
     path,
     name: `the store ${path}`,
@@ -39,10 +39,10 @@ export function runDatabase({ path, durability, leaseClock, now, sealing }: RunD
       db.exec('PRAGMA wal_autocheckpoint = 2000');
       const known = new KnownRuns(db);
       const leases = new LeaseTable(db, leaseClock, known);
-      const records = new RecordTable(db, sealing, known);
-      const outcomes = new OutcomeTable(db, now, sealing);
-      const tables = { records, leases, outcomes, inboxes: new InboxTable(db, sealing), known };
-      return { tables, reads: new Reads(db, leases, sealing) };
+      const records = new RecordTable(db, encryption, known);
+      const outcomes = new OutcomeTable(db, now, encryption);
+      const tables = { records, leases, outcomes, inboxes: new InboxTable(db, encryption), known };
+      return { tables, reads: new Reads(db, leases, encryption) };
     },
   });
 }

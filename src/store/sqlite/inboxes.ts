@@ -4,7 +4,7 @@ import { isInboxFull, MAX_WAITING, placesFor, type SentCommand } from '../../run
 import { PawlError } from '../../values/errors.ts';
 import { type CommandToSend, decodeCommand, refuseFull, refuseLarge } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { Sealing } from '../encoding/encryption.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 import type { InboxOf } from '../port.ts';
 
 interface CommandRow {
@@ -15,7 +15,7 @@ interface CommandRow {
 
 /** The rows of `commands`: most of the time there are none. */
 export class InboxTable {
-  readonly #sealing: Sealing;
+  readonly #encryption: Encryption;
   readonly #find: StatementSync;
   readonly #count: StatementSync;
   readonly #insert: StatementSync;
@@ -24,8 +24,8 @@ export class InboxTable {
   readonly #forget: StatementSync;
   readonly #remove: StatementSync;
 
-  constructor(db: DatabaseSync, sealing: Sealing) {
-    this.#sealing = sealing;
+  constructor(db: DatabaseSync, encryption: Encryption) {
+    this.#encryption = encryption;
     this.#find = db.prepare('SELECT 1 FROM commands WHERE run_id = ? AND command_id = ?');
     this.#count = db.prepare(
       'SELECT count(*) AS count, total(length(command)) AS chars FROM commands WHERE run_id = ?',
@@ -58,7 +58,7 @@ export class InboxTable {
   #sent({ run_id: runId, checksum, command }: CommandRow): SentCommand[] {
     if (!isIntact(command, checksum)) return [];
     try {
-      return [{ runId, command: decodeCommand(this.#sealing.open(command, runId, 'command')) }];
+      return [{ runId, command: decodeCommand(this.#encryption.open(command, runId, 'command')) }];
     } catch (error) {
       if (error instanceof PawlError) return [];
       throw error;

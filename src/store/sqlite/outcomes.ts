@@ -4,7 +4,7 @@ import type { RunOutcome } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { parseStored } from '../encoding/encode.ts';
-import type { Sealing } from '../encoding/encryption.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 
 interface OutcomeRow {
   readonly until: number;
@@ -23,16 +23,16 @@ export interface OutcomeToKeep {
 /** The rows of `outcomes`. One whose time is over is as good as gone. */
 export class OutcomeTable {
   readonly #now: () => number;
-  readonly #sealing: Sealing;
+  readonly #encryption: Encryption;
   readonly #find: StatementSync;
   readonly #put: StatementSync;
   readonly #raiseEpoch: StatementSync;
   readonly #forget: StatementSync;
   readonly #countExpired: StatementSync;
 
-  constructor(db: DatabaseSync, now: () => number, sealing: Sealing) {
+  constructor(db: DatabaseSync, now: () => number, encryption: Encryption) {
     this.#now = now;
-    this.#sealing = sealing;
+    this.#encryption = encryption;
     this.#find = db.prepare('SELECT until, epoch, checksum, outcome FROM outcomes WHERE run_id = ?');
     this.#put = db.prepare(
       `INSERT INTO outcomes (run_id, until, epoch, checksum, outcome) VALUES (?, ?, ?, ?, ?)
@@ -52,7 +52,7 @@ export class OutcomeTable {
     if (!isIntact(row.outcome, row.checksum)) {
       throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
     }
-    return parseStored(this.#sealing.open(row.outcome, runId, 'outcome'), 'outcome') as RunOutcome;
+    return parseStored(this.#encryption.open(row.outcome, runId, 'outcome'), 'outcome') as RunOutcome;
   }
 
   /** The epoch that a kept outcome remembers for its run. */

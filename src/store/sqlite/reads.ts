@@ -3,7 +3,7 @@ import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../recor
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { decodeHead, parseStored } from '../encoding/encode.ts';
-import type { Sealing } from '../encoding/encryption.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 import { messagesFrom, stepText } from '../encoding/encryption.ts';
 import { stepCountIn, withoutStep, withStep } from '../encoding/step-texts.ts';
 import { isHeld, refuseDamaged } from '../lease.ts';
@@ -48,15 +48,15 @@ const columns = `r.no, r.run_id, r.meta, r.meta_checksum, c.attempts, h.generati
 /** The queries of `load` and `listInterrupted`. */
 export class Reads {
   readonly #leases: LeaseTable;
-  readonly #sealing: Sealing;
+  readonly #encryption: Encryption;
   readonly #run: StatementSync;
   readonly #generation: StatementSync;
   readonly #messages: StatementSync;
   readonly #page: StatementSync;
 
-  constructor(db: DatabaseSync, leases: LeaseTable, sealing: Sealing) {
+  constructor(db: DatabaseSync, leases: LeaseTable, encryption: Encryption) {
     this.#leases = leases;
-    this.#sealing = sealing;
+    this.#encryption = encryption;
     this.#run = db.prepare(
       `SELECT ${columns}, r.extras, r.extras_checksum FROM runs r LEFT JOIN heads h ON h.no = r.no
        LEFT JOIN claims c ON c.run_id = r.run_id WHERE r.run_id = ?`,
@@ -81,7 +81,7 @@ export class Reads {
     if (!row) return undefined;
     checkTexts(row);
     checkText(row.extras ?? '', row.extras_checksum, 'extras');
-    const extras = row.extras === null ? null : this.#sealing.open(row.extras, runId, 'extras');
+    const extras = row.extras === null ? null : this.#encryption.open(row.extras, runId, 'extras');
     const { meta, head } = this.#opened(row);
     return { ...row, meta, head: withStep(head, this.#step(row, stepCountIn(head))), extras };
   }
@@ -94,7 +94,7 @@ export class Reads {
     return rows.map(({ id, checksum, messages: text }, place) => {
       checkText(text, checksum, 'open step');
       if (id !== first + place) throw damaged('open step');
-      return this.#sealing.open(text, runId, stepText(place));
+      return this.#encryption.open(text, runId, stepText(place));
     });
   }
 
@@ -116,7 +116,7 @@ export class Reads {
       if (id !== first + messages.length) break;
       checkText(text, checksum, `messages from ${messages.length} on`);
       const part = messagesFrom(messages.length);
-      const parsed = parseStored(this.#sealing.open(text, row.run_id, part), 'messages');
+      const parsed = parseStored(this.#encryption.open(text, row.run_id, part), 'messages');
       if (!Array.isArray(parsed) || parsed.length === 0) throw damaged('messages');
       for (const message of parsed) messages.push(message);
       size += text.length;
@@ -157,7 +157,7 @@ export class Reads {
   }
 
   #opened({ run_id: runId, meta, head }: RunRow): Pick<RunRow, 'meta' | 'head'> {
-    return { meta: this.#sealing.open(meta, runId, 'meta'), head: this.#sealing.open(head, runId, 'head') };
+    return { meta: this.#encryption.open(meta, runId, 'meta'), head: this.#encryption.open(head, runId, 'head') };
   }
 
   /** Whether an owner lives takes a look at the system; once per owner is enough for a page. */

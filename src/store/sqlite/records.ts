@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { KeyMismatchError, RecordTooLargeError } from '../../values/errors.ts';
 import type { EncodedHead, EncodedRecord } from '../encoding/encode.ts';
-import type { MessageRow, MessageRows, SealedDelta, Sealing } from '../encoding/encryption.ts';
+import type { EncryptedDelta, Encryption, MessageRow, MessageRows } from '../encoding/encryption.ts';
 import { type StepTexts, withoutStep } from '../encoding/step-texts.ts';
 import type { KnownRuns, Stored } from './known.ts';
 
@@ -36,7 +36,7 @@ export function headChecksum(row: HeadRow): number {
 
 /** The writes to `runs`, `heads` and `messages`. Whoever calls holds the transaction. */
 export class RecordTable {
-  readonly #sealing: Sealing;
+  readonly #encryption: Encryption;
   readonly #known: KnownRuns;
   readonly #find: StatementSync;
   readonly #readHead: StatementSync;
@@ -52,8 +52,8 @@ export class RecordTable {
   readonly #hasRun: StatementSync;
   readonly #nextNo: StatementSync;
 
-  constructor(db: DatabaseSync, sealing: Sealing, known: KnownRuns) {
-    this.#sealing = sealing;
+  constructor(db: DatabaseSync, encryption: Encryption, known: KnownRuns) {
+    this.#encryption = encryption;
     this.#known = known;
     this.#find = db.prepare(
       `SELECT r.no, h.generation, h.version, h.revision, h.message_count, EXISTS (SELECT 1 FROM messages m
@@ -102,7 +102,9 @@ export class RecordTable {
   attempts(runId: string): number {
     const row = this.#readHead.get(runId) as { head: string } | undefined;
     try {
-      return row ? Number(JSON.parse(withoutStep(this.#sealing.open(row.head, runId, 'head'))).attempts ?? 0) || 0 : 0;
+      return row
+        ? Number(JSON.parse(withoutStep(this.#encryption.open(row.head, runId, 'head'))).attempts ?? 0) || 0
+        : 0;
     } catch (error) {
       if (error instanceof KeyMismatchError) throw error;
       return 0;
@@ -132,7 +134,7 @@ export class RecordTable {
   }
 
   /** Adds what is new. `runs` stays as it is. */
-  append(delta: SealedDelta, { no, generation, has_step }: WholeRecord): void {
+  append(delta: EncryptedDelta, { no, generation, has_step }: WholeRecord): void {
     const { messageCount, rows, step } = delta;
     checkCount(delta);
     this.#updateHead.run(...headValues(delta, { generation, message_count: messageCount }), no);

@@ -8,7 +8,7 @@ import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known
 import { dropEncoding } from '../../values/message.ts';
 import { encodeCommand } from '../commands.ts';
 import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
-import { Sealing, sealDelta, sealRecord } from '../encoding/encryption.ts';
+import { Encryption, encryptDelta, encryptRecord } from '../encoding/encryption.ts';
 import { StepSplitter } from '../encoding/step-texts.ts';
 import { leaseClock } from '../lease-clock.ts';
 import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';
@@ -65,8 +65,8 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
     throw new TypeError(`sqliteStore: path must be a string, not ${kindOf(options.path)}`);
   const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
   const path = options.path === ':memory:' ? options.path : resolve(options.path);
-  const sealing = new Sealing(options.codec);
-  const database = runDatabase({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now(), sealing });
+  const encryption = new Encryption(options.codec);
+  const database = runDatabase({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now(), encryption });
   const queue = new WriteQueue(database, { path, busyTimeoutMs });
   const removals = new Removals(database, queue, clock);
   const close = async () => {
@@ -79,9 +79,9 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   return {
     forgetOutcomes: async ({ dryRun = false } = {}) =>
       dryRun ? queue.add(({ outcomes }) => outcomes.countExpired()) : removals.forgetOutcomes(),
-    ...recordWrites(queue, sealing, removals),
+    ...recordWrites(queue, encryption, removals),
     ...ownership(queue, removals),
-    ...control(queue, sealing, removals),
+    ...control(queue, encryption, removals),
     ...reading(new Reader(database, queue, { path, busyTimeoutMs })),
     close,
     [Symbol.asyncDispose]: close,
@@ -90,21 +90,21 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
 
 function recordWrites(
   queue: WriteQueue,
-  sealing: Sealing,
+  encryption: Encryption,
   removals: Removals,
 ): Pick<SqliteStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
   const splitter = new StepSplitter();
   return {
     save: async (record, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const encoded = sealRecord(encodeRecord(record, splitter), sealing);
+      const encoded = encryptRecord(encodeRecord(record, splitter), encryption);
       const rest = await queue.add((tables) => writes.saveRecord(tables, encoded, claim), signal);
       if (rest !== undefined) removals.happened(rest);
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const encoded = sealDelta(encodeDelta(delta, splitter), sealing);
+      const encoded = encryptDelta(encodeDelta(delta, splitter), encryption);
       // It stands in the rows now. Should the write fail, the next one encodes it again.
       delta.messages.forEach(dropEncoding);
       await queue.add((tables) => writes.appendDelta(tables, encoded, claim), signal);
@@ -116,7 +116,11 @@ function recordWrites(
     },
     keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
       signal?.throwIfAborted();
-      const kept = { runId: checkRunId(runId), text: sealing.seal(encodeOutcome(outcome), runId, 'outcome'), untilMs };
+      const kept = {
+        runId: checkRunId(runId),
+        text: encryption.seal(encodeOutcome(outcome), runId, 'outcome'),
+        untilMs,
+      };
       await queue.add((tables) => writes.keepOutcome(tables, kept, claim), signal);
       removals.begin();
     },
@@ -136,14 +140,18 @@ function ownership(queue: WriteQueue, removals: Removals): Pick<SqliteStore, 'cl
   };
 }
 
-function control(queue: WriteQueue, sealing: Sealing, removals: Removals): Pick<SqliteStore, 'send' | 'acknowledge'> {
+function control(
+  queue: WriteQueue,
+  encryption: Encryption,
+  removals: Removals,
+): Pick<SqliteStore, 'send' | 'acknowledge'> {
   return {
     send: async (runId, command) => {
       const wish = {
         runId: checkRunId(runId),
         id: command.id,
         kind: command.kind,
-        text: sealing.seal(encodeCommand(command), runId, 'command'),
+        text: encryption.seal(encodeCommand(command), runId, 'command'),
       };
       await queue.add((tables) => writes.sendCommand(tables, wish));
     },

@@ -1,7 +1,7 @@
 import type { CommandToSend } from '../commands.ts';
 import { refuseMissing } from '../commands.ts';
 import type { EncodedHead, EncodedRecord } from '../encoding/encode.ts';
-import type { MessageRows, SealedDelta } from '../encoding/encryption.ts';
+import type { EncryptedDelta, MessageRows } from '../encoding/encryption.ts';
 import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
 import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from '../lease.ts';
 import type { Claim, ReleaseOptions } from '../port.ts';
@@ -42,7 +42,7 @@ export function saveRecord(
   return rest;
 }
 
-export function appendDelta(tables: Tables, delta: SealedDelta, claim: Claim | undefined): void {
+export function appendDelta(tables: Tables, delta: EncryptedDelta, claim: Claim | undefined): void {
   refuseDamaged(tables.leases.find(delta.runId));
   const lease = writable(tables, delta.runId, claim);
   const stored = tables.records.find(delta.runId);

@@ -1,19 +1,19 @@
 import { crc32 } from 'node:zlib';
-import { Sealing } from '../../src/store/encoding/encryption.ts';
+import { Encryption } from '../../src/store/encoding/encryption.ts';
 import type { DamageKind } from '../../src/testing/store-contract/store-contract.ts';
 import { sql } from '../store/sqlite/files.ts';
 import { codecOf } from './keys.ts';
 
-const sealing = new Sealing(codecOf());
+const encryption = new Encryption(codecOf());
 
 /** Damages an encrypted run the way the contract asks for; all checksums are right. */
-export function damageSealed(path: string, runId: string, kind: DamageKind): void {
+export function damageEncrypted(path: string, runId: string, kind: DamageKind): void {
   const [row] = sql(path, 'SELECT h.* FROM heads h JOIN runs r ON r.no = h.no WHERE r.run_id = ?', runId);
   if (!row) throw new Error(`no run ${runId}`);
   const stored = String(row.head);
-  const text = sealing.open(stored, runId, 'head');
+  const text = encryption.open(stored, runId, 'head');
   const changed = text.replace(/"version":\d+/, '"version":999');
-  const head = kind === 'newer' ? sealing.seal(changed, runId, 'head') : flipped(stored);
+  const head = kind === 'newer' ? encryption.seal(changed, runId, 'head') : flipped(stored);
   const version = kind === 'newer' ? 999 : Number(row.version);
   const columns = `${row.generation},${version},${row.revision},${row.updated_at},${row.message_count}`;
   const values = [head, version, crc32(head, crc32(columns)), Number(row.no)];

@@ -145,19 +145,32 @@ function linksOf(page: string): string[] {
   return targets.map((target) => (target.startsWith('#') ? page + target : join(dirname(page), target)));
 }
 
-/** Headings are named as GitHub names them. */
+/** Headings are named as GitHub names them: one that comes again gets a number. */
 function isThere(target: string): boolean {
   const [path = '', heading] = target.split('#');
   if (!existsSync(`${root}/${path}`)) return false;
-  if (heading === undefined) return true;
-  const headings = [...readFileSync(`${root}/${path}`, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, text]) => text ?? '');
-  return headings.some(
-    (text) =>
-      text
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N}\- _]/gu, '')
-        .replaceAll(' ', '-') === heading,
-  );
+  return heading === undefined || anchorsOf(path).has(heading);
+}
+
+const known = new Map<string, ReadonlySet<string>>();
+
+function anchorsOf(path: string): ReadonlySet<string> {
+  const anchors = known.get(path) ?? new Set(anchorsIn(readFileSync(`${root}/${path}`, 'utf8')));
+  known.set(path, anchors);
+  return anchors;
+}
+
+function anchorsIn(text: string): string[] {
+  const counts = new Map<string, number>();
+  return [...text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => {
+    const slug = heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\- _]/gu, '')
+      .replaceAll(' ', '-');
+    const count = counts.get(slug) ?? 0;
+    counts.set(slug, count + 1);
+    return count === 0 ? slug : `${slug}-${count}`;
+  });
 }
 
 /** Runs a block in a process of its own; with `killAt` it is killed once its log of model turns says so. */

@@ -3,6 +3,7 @@ import { readProperty, toErrorData } from '../values/error-data.ts';
 import { frozenJson, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
 import { letGo } from '../values/thenable.ts';
 import { jsonSchemaValidator, type SchemaIssue } from './json-schema.ts';
+import { schemaProblem } from './schema-shape.ts';
 
 /** Whether an input fits; `value` is what the tool gets (a schema may fill in defaults or convert). */
 export type Validation<Value = unknown> =
@@ -145,6 +146,13 @@ function fromIssues(issues: readonly SchemaIssue[], value: unknown): Validation 
 
 function asJsonSchema(schema: unknown, toolName: string): JsonObject {
   if (!isObject(schema)) throw new TypeError(`tool "${toolName}": the JSON Schema of the input is not an object`);
+  const plain = plainSchema(schema, toolName);
+  const problem = schemaProblem(plain);
+  if (problem === undefined) return plain;
+  throw new TypeError(`tool "${toolName}": the input is not a JSON Schema: ${problem}`);
+}
+
+function plainSchema(schema: object, toolName: string): JsonObject {
   try {
     return frozenJson(schema, 'input') as JsonObject;
   } catch (cause) {

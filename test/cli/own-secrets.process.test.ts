@@ -21,19 +21,30 @@ describe('what the command line prints', () => {
     'SSH_PASSPHRASE',
     'CREDENTIALS',
     'AZURE_CREDENTIAL_TEXT',
+    'GOOGLE_CREDENTIALS',
+    'MYSQL_PWD',
+    'DB_PWD',
+    'GH_PAT',
+    'AZURE_DEVOPS_EXT_PAT',
+    'SMTP_PASS',
+    'PASS',
+    'SSHPASS',
+    'REDISCLI_AUTH',
+    'npm_config__auth',
+    'MISTRAL_APIKEY',
   ])('has the name %s in the place of its value, plain, in JSON and in a URL', (name) => {
     vi.stubEnv(name, value);
     const printed = withoutKeys(`${value} ${JSON.stringify({ value })} https://host/?q=${encodeURIComponent(value)}`);
     expect(printed).toBe(`${name} {"value":"${name}"} https://host/?q=${name}`);
   });
 
-  test.for(['PATH_TO_BOOKS', 'PWD', 'MONKEY', 'TOKENS', 'KEYBOARD', 'KEY_FILE', 'AUTHOR'])(
-    'leaves the value of %s alone, whose name does not say that it is secret',
-    (name) => {
-      vi.stubEnv(name, value);
-      expect(withoutKeys(`It is ${value}.`)).toBe(`It is ${value}.`);
-    },
-  );
+  test.for([
+    ...['PATH_TO_BOOKS', 'PWD', 'MONKEY', 'TOKENS', 'KEYBOARD', 'KEY_FILE', 'AUTHOR'],
+    ...['PATH', 'OLDPWD', 'SSH_AUTH_SOCK', 'XAUTHORITY', 'COMPASS', 'FEEDPAT', 'PATTERN', 'GIT_PATH', 'BYPASS'],
+  ])('leaves the value of %s alone, whose name does not say that it is secret', (name) => {
+    vi.stubEnv(name, value);
+    expect(withoutKeys(`It is ${value}.`)).toBe(`It is ${value}.`);
+  });
 
   test('leaves texts alone that contain a secret of less than 8 characters by chance', () => {
     vi.stubEnv('SMALL_TOKEN', 'value-1');

@@ -10,10 +10,14 @@ export interface Expression {
   readonly flags: string;
 }
 
-/** Every regular expression of a file: literals, and what `RegExp` is called with. */
+/** Every regular expression of a file: literals, and what `RegExp` is called with, unless it is made and not used. */
 export function expressionsOf(source: Source): Expression[] {
   const found: Expression[] = [];
+  // `new RegExp(text);` asks whether a text is an expression. Nothing can run what it makes.
+  const unused = new Set<unknown>();
   walk(source.program, (node) => {
+    if (node.type === 'ExpressionStatement') unused.add(node.expression);
+    if (unused.has(node) && node.type === 'NewExpression') return;
     const expression = literalOf(node) ?? constructedOf(node);
     if (expression === undefined) return;
     const text = source.text.slice(node.start, node.end);

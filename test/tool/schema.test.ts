@@ -69,6 +69,67 @@ describe('a schema is refused, with the name of the tool', () => {
   });
 });
 
+describe('a JSON Schema with a keyword of another kind is refused, with the name of the tool and the path', () => {
+  const weird = [
+    [{ enum: 5 }, 'enum must be an array, not the number 5'],
+    [{ type: 7 }, 'type must be one or more of string, number, integer, boolean, object, array, null'],
+    [{ type: [] }, 'type must be one or more of'],
+    [{ type: 'any' }, 'type must be one or more of'],
+    [{ properties: [] }, 'properties must be an object of schemas, not an array'],
+    [{ properties: { a: { required: true } } }, 'properties.a.required must be an array of strings, not true'],
+    [{ properties: { a: 'string' } }, 'properties must be an object of schemas'],
+    [{ items: [{ type: 'array', items: 5 }] }, 'items[0].items must be a schema or a list of schemas'],
+    [{ anyOf: {} }, 'anyOf must be a list of schemas, not an object'],
+    [{ oneOf: [{ not: null }] }, 'oneOf[0].not must be a schema, not null'],
+    [{ $defs: { x: { maxLength: -1 } } }, '$defs.x.maxLength must be a whole number of 0 or more'],
+    [{ minimum: '3' }, 'minimum must be a number, not a string'],
+    [{ multipleOf: 0 }, 'multipleOf must be a number above 0'],
+    [{ uniqueItems: 'yes' }, 'uniqueItems must be true or false, not a string'],
+    [{ additionalProperties: null }, 'additionalProperties must be a schema, not null'],
+    [{ pattern: '(' }, 'pattern has "(", which is not a regular expression (with the flag u)'],
+    [{ pattern: {} }, 'pattern must be a string, not an object'],
+    [{ patternProperties: { '[': {} } }, 'patternProperties has "[", which is not a regular expression'],
+    [{ $ref: 5 }, '$ref must be a string, not the number 5'],
+    [{ $id: {} }, '$id must be a string, not an object'],
+    [{ dependentRequired: { a: 'b' } }, 'dependentRequired must be an object of arrays'],
+  ] as const;
+
+  test.for(weird)('%j', ([schema, message]) => {
+    const read = () => readSchema(schema, 'probe');
+    expect(read).toThrow(TypeError);
+    expect(read).toThrow(`tool "probe": the input is not a JSON Schema: ${message}`);
+    expect(() => readSchema(jsonSchema(schema as never), 'probe')).toThrow(message);
+  });
+
+  test.for([
+    { $id: 'pawl:too-long' },
+    { properties: { a: { $id: 'PAWL:too-long', type: 'string' } } },
+    { $defs: { a: { $id: ' pawl:mixed' } } },
+    { allOf: [{ $anchor: 'pawl:too-long' }] },
+    { properties: { a: { $ref: 'pawl:\ttoo-long' } } },
+    { 'x-more': { deep: [{ id: 'pawl:too-long' }] } },
+    { examples: { $id: 'pawl:too-long' } },
+  ])('%j names nothing that lifts the bound of a pattern', (schema) => {
+    expect(() => readSchema({ type: 'object', ...schema }, 'probe')).toThrow(
+      /^tool "probe": the input is not a JSON Schema: .+ must not begin with pawl:$/,
+    );
+  });
+
+  test('keywords that are not known, names of properties and data are not taken for keywords', async () => {
+    const schema = {
+      type: 'object',
+      'x-form': { type: 'banana', enum: 5, items: 7 },
+      discriminator: { propertyName: 'type', mapping: { a: '#/a' } },
+      properties: { type: { const: { type: 7 } }, enum: {}, pattern: true, constructor: { default: { enum: 5 } } },
+      required: ['type'],
+      dependencies: { a: ['b'], c: { minProperties: 2 } },
+      exclusiveMinimum: true,
+    };
+    const read = readSchema(schema, 'probe');
+    expect(await read.validate({ type: { type: 7 } })).toMatchObject({ ok: true });
+  });
+});
+
 describe('a plain JSON Schema', () => {
   const messageOf = async (schema: object, value: unknown) => {
     const result = await readSchema(schema, 'probe').validate(value);

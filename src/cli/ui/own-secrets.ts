@@ -3,8 +3,11 @@
  * environment is never printed: its name takes its place.
  */
 
-/** Variables that hold a secret by their names: `OPENAI_API_KEY`, `GITHUB_TOKEN`, `CLIENT_SECRET`, `PGPASSWORD`, … */
-const SECRET_NAME = /(^|_)(KEY|TOKEN|SECRET)$|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL/i;
+/**
+ * Variables that hold a secret by their names: `OPENAI_API_KEY`, `GITHUB_TOKEN`, `GH_PAT`, `PGPASSWORD`, `MYSQL_PWD`, `SSHPASS`, …
+ * `PWD` and `OLDPWD` name folders, and `PATH` and `SSH_AUTH_SOCK` paths.
+ */
+const SECRET_NAME = /(^|_)((API)?KEY|TOKEN|SECRET|(SSH)?PASS|AUTH)$|_(PAT|PWD)$|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL/i;
 
 /** A shorter value stands in many texts by chance: to replace it would take the text apart. */
 const MIN_SECRET = 8;

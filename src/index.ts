@@ -1,8 +1,6 @@
-// Defining
 export { type Agent, type AgentDefinition, defineAgent } from './agent/agent.ts';
 export type { Phase } from './agent/phase.ts';
 export { defineSkill, type Skill, type SkillDefinition } from './agent/skill.ts';
-// Batteries
 export { type AuditOptions, createAudit, type SqliteAudit } from './audit/audit.ts';
 export type {
   Audit,
@@ -60,10 +58,8 @@ export type {
   StepInfo,
 } from './executor/host/options.ts';
 export type { SignalName, SignalOptions } from './executor/host/signals.ts';
-// Records
 export { asSnapshot, type PersistedRun } from './executor/host/snapshot.ts';
 export type { RunControl } from './executor/lifecycle/control.ts';
-// Running
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/diagnose.ts';
 export { createExecutor, type Executor } from './executor/lifecycle/executor.ts';
 export type {
@@ -76,7 +72,6 @@ export type {
 } from './executor/lifecycle/list-runs.ts';
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/recover.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
-// How a run ends
 export { finalizeCheckpoint } from './executor/run/finalize-checkpoint.ts';
 export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
 export type { RunActor } from './executor/run/run-actor.ts';
@@ -118,7 +113,6 @@ export type {
 } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
 export type { Transcript } from './run/transcript.ts';
-// Stores
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export {
   type BeginOptions,
@@ -165,7 +159,6 @@ export type { ErrorCode, KnownErrorCode } from './values/error-codes.ts';
 export type { ErrorData } from './values/error-data.ts';
 export { retryOf } from './values/error-data.ts';
 
-// Errors
 export {
   AgentNotFoundError,
   BudgetExceededError,

@@ -1,7 +1,9 @@
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { dangerOf, expressionsOf } from './expressions.ts';
+import { dangerOf, expressionsOf, Proofs } from './expressions.ts';
 import { parse } from './source.ts';
 
 // The checker runs in this process, in JavaScript; without this it starts a thread, Java or a binary.
@@ -16,10 +18,12 @@ const found = (text: string) => expressionsOf(parse({ path: 'src/run/a.ts', text
 
 test('every regular expression of src and machines takes linear time at most', () => {
   expect(inSources.length).toBeGreaterThan(20);
+  const proofs = new Proofs(`${root}/node_modules/.cache/linear-expressions.json`);
   const dangers = inSources.flatMap((expression) => {
-    const danger = dangerOf(expression);
+    const danger = proofs.dangerOf(expression);
     return danger === undefined ? [] : [`${expression.path}:${expression.line} ${expression.text} ${danger}`];
   });
+  proofs.keep();
   expect(dangers).toEqual([]);
 });
 
@@ -68,4 +72,24 @@ describe('the check of regular expressions', () => {
     '/[^\\x20-\\x7e]/g',
     '/\\p{Cc}/u',
   ])('accepts %s', (text) => expect(found(text).map(dangerOf)).toEqual([undefined]));
+
+  test('keeps proofs alone, each for its expression; a file of proofs that cannot be read holds none', () => {
+    const path = join(mkdtempSync(join(tmpdir(), 'pawl-proofs-')), 'cache', 'proofs.json');
+    const of = (pattern: string, flags = '') => new Proofs(path).dangerOf({ pattern, flags });
+    const proofs = new Proofs(path);
+    expect(proofs.dangerOf({ pattern: '^[a-z]+$', flags: '' })).toBeUndefined();
+    expect(proofs.dangerOf({ pattern: '^(a+)+$', flags: '' })).toBe('takes exponential time');
+    expect(proofs.dangerOf({ flags: '' })).toBe('is built at run time, so that nothing proves it linear');
+    proofs.keep();
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual([
+      expect.stringMatching(/^recheck [\d.]+ \/\^\[a-z\]\+\$\/$/),
+    ]);
+    expect(of('^(a+)+$')).toBe('takes exponential time');
+    expect(of('\\s+$')).toBe('takes 2nd degree polynomial time');
+    // A proof that is found there is believed; another flag is another expression.
+    writeFileSync(path, readFileSync(path, 'utf8').replace('^[a-z]+$', '\\\\s+$'));
+    expect([of('\\s+$'), of('\\s+$', 'u')]).toEqual([undefined, 'takes 2nd degree polynomial time']);
+    writeFileSync(path, '{"damaged');
+    expect(of('\\s+$')).toBe('takes 2nd degree polynomial time');
+  });
 });

@@ -1,3 +1,6 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
 import { checkSync } from 'recheck';
 import { isNode, type Node, nameOf, type Source, walk } from './source.ts';
 
@@ -53,4 +56,45 @@ export function dangerOf({ pattern, flags }: Pick<Expression, 'pattern' | 'flags
   return found.status === 'vulnerable'
     ? `takes ${found.complexity.summary} time`
     : `is not proved linear (${found.error.kind})`;
+}
+
+/** Proofs that an expression is linear, kept in a file. They hold as long as the expression and the checker are the same. */
+export class Proofs {
+  readonly #path: string;
+  readonly #known: Set<string>;
+
+  /** @param path a file of proofs; one that is missing or damaged holds none */
+  constructor(path: string) {
+    this.#path = path;
+    this.#known = new Set(readProofs(path));
+  }
+
+  /** As `dangerOf`, but what was proved before is not proved again. */
+  dangerOf(expression: Pick<Expression, 'pattern' | 'flags'>): string | undefined {
+    const { pattern, flags } = expression;
+    const key = `${checker} /${pattern}/${flags}`;
+    if (pattern !== undefined && this.#known.has(key)) return undefined;
+    const danger = dangerOf(expression);
+    if (danger === undefined) this.#known.add(key);
+    return danger;
+  }
+
+  keep(): void {
+    mkdirSync(dirname(this.#path), { recursive: true });
+    const written = `${this.#path}.${process.pid}`;
+    writeFileSync(written, JSON.stringify([...this.#known]));
+    renameSync(written, this.#path);
+  }
+}
+
+const require = createRequire(import.meta.url);
+const checker = `recheck ${(require('recheck/package.json') as { version: string }).version}`;
+
+function readProofs(path: string): string[] {
+  try {
+    const found: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    return Array.isArray(found) ? found.filter((each) => typeof each === 'string') : [];
+  } catch {
+    return [];
+  }
 }

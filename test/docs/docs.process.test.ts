@@ -85,9 +85,9 @@ describe('the docs', () => {
     expect(stdout).toBe('');
   });
 
-  test.each(blocks.map(({ at }, index) => [at, index] as const))(
+  test.concurrent.for(blocks.map(({ at }, index) => [at, index] as const))(
     'the code block at %s runs to its end',
-    async (_, index) => {
+    async ([_, index]) => {
       const { code, stderr } = await run(index);
       expect(stderr).toBe('');
       expect(code).toBe(0);

@@ -61,9 +61,14 @@ describe('the events of a run', () => {
     expect(running).toBeLessThan(at(({ type }) => type === 'step.started'));
   });
 
-  test('are frozen: what one consumer does to them no other sees', async () => {
-    const run = await hostOf().start();
-    for (const event of await listen(run)) expect(Object.isFrozen(event)).toBe(true);
+  test('are frozen with all that they hold: no consumer changes them for another, or for the run', async () => {
+    const error = Object.assign(new Error('down'), { isRetryable: false });
+    const run = await hostOf({ script: [callTool('look'), fail(error)], tools: [toolOf('look')] }).start();
+    const events = await listen(run);
+    const isFrozen = (value: unknown): boolean =>
+      typeof value !== 'object' || value === null || (Object.isFrozen(value) && Object.values(value).every(isFrozen));
+    expect(events.filter((event) => !isFrozen(event))).toEqual([]);
+    expect(typesOf(events)).toEqual(expect.arrayContaining(['tool.started', 'tool.done', 'step.done', 'run.ended']));
   });
 
   test('tell of a retry, with its number and its reason (executor 8, 20)', async () => {

@@ -46,7 +46,7 @@ export class EventStream {
     const event: RunEvent = { ...body, runId: this.#runId, seq: this.#seq, at: this.#clock.now() };
     this.#history.push(event);
     // Most are read by nobody: those that are, cannot be changed.
-    if (this.#consumers) for (const consumer of this.#consumers) consumer.push(Object.freeze(event));
+    if (this.#consumers) for (const consumer of this.#consumers) consumer.push(frozenEvent(event));
     return event;
   }
 
@@ -79,7 +79,7 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
   #isClosed = false;
 
   constructor(backlog: readonly RunEvent[], leave: () => void) {
-    for (const event of backlog) this.#buffer.push(Object.freeze(event));
+    for (const event of backlog) this.#buffer.push(frozenEvent(event));
     this.#leave = leave;
   }
 
@@ -124,4 +124,18 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
     this.#buffer.dropped = 0;
     return { type: 'events.dropped', count, runId: next.runId, seq, at: next.at };
   }
+}
+
+/** The event, frozen with all that it holds: its `usage`, for example, is the run's own. */
+export function frozenEvent(event: RunEvent): RunEvent {
+  if (Object.isFrozen(event)) return event;
+  for (const value of Object.values(event)) freeze(value);
+  return Object.freeze(event);
+}
+
+/** What is frozen already is so throughout: inputs and outputs of tools are JSON that was frozen when it came in. */
+function freeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
+  Object.freeze(value);
+  for (const part of Object.values(value)) freeze(part);
 }

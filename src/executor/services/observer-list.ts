@@ -1,5 +1,6 @@
 import type { RunEvent } from '../../run/events.ts';
 import type { ObservedRun, Observer } from '../host/observers.ts';
+import { frozenEvent } from './event-stream.ts';
 
 /** The observers of one run. Each gets the events in order, also where an observer causes the next event. */
 export class ObserverList {
@@ -32,15 +33,7 @@ export class ObserverList {
   }
 
   #toAll(event: RunEvent, run: ObservedRun): void {
-    for (const value of Object.values(event)) freeze(value);
-    Object.freeze(event);
-    for (const observer of this.#observers) observer.onEvent(event, run);
+    const frozen = frozenEvent(event);
+    for (const observer of this.#observers) observer.onEvent(frozen, run);
   }
-}
-
-/** What is frozen already is so throughout: inputs and outputs of tools are JSON that was frozen when it came in. */
-function freeze(value: unknown): void {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
-  Object.freeze(value);
-  for (const part of Object.values(value)) freeze(part);
 }

@@ -6,6 +6,7 @@ import type { Progress, ToolFacts } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
+import type { Hidden } from '../src/values/hidden.ts';
 import type { JsonValue } from '../src/values/json.ts';
 import type { Message, ToolOutput } from '../src/values/message.ts';
 import type { Spend, Usage } from '../src/values/usage.ts';
@@ -46,6 +47,8 @@ export interface RunContext {
   /** Why the run was stopped from outside; the first cause stands. */
   readonly cause?: ErrorData;
   readonly output?: RunOutput;
+  /** A restored run: the snapshot that it came from, which holds as long as its progress is this one. */
+  readonly restored?: Hidden<{ readonly progress: Progress; readonly persisted: object }>;
 }
 
 /** A run that has resolved nothing yet, besides where it is. */
@@ -67,7 +70,7 @@ export const unresolved: Omit<RunContext, 'progress'> = {
   heldSteps: 0,
 };
 
-export type RunInput = Pick<RunContext, 'progress'>;
+export type RunInput = Pick<RunContext, 'progress' | 'restored'>;
 
 /** What `resolving` found. */
 export type Resolution =

@@ -155,7 +155,7 @@ export {
 export type { AiSdkSchemaOf, DataOf, ToolInput, Validation, ValueOf } from './tool/schema.ts';
 export type { ToolEntries } from './tool/toolbox.ts';
 export type { Clock } from './values/clock.ts';
-export type { ErrorCode, KnownErrorCode } from './values/error-codes.ts';
+export type { ErrorCode, ErrorPolicy, KnownErrorCode } from './values/error-codes.ts';
 export type { ErrorData } from './values/error-data.ts';
 export { retryOf } from './values/error-data.ts';
 

@@ -1,6 +1,5 @@
 import type { ModelAnswer } from '../../../machines/context.ts';
 import type { ModelCallInput } from '../../../machines/setup.ts';
-import { task } from '../../../machines/task.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
 import { type Retry, withRetries } from '../../model/retry.ts';
@@ -17,30 +16,26 @@ import { estimateTokens } from '../../values/token-estimate.ts';
 import { addUsage, noUsage, type Spend, type Usage } from '../../values/usage.ts';
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
-import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
-import { runOf } from '../run/active-run.ts';
+import type { ActiveRun } from '../run/active-run.ts';
 import { type BudgetedCall, Spending } from '../run/spending.ts';
 import type { CompactedView } from '../services/compaction.ts';
 import { countedUse, RequestEstimate, warnOfEstimate } from '../services/estimated-use.ts';
 import type { LoopContext } from '../services/loop-context.ts';
 
 /** One model call, with its retries: the transcript goes out, one reply or one error comes back. It never rejects. */
-export function callModelActor(services: ExecutorServices) {
-  return task<ModelAnswer, ModelCallInput>(async ({ input, self }) => {
-    try {
-      const run = runOf(services, self);
-      const loop = run.loops[input.phase ?? 0];
-      if (!loop) throw new ModelError('this run has no model');
-      // A host that brings a clock of its own decides itself when time passes.
-      const turn = services.config.clock === systemClock ? yieldToEventLoop() : undefined;
-      if (turn) await turn;
-      // What was let in may have stopped the run.
-      run.signal.throwIfAborted();
-      return await new Turn(run, loop, input).answer();
-    } catch (error) {
-      return { error: toErrorData(error, 'MODEL') };
-    }
-  });
+export async function callModelOnce(input: ModelCallInput, run: ActiveRun): Promise<ModelAnswer> {
+  try {
+    const loop = run.loops[input.phase ?? 0];
+    if (!loop) throw new ModelError('this run has no model');
+    // A host that brings a clock of its own decides itself when time passes.
+    const turn = run.services.config.clock === systemClock ? yieldToEventLoop() : undefined;
+    if (turn) await turn;
+    // What was let in may have stopped the run.
+    run.signal.throwIfAborted();
+    return await new Turn(run, loop, input).answer();
+  } catch (error) {
+    return { error: toErrorData(error, 'MODEL') };
+  }
 }
 
 /** One turn of the model: reserved with the budget, asked for with retries, and paid for however it ends. */
@@ -129,7 +124,7 @@ class Turn {
   #warnOfEstimate(): void {
     const { services, runId } = this.#run;
     const { provider, modelId } = this.#loop.model;
-    warnOfEstimate(services.config, { runId, model: `${provider}/${modelId}` });
+    warnOfEstimate(services, { runId, model: `${provider}/${modelId}` });
   }
 
   #estimate(): BudgetedCall {

@@ -1,5 +1,4 @@
 import type { ToolAnswer } from '../../../machines/context.ts';
-import { task } from '../../../machines/task.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
 import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run.ts';
@@ -8,46 +7,43 @@ import { toErrorData } from '../../values/error-data.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
-import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
-import { runOf } from '../run/active-run.ts';
+import type { ActiveRun } from '../run/active-run.ts';
 
 /** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
-export function callToolActor(services: ExecutorServices) {
-  return task<ToolAnswer, ToolCallInput>(async ({ input, self }) => {
-    const { callId, name, effect, attempt, input: args } = input.call;
-    try {
-      const run = runOf(services, self);
-      const toolbox = run.loops[input.phase ?? 0]?.toolbox;
-      // Calls that wait for nothing come one after another, thousands of them where a message has as many.
-      const turn = services.config.clock === systemClock ? yieldToEventLoop() : undefined;
-      if (turn) await turn;
-      // A run that is to leave begins nothing any more, also when it was told so while the call waited here.
-      const isOver = () => run.signal.aborted || run.actor.getSnapshot().context.cause !== undefined;
-      if (turn && isOver()) return notBegun(callId);
-      // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
-      while (input.call.effect !== 'read' && !services.leases.isFresh(run)) {
-        if (!(await services.leases.confirm(run, isOver))) return notBegun(callId);
-      }
-      const { clock } = services.config;
-      const begunAt = clock.monotonic();
-      const call = { step: input.iteration + 1, callId, name, effect };
-      const done = (output: ToolOutput, late: { isLate?: true } = {}) =>
-        run.publish({ type: 'tool.done', ...call, output, ms: clock.monotonic() - begunAt, ...late });
-      run.publish({ type: 'tool.started', ...call, input: args, attempt });
-      const environment = environmentOf(run, input);
-      const around = aroundTool(run, input);
-      const result = await runTool(toolbox?.tools.get(name), input.call, {
-        ...environment,
-        ...(around ? { around } : {}),
-        onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
-        onLate: (output) => done(output, { isLate: true }),
-      });
-      done(result);
-      return { callId, result };
-    } catch (error) {
-      return { callId, result: { type: 'error-text', value: toErrorData(error).message } };
+export async function callTool(input: ToolCallInput, run: ActiveRun): Promise<ToolAnswer> {
+  const { callId, name, effect, attempt, input: args } = input.call;
+  const { services } = run;
+  try {
+    const toolbox = run.loops[input.phase ?? 0]?.toolbox;
+    // Calls that wait for nothing come one after another, thousands of them where a message has as many.
+    const turn = services.config.clock === systemClock ? yieldToEventLoop() : undefined;
+    if (turn) await turn;
+    // A run that is to leave begins nothing any more, also when it was told so while the call waited here.
+    const isOver = () => run.signal.aborted || run.actor.getSnapshot().context.cause !== undefined;
+    if (turn && isOver()) return notBegun(callId);
+    // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
+    while (input.call.effect !== 'read' && !services.leases.isFresh(run)) {
+      if (!(await services.leases.confirm(run, isOver))) return notBegun(callId);
     }
-  });
+    const { clock } = services.config;
+    const begunAt = clock.monotonic();
+    const call = { step: input.iteration + 1, callId, name, effect };
+    const done = (output: ToolOutput, late: { isLate?: true } = {}) =>
+      run.publish({ type: 'tool.done', ...call, output, ms: clock.monotonic() - begunAt, ...late });
+    run.publish({ type: 'tool.started', ...call, input: args, attempt });
+    const environment = environmentOf(run, input);
+    const around = aroundTool(run, input);
+    const result = await runTool(toolbox?.tools.get(name), input.call, {
+      ...environment,
+      ...(around ? { around } : {}),
+      onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
+      onLate: (output) => done(output, { isLate: true }),
+    });
+    done(result);
+    return { callId, result };
+  } catch (error) {
+    return { callId, result: { type: 'error-text', value: toErrorData(error).message } };
+  }
 }
 
 /** The run is somebody else's: what is answered here is read by nobody. */

@@ -1,5 +1,4 @@
 import type { OutputCheck } from '../../../machines/context.ts';
-import { task } from '../../../machines/task.ts';
 import { lastTextOf } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ToolInput } from '../../tool/schema.ts';
@@ -7,15 +6,14 @@ import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { withoutFence } from '../../values/fence.ts';
 import { frozenJson, prototypeKeyIn } from '../../values/json.ts';
-import type { ExecutorServices } from '../run/active-run.ts';
-import { runOf } from '../run/active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 
 /** Holds an answer against the agent's output schema. It never rejects: a schema that throws has found a problem. */
-export function checkOutputActor(services: ExecutorServices) {
-  return task<OutputCheck, { progress: Progress }>(async ({ input, self }) => {
-    const { agent } = runOf(services, self);
-    return checkedOutput(services, lastTextOf(input.progress), agent.outputSchema);
-  });
+export function checkOutput(
+  { progress }: { progress: Progress },
+  { services, agent }: ActiveRun,
+): Promise<OutputCheck> {
+  return checkedOutput(services, lastTextOf(progress), agent.outputSchema);
 }
 
 /** Holds an answer against a schema. It never rejects. */

@@ -1,5 +1,4 @@
 import type { Resolution } from '../../../machines/context.ts';
-import { task } from '../../../machines/task.ts';
 import { phaseFactsOf } from '../../agent/phase.ts';
 import { toResumeState } from '../../record/checkpoint.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
@@ -13,8 +12,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import { DefinitionChangedError, ShutdownError } from '../../values/errors.ts';
 import { asError } from '../host/guard.ts';
 import { acquireRun, carriedRecord, releaseClaim, returnRun, uncounted } from '../run/acquire.ts';
-import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
-import { runOf } from '../run/active-run.ts';
+import type { ActiveRun } from '../run/active-run.ts';
 import { commandTargetOf } from '../run/command-target.ts';
 import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { checkpointerOf, firstSave } from '../run/recording.ts';
@@ -30,17 +28,14 @@ import { checkedOutput } from './check-output.ts';
  * tools, the checkpointer and the first save, the deadline. What can't be serialised goes into the active run; the machine
  * gets plain data back. It never rejects.
  */
-export function resolveActor(services: ExecutorServices) {
-  return task<Resolution, { progress: Progress }>(async ({ input, self }) => {
-    const run = runOf(services, self);
-    const resolving = resolve(run, input.progress).catch((error: unknown) => refused(run, input.progress, error));
-    run.resolving = resolving;
-    const resolution = await resolving;
-    run.resolution = resolution.kind;
-    if (resolution.kind === 'refused') run.refusal = resolution.error;
-    run.record = undefined;
-    return resolution;
-  });
+export async function resolve({ progress }: { progress: Progress }, run: ActiveRun): Promise<Resolution> {
+  const resolving = found(run, progress).catch((error: unknown) => refused(run, progress, error));
+  run.resolving = resolving;
+  const resolution = await resolving;
+  run.resolution = resolution.kind;
+  if (resolution.kind === 'refused') run.refusal = resolution.error;
+  run.record = undefined;
+  return resolution;
 }
 
 async function refused(run: ActiveRun, progress: Progress, error: unknown): Promise<Resolution> {
@@ -48,7 +43,7 @@ async function refused(run: ActiveRun, progress: Progress, error: unknown): Prom
   return { kind: 'refused', error: toErrorData(asError(error)), progress, isDurable: false };
 }
 
-async function resolve(run: ActiveRun, fresh: Progress): Promise<Resolution> {
+async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const { seed, options, services } = run;
   if (seed.refusal) throw seed.refusal;
   // A host's machine may go on to its next run while the executor shuts down.

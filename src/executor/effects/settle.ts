@@ -1,5 +1,4 @@
 import type { SettleInput } from '../../../machines/setup.ts';
-import { task } from '../../../machines/task.ts';
 import { fingerprintIn } from '../../record/identify.ts';
 import { stateOf } from '../../record/state.ts';
 import { statusOf } from '../../run/finalize.ts';
@@ -11,37 +10,27 @@ import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError } from '../../values/errors.ts';
 import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
-import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
-import { runOf } from '../run/active-run.ts';
+import type { ActiveRun } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
 
 /** Trying again does not help against these. */
 const RETRY_MS = [50, 200, 750] as const;
 
-/** Ends as they go on when their time is over. */
-const unbounded = new WeakMap<ActiveRun, Promise<void>>();
-
 /** Resolves when nothing of the run's end is under way any more: perhaps never. */
-export const settledAtLast = async (run: ActiveRun): Promise<void> => unbounded.get(run);
+export const settledAtLast = async (run: ActiveRun): Promise<void> => run.settledAtLast;
 
 /** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
-export function settleActor(services: ExecutorServices) {
-  return task<RunOutput, SettleInput>(({ input, self }) => {
-    const run = runOf(services, self);
-    run.settling = settled(run, input);
-    return run.settling;
-  });
+export function settle(input: SettleInput, run: ActiveRun): Promise<RunOutput> {
+  run.settling = settled(run, input);
+  return run.settling;
 }
 
 async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
   const { clock, defaults, warn } = run.services.config;
   const outcome = outcomeFor(run, input);
   try {
-    const settling = settle(run, input, outcome);
-    unbounded.set(
-      run,
-      settling.catch(() => {}),
-    );
+    const settling = record(run, input, outcome);
+    run.settledAtLast = settling.catch(() => {});
     await withDeadline(settling, { ms: defaults.finalizeMs, clock, what: 'finalising' });
   } catch (error) {
     if (hasCode(error, 'LEASE_LOST')) return lost(run, outcome, error);
@@ -53,7 +42,7 @@ async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
   return outputOf(run, outcome);
 }
 
-async function settle(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
+async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   run.isClosing = true;
   if (input.outcome === 'leave-running') await leave(run, input.progress);
   else await end(run, input, outcome);

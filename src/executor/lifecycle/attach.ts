@@ -36,7 +36,7 @@ export function attach(
   const checkpointing = new Checkpointing(run, steering);
   run.steer = (text, command, taken) => steering.send(text, command, taken);
   run.onFlushError = (error) => checkpointing.flushFailed(error);
-  services.activeRuns.set(actor, run);
+  services.add(actor, run);
 
   const onStep = guarded('onStep', options.onStep, services.config.warn);
   // One listener for all that the machine emits: each more is a Set and two closures a run, and hosts keep thousands.

@@ -13,8 +13,6 @@ import { infoFrom } from '../run/run-info.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../run/stored-run.ts';
 import { Auditing } from '../services/auditing.ts';
 
-const cancels = new WeakMap<ExecutorServices, Map<string, Promise<void>>>();
-
 /**
  * Ends a run that nobody works on, interrupted or parked, without its agent: in the order of every end, so that a crash on
  * the way leaves a record that is only delivered. One that had ended already keeps its own outcome.
@@ -26,10 +24,9 @@ export function cancelStored(
   runId: string,
   reason = 'the run was cancelled',
 ): Promise<void> {
-  const underWay = cancels.get(services) ?? new Map<string, Promise<void>>();
-  cancels.set(services, underWay);
-  const cancel = underWay.get(runId) ?? endStored(services, runId, reason).finally(() => underWay.delete(runId));
-  underWay.set(runId, cancel);
+  const { cancels } = services;
+  const cancel = cancels.get(runId) ?? endStored(services, runId, reason).finally(() => cancels.delete(runId));
+  cancels.set(runId, cancel);
   return cancel;
 }
 

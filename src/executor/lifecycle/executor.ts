@@ -16,8 +16,8 @@ import { type SignalOptions, SignalSwitch } from '../host/signals.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from '../run/handle.ts';
 import { CommandInbox } from '../services/command-inbox.ts';
-import { LeaseRenewal } from '../services/lease-renewal.ts';
-import { Registry, type RunSummary } from '../services/registry.ts';
+import { Services } from '../services/executor-services.ts';
+import type { Registry, RunSummary } from '../services/registry.ts';
 import { controlOf, type RunControl } from './control.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
 import { park, unpark } from './parking.ts';
@@ -90,17 +90,11 @@ export interface Executor {
 export function createExecutor(options: ExecutorOptions): Executor {
   const config = configOf(options);
   const owner = newOwner();
-  const services: ExecutorServices = {
-    config,
-    registry: new Registry(config.warn),
-    leases: new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs),
-    inbox: inboxOf(config, owner),
+  const services: ExecutorServices = new Services(config, {
     owner,
-    activeRuns: new WeakMap(),
-    isShutDown: false,
-    closing: new Set(),
-    start: (agent, call) => startRun(services, agent, call),
-  };
+    inbox: inboxOf(config, owner),
+    startChild: (agent, call) => startRun(services, agent, call),
+  });
   const { registry } = services;
   const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(services, drainMs) });
   const end = async (ending: { readonly drainMs?: number } = {}) => {

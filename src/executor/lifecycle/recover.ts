@@ -3,10 +3,9 @@ import type { CheckpointStore } from '../../store/port.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
-import { Semaphore } from '../services/semaphore.ts';
 import { type Listed, listing, pages } from './listing.ts';
 import { mayBeChild, orphansAmong } from './run-tree.ts';
-import { agentFor, LIVE, type RecoveryReport, type Report, type Shared, takeUp, type Work } from './take-up.ts';
+import { agentFor, LIVE, type RecoveryReport, type Report, takeUp, type Work } from './take-up.ts';
 
 export type { RecoveryEntry, RecoveryReport } from './take-up.ts';
 
@@ -32,14 +31,6 @@ interface Later {
   readonly known: Set<string>;
 }
 
-const sweeps = new WeakMap<ExecutorServices, Shared>();
-
-function sharedOf(services: ExecutorServices): Shared {
-  const known = sweeps.get(services) ?? { semaphore: new Semaphore(), alone: new Semaphore(), inHand: new Set() };
-  sweeps.set(services, known);
-  return known;
-}
-
 /** Takes up what earlier processes left: a bounded loop over the store's list, page by page, without transcripts. */
 export async function recover(services: ExecutorServices, options: RecoverOptions): Promise<RecoveryReport> {
   checkKeys(options, optionKeys, { of: 'recover' });
@@ -49,7 +40,7 @@ export async function recover(services: ExecutorServices, options: RecoverOption
   const report: Report = { resumed: [], parked: [], skipped: [], failed: [] };
   const { store, warn } = services.config;
   if (!store) return report;
-  const work: Work = { ...sharedOf(services), begun: [], services, report, concurrency, maxAttempts, signal };
+  const work: Work = { begun: [], services, report, concurrency, maxAttempts, signal };
   try {
     await sweep(store, work);
   } catch (error) {
@@ -126,10 +117,11 @@ async function takeUpSoon(run: Listed, work: Work): Promise<void> {
 
 /** Waits for a place; there is none any more when the sweep is over. */
 async function hasPlace(work: Work): Promise<boolean> {
-  const { semaphore, concurrency, signal } = work;
-  if (isOver(work) || !(await semaphore.enter(concurrency, signal))) return false;
+  const { concurrency, signal } = work;
+  const { places } = work.services.recovery;
+  if (isOver(work) || !(await places.enter(concurrency, signal))) return false;
   if (!isOver(work)) return true;
-  semaphore.leave();
+  places.leave();
   return false;
 }
 
@@ -138,13 +130,14 @@ async function hasPlace(work: Work): Promise<boolean> {
  * with another: each starts when the one before has recorded something, so that the one that kills dies alone.
  */
 async function takeUpSuspects(suspects: readonly Listed[], work: Work): Promise<void> {
+  const { alone } = work.services.recovery;
   for (const suspect of suspects) {
-    if (!(await work.alone.enter(1, work.signal))) return;
-    if (!(await hasPlace(work))) return work.alone.leave();
+    if (!(await alone.enter(1, work.signal))) return;
+    if (!(await hasPlace(work))) return alone.leave();
     const begun = takeUp(suspect, work);
     work.begun.push(begun.then(() => {}));
     const progressed = begun.then((run) => run?.progressed.promise);
-    void progressed.then(() => work.alone.leave());
+    void progressed.then(() => alone.leave());
     await unlessAborted(progressed, work.signal);
   }
 }

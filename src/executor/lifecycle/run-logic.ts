@@ -1,23 +1,25 @@
 import type { ActorLogic, AnyActorRef, Snapshot, SnapshotFrom } from 'xstate';
 import { type RunContext, type RunEmitted, type RunMachineEvent, unresolved } from '../../../machines/context.ts';
 import { type RunMachine, runMachine } from '../../../machines/run.ts';
+import { task } from '../../../machines/task.ts';
 import { type Agent, definitionOf } from '../../agent/agent.ts';
 import { beginProgress, type Progress } from '../../run/progress.ts';
 import type { Invocation, RunRequest } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
-import { askCriticActor } from '../effects/ask-critic.ts';
-import { callModelActor } from '../effects/call-model.ts';
-import { callToolActor } from '../effects/call-tool.ts';
-import { checkOutputActor } from '../effects/check-output.ts';
-import { resolveActor } from '../effects/resolve.ts';
-import { settleActor } from '../effects/settle.ts';
+import { Hidden } from '../../values/hidden.ts';
+import { askCritic } from '../effects/ask-critic.ts';
+import { callModelOnce } from '../effects/call-model.ts';
+import { callTool } from '../effects/call-tool.ts';
+import { checkOutput } from '../effects/check-output.ts';
+import { resolve } from '../effects/resolve.ts';
+import { settle } from '../effects/settle.ts';
 import { asError } from '../host/guard.ts';
 import type { RunOptions } from '../host/options.ts';
 import { redactedRun } from '../host/redaction.ts';
 import { metaFor, refusedRequest } from '../host/request.ts';
 import { type PersistedRun, parsePersisted, persistedRun, requestFrom } from '../host/snapshot.ts';
-import type { ExecutorServices } from '../run/active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import { type RunSeed, seedOf } from '../run/seed.ts';
 import { attach } from './attach.ts';
@@ -54,8 +56,8 @@ export function runLogic(
   const begin = (actorScope: Parameters<RunLogic['getInitialSnapshot']>[0], seed: RunSeed): RunSnapshot => {
     attach(services, agent, { seed, options, actor: actorScope.self as RunActor });
     const progress = freshProgress(services, agent, seed.request);
-    if (seed.persisted) restoredFrom.set(progress, seed.persisted);
-    return machine.getInitialSnapshot(actorScope, { progress });
+    const restored = seed.persisted && new Hidden({ progress, persisted: seed.persisted });
+    return machine.getInitialSnapshot(actorScope, { progress, ...(restored ? { restored } : {}) });
   };
   logic.getInitialSnapshot = (actorScope, input) =>
     begin(actorScope, run.seed ?? seedOf(input, { agentId: agent.id, newId: services.config.newId, isHosted: true }));
@@ -68,7 +70,7 @@ export function runLogic(
   logic.getPersistedSnapshot = ({ context, value }) => {
     const hasStore = services.config.store !== undefined;
     // As long as nothing has come of it, a restored run is what its snapshot said.
-    const restored = restoredFrom.get(context.progress);
+    const restored = restoredOf(context);
     if (restored && (!context.output || context.output.status === 'interrupted')) return restored;
     const { progress, output } = redactedRun(context, services.config.redact);
     // What a lazy checkpointer has not written yet is no reference; but it may be written, and end, after this snapshot.
@@ -86,29 +88,35 @@ export function runLogic(
   return logic;
 }
 
-/** By the progress that a restored run has until its record is in hand. */
-const restoredFrom = new WeakMap<Progress, PersistedRun>();
-
-const machines = new WeakMap<ExecutorServices, WeakMap<Agent, RunMachine>>();
+/** The snapshot that a run was restored from, until its record has been read. */
+function restoredOf({ restored, progress }: RunContext): PersistedRun | undefined {
+  return restored?.value.progress === progress ? (restored.value.persisted as PersistedRun) : undefined;
+}
 
 /** The chart of an agent's runs with the executor's actors; made once per agent. */
 function machineFor(services: ExecutorServices, agent: Agent): RunMachine {
-  const known = machines.get(services) ?? new WeakMap<Agent, RunMachine>();
-  machines.set(services, known);
-  const machine =
-    known.get(agent) ??
-    runMachine(agent).provide({
-      actors: {
-        resolve: resolveActor(services),
-        'call-model': callModelActor(services),
-        'call-tool': callToolActor(services),
-        'check-output': checkOutputActor(services),
-        'ask-critic': askCriticActor(services),
-        settle: settleActor(services),
-      },
-    });
-  known.set(agent, machine);
+  const known = services.machines.get(agent);
+  if (known) return known;
+  const machine = runMachine(agent).provide({ actors: actorsOf(services) });
+  services.machines.set(agent, machine);
   return machine;
+}
+
+/** What an actor of the chart does for a run. It never rejects. */
+type Effect<Input, Output> = (input: Input, run: ActiveRun) => Promise<Output>;
+
+/** The executor's effects as actors of the chart, one file each. */
+function actorsOf(services: ExecutorServices) {
+  const actorOf = <Output, Input>(effect: Effect<Input, Output>) =>
+    task<Output, Input>(({ input, self }) => effect(input, services.runOf(self)));
+  return {
+    resolve: actorOf(resolve),
+    'call-model': actorOf(callModelOnce),
+    'call-tool': actorOf(callTool),
+    'check-output': actorOf(checkOutput),
+    'ask-critic': actorOf(askCritic),
+    settle: actorOf(settle),
+  };
 }
 
 function freshProgress(services: ExecutorServices, agent: Agent, request: RunRequest): Progress {

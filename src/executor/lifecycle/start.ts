@@ -71,7 +71,7 @@ export async function launch(
 ): Promise<Run> {
   const refusal = services.isShutDown ? new ShutdownError('this executor is shut down') : given.seed.refusal;
   const seed = refusal ? { ...given.seed, refusal } : given.seed;
-  const { config, activeRuns } = services;
+  const { config } = services;
   const own = redactedInspect(guarded('inspect', given.options.inspect, config.warn), config.redact);
   const inspectors = [config.inspect, own].filter((one) => one !== undefined);
   const actor = createActor(runLogic(services, agent, { seed, options: given.options }), {
@@ -79,7 +79,7 @@ export async function launch(
     input: undefined,
     ...(inspectors.length > 0 ? { inspect: inspectWith(inspectors) } : {}),
   });
-  const run = activeRuns.get(actor) as ActiveRun;
+  const run = services.runBehind(actor) as ActiveRun;
   actor.start();
   await run.accepted.promise;
   return handleOf(run);

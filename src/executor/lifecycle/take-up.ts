@@ -2,8 +2,6 @@ import type { Agent } from '../../agent/agent.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
-import { paletteAgent } from '../run/sub-agents.ts';
-import type { Semaphore } from '../services/semaphore.ts';
 import type { Listed } from './listing.ts';
 import { launch } from './start.ts';
 
@@ -24,16 +22,7 @@ export interface RecoveryReport {
 
 export type Report = { [Kind in keyof RecoveryReport]: RecoveryEntry[] };
 
-/** What the sweeps of one executor share. */
-export interface Shared {
-  readonly semaphore: Semaphore;
-  /** For one suspect at a time. */
-  readonly alone: Semaphore;
-  /** Runs that some sweep takes up just now: another leaves them to it. */
-  readonly inHand: Set<string>;
-}
-
-export interface Work extends Shared {
+export interface Work {
   readonly services: ExecutorServices;
   readonly report: Report;
   readonly concurrency: number;
@@ -47,24 +36,25 @@ export const LIVE = 'live in this process';
 /** Never rejects: one run that cannot even be made must not keep the others from being taken up. */
 export async function takeUp(run: Listed, work: Work): Promise<ActiveRun | undefined> {
   const { runId } = run;
-  const { services, semaphore, report, inHand } = work;
+  const { services, report } = work;
+  const { places, begun } = services.recovery;
   const leave = () => {
-    semaphore.leave();
+    places.leave();
     report.skipped.push({ runId, reason: LIVE });
     return undefined;
   };
-  if (inHand.has(runId)) return leave();
-  inHand.add(runId);
+  if (begun.has(runId)) return leave();
+  begun.add(runId);
   try {
     // Meanwhile it may have been started: to wait for that run's end would take the place for nothing.
     if (services.registry.live(runId) && (await isLive(services, runId))) return leave();
     return await begin(run, work);
   } catch (error) {
-    semaphore.leave();
+    places.leave();
     note(report, runId, toErrorData(error));
     return undefined;
   } finally {
-    inHand.delete(runId);
+    begun.delete(runId);
   }
 }
 
@@ -80,7 +70,7 @@ async function isLive({ registry }: ExecutorServices, runId: string): Promise<bo
 
 async function begin(
   { runId, meta, parent }: Listed,
-  { services, report, maxAttempts, semaphore }: Work,
+  { services, report, maxAttempts }: Work,
 ): Promise<ActiveRun | undefined> {
   const { prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
@@ -90,8 +80,8 @@ async function begin(
   const gone = new CancelledError('the run that began it is over');
   const options = parent ? { signal: AbortSignal.abort(gone) } : {};
   const launched = await launch(services, agent, { seed, options });
-  void launched.result.then(() => semaphore.leave());
-  const run = services.activeRuns.get(launched.actor);
+  void launched.result.then(() => services.recovery.places.leave());
+  const run = services.runBehind(launched.actor);
   if (run?.resolution === 'accepted') report.resumed.push({ runId });
   else if (run?.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
   else note(report, runId, (await launched.result).error);
@@ -108,5 +98,5 @@ function note(report: Report, runId: string, error: ErrorData | undefined): void
 
 /** A registered agent, or one that only the palette knows. */
 export function agentFor(services: ExecutorServices, agentId: string): Agent | undefined {
-  return services.config.agents.get(agentId) ?? paletteAgent(services, agentId);
+  return services.config.agents.get(agentId) ?? services.palette.agentById(agentId);
 }

@@ -1,4 +1,3 @@
-import type { AnyActorRef } from 'xstate';
 import type { Resolution, RunContext } from '../../../machines/context.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
@@ -6,54 +5,30 @@ import type { SaveMoment } from '../../record/state.ts';
 import type { RunEventBody } from '../../run/events.ts';
 import { causeData } from '../../run/finalize.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
-import type { Invocation, ParentCall, RunInfo } from '../../run/request.ts';
+import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput, RunResult } from '../../run/result.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
 import { type ErrorData, readProperty, toErrorData } from '../../values/error-data.ts';
 import { LeaseLostError } from '../../values/errors.ts';
 import type { JsonObject } from '../../values/json.ts';
-import type { Config } from '../host/config.ts';
 import type { ObservedRun, Observer } from '../host/observers.ts';
 import type { RunOptions } from '../host/options.ts';
 import { RunRedaction } from '../host/redaction.ts';
 import type { Auditing } from '../services/auditing.ts';
-import type { CommandInbox } from '../services/command-inbox.ts';
 import { EventStream } from '../services/event-stream.ts';
-import type { Leaseholder, LeaseRenewal } from '../services/lease-renewal.ts';
+import type { Services } from '../services/executor-services.ts';
+import type { Leaseholder } from '../services/lease-renewal.ts';
 import type { LoopContext } from '../services/loop-context.ts';
 import { ObserverList } from '../services/observer-list.ts';
-import type { LiveRun, Registry, RunSummary } from '../services/registry.ts';
+import type { LiveRun, RunSummary } from '../services/registry.ts';
 import type { CriticMonitor } from './critic-monitor.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import { observedRun } from './run-info.ts';
 import type { RunSeed } from './seed.ts';
 
 /** What all runs of one executor share. */
-export interface ExecutorServices {
-  readonly config: Config;
-  readonly registry: Registry<ActiveRun>;
-  readonly leases: LeaseRenewal;
-  readonly inbox: CommandInbox;
-  /** Who we are in claims: this process and this executor. */
-  readonly owner: string;
-  /** The active run of an actor. */
-  readonly activeRuns: WeakMap<AnyActorRef, ActiveRun>;
-  isShutDown: boolean;
-  /** What outlives its run (audits that close, claims that are let go): a shutdown waits for it. */
-  readonly closing: Set<Promise<void>>;
-  /** Starts a run of an agent that another agent puts to work. */
-  start(
-    agent: Agent,
-    call: {
-      invocation: Invocation;
-      options: RunOptions;
-      parent: ParentCall;
-      depth: number;
-      maxAttempts: number | undefined;
-    },
-  ): Promise<{ readonly actor: RunActor; readonly result: Promise<RunResult> }>;
-}
+export type ExecutorServices = Services<ActiveRun>;
 
 /** A promise with its two ends: what `Promise.withResolvers` gives, in types that ES2022 has. */
 interface Deferred<T> {
@@ -107,6 +82,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
   hasLeftover = false;
   /** The end, once it is being recorded; it goes on when the actor is stopped meanwhile. */
   settling: Promise<RunOutput> | undefined;
+  /** Resolves when nothing of its end is under way any more, also past the time for finalising: perhaps never. */
+  settledAtLast: Promise<void> | undefined;
   /** Its newest state is on its way into the record, past all boundaries: nothing older may follow. */
   isClosing = false;
   /** Resolves when this process has recorded something new of the run, or the run is over. */
@@ -322,11 +299,4 @@ class Cleanups {
       this.#onThrow(error);
     }
   }
-}
-
-/** The run that a model call, tool call, resolve or settle actor works for. */
-export function runOf(services: ExecutorServices, child: AnyActorRef): ActiveRun {
-  const run = child._parent && services.activeRuns.get(child._parent);
-  if (!run) throw new Error('this actor belongs to no run of this executor');
-  return run;
 }

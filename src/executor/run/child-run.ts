@@ -95,8 +95,8 @@ async function runOnce(run: ActiveRun, { agent, prompt, context }: Task, depth: 
   try {
     const { maxAttempts } = seed;
     const options = { signal: controller.signal };
-    const started = await services.start(agent, { invocation, options, parent, depth, maxAttempts });
-    const child = services.activeRuns.get(started.actor);
+    const started = await services.startChild(agent, { invocation, options, parent, depth, maxAttempts });
+    const child = services.runBehind(started.actor);
     if (child) run.children.add(child);
     void child?.progressed.promise.then(() => run.send({ type: 'run.progressed' }));
     try {

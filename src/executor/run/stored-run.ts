@@ -30,18 +30,9 @@ export function recordedText({ config }: ExecutorServices, text: string): string
   return config.redact ? new Redactor(config.redact, 'record').text(text) : text;
 }
 
-const works = new WeakMap<ExecutorServices, Map<string, Promise<void>>>();
-
-/** What this executor does to stored runs just now, by their ids: each is over when its promise resolves. */
-function worksOf(services: ExecutorServices): Map<string, Promise<void>> {
-  const known = works.get(services) ?? new Map<string, Promise<void>>();
-  works.set(services, known);
-  return known;
-}
-
 /** Waits until nobody here works on this stored run. Never rejects, and ends: all that is done to one is bounded. */
 export async function untilUntouched(services: ExecutorServices, runId: string): Promise<void> {
-  const known = worksOf(services);
+  const known = services.storedWork;
   for (let work = known.get(runId); work; work = known.get(runId)) await work;
 }
 
@@ -56,7 +47,7 @@ export async function withStoredRun<T>(
   runId: string,
   work: (run: StoredRun) => Promise<T>,
 ): Promise<T> {
-  const known = worksOf(services);
+  const known = services.storedWork;
   for (let before = known.get(runId); before; before = known.get(runId)) await before;
   const over = Promise.withResolvers<void>();
   known.set(runId, over.promise);

@@ -54,12 +54,12 @@ export function countedUse(
   };
 }
 
-/** Of executors that have warned. */
-const warned = new WeakSet<Config>();
-
 /** Says once per executor that its budget counts estimates. */
-export function warnOfEstimate(config: Config, fields: { readonly runId: string; readonly model: string }): void {
-  if (warned.has(config)) return;
-  warned.add(config);
-  config.warn('run: a model reported no usage; the budget counts an estimate of its tokens', fields);
+export function warnOfEstimate(
+  services: { readonly config: Config; hasWarnedOfEstimate: boolean },
+  fields: { readonly runId: string; readonly model: string },
+): void {
+  if (services.hasWarnedOfEstimate) return;
+  services.hasWarnedOfEstimate = true;
+  services.config.warn('run: a model reported no usage; the budget counts an estimate of its tokens', fields);
 }

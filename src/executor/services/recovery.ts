@@ -3,7 +3,11 @@ interface Waiting {
   admit(): void;
 }
 
-/** Admits so many at once. Each call of `enter` says how many: sweeps of one executor share it, each with a bound of its own. */
+/**
+ * Admits so many at once. Each call of `enter` says how many: sweeps of one executor share it, each with a bound of its own.
+ * @example
+ * if (await semaphore.enter(64, signal)) work().finally(() => semaphore.leave())
+ */
 export class Semaphore {
   #taken = 0;
   readonly #waiting = new Set<Waiting>();
@@ -36,4 +40,14 @@ export class Semaphore {
       next.admit();
     }
   }
+}
+
+/** What the sweeps of one executor share. */
+export class Recovery {
+  /** How many recovered runs are live. */
+  readonly places: Semaphore = new Semaphore();
+  /** For one suspect at a time: a run that may be what kills the process. */
+  readonly alone: Semaphore = new Semaphore();
+  /** The ids of runs that a sweep takes up just now: another sweep leaves them to it. */
+  readonly begun: Set<string> = new Set();
 }

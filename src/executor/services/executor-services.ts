@@ -1,0 +1,83 @@
+import type { AnyActorRef } from 'xstate';
+import type { RunMachine } from '../../../machines/run.ts';
+import type { Agent } from '../../agent/agent.ts';
+import type { Invocation, ParentCall } from '../../run/request.ts';
+import type { RunResult } from '../../run/result.ts';
+import type { Config } from '../host/config.ts';
+import type { RunOptions } from '../host/options.ts';
+import type { CommandInbox } from './command-inbox.ts';
+import { LeaseRenewal } from './lease-renewal.ts';
+import { PaletteEntries } from './palette-entries.ts';
+import { Recovery } from './recovery.ts';
+import { type LiveRun, Registry } from './registry.ts';
+
+/** A run that a tool call of another run begins. */
+export interface ChildStart {
+  readonly invocation: Invocation;
+  readonly options: RunOptions;
+  readonly parent: ParentCall;
+  readonly depth: number;
+  readonly maxAttempts: number | undefined;
+}
+
+/** How the runs of an executor begin runs of other agents. */
+export type StartChild = (
+  agent: Agent,
+  call: ChildStart,
+) => Promise<{ readonly actor: AnyActorRef; readonly result: Promise<RunResult> }>;
+
+/** What all runs of one executor share. `Run` is the object with what cannot be serialised of one run. */
+export class Services<Run extends LiveRun> {
+  readonly config: Config;
+  /** This process and this executor, in claims. */
+  readonly owner: string;
+  readonly registry: Registry<Run>;
+  readonly leases: LeaseRenewal;
+  readonly inbox: CommandInbox;
+  /** The agents and skills of the host's palette. */
+  readonly palette: PaletteEntries;
+  readonly startChild: StartChild;
+  isShutDown = false;
+  /** Whether the host knows that its budget counts estimates. */
+  hasWarnedOfEstimate = false;
+  /** Work that outlives its run (audits that close, claims that are released): a shutdown waits for it. */
+  readonly closing: Set<Promise<void>> = new Set();
+  /** The charts of agents, with the effects of this executor. */
+  readonly machines: WeakMap<Agent, RunMachine> = new WeakMap();
+  /** The cancels of stored runs that are under way, by run id. */
+  readonly cancels: Map<string, Promise<void>> = new Map();
+  /** What this executor does to stored runs just now, by run id: each is over when its promise resolves. */
+  readonly storedWork: Map<string, Promise<void>> = new Map();
+  readonly recovery: Recovery = new Recovery();
+  readonly #runs: WeakMap<AnyActorRef, Run> = new WeakMap();
+
+  constructor(config: Config, parts: { owner: string; inbox: CommandInbox; startChild: StartChild }) {
+    this.config = config;
+    this.owner = parts.owner;
+    this.inbox = parts.inbox;
+    this.startChild = parts.startChild;
+    this.palette = new PaletteEntries(config.palette);
+    this.registry = new Registry(config.warn);
+    this.leases = new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs);
+  }
+
+  /** Ties a run to its actor. */
+  add(actor: AnyActorRef, run: Run): void {
+    this.#runs.set(actor, run);
+  }
+
+  /** The run of an actor; undefined for an actor that is none of this executor's runs. */
+  runBehind(actor: AnyActorRef): Run | undefined {
+    return this.#runs.get(actor);
+  }
+
+  /**
+   * The run that an actor works for which the run's machine has started.
+   * @throws {Error} for any other actor
+   */
+  runOf(child: AnyActorRef): Run {
+    const run = child._parent && this.#runs.get(child._parent);
+    if (!run) throw new Error('this actor belongs to no run of this executor');
+    return run;
+  }
+}

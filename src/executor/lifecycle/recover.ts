@@ -116,13 +116,8 @@ async function takeUpSoon(run: Listed, work: Work): Promise<void> {
 }
 
 /** Waits for a place; there is none any more when the sweep is over. */
-async function hasPlace(work: Work): Promise<boolean> {
-  const { concurrency, signal } = work;
-  const { places } = work.services.recovery;
-  if (isOver(work) || !(await places.enter(concurrency, signal))) return false;
-  if (!isOver(work)) return true;
-  places.leave();
-  return false;
+function hasPlace(work: Work): Promise<boolean> {
+  return work.services.recovery.place(work, () => isOver(work));
 }
 
 /**

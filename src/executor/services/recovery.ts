@@ -50,4 +50,18 @@ export class Recovery {
   readonly alone: Semaphore = new Semaphore();
   /** The ids of runs that a sweep takes up just now: another sweep leaves them to it. */
   readonly begun: Set<string> = new Set();
+
+  /**
+   * Waits for one of so many places.
+   * @returns whether the caller has one: not when the sweep is over meanwhile
+   */
+  async place(
+    { concurrency, signal }: { readonly concurrency: number; readonly signal: AbortSignal | undefined },
+    isOver: () => boolean,
+  ): Promise<boolean> {
+    if (isOver() || !(await this.places.enter(concurrency, signal))) return false;
+    if (!isOver()) return true;
+    this.places.leave();
+    return false;
+  }
 }

@@ -5,7 +5,7 @@ import type { SaveMoment } from '../../record/state.ts';
 import type { RunEventBody } from '../../run/events.ts';
 import { causeData } from '../../run/finalize.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
-import type { RunInfo } from '../../run/request.ts';
+import type { ParentCall, RunInfo } from '../../run/request.ts';
 import type { RunOutput, RunResult } from '../../run/result.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';

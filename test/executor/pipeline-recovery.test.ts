@@ -1,7 +1,7 @@
 import { memoryStore, type Phase, type RunCheckpoint, type RunResult } from 'pawl';
 import { callTool, callTools, hang, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hostOf, toolOf, until } from '../fixtures/host.ts';
+import { hostOf, settledUnless, toolOf, until } from '../fixtures/host.ts';
 import { diedWhen, look, outputsOf, systemsOf, tell } from '../fixtures/phases.ts';
 import { afterCrash, headOfWrite, isWrite, onlyRecord, watchedStore } from '../fixtures/watched-store.ts';
 
@@ -116,7 +116,7 @@ describe('a phase that begins anew after a crash (pipeline 8)', () => {
       const store = left;
       const host = hostOf({ agent: { phases }, tools, checkpoints: store, script: [steps[0] as never, hang()] });
       const run = await host.start({ runId: 'r' });
-      const result = await Promise.race([run.result, until(() => host.model.calls.length === 2)]);
+      const result = await settledUnless(run.result, () => host.model.calls.length === 2);
       asked.push(result ? String(result.error?.code) : 'asked');
       left = await afterCrash(store);
     }

@@ -3,7 +3,7 @@ import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { answeringModel, promptOf, resultsOf, turnsOf } from '../fixtures/answering-model.ts';
 import { childId } from '../fixtures/child-id.ts';
-import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { hostOf, settle, settledUnless, toolOf, until } from '../fixtures/host.ts';
 import { type Left, mortalProcess, nothing } from '../fixtures/mortal-process.ts';
 
 const palette = createPalette({
@@ -149,10 +149,7 @@ test('a parent is not parked while its child gets on: what a child records is pr
       checkpoints: process.store,
       ports: { palette: createPalette({ agents: [worker] }) },
     });
-    const result = await Promise.race([
-      host.run({ runId: 'r' }),
-      until(() => made > 1 && life < 6).then(() => undefined),
-    ]);
+    const result = await settledUnless(host.run({ runId: 'r' }), () => made > 1 && life < 6);
     if (result) {
       expect(result).toMatchObject({ status: 'ok', output: 'all done' });
       expect(life).toBe(6);

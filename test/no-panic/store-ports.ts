@@ -1,5 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Checkpointer, type CheckpointStore, type ExecutorOptions, memoryStore } from 'pawl';
-import { callTool, hang, reply } from 'pawl/testing';
+import { callTool, hang, reply, type TestClock, testClock } from 'pawl/testing';
 import { toolOf } from '../fixtures/host.ts';
 import { plainStore } from '../fixtures/watched-store.ts';
 import { type Port, type Scene, throwing } from './scene.ts';
@@ -16,6 +17,23 @@ const working = (checkpoints: CheckpointStore, options: Partial<ExecutorOptions>
   script,
   tools: [look],
 });
+
+/** So much passes on a turning clock, ms: more than any limit of the rows that have one. */
+const TURNING_MS = 400;
+const TURNS_PER_MS = 10;
+
+/** A clock that moves with the turns of the event loop: a busy machine does not use a limit up before the run has its turn. */
+function turningClock(): TestClock {
+  const clock = testClock();
+  const turn = async () => {
+    for (let turns = 0; turns < TURNING_MS * TURNS_PER_MS; turns++) {
+      await nextTurn();
+      if (turns % TURNS_PER_MS === 0) await clock.advance(1);
+    }
+  };
+  void turn();
+  return clock;
+}
 
 /** What is asked for before a run is accepted, and whose answer is needed: the run is refused. */
 const refused = { hangs: 'PORT_TIMEOUT', else: 'STORE_UNAVAILABLE' } as const;
@@ -43,7 +61,10 @@ const storePorts: readonly Port[] = [
   {
     name: 'store.append, before a once call, then wait',
     scene: (act) => ({
-      ...working(storeWith('append', act), { defaults: { maxRuntimeMs: 80, portMs: 20, finalizeMs: 40 } }),
+      ...working(storeWith('append', act), {
+        clock: turningClock(),
+        defaults: { maxRuntimeMs: 80, portMs: 20, finalizeMs: 40 },
+      }),
       script: [callTool('send'), reply('done')],
       tools: [send],
     }),
@@ -52,8 +73,7 @@ const storePorts: readonly Port[] = [
   {
     name: 'store.load',
     scene: (act) => working(storeWith('load', act)),
-    // What it gives then is no failure of the store, and no record.
-    ends: { ...refused, 'gives what has a throwing toJSON': 'RUN_PANIC' },
+    ends: refused,
   },
   {
     name: 'store.inbox',
@@ -95,7 +115,7 @@ const storePorts: readonly Port[] = [
   {
     name: 'store.claim',
     scene: (act) => working(storeWith('claim', act)),
-    ends: { ...refused, 'gives what has a throwing toJSON': ['ok', 'RUN_PANIC', 'LEASE_LOST'] },
+    ends: refused,
   },
   {
     name: 'store.renew',
@@ -132,7 +152,7 @@ const storePorts: readonly Port[] = [
   {
     name: 'store.outcome',
     scene: (act) => working(storeWith('outcome', act)),
-    ends: { ...refused, 'gives what has a throwing toJSON': ['ok', 'RUN_PANIC', 'CHECKPOINT_CORRUPT'] },
+    ends: { ...refused, 'gives what has a throwing toJSON': 'CHECKPOINT_CORRUPT' },
   },
   {
     name: 'store.listInterrupted',
@@ -151,7 +171,7 @@ const loadedPorts: readonly Port[] = [
     scene: (act) =>
       working({ ...memoryStore(), load: async () => Object.defineProperty({}, 'meta', { get: act }) as never }),
     failures: throwing,
-    ends: { else: ['RUN_PANIC', 'CHECKPOINT_CORRUPT'] },
+    ends: { else: 'STORE_UNAVAILABLE' },
   },
 ];
 

@@ -196,14 +196,14 @@ describe('the host as a process', () => {
     expect(first.stored).toBeNull();
     expect(first.lines).toContain('job-1: step 2, durable: false');
     const second = await killedAt(12, []);
-    expect(second.lines).not.toContain('job-1: goes on');
+    expect(second.lines).not.toContain('job-1: continues');
     expect(second.lines).toContain('job-1: step 12, durable: true');
     const done = second.stored?.iteration ?? 0;
     expect(done).toBeGreaterThanOrEqual(5);
 
     const third = begun([]);
     expect(await third.ended).toEqual([0, null]);
-    expect(third.lines).toContain('job-1: goes on');
+    expect(third.lines).toContain('job-1: continues');
     expect(third.lines).toContain('job-1: Counted to 40. durable: true');
     expect(table.jobs()).toMatchObject([{ id: 'job-1', status: 'ok', answer: 'Counted to 40.' }]);
     expect(await table.store.listInterrupted()).toEqual([]);

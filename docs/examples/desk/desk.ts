@@ -7,7 +7,7 @@
 //   node desk/desk.ts "My printer is broken." "My mouse is gone."
 //   node desk/desk.ts
 //
-// Killed in the middle, the second command goes on with the tickets that are open. The desk is in desk.json, its runs in desk.db.
+// Killed in the middle, the second command continues with the open tickets. The desk is in desk.json, its runs in desk.db.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, defineAgent, type Executor, type RunOutput } from 'pawl';

@@ -27,7 +27,7 @@ export interface JobTable {
   readonly store: CheckpointStore;
   add(id: string, prompt: string): void;
   jobs(): readonly Job[];
-  /** Open jobs of which no run is stored: nobody works on them, or what was done of them was not worth a record. */
+  /** Open jobs of which no run is stored: they have no run, or one that was not worth a record. */
   unstored(): readonly Job[];
   /** Takes the end of a run down. The same outcome may come twice, after a crash: the second changes nothing. */
   finish(outcome: RunOutcome): void;

@@ -70,7 +70,7 @@ export function jobService({ path, model, clock = systemClock, cap = { maxBytes:
   return {
     table,
     executor,
-    /** Runs that were stored go on where they were; of the other open jobs nothing was stored, and they begin anew. */
+    /** Stored runs continue where they were. The other open jobs have no stored run, and begin again. */
     boot: async () => {
       const { resumed, parked } = await executor.recover();
       for (const job of table.unstored()) if (!executor.get(job.id)) await start(job);
@@ -105,7 +105,7 @@ if (import.meta.main) {
       console.log(`${runId}: step ${iteration}, durable: ${service.executor.run$(runId)?.get().durable}`),
   });
   const { resumed, parked } = await service.boot();
-  for (const { runId } of resumed) console.log(`${runId}: goes on`);
+  for (const { runId } of resumed) console.log(`${runId}: continues`);
   for (const { runId, reason } of parked) console.log(`${runId}: parked, ${reason}`);
   for (const prompt of process.argv.slice(2)) await service.add(`job-${service.table.jobs().length + 1}`, prompt);
   const runs = service.executor.runs.get().map(({ runId }) => service.executor.get(runId));

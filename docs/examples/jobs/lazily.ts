@@ -1,6 +1,6 @@
 // Durable only where it is worth it: most jobs are over after a few steps, and cost no write. A run gets its first record after
 // so many steps, after so much time, or before its first call that must not happen twice. Until then a crash loses it, and the
-// host begins the job anew.
+// host begins the job again.
 import {
   type Checkpointer,
   type CheckpointerFactory,
@@ -91,7 +91,7 @@ class LazyCheckpointer implements Checkpointer {
       await this.#inner.save(state, { force });
       this.#isWritten = true;
     } catch (error) {
-      // A run that cannot be stored goes on as it began: not durable.
+      // A run that cannot be stored continues as it began: not durable.
       if (this.#isWritten || (error as { code?: unknown }).code !== 'RECORD_TOO_LARGE') throw error;
     }
   }

@@ -35,7 +35,7 @@ function shortened(record: RunCheckpoint, length: number): RunCheckpoint {
 
 const kept = ['input', 'toolCallId', 'toolName', 'role', 'type', 'providerOptions'];
 
-/** @param alsoKept fields that stay as they are, whatever their length */
+/** @param alsoKept fields that stay as they are, at any length */
 function withShortTexts<T>(value: T, length: number, alsoKept: readonly string[] = []): T {
   if (typeof value === 'string') return cut(value, length) as T;
   if (Array.isArray(value)) return value.map((each) => withShortTexts(each, length)) as T;

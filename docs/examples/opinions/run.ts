@@ -23,4 +23,4 @@ const { responses, ranking, interrupted } = await review({
 for (const { at, says } of findingsOf(responses)) console.log(at, says);
 for (const { modelId, error, stopReason } of responses) if (error) console.error(`${modelId}: ${stopReason}: ${error}`);
 if (ranking) console.log('The best review:', ranking.order[0]);
-if (interrupted) console.error('Some have not answered; the same command goes on with them.');
+if (interrupted) console.error('Some have not answered; the same command continues them.');

@@ -44,7 +44,7 @@ function processOn(store: Store, script: Script, statement: string[]) {
   const agent = refundDesk({
     async refund(order, reference) {
       await passes(clock, TRANSFER_MS / 2);
-      statement.push(reference); // here the money moves, and nobody but the bank knows yet
+      statement.push(reference); // here the money moves, and only the bank knows it yet
       await passes(clock, TRANSFER_MS / 2);
       return `refunded ${order}`;
     },
@@ -104,7 +104,7 @@ test('a deploy after any save changes nothing: same answer, same transcript, sam
       const store = memoryStore();
       let saves = 0;
       let leaving: Promise<void> | undefined;
-      // The first process is told to go as soon as so much is stored.
+      // The first process stops as soon as so much is stored.
       const saved = async (write: Promise<void>) => {
         await write;
         saves += 1;

@@ -1,4 +1,4 @@
-// A refund desk: an agent that looks orders up and pays money back. How it is tested stands in desk.test.ts.
+// A refund desk: an agent that looks orders up and pays money back. desk.test.ts shows how it is tested.
 import { type Agent, defineAgent, defineTool } from 'pawl';
 
 /** The service that moves the money. */
@@ -26,7 +26,7 @@ export function refundDesk(payments: Payments): Agent {
   const refund = defineTool({
     name: 'refund',
     description: 'Pays an order back, in full.',
-    effect: 'once', // never repeated, whatever happens
+    effect: 'once', // never repeated, not even after a crash
     concurrency: 1, // one after the other: at most one refund is ever in doubt
     input: order,
     execute: async ({ order: id }: { order: string }, { idempotencyKey }) => {

@@ -14,7 +14,7 @@ export default defineAgent({
   phases: [
     {
       name: 'survey',
-      // It only reads: after a crash it begins anew, and its steps are not even stored.
+      // It only reads: after a crash it begins again, and its steps are not stored.
       recovery: 'boundary',
       tools: ['list_files', 'read_file'],
       instructions: `Role: surveyor.

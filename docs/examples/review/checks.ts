@@ -1,4 +1,4 @@
-/** Something that somebody should look at. */
+/** A finding for a person to look at. */
 export interface Finding {
   readonly file: string;
   /** From 1. */

@@ -14,9 +14,9 @@ const plans: Readonly<Record<string, (conversation: Conversation) => Step>> = {
 };
 
 /**
- * The next step of whoever is asked: the instructions say who that is, in their first line. Nothing is remembered, so that
- * another process goes on in the same way.
- * @throws when the folder cannot be listed, or nobody of this example is asked
+ * The next step of the agent that is asked: the first line of the instructions names it. Nothing is remembered, so that
+ * another process continues in the same way.
+ * @throws when the folder cannot be listed, or no agent of this example is asked
  */
 export function nextStep(conversation: Conversation): Step {
   const role = /^Role: (\w+)\./.exec(conversation.system || conversation.asked)?.[1] ?? '';
@@ -68,7 +68,7 @@ function editor({ system, answered }: Conversation): Step {
   return { answer: JSON.stringify({ reviews, failed } satisfies Reviews) };
 }
 
-/** Publishes, once: when nobody knows whether that worked, it looks first. */
+/** Publishes, once: when the outcome is unknown, it looks first. */
 function publisher({ system, answered }: Conversation): Step {
   const reviews = jsonAfter<Reviews>(system, 'The reviews');
   const last = answered.at(-1);

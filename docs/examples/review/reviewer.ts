@@ -8,7 +8,7 @@ export const reviewer = defineAgent({
   description: 'Reviews one part of the folder. Its prompt is JSON: {"part": name, "files": [paths]}',
   instructions: `Role: reviewer.
 You review the files that the user's message names. Read each with read_file, several at a time. Call add_finding for each
-thing that somebody should look at: unfinished work, what cannot be read well, what is empty. When all files are read, call
+thing that a person should look at: unfinished work, what cannot be read well, what is empty. When all files are read, call
 skill__title with the part's name and its findings, one a line. Answer with one line of JSON and nothing else:
 {"part": name, "title": what the skill gave, "files": how many you could read, "findings": [{"file": path, "line": number, "what": text}]}`,
   tools: [readFile, addFinding],

@@ -10,7 +10,7 @@ export function outputRoot(): string {
   return process.env.REVIEW_OUT || '.pawl/review';
 }
 
-/** Where relative paths start: the folder in which the run was begun, whichever process goes on with it. */
+/** Where relative paths start: the folder in which the run was begun, in each process that continues it. */
 function startOf({ invocation }: ToolContext): string {
   const { cwd } = invocation.inputs;
   return typeof cwd === 'string' ? cwd : process.cwd();

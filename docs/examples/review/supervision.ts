@@ -6,7 +6,7 @@ import { outputRoot } from './run-folder.ts';
 const prices = { 'pawl-example/planner': { inputPerMillion: 1, outputPerMillion: 5 } };
 const model = process.env.PAWL_MODEL || 'pawl-example/planner';
 
-/** What all reviews of a week may use, sub-agents and all, whatever process they run in. */
+/** What all reviews of a week may use, sub-agents included, over all processes. */
 export const budget = createBudget({
   tokens: 5_000_000,
   seconds: 7_200,

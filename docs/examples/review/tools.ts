@@ -30,7 +30,7 @@ export const readFile: Tool = defineTool({
 
 export const addFinding: Tool = defineTool({
   name: 'add_finding',
-  description: 'Takes down one thing that somebody should look at.',
+  description: 'Takes down one thing that a person should look at.',
   input: {
     type: 'object',
     properties: {
@@ -55,7 +55,7 @@ export const publishReport: Tool = defineTool({
   name: 'publish_report',
   description: 'Publishes the report. Call it once, when all parts are reviewed.',
   input: { type: 'object', properties: { markdown: text('The whole report in Markdown.') }, required: ['markdown'] },
-  // What is published is published: a call of which nobody knows the outcome is not repeated.
+  // What is published is published: a call whose outcome is unknown is not repeated.
   effect: 'once',
   execute: ({ markdown }, context: ToolContext) =>
     journaled({ tool: 'publish_report', file: '' }, context, async () => ({

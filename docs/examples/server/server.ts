@@ -140,7 +140,7 @@ function send(response: ServerResponse, status: number, body: unknown): void {
   response.end(`${JSON.stringify(body)}\n`);
 }
 
-/** Boots: what the last process left goes on. Listens on this machine only. */
+/** Boots: continues what the last process left. Listens on this machine only. */
 export async function boot(fast: Model, options: { port: number; path: string; callers?: Callers; limits?: Limits }) {
   const executor = createExecutor({
     models: { fast },
@@ -151,7 +151,7 @@ export async function boot(fast: Model, options: { port: number; path: string; c
   const server = createServer({ requestTimeout: 10_000 }, handler(executor, options));
   server.maxConnections = 500;
   await new Promise<void>((resolve) => server.listen(options.port, '127.0.0.1', resolve));
-  // A store that cannot be read just now must not end the server: what was left goes on in a minute.
+  // A store that cannot be read just now must not end the server: what was left continues in a minute.
   const recover = () => executor.recover().catch((error: unknown) => console.error('recover', error));
   void recover();
   const sweep = setInterval(recover, 60_000).unref();

@@ -17,7 +17,7 @@ export interface CallLine {
 
 /**
  * Does the work of a call, and leaves a line before and after it. Each is one write to the end of the file, so that it is
- * there whole, whatever happens to the process next. SURVEY_PAUSE_MS slows calls down, for those who want to watch.
+ * there whole, also if the process dies next. SURVEY_PAUSE_MS slows calls down, for those who want to watch.
  */
 export async function journaled<T>(
   call: { readonly tool: string; readonly file: string },

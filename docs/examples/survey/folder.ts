@@ -42,7 +42,7 @@ async function existing(folder: string): Promise<string> {
   throw new Error(`there is no folder ${folder}`);
 }
 
-/** Reads a text file of the folder, its first 64 KiB at most. Files outside of the folder are refused, whatever leads there. */
+/** Reads a text file of the folder, its first 64 KiB at most. Files outside of the folder are refused, also through links. */
 export async function readInside(folder: string, file: string): Promise<FileContent> {
   const root = await existing(folder);
   const path = join(root, file);

@@ -3,7 +3,7 @@ import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { ToolContext } from 'pawl';
 
-/** Where the prompt and SURVEY_OUT start from: the folder in which the run was begun, whichever process goes on with it. */
+/** Where the prompt and SURVEY_OUT start from: the folder in which the run was begun, in each process that continues it. */
 function startOf({ invocation }: ToolContext): string {
   const { cwd } = invocation.inputs;
   return typeof cwd === 'string' ? cwd : process.cwd();

@@ -46,7 +46,7 @@ export const publishReport: Tool = defineTool({
   name: 'publish_report',
   description: 'Publishes the report. Call it once, when every file has its note.',
   input: { type: 'object', properties: { markdown: text('The whole report in Markdown.') }, required: ['markdown'] },
-  // What is published is published: a call of which nobody knows the outcome is not repeated.
+  // What is published is published: a call whose outcome is unknown is not repeated.
   effect: 'once',
   execute: (input, context: ToolContext) =>
     journaled({ tool: 'publish_report', file: '' }, context, async () => ({

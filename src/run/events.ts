@@ -124,7 +124,10 @@ export type EventTable<Body extends { readonly type: string }> = {
   readonly [Type in Body['type']]: EventSpec<Extract<Body, { readonly type: Type }>>;
 };
 
-/** What Pawl knows of each type of events. docs/events.md has a table of it, made by `npm run docs`. */
+/**
+ * What Pawl knows of each type of events. A new type needs a docstring and its fields above, a row here, the call that publishes it,
+ * and a sample in test/run/events.test.ts; `npm run docs` writes the table of docs/events.md.
+ */
 export const runEvents = {
   'run.started': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
   'run.resumed': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { createCompactor, type Message } from 'pawl';
 import { reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { torture } from '../crash/random.ts';
 import { answered, said, step } from './histories.ts';
 
 const secret = 'hunter2-"quoted"-äöü';
@@ -101,6 +102,6 @@ describe('what is marked as secret', () => {
       const { text } = await request(messages, { log_in: ['password'] });
       expect(isIn(text, hidden)).toBe(false);
     });
-    await fc.assert(property, { numRuns: 200 });
+    await fc.assert(property, { numRuns: 60 * torture });
   });
 });

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { fromModelResponse, loadCheckpoint } from 'pawl/fan-out';
 import { describe, expect, test } from 'vitest';
 import { decodeCheckpoint, encodeCheckpoint } from '../../src/fan-out/checkpoint.ts';
+import { torture } from '../crash/random.ts';
 import { freshFolder } from './fresh-folder.ts';
 import { answer, checkpointOf, nothing } from './sample-answers.ts';
 
@@ -103,7 +104,7 @@ describe('a file that is no checkpoint', () => {
         const code = codeOf(sound.slice(0, at) + piece + sound.slice(at + 1));
         expect(['none', 'CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW']).toContain(code);
       }),
-      { numRuns: 500 },
+      { numRuns: 120 * torture },
     );
   });
 });

@@ -15,6 +15,7 @@ import {
 import { reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { encodeCheckpoint } from '../../src/fan-out/checkpoint.ts';
+import { torture } from '../crash/random.ts';
 import { answers } from './arbitrary-answers.ts';
 import { freshFolder } from './fresh-folder.ts';
 import { answer, checkpointOf } from './sample-answers.ts';
@@ -157,7 +158,7 @@ describe('a file that Pawl writes (fan-out 2, 3)', () => {
       expect(found).toMatchObject({ model_id: response.modelId, completed: isCompleted });
       expect(found).not.toHaveProperty('stop_reason');
     });
-    fc.assert(property, { numRuns: 200 });
+    fc.assert(property, { numRuns: 80 * torture });
   });
 
   test('takes a snapshot of twelve fields from update, markCompleted and saveCheckpoint, and gives it back', async () => {

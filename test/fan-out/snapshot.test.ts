@@ -12,6 +12,7 @@ import {
 } from 'pawl/fan-out';
 import { describe, expect, test } from 'vitest';
 import { decodeCheckpoint, encodeCheckpoint } from '../../src/fan-out/checkpoint.ts';
+import { torture } from '../crash/random.ts';
 import { answers, checkpointsOf, snapshots } from './arbitrary-answers.ts';
 import { freshFolder } from './fresh-folder.ts';
 import { answer, checkpointOf, nothing } from './sample-answers.ts';
@@ -35,7 +36,7 @@ describe('an answer and its snapshot', () => {
         expect(snapshot.completed).toBe(!response.interrupted && response.error === undefined);
         expect(toModelResponse(snapshot)).toEqual(response);
       }),
-      { numRuns: 500 },
+      { numRuns: 120 * torture },
     );
   });
 
@@ -105,7 +106,7 @@ describe('a checkpoint as text', () => {
         expect(encodeCheckpoint(found)).toBe(text);
         expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
       }),
-      { numRuns: 500 },
+      { numRuns: 120 * torture },
     );
   });
 

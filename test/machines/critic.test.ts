@@ -8,6 +8,7 @@ import {
 } from 'pawl/machines';
 import { expect, test } from 'vitest';
 import { initialTransition, transition } from 'xstate';
+import { torture } from '../crash/random.ts';
 
 const [softLimitMs, idleMs, backstopMs] = [100, 20, 2_000];
 const fresh: CriticContext = {
@@ -176,9 +177,9 @@ test('in any story there is at most one alarm per idle period, and only past the
     if (kills > 0) expect(critic.emitted.at(-1)?.type).toBe('kill.decided');
     counted.kills += kills;
   });
-  fc.assert(property, { numRuns: 500 });
+  fc.assert(property, { numRuns: 100 * torture });
   // A generator that never gets there would prove nothing.
-  for (const [what, count] of Object.entries(counted)) expect(count, what).toBeGreaterThan(100);
+  for (const [what, count] of Object.entries(counted)) expect(count, what).toBeGreaterThan(10);
 });
 
 test('each state of the critic says what it is', () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { fanOutMachine } from '../../machines/fan-out.ts';
 import type { RunOutput } from '../../src/run/result.ts';
+import { torture } from '../crash/random.ts';
 import { cause, late, outputOf, walk } from '../fan-out/chart-walk.ts';
 
 describe('the chart of a fan-out', () => {
@@ -239,6 +240,6 @@ test('in any order of events a fan-out ends, asks nobody twice and nobody who ha
     check();
     expect([fanOut.state, fanOut.children]).toEqual(['closed', []]);
   });
-  fc.assert(property, { numRuns: 200 });
-  for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(10);
+  fc.assert(property, { numRuns: 120 * torture });
+  for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(3);
 });

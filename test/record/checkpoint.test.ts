@@ -13,6 +13,7 @@ import {
   startCalls,
 } from '../../src/run/progress.ts';
 import { resumeProgress } from '../../src/run/resume.ts';
+import { torture } from '../crash/random.ts';
 import { metaOf } from '../fixtures/states.ts';
 
 const usage = { inputTokens: 3, outputTokens: 2, reasoningTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
@@ -98,7 +99,7 @@ describe('any run, as a record', () => {
         await store.save(record);
         expect(await store.load('run-1')).toEqual(record);
       }),
-      { numRuns: 400 },
+      { numRuns: 120 * torture },
     );
   });
 
@@ -110,7 +111,7 @@ describe('any run, as a record', () => {
         const resumed = resumeProgress(fresh, toResumeState(record), effects);
         expect(toCheckpoint(resumed, 7, 3)).toEqual(record);
       }),
-      { numRuns: 400 },
+      { numRuns: 120 * torture },
     );
   });
 

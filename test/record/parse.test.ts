@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { memoryStore, parseCheckpoint, type RunCheckpoint } from 'pawl';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { torture } from '../crash/random.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
 import { pinned, recordOf, requestIn } from '../fixtures/records.ts';
 
@@ -173,7 +174,7 @@ test('whatever one place of a record is damaged, it is refused by a typed error 
       expect(['ok', 'error', 'timeout']).toContain(result.status);
       wentOn += 1;
     }),
-    { numRuns: 1_500 },
+    { numRuns: 500 * torture },
   );
-  expect(Math.min(refused, wentOn)).toBeGreaterThan(200);
+  expect(Math.min(refused, wentOn)).toBeGreaterThan(40);
 }, 180_000);

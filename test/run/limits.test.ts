@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { countStep, type GuardCounters, noCounters, toolLoopOf } from '../../src/run/limits.ts';
 import type { OpenCall } from '../../src/run/open-step.ts';
+import { torture } from '../crash/random.ts';
 
 const limits = {
   maxIterations: 20,
@@ -45,7 +46,7 @@ test('over any steps the guards see what a person would count: steps in a row th
       expect(Object.values(counters.repeats).sort()).toEqual(longest.sort());
       expect(toolLoopOf(counters, limits) !== undefined).toBe(isLoop);
     }),
-    { numRuns: 2_000 },
+    { numRuns: 500 * torture },
   );
 });
 

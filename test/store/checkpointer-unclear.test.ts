@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { createCheckpointer, type RunDelta } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { torture } from '../crash/random.ts';
 import { metaOf, statesOf } from '../fixtures/states.ts';
 import { at, setUp } from '../fixtures/timed-checkpointer.ts';
 import { isWrite, plainStore, type StoreCall, watchedStore } from '../fixtures/watched-store.ts';
@@ -99,68 +100,72 @@ describe('a write whose end is unclear', () => {
         expect(record?.iteration).toBe(12);
         expect(texts(record?.messages)).toEqual(states.slice(1).map((_, i) => `step ${i + 1}`));
       }),
-      { numRuns: 500 },
+      { numRuns: 120 * torture },
     );
   });
 });
 
-test('after complete no record is left, whatever the order in which a slow store answers (checkpoint 20)', async () => {
-  const RUNS = 10_000;
-  let finished = 0;
-  const plan = fc.record({
-    latencies: fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 6 }),
-    saves: fc.array(fc.record({ force: fc.boolean(), wait: fc.boolean(), tick: fc.constantFrom(0, 0, 400, 1_000) }), {
-      maxLength: 6,
-    }),
-    after: fc.integer({ min: 0, max: 2 }),
-    fails: fc.boolean(),
-  });
-  const states = statesOf(10);
-  const turns = async (count: number) => {
-    for (let turn = 0; turn < count; turn++) await Promise.resolve();
-  };
-  await fc.assert(
-    fc.asyncProperty(plan, async ({ latencies, saves, after, fails }) => {
-      let calls = 0;
-      let time = 0;
-      const timers = new Set<{ due: number; callback: () => void }>();
-      const clock = {
-        now: () => time,
-        monotonic: () => time,
-        setTimeout: (callback: () => void, ms: number) => {
-          const timer = { due: time + ms, callback };
-          timers.add(timer);
-          return timer;
-        },
-        clearTimeout: (timer: unknown) => void timers.delete(timer as never),
-      };
-      const store = watchedStore({
-        before: () => turns((latencies[calls++ % latencies.length] ?? 0) * 3),
-        after: () => turns(latencies[calls % latencies.length] ?? 0),
-      });
-      const checkpointer = createCheckpointer(store, metaOf(), { throttleMs: 1_000, clock });
-      const pending: Promise<void>[] = [];
-      for (const [i, { force, wait, tick }] of saves.entries()) {
-        const save = checkpointer.save(states[i] as (typeof states)[0], { force });
-        pending.push(save);
-        if (wait) await save;
-        time += tick;
-        for (const timer of [...timers]) if (timer.due <= time && timers.delete(timer)) timer.callback();
-      }
-      const ended = fails ? checkpointer.fail(new Error('x')) : checkpointer.complete();
-      for (let i = 0; i < after; i++)
-        pending.push(checkpointer.save(states[7 + i] as (typeof states)[0], { force: i === 0 }));
-      await Promise.all([...pending, ended]);
-      time += 10_000;
-      for (const timer of [...timers]) timer.callback();
-      await turns(30);
-      expect(await store.listInterrupted()).toEqual([]);
-      finished += 1;
-    }),
-    { numRuns: RUNS },
-  );
-  expect(finished).toBe(RUNS);
-}, 60_000);
+test(
+  'after complete no record is left, whatever the order in which a slow store answers (checkpoint 20)',
+  async () => {
+    const RUNS = 2_000 * torture;
+    let finished = 0;
+    const plan = fc.record({
+      latencies: fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 6 }),
+      saves: fc.array(fc.record({ force: fc.boolean(), wait: fc.boolean(), tick: fc.constantFrom(0, 0, 400, 1_000) }), {
+        maxLength: 6,
+      }),
+      after: fc.integer({ min: 0, max: 2 }),
+      fails: fc.boolean(),
+    });
+    const states = statesOf(10);
+    const turns = async (count: number) => {
+      for (let turn = 0; turn < count; turn++) await Promise.resolve();
+    };
+    await fc.assert(
+      fc.asyncProperty(plan, async ({ latencies, saves, after, fails }) => {
+        let calls = 0;
+        let time = 0;
+        const timers = new Set<{ due: number; callback: () => void }>();
+        const clock = {
+          now: () => time,
+          monotonic: () => time,
+          setTimeout: (callback: () => void, ms: number) => {
+            const timer = { due: time + ms, callback };
+            timers.add(timer);
+            return timer;
+          },
+          clearTimeout: (timer: unknown) => void timers.delete(timer as never),
+        };
+        const store = watchedStore({
+          before: () => turns((latencies[calls++ % latencies.length] ?? 0) * 3),
+          after: () => turns(latencies[calls % latencies.length] ?? 0),
+        });
+        const checkpointer = createCheckpointer(store, metaOf(), { throttleMs: 1_000, clock });
+        const pending: Promise<void>[] = [];
+        for (const [i, { force, wait, tick }] of saves.entries()) {
+          const save = checkpointer.save(states[i] as (typeof states)[0], { force });
+          pending.push(save);
+          if (wait) await save;
+          time += tick;
+          for (const timer of [...timers]) if (timer.due <= time && timers.delete(timer)) timer.callback();
+        }
+        const ended = fails ? checkpointer.fail(new Error('x')) : checkpointer.complete();
+        for (let i = 0; i < after; i++)
+          pending.push(checkpointer.save(states[7 + i] as (typeof states)[0], { force: i === 0 }));
+        await Promise.all([...pending, ended]);
+        time += 10_000;
+        for (const timer of [...timers]) timer.callback();
+        await turns(30);
+        expect(await store.listInterrupted()).toEqual([]);
+        finished += 1;
+      }),
+      { numRuns: RUNS },
+    );
+    expect(finished).toBe(RUNS);
+  },
+  60_000 * torture,
+);
 
 test('testClock moves deferred flushes of many runs without one being forgotten (checkpoint 18)', async () => {
   const clock = testClock();

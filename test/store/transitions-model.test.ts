@@ -4,6 +4,7 @@ import type { Ownership } from '../../src/store/lease.ts';
 import type { Claim } from '../../src/store/port.ts';
 import * as transitions from '../../src/store/transitions.ts';
 import { type Change, type Decide, decideAsking, type Fact, type RunFacts } from '../../src/store/transitions.ts';
+import { torture } from '../crash/random.ts';
 
 /** All that is stored of one run. */
 interface State {
@@ -43,7 +44,7 @@ const ops = fc.record<Op>({
 const TTL = 10;
 
 describe('the nine transitions', () => {
-  test.prop([fc.array(ops, { minLength: 1, maxLength: 40 })], { numRuns: 300 })(
+  test.prop([fc.array(ops, { minLength: 1, maxLength: 40 })], { numRuns: 100 * torture })(
     'answer and change as a model of a few lines does, whichever facts a driver has read before it asks (recovery 3)',
     async (story) => {
       const [run, model] = [new DecidedRun(), new ModelRun()];

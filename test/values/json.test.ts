@@ -2,6 +2,7 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { canonicalJson, frozenJson, jsonText } from '../../src/values/json.ts';
+import { torture } from '../crash/random.ts';
 
 class Point {
   x = 1;
@@ -71,7 +72,7 @@ describe('what JSON can hold is kept', () => {
         };
         walk(copy, value);
       }),
-      { numRuns: 500 },
+      { numRuns: 150 * torture },
     );
   });
 

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { CancelledError, createExecutor, jsonLogger, ModelError } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test, vi } from 'vitest';
+import { torture } from '../../crash/random.ts';
 import { hostOf } from '../../fixtures/host.ts';
 
 /** What a logger writes, parsed. */
@@ -140,7 +141,7 @@ describe('a line of the JSON logger', () => {
         expect(logged(message, { value })).toMatchObject({ level: 'warn', message });
         logged(value, value);
       }),
-      { numRuns: 500 },
+      { numRuns: 100 * torture },
     );
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { memoryStore } from 'pawl';
 import { callTools, reply, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { torture } from '../../crash/random.ts';
 import { gate, hostOf, settle, toolOf, until } from '../../fixtures/host.ts';
 import { afterCrash, headOfWrite, isWrite, onlyRecord, watchedStore } from '../../fixtures/watched-store.ts';
 
@@ -118,7 +119,7 @@ test('whenever a run is told to drain, it begins nothing after that, and no call
         expect(new Set(effects).size).toBe(effects.length);
       },
     ),
-    { numRuns: 150 },
+    { numRuns: 50 * torture },
   );
 });
 

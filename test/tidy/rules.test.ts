@@ -151,6 +151,25 @@ describe('each tidy rule fires on bad code, and leaves good code alone', () => {
     expect(judge(rule, "m({ states: { ...phases, loop, a: make(), b: { description: '' } } });")).toEqual([]);
   });
 
+  test('words that are not plain English, in comments and in long literals', () => {
+    const rule = rules.plainWords;
+    const refused = (line: number, words: string) => [`${line}: "${words}" is not plain English`];
+    expect(judge(rule, '\n/** Whoever calls holds the lock. */')).toEqual(refused(2, 'whoever'));
+    expect(judge(rule, '/**\n * The run goes\n * on.\n */')).toEqual(refused(2, 'goes on'));
+    expect(judge(rule, 'a();\n  // The lock is let\n  // go.')).toEqual(refused(2, 'let go'));
+    expect(judge(rule, "throw new Error('the run was told of it long ago');")).toEqual(refused(1, 'was told'));
+    expect(judge(rule, 'const a = `run\nis owned by somebody else`;')).toEqual(refused(2, 'somebody'));
+    expect(judge(rule, '// Nobody hears it.')).toEqual([...refused(1, 'nobody'), ...refused(1, 'hears')]);
+    expect(judge(rule, "const a = 'nobody';\nconst nobody = whatever(a);")).toEqual([]);
+    expect(judge(rule, '// files on hand; sha256-aNewh; logo on; hearing; bystands in; goes only; told apart')).toEqual(
+      [],
+    );
+    expect(judge(rule, '// It goes.\na(); // On line 2.')).toEqual([]);
+    expect(rules.plainPage({ path: 'docs/a.md', text: 'Text.\nIt runs for\never.\n' })).toEqual([
+      { path: 'docs/a.md', line: 2, message: '"for ever" is not plain English' },
+    ]);
+  });
+
   test('a file that does not parse is an error, not a pass', () => {
     expect(() => parse({ path: 'src/run/a.ts', text: 'const = 1' })).toThrow(/src\/run\/a.ts does not parse/);
   });

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { type Import, isNode, type Node, nameOf, type Source, walk } from './source.ts';
+import { type Import, isNode, type Node, nameOf, type Source, type SourceText, type Span, walk } from './source.ts';
 
 export interface Finding {
   readonly path: string;
@@ -205,6 +205,67 @@ export const statesAreDescribed: Rule = (source) => {
   });
   return findings;
 };
+
+/** Words and phrases of spoken or old English, which readers with English as their third language do not know. */
+const bannedWords: readonly string[] = [
+  'whoever|whatever|nobody|somebody|everybody|anew',
+  'go on|goes on|going on|gone on|went on',
+  "let go|lets go|letting go|let's go",
+  '(?:is|are|was|were|be|been|being) told|told of',
+  'hear|hears|heard',
+  'in hand|as good as|for ever|under its eyes',
+  'comes? to nothing|came to nothing',
+  'stands? in|stood in|standing in',
+];
+
+/** A phrase may be broken by the end of a line, and by the mark with which the next line of a comment begins. */
+const banned = new RegExp(`\\b(?:${bannedWords.join('|').replaceAll(' ', '(?:\\s|\\*|//)+')})\\b`, 'gi');
+
+/** Reports banned words in comments and in literals of at least 25 characters, which are messages and help texts. */
+export const plainWords: Rule = (source) =>
+  [...joinedComments(source), ...longLiterals(source)].flatMap(({ start, end }) =>
+    bannedIn(source.text.slice(start, end)).map(({ index, words }) => ({
+      path: source.path,
+      line: source.lineAt(start + index),
+      message: words,
+    })),
+  );
+
+/** Reports banned words in a page of the documentation. */
+export function plainPage({ path, text }: SourceText): Finding[] {
+  return bannedIn(text).map(({ index, words }) => ({
+    path,
+    line: text.slice(0, index).split('\n').length,
+    message: words,
+  }));
+}
+
+function bannedIn(text: string): { index: number; words: string }[] {
+  return [...text.matchAll(banned)].map(({ 0: match, index }) => ({
+    index,
+    words: `"${match.replace(/(?:\s|\*|\/\/)+/g, ' ').toLowerCase()}" is not plain English`,
+  }));
+}
+
+/** Line comments that follow each other are read as one. */
+function joinedComments({ comments, text }: Source): Span[] {
+  const joined: { start: number; end: number }[] = [];
+  for (const { start, end } of comments) {
+    const last = joined.at(-1);
+    if (last && text.slice(last.end, start).trim() === '') last.end = end;
+    else joined.push({ start, end });
+  }
+  return joined;
+}
+
+function longLiterals({ program }: Source): Span[] {
+  const spans: Span[] = [];
+  walk(program, (node) => {
+    const isText = node.type === 'Literal' && typeof node.value === 'string';
+    if ((isText || node.type === 'TemplateLiteral') && node.end - node.start >= 25) spans.push(node);
+  });
+  return spans;
+}
 
 function collect(source: Source, judge: (node: Node, parent: Node | undefined) => string | undefined): Finding[] {
   const findings: Finding[] = [];

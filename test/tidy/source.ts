@@ -10,8 +10,15 @@ export interface SourceText {
 export interface Source extends SourceText {
   readonly program: Node;
   readonly imports: readonly Import[];
+  readonly comments: readonly Span[];
   /** The 1-based line of an offset into the text. */
   lineAt(offset: number): number;
+}
+
+/** A part of the text, from an offset up to another. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
 }
 
 /** A node of the syntax tree (ESTree with TypeScript's nodes), read without a schema. */
@@ -32,11 +39,11 @@ export interface Import {
 }
 
 export function parse({ path, text }: SourceText): Source {
-  const { program, errors } = parseSync(path, text, { lang: 'ts', sourceType: 'module' });
+  const { program, comments, errors } = parseSync(path, text, { lang: 'ts', sourceType: 'module' });
   if (errors[0] !== undefined) throw new SyntaxError(`${path} does not parse: ${errors[0].message}`);
   const lineAt = lineCounter(text);
   const root = program as unknown as Node;
-  return { path, text, program: root, lineAt, imports: importsOf(root, path, lineAt) };
+  return { path, text, program: root, lineAt, comments, imports: importsOf(root, path, lineAt) };
 }
 
 export function isNode(value: unknown): value is Node {

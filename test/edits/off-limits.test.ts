@@ -26,6 +26,10 @@ describe('names that are likely to hold secrets', () => {
     '.env ',
     '.env.',
     '.env::$DATA',
+    'server.pem::$DATA',
+    '.ssh:x/config',
+    'server.pem. .',
+    'id_rsa:x',
     '.e\u200dnv',
     'id_rsa',
     'keys/id_ed25519',
@@ -176,7 +180,9 @@ describe('the files that models see', () => {
 
   test('are all there in a root that is itself ignored: it was named on purpose', async () => {
     const root = newRoot({ '.git/HEAD': '', '.gitignore': 'tmp/\n', 'tmp/work/x.ts': '1' });
-    expect((await new Overlay(join(root, 'tmp/work')).list()).entries).toEqual(['x.ts']);
+    const overlay = new Overlay(join(root, 'tmp/work'));
+    expect((await overlay.list()).entries).toEqual(['x.ts']);
+    expect((await overlay.read('x.ts'))?.content).toBe('1');
   });
 
   test('do not change with a .gitignore that the model only proposes', async () => {
@@ -210,10 +216,12 @@ describe('the files that models see', () => {
     const root = newRoot({ ...names, '.gitignore': `${'*a'.repeat(90)}[0-9]\n`.repeat(1_000) });
     let turns = 0;
     const timer = setInterval(() => turns++, 1);
-    const { isCut } = await new Overlay(root).list();
+    const { entries, isCut } = await new Overlay(root).list();
     clearInterval(timer);
-    expect(isCut).toBe(true);
-    expect(turns).toBeGreaterThan(3);
+    // What was not compared to its end is not shown.
+    expect({ entries, isCut }).toEqual({ entries: ['.gitignore'], isCut: true });
+    // One for each of the 25 names that use up their steps; opening the root takes a few.
+    expect(turns).toBeGreaterThan(15);
   });
 
   test('a model is told in the result of its call that a file is off limits, and its text reaches no provider', async () => {

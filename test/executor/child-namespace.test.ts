@@ -1,4 +1,4 @@
-import { createPalette, defineAgent, memoryStore, type RunCheckpoint, type Tool } from 'pawl';
+import { createPalette, defineAgent, memoryStore, type RunCheckpoint, type RunOutcome, type Tool } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, hang, reply } from 'pawl/testing';
@@ -236,5 +236,32 @@ describe('a call that an older version began', () => {
     await settle();
     expect((await store.outcome('r~c'))?.output).toBe('helped');
     expect(await store.listInterrupted()).toEqual([]);
+  });
+
+  test('gets no answer of a run that a stranger began under that id: its kept outcome has a fingerprint', async () => {
+    const store = await oldStore(openStep('agent__helper', 'started'));
+    const stranger = hostOf({ script: [reply('poison')], checkpoints: store });
+    expect((await stranger.run({ runId: 'r~c', prompt: 'x', parentRunId: 'r' })).output).toBe('poison');
+    const host = family(store, () => reply('helped'));
+    await host.executor.recover();
+    const result = await host.executor.get('r')?.result;
+    expect(JSON.stringify(result?.messages)).toContain('RUN_ID_CONFLICT');
+    expect(JSON.stringify(result?.messages)).not.toContain('poison');
+  });
+
+  test('gets the answer that its child gave before there were fingerprints', async () => {
+    const store = await oldStore(openStep('agent__helper', 'started'));
+    await hostOf({ script: [reply('helped')], checkpoints: store }).run({
+      runId: 'r~c',
+      prompt: 'x',
+      parentRunId: 'r',
+    });
+    const { fingerprint: _, ...outcome } = (await store.outcome('r~c')) as RunOutcome;
+    await store.keepOutcome('r~c', outcome, Date.now() + 60_000);
+    const host = family(store, () => reply('asked again'));
+    await host.executor.recover();
+    const result = await host.executor.get('r')?.result;
+    expect(JSON.stringify(result?.messages)).toContain('helped');
+    expect(JSON.stringify(result?.messages)).not.toContain('asked again');
   });
 });

@@ -45,6 +45,21 @@ describe('what is said to a run never ends it', () => {
     expect(result.messages).toHaveLength(4 + 9);
   });
 
+  test.for([
+    ['an earlier conversation', { history: [say(300_000)] }],
+    ['its inputs', { inputs: { a: text(600_000) } }],
+    ['its images', { images: [{ mediaType: 'image/png', data: 'A'.repeat(300_000) }] }],
+  ] as const)('%s of the run takes room: the record has it beside the messages', async ([, given]) => {
+    const { host, gates } = steppedRun(1, MEBI);
+    const run = await host.start({ runId: 'r', ...(given as object) });
+    await gates[0]?.reached;
+    // Three quarters of the record are 786,432 bytes, of which some 600,000 are taken.
+    await expect(run.steer(text(250_000))).rejects.toThrow(/room for 1[5-8]\d{4} more bytes/);
+    await expect(run.steer(text(120_000))).resolves.toBe('durable');
+    gates[0]?.open();
+    expect((await run.result).status).toBe('ok');
+  });
+
   test('turn after turn messages fill three quarters of the record, and leave the rest to the run', async () => {
     const maxRecordBytes = MEBI;
     const { host, gates, store } = steppedRun(12, maxRecordBytes);

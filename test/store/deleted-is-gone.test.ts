@@ -153,6 +153,31 @@ test('a deleted record of SQLite leaves the write-ahead log soon, while the stor
   expect(existsSync(`${path}-wal`) && statSync(`${path}-wal`).size).toBe(0);
 });
 
+test('a store of SQLite that is closed leaves nothing of a deleted record in the write-ahead log, while another process has it open', async () => {
+  const dir = freshDir();
+  const path = join(dir, 'runs.db');
+  await using other = sqliteStore({ path });
+  const store = sqliteStore({ path });
+  await store.save(sampleRecord('run', { messages: [said(`${SECRET} ${'x'.repeat(5_000)}`)] } as never));
+  await store.delete('run');
+  expect(await other.load('run')).toBeNull();
+  expect(countIn(dir)).toBeGreaterThan(0);
+  await store.close();
+  expect(countIn(dir)).toBe(0);
+});
+
+test('the wait before the write-ahead log is emptied keeps no process alive', async () => {
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  await using store = sqliteStore({ path: join(freshDir(), 'runs.db') });
+  await store.save(sampleRecord('run'));
+  await store.delete('run');
+  const waits = timers.mock.results.map(({ value }) => value as NodeJS.Timeout);
+  const lengths = timers.mock.calls.map(([, ms]) => ms);
+  timers.mockRestore();
+  expect(lengths).toContain(2_000);
+  expect(waits.filter((timer) => timer.hasRef())).toEqual([]);
+});
+
 test('an audit has nothing left of the runs that its retention has removed', async () => {
   const dir = freshDir();
   const clock = testClock(1_000);

@@ -41,6 +41,12 @@ describe('the check against a JSON Schema does not block on hostile input', () =
     expect(message.length).toBeLessThanOrEqual(1_000);
   });
 
+  test('of a value of less than 20,000 characters with all its faults', async () => {
+    const schema = { items: { allOf: [{ type: 'string' }, { const: 'a' }] } };
+    const message = await timely(() => messageOf(schema, Array(9_900).fill(1)));
+    expect(message).toMatch(/ and \d+ more$/);
+  });
+
   test('of a pattern that takes quadratic time', async () => {
     const schema = { properties: { name: { pattern: '\\s+$' } } };
     expect(await timely(() => messageOf(schema, { name: ' '.repeat(9_999) }))).toBe('ok');
@@ -78,6 +84,14 @@ describe('a pattern beyond its bound', () => {
   ] as const)('below %s refuses the value', async ([, schema]) => {
     expect(await messageOf(schema, long)).toMatch(/cannot be checked against a pattern/);
   });
+
+  test.for(['const', 'enum', 'default', 'properties', 'required'])(
+    'holds for a property that has the name of the keyword %s',
+    async (name) => {
+      const schema = { properties: { [name]: { pattern: '^a' } } };
+      expect(await messageOf(schema, { [name]: long })).toMatch(/cannot be checked against a pattern/);
+    },
+  );
 
   test('says nothing of texts without a pattern, nor of properties and values that look like keywords', async () => {
     const schema = {

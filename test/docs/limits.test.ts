@@ -1,0 +1,43 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { numbersOf, shownLimits } from './limits.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Bounds that no host, model or user meets: they cut work into parts, or memory that is only a help. */
+const inner = new Set([
+  // Writes, reads and deletes that share a commit, a statement, or a turn of the event loop.
+  ...['MAX_AT_ONCE', 'MAX_BATCH', 'MAX_GROUP', 'MAX_GROUP_CHARS', 'MAX_LOADS', 'MAX_NAMED', 'MAX_READS', 'MAX_REMOVED'],
+  ...['MAX_ROW_CHARS', 'MAX_SEND_MS', 'MOST_LEAVING'],
+  // What is kept open or remembered, and is found again at a cost.
+  ...['MAX_ANSWERED', 'MAX_KEPT', 'MAX_RUNS', 'MAX_SUPERSEDED_SHARE'],
+  // Pauses and measurements.
+  ...['MAX_MS', 'MAX_PAUSE_MS', 'MOST_ERROR'],
+  // How much of an error, a value or a run is looked at or printed for a person.
+  ...['MAX_ABOVE', 'MAX_COMPARED_ISSUES', 'MAX_DAMAGE', 'MAX_VISITED', 'MAX_WHY', 'MAX_WITH_ALL_ISSUES', 'MOST_BYTES'],
+  ...['MOST_COMMANDS', 'MOST_DESCENDANTS'],
+  // What the ready escalator shows to its model, and sums of a budget beyond all measure.
+  ...['MAX_LOOKS', 'MAX_MESSAGES', 'MAX_OUTPUT_TOKENS', 'MAX_UNITS'],
+  // The testing kit.
+  ...['MAX_HUNG', 'MAX_PAGES', 'MAX_STEPS'],
+]);
+
+describe('the page of limits', () => {
+  const named = new Set(numbersOf(root).flatMap(({ name }) => (/^(?:MAX|MOST)_/.test(name) ? [name] : [])));
+
+  test('has each bound of the code, but for those that stand here as inner ones', () => {
+    const missing = [...named].filter((name) => !shownLimits.has(name) && !inner.has(name));
+    expect(missing, 'a line in test/docs/limits-table.ts, or a name here').toEqual([]);
+  });
+
+  test('leaves out no bound that it has, and none that is gone', () => {
+    expect([...inner].filter((name) => shownLimits.has(name) || !named.has(name))).toEqual([]);
+  });
+
+  test('has each default of a run', () => {
+    const defaults = numbersOf(root).filter(({ path }) => path === 'src/executor/host/config.ts');
+    const names = defaults.map(({ name }) => name).filter((name) => !/^[A-Z_]+$/.test(name));
+    expect(names.length).toBeGreaterThan(10);
+    expect(names.filter((name) => !shownLimits.has(name))).toEqual([]);
+  });
+});

@@ -25,7 +25,7 @@ import type { LoopContext } from '../services/loop-context.ts';
 /** One model call, with its retries: the transcript goes out, one reply or one error comes back. It never rejects. */
 export async function callModelOnce(input: ModelCallInput, run: ActiveRun): Promise<ModelAnswer> {
   try {
-    const loop = run.loops[input.phase ?? 0];
+    const loop = run.resources.loops[input.phase ?? 0];
     if (!loop) throw new ModelError('this run has no model');
     // A host that brings a clock of its own decides itself when time passes.
     const turn = run.services.config.clock === systemClock ? yieldToEventLoop() : undefined;
@@ -200,10 +200,10 @@ class Turn {
   }
 
   #request(step: number, messages: readonly Message[]): ModelRequest {
-    const { signal, agent, services, loops } = this.#run;
+    const { signal, agent, services, resources } = this.#run;
     const { clock, defaults } = services.config;
     const { transcript, completedPhases, phase = 0 } = this.#input;
-    const schema = phase + 1 >= loops.length ? agent.outputSchema?.jsonSchema : undefined;
+    const schema = phase + 1 >= resources.loops.length ? agent.outputSchema?.jsonSchema : undefined;
     return {
       system: this.#loop.system(completedPhases),
       messages,

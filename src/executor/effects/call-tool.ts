@@ -14,7 +14,7 @@ export async function callTool(input: ToolCallInput, run: ActiveRun): Promise<To
   const { callId, name, effect, attempt, input: args } = input.call;
   const { services } = run;
   try {
-    const toolbox = run.loops[input.phase ?? 0]?.toolbox;
+    const toolbox = run.resources.loops[input.phase ?? 0]?.toolbox;
     // Calls that wait for nothing come one after another, thousands of them where a message has as many.
     const turn = services.config.clock === systemClock ? yieldToEventLoop() : undefined;
     if (turn) await turn;
@@ -56,12 +56,12 @@ function notBegun(callId: string): ToolAnswer {
 }
 
 /** The host's middleware around one call; undefined where there is none. */
-function aroundTool({ runId, agent, services, loops }: ActiveRun, input: ToolCallInput): ToolEnvironment['around'] {
+function aroundTool({ runId, agent, services, resources }: ActiveRun, input: ToolCallInput): ToolEnvironment['around'] {
   const layers = services.config.layers.tool;
   if (!layers) return undefined;
   const { callId, name, effect, attempt, input: args, hasOldKey } = input.call;
   const key = hasOldKey ? oldCallName(runId, callId, ':') : idempotencyKeyOf(runId, callId);
-  const tier = loops[input.phase ?? 0]?.tier ?? '';
+  const tier = resources.loops[input.phase ?? 0]?.tier ?? '';
   const call = { runId, step: input.iteration + 1, agentId: agent.id, tier, key, labels: noLabels };
   const info = { ...call, callId, name, input: args, effect, attempt };
   return (signal, next) => callThrough(layers, Object.freeze({ ...info, signal }), next);

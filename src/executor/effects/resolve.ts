@@ -30,11 +30,11 @@ import { checkedOutput } from './check-output.ts';
  */
 export async function resolve({ progress }: { progress: Progress }, run: ActiveRun): Promise<Resolution> {
   const resolving = found(run, progress).catch((error: unknown) => refused(run, progress, error));
-  run.resolving = resolving;
+  run.life.resolving = resolving;
   const resolution = await resolving;
-  run.resolution = resolution.kind;
-  if (resolution.kind === 'refused') run.refusal = resolution.error;
-  run.record = undefined;
+  run.life.resolution = resolution.kind;
+  if (resolution.kind === 'refused') run.life.refusal = resolution.error;
+  run.resources.record = undefined;
   return resolution;
 }
 
@@ -66,7 +66,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const named = { ...fresh, ...identityOf(fresh, record) };
   const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
   run.info = infoOf(run, begun, limits);
-  run.attempt = found.attempts;
+  run.life.attempt = found.attempts;
   run.parent = begun.parent;
   const isStored = found.record !== undefined;
   await checkBudget(run, isStored);
@@ -77,16 +77,16 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   run.events.continueFrom(resume?.seq ?? 0);
   const { progress: fitting, isReplaced } = progressOf(run, begun, { resume, attempts: found.attempts });
   const progress = await withData(run, fitting);
-  if (resume) run.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
-  run.savedCritic = resume?.critic;
+  if (resume) run.life.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
+  run.resources.savedCritic = resume?.critic;
   const resumed = { isResumed: resume !== undefined, isReplaced, transcript: progress.transcript };
   run.checkOurs();
   const checkpointer = await checkpointerOf(run, found.record, resumed);
   run.checkOurs();
-  run.checkpointer = checkpointer;
+  run.resources.checkpointer = checkpointer;
   await firstSave(run, progress, found.record);
   run.checkOurs();
-  run.isOurs = true;
+  run.life.isOurs = true;
   services.inbox.enter(commandTargetOf(run, progress.commands));
   // A run that was told to end while nobody worked on it should not ask its model once more.
   if (isStored) await services.inbox.lookFirst();
@@ -100,13 +100,13 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
     kind: 'accepted',
     progress,
     limits,
-    tools: run.facts,
+    tools: run.resources.facts,
     phases: phaseFactsOf(run.agent.phases, limits.maxIterations),
     hasOutputSchema: run.agent.outputSchema !== undefined,
-    isWatched: run.monitor?.canRaiseSteps ?? false,
+    isWatched: run.resources.monitor?.canRaiseSteps ?? false,
     isInspected: isInspected(run),
-    maxRecordBytes: maxRecordBytesOf(run.checkpointer),
-    isDurable: run.checkpointer !== null,
+    maxRecordBytes: maxRecordBytesOf(run.resources.checkpointer),
+    isDurable: run.resources.checkpointer !== null,
   };
 }
 
@@ -118,10 +118,10 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
 async function takePlace(run: ActiveRun): Promise<RunOutput | undefined> {
   const { registry } = run.services;
   for (let first = registry.enter(run); first !== run; first = registry.enter(run)) {
-    await first.accepted.promise;
+    await first.life.accepted.promise;
     const isAsked = isAskedRun(askerOf(run), first);
-    if (!isAsked && first.resolution === 'accepted' && !first.isFinished) throw conflict(askerOf(run));
-    const output = withoutMessages(await first.ended.promise);
+    if (!isAsked && first.life.resolution === 'accepted' && !first.life.isFinished) throw conflict(askerOf(run));
+    const output = withoutMessages(await first.life.ended.promise);
     // A start that was refused for its request says nothing of the run.
     if (output.error?.code === 'RUN_ID_CONFLICT') continue;
     if (isAsked && (output.status !== 'interrupted' || run.services.isShutDown)) return output;
@@ -138,8 +138,8 @@ function equip(run: ActiveRun, isResumed: boolean): Error | undefined {
   const { config } = services;
   try {
     const toolbox = joined(toolboxOf(agent.tools, config.tools), childTools(run));
-    run.facts = toolbox.facts;
-    run.loops = loopsFor({ runId, agent, config, prompt: run.info?.prompt ?? '' }, toolbox);
+    run.resources.facts = toolbox.facts;
+    run.resources.loops = loopsFor({ runId, agent, config, prompt: run.info?.prompt ?? '' }, toolbox);
     return undefined;
   } catch (thrown) {
     const error = asError(thrown);
@@ -155,7 +155,7 @@ function progressOf(
   from: { resume: ResumeState | undefined; attempts: number },
 ): { progress: Progress; isReplaced: boolean } {
   const { onDefinitionChange: policy } = run.services.config;
-  const resumed = from.resume ? resumeProgress(fresh, from.resume, run.facts) : fresh;
+  const resumed = from.resume ? resumeProgress(fresh, from.resume, run.resources.facts) : fresh;
   const phases = phaseFactsOf(run.agent.phases, 1);
   const isSame = isSamePipeline(resumed, phases, isBeyondOpening(resumed));
   const isReplaced = !isSame && !resumed.outcome;

@@ -17,12 +17,12 @@ import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
 const RETRY_MS = [50, 200, 750] as const;
 
 /** Resolves when nothing of the run's end is under way any more: perhaps never. */
-export const settledAtLast = async (run: ActiveRun): Promise<void> => run.settledAtLast;
+export const settledAtLast = async (run: ActiveRun): Promise<void> => run.life.settledAtLast;
 
 /** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
 export function settle(input: SettleInput, run: ActiveRun): Promise<RunOutput> {
-  run.settling = settled(run, input);
-  return run.settling;
+  run.life.settling = settled(run, input);
+  return run.life.settling;
 }
 
 async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
@@ -30,7 +30,7 @@ async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
   const outcome = outcomeFor(run, input);
   try {
     const settling = record(run, input, outcome);
-    run.settledAtLast = settling.catch(() => {});
+    run.life.settledAtLast = settling.catch(() => {});
     await withDeadline(settling, { ms: defaults.finalizeMs, clock, what: 'finalising' });
   } catch (error) {
     if (hasCode(error, 'LEASE_LOST')) return lost(run, outcome, error);
@@ -43,7 +43,7 @@ async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
 }
 
 async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
-  run.isClosing = true;
+  run.life.isClosing = true;
   if (input.outcome === 'leave-running') await leave(run, input.progress);
   else await end(run, input, outcome);
   await releaseClaim(run);
@@ -52,7 +52,7 @@ async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): 
 /** What the first save of a run that is not durable may have left: nobody must go on with it. */
 async function takeBack(run: ActiveRun, claim: Claim | undefined): Promise<void> {
   const { store, clock, defaults } = run.services.config;
-  if (!store || !run.hasLeftover || run.isLost) return;
+  if (!store || !run.resources.hasLeftover || run.life.isLost) return;
   // Within its lease nobody else can have taken it: then an earlier delete has landed unheard.
   const isSure = run.services.leases.isFresh(run);
   // With the record its claim goes: a renewal that finds none must not say that the run was lost.
@@ -61,7 +61,7 @@ async function takeBack(run: ActiveRun, claim: Claim | undefined): Promise<void>
   await withDeadline(store.delete(run.runId, { claim }), limit).catch((error) => {
     if (!isSure || !hasCode(error, 'LEASE_LOST')) throw error;
   });
-  run.hasLeftover = false;
+  run.resources.hasLeftover = false;
 }
 
 /** A record that already has its outcome is only delivered: the same outcome, with the same id. */
@@ -69,8 +69,8 @@ function outcomeFor(run: ActiveRun, input: SettleInput): RunOutcome {
   if (input.progress.outcome) return input.progress.outcome;
   return outcomeOf(input.progress, endOf(input), {
     durable: run.isDurable,
-    saveErrors: run.saveErrors,
-    outcomeId: `${run.runId}:${run.claim?.epoch ?? 1}`,
+    saveErrors: run.life.saveErrors,
+    outcomeId: `${run.runId}:${run.resources.claim?.epoch ?? 1}`,
   });
 }
 
@@ -88,12 +88,13 @@ function lost(run: ActiveRun, outcome: RunOutcome, error: unknown): RunOutput {
 }
 
 function outputOf(run: ActiveRun, outcome: RunOutcome): RunOutput {
-  return { ...withoutId(outcome), saveErrors: run.saveErrors };
+  return { ...withoutId(outcome), saveErrors: run.life.saveErrors };
 }
 
 /** First the outcome is durable, then it is delivered and kept, then the record goes: a crash in between loses nothing. */
 async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
-  const { checkpointer, claim, services } = run;
+  const { services } = run;
+  const { checkpointer, claim } = run.resources;
   const { store, keepOutcomesMs, clock } = services.config;
   const { progress, error, cause } = input;
   if (checkpointer && !progress.outcome) await recordOutcome(run, progress, outcome);
@@ -103,7 +104,7 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
   });
   run.checkOurs();
   try {
-    if (run.isOurs) await deliver(run, progress, outcome);
+    if (run.life.isOurs) await deliver(run, progress, outcome);
   } finally {
     // The host has been told: whatever is said of the claim now changes no result.
     await takeBack(run, claim).catch((error) => {
@@ -128,7 +129,7 @@ async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome):
   } catch (error) {
     warn('run: onOutcome failed', { runId: run.runId, error: toErrorData(error) });
     // Where no claim counts the starts the record does, and this one has not failed: nobody's process died of it.
-    if (progress.outcome && !run.claim) await leave(run, progress);
+    if (progress.outcome && !run.resources.claim) await leave(run, progress);
     throw error;
   }
 }
@@ -154,10 +155,10 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
   for (let tries = 0; ; tries++) {
     run.checkOurs();
     try {
-      return await run.checkpointer?.save(state, { force: true });
+      return await run.resources.checkpointer?.save(state, { force: true });
     } catch (error) {
       if (hasCode(error, 'LEASE_LOST')) throw error;
-      if (tries === 0) run.saveErrors += 1;
+      if (tries === 0) run.life.saveErrors += 1;
       const isHopeless = hasTrait(error, 'isUnstorable');
       if (isHopeless) return warn('run: outcome save failed', { runId: run.runId, error: toErrorData(error) });
       const wait = RETRY_MS[tries];
@@ -170,9 +171,9 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
 
 /** The newest state, past the throttle; a run that is left in good order has no failed start to its name. */
 export async function leave(run: ActiveRun, progress: Progress): Promise<void> {
-  run.isClosing = true;
+  run.life.isClosing = true;
   const { claim } = run;
   const state = stateOf({ ...progress, attempts: 0 }, run.nowOf(progress));
-  await run.checkpointer?.save(state, { force: true });
+  await run.resources.checkpointer?.save(state, { force: true });
   await takeBack(run, claim);
 }

@@ -15,11 +15,9 @@ import type { RunOptions, StepInfo } from '../host/options.ts';
 import { atMoment, type PersistedRun } from '../host/snapshot.ts';
 import { releaseClaim } from '../run/acquire.ts';
 import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
-import { Checkpointing } from '../run/checkpointing.ts';
 import { followSignal } from '../run/deadline.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import type { RunSeed } from '../run/seed.ts';
-import { Steering } from '../run/steering.ts';
 
 /**
  * Ties a run's actor to its executor, before anybody else can reach it: the active run, the one listener that saves, the
@@ -32,15 +30,11 @@ export function attach(
 ): ActiveRun {
   const { actor, options } = parts;
   const run = new ActiveRun(services, agent, parts);
-  const steering = new Steering(run);
-  const checkpointing = new Checkpointing(run, steering);
-  run.steer = (text, command, taken) => steering.send(text, command, taken);
-  run.onFlushError = (error) => checkpointing.flushFailed(error);
   services.add(actor, run);
 
   const onStep = guarded('onStep', options.onStep, services.config.warn);
   // One listener for all that the machine emits: each more is a Set and two closures a run, and hosts keep thousands.
-  actor.on('*', (event) => heed(event, { run, checkpointing, steering, onStep }));
+  actor.on('*', (event) => heed(event, run, onStep));
   actor.subscribe({
     next: ({ value }) => {
       announceState(run, value);
@@ -55,22 +49,18 @@ export function attach(
   return run;
 }
 
-interface Listeners {
-  readonly run: ActiveRun;
-  readonly checkpointing: Checkpointing;
-  readonly steering: Steering;
-  readonly onStep: ((step: StepInfo) => void) | undefined;
-}
+type OnStep = ((step: StepInfo) => void) | undefined;
 
-function heed(event: RunEmitted, { run, checkpointing, steering, onStep }: Listeners): void {
-  if (event.type === 'boundary') checkpointing.announce(event);
+/** Everything that the machine emits. */
+function heed(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
+  if (event.type === 'boundary') run.checkpointing.announce(event);
   else if (event.type === 'step.done') stepDone(event, run, onStep);
   else if (event.type === 'run.accepted') accepted(run);
   else if (event.type === 'run.working') announceState(run, event.state);
   else if (event.type === 'run.stopping') run.abort(errorFrom(event.cause));
   else if (event.type === 'call.refused') callRefused(event, run);
-  else if (event.type === 'steer.queued') steering.queued(event.receipt, event.boundary);
-  else if (event.type === 'steer.refused') steering.refused(event);
+  else if (event.type === 'steer.queued') run.steering.queued(event.receipt, event.boundary);
+  else if (event.type === 'steer.refused') run.steering.refused(event);
   else if (event.type === 'nudge.dropped') nudgeDropped(event, run);
   else run.publish(event);
 }
@@ -92,7 +82,7 @@ function nudgeDropped({ bytes, left }: Extract<RunEmitted, { type: 'nudge.droppe
 function stepDone(
   { progress: { iteration, usage }, tools }: Extract<RunEmitted, { type: 'step.done' }>,
   run: ActiveRun,
-  onStep: Listeners['onStep'],
+  onStep: OnStep,
 ): void {
   const step = { runId: run.runId, iteration, usage, tools };
   run.publish({ type: 'step.done', step: iteration, usage, tools });
@@ -101,13 +91,13 @@ function stepDone(
 }
 
 function accepted(run: ActiveRun): void {
-  const { resolution, resumedFrom } = run;
+  const { resolution, resumedFrom } = run.life;
   if (resolution === 'accepted') {
     run.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom } : { type: 'run.started' });
     const { completedPhases } = run.actor.getSnapshot().context.progress;
     for (const [index, { name }] of completedPhases.entries()) run.publish({ type: 'phase.skipped', index, name });
   }
-  run.accepted.resolve();
+  run.life.accepted.resolve();
 }
 
 /**
@@ -116,8 +106,8 @@ function accepted(run: ActiveRun): void {
  */
 function announceState(run: ActiveRun, value: unknown): void {
   const state = typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
-  if (state === run.announcedState || state === 'resolving') return;
-  run.announcedState = state;
+  if (state === run.life.publishedState || state === 'resolving') return;
+  run.life.publishedState = state;
   run.publish({ type: 'run.status', state });
 }
 
@@ -139,15 +129,15 @@ async function conclude(run: ActiveRun): Promise<void> {
   if (output) return run.finish(output);
   const cause = new ShutdownError('the actor of the run was stopped from outside');
   run.abort(cause);
-  const resolution = await run.resolving;
+  const resolution = await run.life.resolving;
   // A machine that was stopped while it resolved never heard what its record says.
   const last = value === 'resolving' && resolution && 'progress' in resolution ? resolution.progress : context.progress;
   const progress = withdrawCalls(
     last,
     intents.flatMap((intent) => intent.calls),
   );
-  if (run.settling) return run.finish(await run.settling);
-  if (run.isOurs) {
+  if (run.life.settling) return run.finish(await run.life.settling);
+  if (run.life.isOurs) {
     try {
       const { clock, defaults } = run.services.config;
       await withDeadline(leave(run, progress), { ms: defaults.finalizeMs, clock, what: 'leaving the run' });
@@ -159,7 +149,7 @@ async function conclude(run: ActiveRun): Promise<void> {
   const left = outcomeOf(
     progress,
     { status: 'interrupted', error: toErrorData(cause) },
-    { durable: run.isDurable, saveErrors: run.saveErrors, outcomeId: '' },
+    { durable: run.isDurable, saveErrors: run.life.saveErrors, outcomeId: '' },
   );
   run.finish(withoutId(left));
 }
@@ -181,7 +171,7 @@ function crashed(run: ActiveRun, thrown: unknown): RunOutput {
     phases: [],
     undelivered: [],
     durable: run.isDurable,
-    saveErrors: run.saveErrors,
+    saveErrors: run.life.saveErrors,
   };
 }
 
@@ -196,7 +186,7 @@ function persistWhole(run: ActiveRun): void {
     const persisted = persist() as PersistedRun;
     const { progress } = run;
     // Until a run is accepted, its snapshot says what it was restored from.
-    if (run.resolution !== 'accepted' || !progress) return persisted;
+    if (run.life.resolution !== 'accepted' || !progress) return persisted;
     const { critic, ...now } = run.nowOf(progress);
     return atMoment(persisted, { ...now, critic: critic && (redaction?.records.json(critic) ?? critic) });
   };

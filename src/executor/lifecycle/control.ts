@@ -93,7 +93,7 @@ async function endLive(services: ExecutorServices, live: ActiveRun, reason: stri
   const { store } = services.config;
   // What the host is still told of must not be told a second time beside it.
   await bounded(services, settledAtLast(live), 'finalising').catch(() => {});
-  const hadRecord = durable || status === 'interrupted' || live.resolution !== 'accepted';
+  const hadRecord = durable || status === 'interrupted' || live.life.resolution !== 'accepted';
   if (!store || !hadRecord) return true;
   return (await bounded(services, store.load(live.runId), 'store.load')) === null;
 }
@@ -105,9 +105,9 @@ async function steer(
 ): Promise<'durable' | 'queued' | 'sent'> {
   for (let live = services.registry.live(runId); live; live = services.registry.live(runId)) {
     // Of a run that only tries to start nobody knows yet whose it is: a refused one would take the message with it.
-    await live.accepted.promise;
-    if (live.resolution === 'accepted') return handleOf(live).steer(text, { children });
-    await live.ended.promise;
+    await live.life.accepted.promise;
+    if (live.life.resolution === 'accepted') return handleOf(live).steer(text, { children });
+    await live.life.ended.promise;
   }
   await send(services, runId, { id: newCommandId(), kind: 'steer', text, ...(children ? { children } : {}) });
   return 'sent';

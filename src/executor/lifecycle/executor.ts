@@ -157,7 +157,9 @@ async function shutdown(services: ExecutorServices, drainMs: number): Promise<bo
   const timer = clock.setTimeout(() => {
     for (const run of activeRuns) run.stop(cause);
   }, drainMs * CALLS_SHARE);
-  const allEnded = Promise.all(activeRuns.map((run) => run.ended.promise)).then(() => Promise.all(services.closing));
+  const allEnded = Promise.all(activeRuns.map((run) => run.life.ended.promise)).then(() =>
+    Promise.all(services.closing),
+  );
   try {
     await withDeadline(allEnded, { ms: drainMs, clock, what: 'draining' });
     return true;

@@ -81,7 +81,7 @@ function liveHere({ registry }: ExecutorServices, after = ''): ListedRun[] {
 
 /** A start that was refused, or answered with a kept result, has its place until its result settles; but it is no run. */
 function isLive(run: ActiveRun | undefined): boolean {
-  return run !== undefined && run.resolution !== 'refused' && run.resolution !== 'answered';
+  return run !== undefined && run.life.resolution !== 'refused' && run.life.resolution !== 'answered';
 }
 
 /** @param at `owner`: the claims of this executor itself last for a moment, and say nothing; `updatedAt`: for a store that cannot tell */

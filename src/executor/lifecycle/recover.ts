@@ -101,7 +101,7 @@ function candidate(entry: InterruptedRun, { services, report }: Work): Listed | 
   const aside = (kind: 'parked' | 'skipped', reason: string) => void report[kind].push({ runId, reason });
   if (entry.status === 'quarantined') aside('skipped', entry.reason);
   else if (entry.status === 'parked' && entry.code !== 'DEFINITION_CHANGED') aside('parked', entry.reason ?? 'parked');
-  else if (services.registry.live(runId)?.resolution === 'accepted') aside('skipped', LIVE);
+  else if (services.registry.live(runId)?.life.resolution === 'accepted') aside('skipped', LIVE);
   else if (!agentFor(services, entry.meta.agentId)) {
     aside('skipped', `AGENT_NOT_FOUND: no agent ${entry.meta.agentId} is registered`);
   } else return entry;
@@ -131,7 +131,7 @@ async function takeUpSuspects(suspects: readonly Listed[], work: Work): Promise<
     if (!(await hasPlace(work))) return alone.leave();
     const begun = takeUp(suspect, work);
     work.begun.push(begun.then(() => {}));
-    const progressed = begun.then((run) => run?.progressed.promise);
+    const progressed = begun.then((run) => run?.life.progressed.promise);
     void progressed.then(() => alone.leave());
     await unlessAborted(progressed, work.signal);
   }

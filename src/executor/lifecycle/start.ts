@@ -55,10 +55,10 @@ export async function startRun(services: ExecutorServices, given: Agent, call: S
 async function liveRun({ registry }: ExecutorServices, asker: Asker): Promise<ActiveRun | undefined> {
   const { runId } = asker.request;
   for (let live = registry.live(runId); live; live = registry.live(runId)) {
-    if (!isStopped(live)) await live.accepted.promise;
-    const isOver = live.isFinished || isStopped(live);
-    if (!isOver && (live.resolution === 'accepted' || isAskedRun(asker, live))) return live;
-    await live.ended.promise;
+    if (!isStopped(live)) await live.life.accepted.promise;
+    const isOver = live.life.isFinished || isStopped(live);
+    if (!isOver && (live.life.resolution === 'accepted' || isAskedRun(asker, live))) return live;
+    await live.life.ended.promise;
   }
   return undefined;
 }
@@ -81,7 +81,7 @@ export async function launch(
   });
   const run = services.runBehind(actor) as ActiveRun;
   actor.start();
-  await run.accepted.promise;
+  await run.life.accepted.promise;
   return handleOf(run);
 }
 

@@ -61,9 +61,9 @@ export async function takeUp(run: Listed, work: Work): Promise<ActiveRun | undef
 /** Whether a start has the run. One that is refused leaves the record as it was: it is waited for. */
 async function isLive({ registry }: ExecutorServices, runId: string): Promise<boolean> {
   for (let live = registry.live(runId); live; live = registry.live(runId)) {
-    if (live.actor.getSnapshot().status !== 'stopped') await live.accepted.promise;
-    if (live.resolution === 'accepted') return true;
-    await live.ended.promise;
+    if (live.actor.getSnapshot().status !== 'stopped') await live.life.accepted.promise;
+    if (live.life.resolution === 'accepted') return true;
+    await live.life.ended.promise;
   }
   return false;
 }
@@ -82,8 +82,8 @@ async function begin(
   const launched = await launch(services, agent, { seed, options });
   void launched.result.then(() => services.recovery.places.leave());
   const run = services.runBehind(launched.actor);
-  if (run?.resolution === 'accepted') report.resumed.push({ runId });
-  else if (run?.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
+  if (run?.life.resolution === 'accepted') report.resumed.push({ runId });
+  else if (run?.life.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
   else note(report, runId, (await launched.result).error);
   return run;
 }

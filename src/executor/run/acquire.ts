@@ -82,7 +82,7 @@ async function claim(run: ActiveRun, store: CheckpointStore): Promise<boolean> {
     store.claim(runId, services.owner, services.config.defaults.leaseMs),
   );
   if (!claimed) return false;
-  run.claim = claimed;
+  run.resources.claim = claimed;
   services.leases.keep(run, askedAt);
   return true;
 }
@@ -98,7 +98,7 @@ async function lookElsewhere(run: ActiveRun, store: CheckpointStore): Promise<Fo
   const record = await askStore(run, 'store.load', store.load(runId));
   if (record) {
     if (!isAskedRecord(askerOf(run), identified(record))) throw conflict(askerOf(run));
-    run.isElsewhere = true;
+    run.life.isElsewhere = true;
     throw owned;
   }
   const outcome = await keptOutcome(run, store);
@@ -124,15 +124,15 @@ async function look(run: ActiveRun, store: CheckpointStore): Promise<Found> {
   if (!record) {
     const outcome = await keptOutcome(run, store);
     if (outcome) return { outcome, attempts: 1 };
-    if (!seed.mustExist && !hasBegun(run, store)) return { attempts: run.claim?.attempts ?? 1 };
+    if (!seed.mustExist && !hasBegun(run, store)) return { attempts: run.resources.claim?.attempts ?? 1 };
     throw new CheckpointMissingError(`the store has no record of run ${runId}`);
   }
-  const attempts = run.claim?.attempts ?? (record.attempts ?? 0) + 1;
+  const attempts = run.resources.claim?.attempts ?? (record.attempts ?? 0) + 1;
   const messages = record.messages.map(enterStored);
   const stored = comparedAndMigrated(run, identified({ ...record, messages, attempts }));
   await refuseParked(run, store, stored);
   const { parked: _, ...taken } = stored;
-  run.record = taken;
+  run.resources.record = taken;
   return { record: taken, attempts };
 }
 
@@ -176,10 +176,11 @@ function comparedAndMigrated(run: ActiveRun, record: RunCheckpoint): RunCheckpoi
 
 /** This start did not count: nothing of the run was tried. The record goes back as it was, and the claim with it. */
 export async function returnRun(run: ActiveRun): Promise<void> {
-  const { record, services } = run;
+  const { services } = run;
+  const { record } = run.resources;
   const { store, warn } = services.config;
   try {
-    if (record && store && isOwning(store) && run.claim)
+    if (record && store && isOwning(store) && run.resources.claim)
       await rewrite(run, store, { ...record, attempts: record.attempts - 1 });
   } catch (error) {
     warn('run: the record could not be given back', { runId: run.runId, error: toErrorData(error) });
@@ -232,12 +233,12 @@ function changeOf(run: ActiveRun, record: RunCheckpoint): ParkedReason | undefin
 
 async function rewrite(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
   run.checkOurs();
-  return askStore(run, 'store.append', rewriteHead(store, record, run.claim));
+  return askStore(run, 'store.append', rewriteHead(store, record, run.resources.claim));
 }
 
 /** The claim went with the record that it was for. */
 export function forgetClaim(run: ActiveRun): void {
-  run.claim = undefined;
+  run.resources.claim = undefined;
   run.services.leases.drop(run);
 }
 

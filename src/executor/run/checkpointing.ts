@@ -10,7 +10,6 @@ import type { Steering } from './steering.ts';
 
 type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
 
-/** Trying again does not help against these. */
 /** A save may have to wait for the one in flight, each bounded by `portMs`; a host's own checkpointer may never answer. */
 const WRITES_AHEAD = 3;
 const FIRST_RETRY_MS = 250;
@@ -53,8 +52,9 @@ export class Checkpointing {
   }
 
   async #save(boundary: Boundary, attempt: { force: boolean; isRetry?: true }): Promise<void> {
-    const { checkpointer, services, isClosing } = this.#run;
-    if (!checkpointer || isClosing) return;
+    const { services, life } = this.#run;
+    const { checkpointer } = this.#run.resources;
+    if (!checkpointer || life.isClosing) return;
     this.#checkpointer = checkpointer;
     const { clock, defaults } = services.config;
     const { progress } = boundary;
@@ -74,7 +74,7 @@ export class Checkpointing {
     this.#persisted = Math.max(this.#persisted, boundary);
     this.#unsavedSteps = 0;
     this.#retryMs = FIRST_RETRY_MS;
-    if (progress.attempts === 0) this.#run.progressed.resolve();
+    if (progress.attempts === 0) this.#run.life.progressed.resolve();
     if (this.#run.isDurable) {
       this.#steering.persisted(boundary);
       this.#run.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
@@ -119,9 +119,10 @@ export class Checkpointing {
   }
 
   #count(error: unknown): void {
-    const { saveErrors, runId, services } = this.#run;
-    this.#run.saveErrors += 1;
+    const { life, runId, services } = this.#run;
+    life.saveErrors += 1;
     this.#run.publish({ type: 'checkpoint.failed', error: toErrorData(error) });
-    if (saveErrors === 0) services.config.warn('run: checkpoint save failed', { runId, error: toErrorData(error) });
+    if (life.saveErrors === 1)
+      services.config.warn('run: checkpoint save failed', { runId, error: toErrorData(error) });
   }
 }

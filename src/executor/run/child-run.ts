@@ -56,7 +56,7 @@ function isUnfinished({ status, durable, error }: RunResult): boolean {
 }
 
 /** A budget's check may be what timed out: it comes when the store has answered, and the run is known. */
-function isStoreAway({ resolution, info }: ActiveRun, { error }: RunResult): boolean {
+function isStoreAway({ life: { resolution }, info }: ActiveRun, { error }: RunResult): boolean {
   if (resolution !== 'refused' || (error?.code !== 'NOT_DURABLE' && info !== undefined)) return false;
   return hasTrait(error, 'isStoreAway');
 }
@@ -97,12 +97,12 @@ async function runOnce(run: ActiveRun, { agent, prompt, context }: Task, depth: 
     const options = { signal: controller.signal };
     const started = await services.startChild(agent, { invocation, options, parent, depth, maxAttempts });
     const child = services.runBehind(started.actor);
-    if (child) run.children.add(child);
-    void child?.progressed.promise.then(() => run.send({ type: 'run.progressed' }));
+    if (child) run.resources.children.add(child);
+    void child?.life.progressed.promise.then(() => run.send({ type: 'run.progressed' }));
     try {
       return { result: await started.result, child };
     } finally {
-      if (child) run.children.delete(child);
+      if (child) run.resources.children.delete(child);
     }
   } finally {
     signal.removeEventListener('abort', follow);

@@ -11,7 +11,7 @@ export function commandTargetOf(run: ActiveRun, stored: readonly string[]): Comm
   return {
     runId: run.runId,
     get claim() {
-      return run.claim;
+      return run.resources.claim;
     },
     get commands() {
       const taken = run.progress?.commands ?? [];
@@ -27,7 +27,7 @@ export function commandTargetOf(run: ActiveRun, stored: readonly string[]): Comm
       const { reason } = command;
       run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
       // It stays in the inbox and goes with the record: a crash on the way to the end must not undo it.
-      await run.ended.promise;
+      await run.life.ended.promise;
       return false;
     },
     forget(ids) {

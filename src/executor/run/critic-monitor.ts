@@ -26,8 +26,7 @@ export interface Watched {
   readonly runId: string;
   readonly services: { readonly config: Config };
   readonly actor: RunActor;
-  /** When this process began to work on the run, monotonic ms. */
-  readonly startedAt: number;
+  readonly life: { /** When this process began to work on the run, monotonic ms. */ readonly startedAt: number };
   send(event: Parameters<RunActor['send']>[0]): void;
   stop(cause: unknown): void;
   onEnd(cleanup: () => void): void;
@@ -143,7 +142,7 @@ function supervised(run: Watched, { softLimitMs, saved, elapsedMs, ...begun }: P
     clock,
     softLimitMs,
     ...(saved ? { saved } : {}),
-    elapsedMs: () => elapsedMs + clock.monotonic() - run.startedAt,
+    elapsedMs: () => elapsedMs + clock.monotonic() - run.life.startedAt,
     tallies: () => {
       const { progress, limits } = contextNow();
       const { iteration, usage, raisedSteps } = progress;

@@ -66,14 +66,14 @@ export interface EndedRun {
 
 /** @param met `joined` for the handle of a run that is live already */
 export function handleOf(run: ActiveRun, met?: 'joined'): Run {
-  const result = run.ended.promise;
-  const isOver = run.resolution === 'answered' || run.resolution === 'refused';
+  const result = run.life.ended.promise;
+  const isOver = run.life.resolution === 'answered' || run.life.resolution === 'refused';
   const accepted = met && !isOver ? met : acceptedOf(run);
   return {
     runId: run.runId,
     agentId: run.agent.id,
     accepted,
-    ...(accepted === 'refused' && run.refusal ? { error: run.refusal } : {}),
+    ...(accepted === 'refused' && run.life.refusal ? { error: run.life.refusal } : {}),
     actor: run.actor,
     result,
     orThrow: () => okOrThrow(result),
@@ -92,7 +92,7 @@ export function handleOf(run: ActiveRun, met?: 'joined'): Run {
   };
 }
 
-function acceptedOf({ resolution, resumedFrom, isElsewhere }: ActiveRun): Accepted {
+function acceptedOf({ life: { resolution, resumedFrom, isElsewhere } }: ActiveRun): Accepted {
   if (resolution === 'accepted') return resumedFrom ? 'resumed' : 'started';
   if (resolution === 'answered') return 'ended';
   return isElsewhere ? 'joined' : 'refused';

@@ -30,7 +30,7 @@ export function announceParked(
 ): void {
   const { maxIterations } = limitsOf(run);
   run.info = infoFrom(meta, { inputs, startedAt: run.services.config.clock.now(), maxIterations });
-  run.attempt = attempts;
+  run.life.attempt = attempts;
   run.parent = parent;
   beginAudit(run);
   run.events.continueFrom(seq);
@@ -41,8 +41,8 @@ export function announceParked(
 export function beginAudit(run: ActiveRun): void {
   const { audit, clock, warn, defaults } = run.services.config;
   if (!audit) return;
-  run.audit = Auditing.start(audit, run.observed.info, { clock, warn, ms: defaults.finalizeMs });
-  if (run.audit) run.observe(run.audit);
+  run.resources.audit = Auditing.start(audit, run.observed.info, { clock, warn, ms: defaults.finalizeMs });
+  if (run.resources.audit) run.observe(run.resources.audit);
 }
 
 /** The critic, and the time that is left: without a critic `maxRuntimeMs` is a hard limit. */
@@ -53,8 +53,8 @@ export function supervise(
 ): void {
   const { maxRuntimeMs } = limits;
   const past = { softLimitMs: maxRuntimeMs, elapsedMs: progress.elapsedMs, saved, progress, limits };
-  run.monitor = CriticMonitor.start(run, run.info as RunInfo, past);
-  if (run.monitor) run.observe(run.monitor);
-  const limitMs = run.monitor ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
+  run.resources.monitor = CriticMonitor.start(run, run.info as RunInfo, past);
+  if (run.resources.monitor) run.observe(run.resources.monitor);
+  const limitMs = run.resources.monitor ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
   startDeadline(run, limitMs - progress.elapsedMs);
 }

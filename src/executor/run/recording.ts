@@ -19,7 +19,9 @@ export async function checkpointerOf(
   record: RunCheckpoint | undefined,
   resumed: { isResumed: boolean; isReplaced: boolean; transcript: Transcript },
 ): Promise<Checkpointer | null> {
-  const { services, options, claim, info, runId, onFlushError } = run;
+  const { services, options, info, runId } = run;
+  const { claim } = run.resources;
+  const onFlushError = (error: unknown) => run.checkpointing.flushFailed(error);
   const { factory, requireDurable, warn } = services.config;
   if (options.checkpointer) return checkedCheckpointer(options.checkpointer);
   const { isResumed } = resumed;
@@ -59,8 +61,8 @@ async function refuseOrGoOn(
     throw new NotDurableError(`run ${run.runId} cannot be recorded`, { cause: error });
   }
   // What may be left of it is kept from others as long as this run makes its calls, and removed at its end.
-  run.hasLeftover = policy.isLeft ?? false;
-  if (!run.hasLeftover) await releaseClaim(run, uncounted(run));
+  run.resources.hasLeftover = policy.isLeft ?? false;
+  if (!run.resources.hasLeftover) await releaseClaim(run, uncounted(run));
   policy.warn('run: checkpointer begin failed; running non-durable', { runId: run.runId, error: toErrorData(error) });
   return null;
 }
@@ -79,7 +81,8 @@ function landedOf(
 
 /** The first record of a new run; of a resumed one only where nothing else has counted this start. */
 export async function firstSave(run: ActiveRun, progress: Progress, record: RunCheckpoint | undefined): Promise<void> {
-  const { checkpointer, services, options } = run;
+  const { services, options } = run;
+  const { checkpointer } = run.resources;
   const { store, warn } = services.config;
   const isCounted = record !== undefined && store !== undefined && isOwning(store);
   if (!checkpointer || isCounted || (options.checkpointer && options.resume)) return;
@@ -90,7 +93,7 @@ export async function firstSave(run: ActiveRun, progress: Progress, record: RunC
       throw new NotDurableError(`run ${run.runId} is not stored from its start on, and requireDurable is set`);
     }
   } catch (error) {
-    run.checkpointer = null;
+    run.resources.checkpointer = null;
     // A request that no record can hold is refused: nothing would recover the run.
     if (hasCode(error, 'RECORD_TOO_LARGE') && progress.earlier.value.length > 0) throw error;
     // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.

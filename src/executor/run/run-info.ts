@@ -39,7 +39,7 @@ export function limitsOf({ agent, services }: ActiveRun): Limits {
 /** The one object that all ports are told of the run. */
 export function infoOf(run: ActiveRun, { meta }: Pick<Progress, 'meta'>, limits: Limits): RunInfo {
   return infoFrom(meta, {
-    inputs: run.record?.inputs ?? run.seed.request.inputs,
+    inputs: run.resources.record?.inputs ?? run.seed.request.inputs,
     startedAt: run.services.config.clock.now(),
     maxIterations: limits.maxIterations,
   });
@@ -47,7 +47,8 @@ export function infoOf(run: ActiveRun, { meta }: Pick<Progress, 'meta'>, limits:
 
 /** A run as its observers see it. Of a start that was refused early only its request is known. */
 export function observedRun(run: ActiveRun): ObservedRun {
-  const { agent, services, seed, attempt, redaction } = run;
+  const { agent, services, seed, redaction } = run;
+  const { attempt } = run.life;
   const meta = () => metaFor(agent, seed.request, agent.modelTier ?? services.config.defaults.modelTier);
   const info = run.info ?? infoOf(run, { meta: meta() }, limitsOf(run));
   const rootRunId = (run.parent ?? seed.request.parent)?.rootRunId ?? run.runId;

@@ -43,7 +43,7 @@ export function isAskedOutcome(asker: Asker, { fingerprint }: RunOutcome): boole
 }
 
 /** Whether the run that is live under the id is the one that is asked for. */
-export function isAskedRun(asker: Asker, { resolution, progress, seed }: ActiveRun): boolean {
+export function isAskedRun(asker: Asker, { life: { resolution }, progress, seed }: ActiveRun): boolean {
   // Before `resolving` is over a run is what it was asked for; then it is what its record says.
   const { fingerprint, parent } = resolution === 'accepted' && progress ? progress : seed.request;
   return asker.request.parent ? isSameCall(asker.request.parent, parent) : isSameRequest(asker, fingerprint);

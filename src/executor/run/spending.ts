@@ -100,7 +100,7 @@ function isAmount(value: unknown): value is number {
 }
 
 function callerOf(run: ActiveRun): string {
-  return run.info?.callerId ?? run.record?.meta.callerId ?? run.seed.request.callerId;
+  return run.info?.callerId ?? run.resources.record?.meta.callerId ?? run.seed.request.callerId;
 }
 
 function fields(run: ActiveRun, error: unknown) {

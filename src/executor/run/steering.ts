@@ -36,7 +36,7 @@ export class Steering {
     }
     const tooLong = tooLongToSay(text);
     if (tooLong) return Promise.reject(tooLong);
-    if (this.#run.isFinished || !this.#run.isActive) return Promise.reject(this.#tooLate());
+    if (this.#run.life.isFinished || !this.#run.isActive) return Promise.reject(this.#tooLate());
     this.#count += 1;
     const receipt = String(this.#count);
     const settle = Promise.withResolvers<Steered>();

@@ -200,7 +200,7 @@ export type ActiveAs<Kind extends EventSpec<unknown>['activity']> = Extract<
   { readonly type: With<'activity', Kind> }
 >;
 
-/** A row, whatever the event. */
+/** A row without the type of its event. */
 type AnySpec = Omit<EventSpec<never>, 'redact'> & { readonly redact: Readonly<Record<string, FieldRedaction>> };
 
 const specs: ReadonlyMap<string, AnySpec> = new Map(Object.entries(runEvents));

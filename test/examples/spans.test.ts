@@ -48,7 +48,7 @@ describe('the span exporter of the examples, which is one observer', () => {
     expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(spans.length);
   });
 
-  test('ends what is open with the run, and begins anew where another process continues it', async () => {
+  test('ends what is open with the run, and begins other spans where another process continues it', async () => {
     const spans: Span[] = [];
     const observers = [spanExporter((span) => spans.push(span))];
     const store = memoryStore();

@@ -247,7 +247,9 @@ describe('words', () => {
   test('comments, messages and help texts are plain English', () =>
     expect(plain(sources.flatMap(rules.plainWords))).toEqual([]));
   test('the documentation is plain English', () => {
-    const pages = globSync(['README.md', 'docs/*.md'], { cwd: root }).map((path) => path.replaceAll('\\', '/'));
+    const pages = globSync(['*.md', 'docs/*.md', 'docs/{contract,examples}/**/*.md'], { cwd: root }).map((path) =>
+      path.replaceAll('\\', '/'),
+    );
     const findings = pages.map((path) => rules.plainPage({ path, text: readFileSync(`${root}/${path}`, 'utf8') }));
     expect(pages.length).toBeGreaterThan(1);
     expect(plain(findings.flat())).toEqual([]);

@@ -45,6 +45,20 @@ const MAX_WITH_ALL_ISSUES = 20_000;
 const MAX_COMPARED_ISSUES = 200;
 
 /**
+ * How often a check may look at a schema: so often, and so often more for each character of the value. Alternatives that stand
+ * within each other are all tried, at each level of a value: an honest schema takes twice as long for each level of a hostile one.
+ */
+const LOOKS = 100_000;
+const LOOKS_PER_CHARACTER = 20;
+
+/** The looks that a check has left. Each look reads a field of the schema, which counts it. */
+interface Looks {
+  left: number;
+}
+
+class TooManyLooksError extends Error {}
+
+/**
  * A check against a JSON Schema; gives what is wrong, nothing = it fits. Takes linear time (see `boundedSchema`), except
  * for what `pattern` does to a text of up to 10,000 characters. A value that is too large for it does not fit. The
  * validator is made with the first check, which is a promise as long as the library is not there.
@@ -53,13 +67,16 @@ export function jsonSchemaValidator(
   schema: JsonObject,
 ): (value: unknown) => readonly SchemaIssue[] | Promise<readonly SchemaIssue[]> {
   const validators = new Map<string, Validator>();
+  const looks: Looks = { left: 0 };
   const check = (found: Library, value: unknown): SchemaIssue[] => {
     const { fault, characters, long } = measure(value);
     if (fault !== undefined) return [{ path: [], message: fault }];
     const isLarge = characters > MAX_WITH_ALL_ISSUES;
     const key = `${long} ${isLarge}`;
-    const validator = validators.get(key) ?? validatorOf(found, schema, { long, isLarge });
+    looks.left = Number.POSITIVE_INFINITY;
+    const validator = validators.get(key) ?? validatorOf(found, schema, { long, isLarge, looks });
     validators.set(key, validator);
+    looks.left = LOOKS + LOOKS_PER_CHARACTER * characters;
     return issuesFor(validator, value);
   };
   // A library that cannot be had is the trouble of whoever checks something.
@@ -70,13 +87,34 @@ export function jsonSchemaValidator(
 function validatorOf(
   { Validator, format }: Library,
   schema: JsonObject,
-  { long, isLarge }: { readonly long: LongArrays; readonly isLarge: boolean },
+  { long, isLarge, looks }: { readonly long: LongArrays; readonly isLarge: boolean; readonly looks: Looks },
 ): Validator {
   // The library has one table of formats. These names are nobody else's.
   Object.assign(format, boundedFormats);
   // The validator writes its marks into the schema that it gets.
   const own = structuredClone(boundedSchema(schema, long));
+  countLooks(own, looks);
   return new Validator(own as Schema, draftOf(schema), isLarge);
+}
+
+const TOO_MANY_LOOKS = 'the value takes too many steps to check against its schema; send a smaller or flatter one';
+
+/** The validator reads this keyword of each schema that it looks at, once. */
+const READ_ONCE = '$recursiveAnchor';
+
+function countLooks(schema: unknown, looks: Looks): void {
+  if (typeof schema !== 'object' || schema === null) return;
+  for (const each of Object.values(schema)) countLooks(each, looks);
+  if (Array.isArray(schema)) return;
+  const value = (schema as JsonObject)[READ_ONCE];
+  Object.defineProperty(schema, READ_ONCE, {
+    enumerable: value !== undefined,
+    get() {
+      looks.left -= 1;
+      if (looks.left < 0) throw new TooManyLooksError(TOO_MANY_LOOKS);
+      return value;
+    },
+  });
 }
 
 function issuesFor(validator: Validator, value: unknown): SchemaIssue[] {
@@ -84,7 +122,9 @@ function issuesFor(validator: Validator, value: unknown): SchemaIssue[] {
     const { valid, errors } = validator.validate(value);
     return valid ? [] : issuesOf(errors);
   } catch (error) {
-    const message = boundPassed(toErrorData(error).message);
+    // A schema that refers to itself without end overflows the stack before its looks are used up.
+    const isEndless = error instanceof TooManyLooksError || error instanceof RangeError;
+    const message = isEndless ? TOO_MANY_LOOKS : boundPassed(toErrorData(error).message);
     if (message === undefined) throw error;
     return [{ path: [], message }];
   }

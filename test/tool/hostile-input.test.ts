@@ -47,6 +47,43 @@ describe('the check against a JSON Schema does not block on hostile input', () =
     expect(message).toMatch(/ and \d+ more$/);
   });
 
+  test('of a value with many levels, at each of which an honest schema has two alternatives', async () => {
+    const node = { type: 'object', properties: { next: { $ref: '#/$defs/node' } } };
+    const alternatives = ['a', 'b'].map((kind) => ({
+      ...node,
+      properties: { ...node.properties, kind: { const: kind } },
+    }));
+    const schema = { $defs: { node: { anyOf: alternatives } }, $ref: '#/$defs/node' };
+    const chain = (levels: number, kind: string) => {
+      let value: object = { kind };
+      for (let i = 0; i < levels; i++) value = { kind: 'b', next: value };
+      return value;
+    };
+    expect(await timely(() => messageOf(schema, chain(8, 'a')))).toBe('ok');
+    expect(await timely(() => messageOf(schema, chain(40, 'c')))).toMatch(/too many steps to check/);
+    expect(await timely(() => messageOf(schema, chain(8, 'a')))).toBe('ok');
+  });
+
+  test.for([
+    ['refers to itself', { $ref: '#' }],
+    [
+      'refers to itself through another one',
+      { $defs: { a: { allOf: [{ $ref: '#' }] } }, anyOf: [{ $ref: '#/$defs/a' }] },
+    ],
+    [
+      'doubles with each definition',
+      {
+        $defs: Object.fromEntries(
+          Array.from({ length: 40 }, (_, i) => [`d${i}`, { allOf: Array(2).fill({ $ref: `#/$defs/d${i + 1}` }) }]),
+        ),
+        $ref: '#/$defs/d0',
+      },
+    ],
+  ] as const)('of a schema that %s', async ([, schema]) => {
+    const $defs = { ...('$defs' in schema ? schema.$defs : {}), d40: { type: 'object' } };
+    expect(await timely(() => messageOf({ ...schema, $defs }, {}))).toMatch(/too many steps to check/);
+  });
+
   test('of a pattern that takes quadratic time', async () => {
     const schema = { properties: { name: { pattern: '\\s+$' } } };
     expect(await timely(() => messageOf(schema, { name: ' '.repeat(9_999) }))).toBe('ok');

@@ -8,12 +8,12 @@ import type { Codec, Place } from './port.ts';
 export interface EncryptOptions {
   /**
    * Keys by id, each of 32 random bytes: the bytes, or their base64 (44 characters, padded). `openssl rand -base64 32` makes
-   * one. Ids are of letters, digits, `-` and `_`, up to 64 of them; they stand in the store for everyone to read.
+   * one. An id has up to 64 letters, digits, `-` and `_`. The store keeps ids unencrypted.
    */
   readonly keys: { readonly [id: string]: Uint8Array | string };
-  /** The id of the key that new texts are sealed with. The others are for texts from before. */
+  /** The id of the key that encrypts new texts. The other keys only decrypt older texts. */
   readonly current: string;
-  /** What becomes of texts that were stored unencrypted: refused with KEY_MISMATCH (the default), or read. */
+  /** How texts that were stored unencrypted are handled: refused with KEY_MISMATCH (the default), or read. */
   readonly plain?: 'refuse' | 'read';
 }
 
@@ -25,23 +25,22 @@ const optionKeys: KnownKeys<EncryptOptions> = {
 
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
-/** What GCM is made for; longer ones would be hashed down to it. */
+/** The iv length that GCM is specified for; GCM hashes longer ones. */
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-/** The first form of a sealed text: `<form>.<key id>.<base64 of iv, ciphertext, tag>`. */
+/** The first form of an encrypted text: `<form>.<key id>.<base64 of iv, ciphertext, tag>`. */
 const FORM = 'gcm1';
 
 const isKeyId = (id: string) => /^[\w-]{1,64}$/.test(id);
 
 /**
- * A codec that encrypts what a store keeps: AES-256 in GCM mode, a random 96-bit iv for each text, the key's id in the
- * clear. Run id and part are authenticated, so that a text opens in its own place only.
+ * A codec that encrypts what a store keeps: AES-256 in GCM mode, a random 96-bit iv for each text, the key's id
+ * unencrypted. Run id and part are authenticated, so an encrypted text that is moved to another place is refused.
  *
- * To take a new key, add it and make it `current`; take the old one away when no run and no kept outcome from before is left.
+ * To rotate keys, add a new key and make it `current`. Remove the old key when no older run and no older outcome is left.
  *
- * @throws {TypeError} for an unknown option, a key that is not 32 bytes or not random (a passphrase, a pattern, zeros), an id that cannot be one,
- * or a `current` that is not among the keys. The message never contains the key
- * @example
+ * @throws {TypeError} for an unknown option, a key that is not 32 bytes or not random (a passphrase, a pattern, zeros), an
+ * invalid id, or a `current` that is not among the keys. The message never contains the key
  * const codec = encrypt({ keys: { '2026-11': process.env.RUNS_KEY ?? '' }, current: '2026-11' })
  * const store = sqliteStore({ path: 'runs.db', codec })
  */
@@ -58,7 +57,7 @@ export function encrypt(options: EncryptOptions): Codec {
     seal: (text, place) => `${FORM}.${current}.${sealed(text, own, boundTo(current, place))}`,
     open: (text, place) => {
       const [form, id = '', bytes = ''] = text.split('.');
-      if (form !== FORM || !isKeyId(id)) throw new CheckpointCorruptError(`${nameOf(place)} is no encrypted text`);
+      if (form !== FORM || !isKeyId(id)) throw new CheckpointCorruptError(`${nameOf(place)} is not an encrypted text`);
       const key = known.get(id);
       if (key) return opened(bytes, key, { aad: boundTo(id, place), place });
       throw new KeyMismatchError(`${nameOf(place)} is encrypted with the key ${id}, which is not among the keys`);
@@ -68,9 +67,9 @@ export function encrypt(options: EncryptOptions): Codec {
 
 const HOW_TO_MAKE_ONE = `make one with: node -e "console.log(require('crypto').randomBytes(32).toString('base64'))"`;
 
-/** The error names the key's id and never contains the key itself. */
+/** Errors name the key's id and never contain the key itself. */
 function keyOf(id: string, key: Uint8Array | string): KeyObject {
-  if (!isKeyId(id)) throw new TypeError(`encrypt: ${JSON.stringify(id)} cannot be a key's id`);
+  if (!isKeyId(id)) throw new TypeError(`encrypt: ${JSON.stringify(id)} is not a valid key id`);
   const bytes = bytesOf(key);
   if (!bytes) {
     const what = `the key ${id} must be ${KEY_BYTES} random bytes, or their base64 (44 characters, padded)`;
@@ -81,19 +80,19 @@ function keyOf(id: string, key: Uint8Array | string): KeyObject {
   return nodeCrypto().createSecretKey(bytes);
 }
 
-/** Node decodes base64 leniently: text that does not encode back to itself was cut, mistyped, or never base64. */
+/** Node decodes base64 leniently. Text that does not encode back to itself was cut, mistyped, or never base64. */
 function bytesOf(key: unknown): Uint8Array | undefined {
   if (typeof key !== 'string') return key instanceof Uint8Array && key.length === KEY_BYTES ? key : undefined;
   const bytes = Buffer.from(key, 'base64');
   return bytes.length === KEY_BYTES && bytes.toString('base64') === key ? bytes : undefined;
 }
 
-/** Fewer distinct bytes than this are no random key: 32 random ones have 30 on average, and fewer than 16 once in 10^16. */
+/** A key with fewer distinct bytes is not random: 32 random bytes have 30 on average, and fewer than 16 once in 10^16. */
 const MIN_DISTINCT = 16;
 
 /**
- * Why these bytes cannot come from a random source; undefined if they can. About one in 2 * 10^13 random keys is refused,
- * nearly all of them because all their bytes happen to be printable.
+ * Returns why these bytes cannot come from a random source, or undefined if they can. It refuses about one in 2 * 10^13
+ * random keys, nearly all of them because every byte happens to be printable.
  */
 function faultOf(key: Uint8Array): string | undefined {
   if (key.every(isTextByte)) return 'it is text, such as a passphrase';
@@ -106,7 +105,7 @@ function faultOf(key: Uint8Array): string | undefined {
   return key.every((_, i) => i === 0 || distanceAt(key, i) === step) ? 'its bytes count up or down' : undefined;
 }
 
-/** From one byte to the next, modulo 256. */
+/** The difference between a byte and the one before it, modulo 256. */
 function distanceAt(key: Uint8Array, i: number): number {
   return ((key[i] ?? 0) - (key[i - 1] ?? 0)) & 0xff;
 }
@@ -116,7 +115,7 @@ function isTextByte(byte: number): boolean {
   return (byte >= 0x20 && byte <= 0x7e) || byte === 0x09 || byte === 0x0a || byte === 0x0d;
 }
 
-/** What is authenticated beside the text: moved to another place, it does not open. */
+/** The additional data that GCM authenticates: an encrypted text cannot be decrypted at another place. */
 function boundTo(id: string, { runId, part }: Place): Buffer {
   return Buffer.from(JSON.stringify([FORM, id, runId, part]));
 }
@@ -139,7 +138,7 @@ function opened(text: string, key: KeyObject, { aad, place }: { aad: Buffer; pla
     const body = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));
     return Buffer.concat([body, decipher.final()]).toString('utf8');
   } catch (cause) {
-    throw new CheckpointCorruptError(`${nameOf(place)} is damaged, or was stored for something else`, { cause });
+    throw new CheckpointCorruptError(`${nameOf(place)} is damaged, or belongs to another place`, { cause });
   }
 }
 

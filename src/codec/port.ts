@@ -1,16 +1,16 @@
-/** Which text it is. A sealed text must open at its own place only. */
+/** The place of a text in the store. An encrypted text can be decrypted at its own place only. */
 export interface Place {
   readonly runId: string;
-  /** What of the run: for example `head`, or `messages 12`. */
+  /** The part of the run: for example `head`, or `messages 12`. */
   readonly part: string;
 }
 
-/** What a store passes its texts through, on their way in and out. `encrypt` makes one; a host may bring its own. */
+/** Encodes the texts that a store writes and decodes those it reads. `encrypt` makes one; a host may write its own. */
 export interface Codec {
-  /** What is stored in the place of a text: printable ASCII without spaces. Equal texts may give unequal results. */
+  /** Returns what the store keeps instead of the text: printable ASCII without spaces. Equal texts may give unequal results. */
   seal(text: string, place: Place): string;
-  /** The text that was sealed. Throws when it is not what was sealed, or was sealed for another place. */
+  /** Returns the original text. Throws if the input is damaged, or was sealed for another place. */
   open(sealed: string, place: Place): string;
-  /** What becomes of texts that were stored before there was a codec; default `refuse`. */
+  /** How texts that were stored before there was a codec are handled; default `refuse`. */
   readonly plain?: 'refuse' | 'read';
 }

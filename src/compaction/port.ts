@@ -1,12 +1,12 @@
 import type { Model } from '../model/port.ts';
 import type { Message } from '../values/message.ts';
 
-/** What a compactor is told besides the messages. */
+/** What a compactor gets besides the messages. */
 export interface CompactionRequest {
   readonly tier: string;
-  /** How many tokens the messages are likely to have. */
+  /** The estimated tokens of the messages. */
   readonly tokens: number;
-  /** How many fit: the context window of the tier. */
+  /** The context window of the tier, in tokens. */
   readonly limit: number;
   /** The model of the run. */
   readonly model: Model;
@@ -14,8 +14,8 @@ export interface CompactionRequest {
 }
 
 /**
- * Makes a shorter history of a long one, for the model's eyes only: what is stored stays whole. Each call must keep its
- * result. What it throws, or answers too late or wrongly, leaves the history as it was.
+ * Returns a shorter history for the model. The stored history does not change. Each call must keep its result. If the
+ * compactor throws, is too slow or returns an invalid history, the model gets the history unchanged.
  */
 export type Compactor = (
   messages: readonly Message[],

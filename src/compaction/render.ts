@@ -9,19 +9,19 @@ import {
 import { redactedInput, type SecretFields, scrubber } from './secrets.ts';
 
 export interface Rendering {
-  /** The most characters the text may have. */
+  /** The maximum length of the text in characters. */
   readonly maxLength: number;
   readonly secrets: SecretFields;
-  /** All of the history: a secret may have been given outside of what is rendered. */
+  /** The whole history: a secret may appear outside of the rendered messages. */
   readonly history: readonly Message[];
 }
 
-/** How much of one text or result is kept; the first that makes all of it fit is taken. */
+/** Lengths to which one text or result is clipped. The first length with which everything fits is used. */
 const CLIPS = [4_000, 1_000, 250] as const;
 
 /**
- * Messages as a text for a model that sums them up: who said what, calls with their input, results, files by their names.
- * Thoughts are left out. Long results are clipped; what is too long even so loses its middle.
+ * Renders messages as a text for a summarizing model: who said what, calls with their input, results, files by name.
+ * Thoughts are left out. Long results are clipped; if the text is still too long, its middle is left out.
  */
 export function renderMessages(messages: readonly Message[], { maxLength, secrets, history }: Rendering): string {
   const scrub = scrubber(history, secrets);
@@ -73,14 +73,14 @@ function outputText(output: ToolOutput): string {
   return output.value.map((part) => (part.type === 'text' ? part.text : fileText(part))).join('\n');
 }
 
-/** A file is named, not sent. */
+/** Files are named, not sent. */
 function fileText(part: unknown): string {
   const { mediaType, filename } = (isObject(part) ? part : {}) as { mediaType?: unknown; filename?: unknown };
   const name = typeof filename === 'string' ? ` ${filename}` : '';
   return `[file${name}, ${typeof mediaType === 'string' ? mediaType : 'of an unknown kind'}]`;
 }
 
-/** Both ends of a text: what a result begins with says what it is, and its end often says how it went. */
+/** Keeps both ends of a text: the beginning of a result says what it is, the end often says how it ended. */
 function clipped(text: string, most: number): string {
   if (text.length <= most) return text;
   const mark = (count: number) => `\n[… ${count} characters left out …]\n`;

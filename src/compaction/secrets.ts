@@ -1,15 +1,15 @@
 import { isObject, type JsonValue } from '../values/json.ts';
 import { type Message, type ToolCallPart, toolCallsOf } from '../values/message.ts';
 
-/** For a tool's name: the fields of its input that hold secrets; `a.b` names a field of a field, in lists too. */
+/** The secret fields of a tool's input, by the tool's name. `a.b` names a field of a field, in lists too. */
 export type SecretFields = { readonly [tool: string]: readonly string[] };
 
 const REDACTED = '[redacted]';
 
-/** A shorter value stands everywhere by chance: taking it out would take the text apart. */
+/** Shorter values appear by chance in other text: removing them there would damage the text. */
 const MIN_SECRET = 6;
 
-/** A call's input without what is secret in it. An input that has no such fields to look at is secret as a whole. */
+/** Returns a call's input without its secrets. An input that has no such fields is treated as secret as a whole. */
 export function redactedInput({ toolName, input }: ToolCallPart, secrets: SecretFields): JsonValue {
   const paths = fieldsOf(toolName, secrets);
   if (paths.length === 0) return (input ?? null) as JsonValue;
@@ -18,8 +18,7 @@ export function redactedInput({ toolName, input }: ToolCallPart, secrets: Secret
 }
 
 /**
- * Takes the secrets of all calls out of a text, wherever else they turn up: models repeat what they were given, and tools
- * echo it.
+ * Returns a function that removes the secrets of all calls from a text: models and tools may repeat them anywhere.
  */
 export function scrubber(messages: readonly Message[], secrets: SecretFields): (text: string) => string {
   const found = new Set<string>();
@@ -28,7 +27,7 @@ export function scrubber(messages: readonly Message[], secrets: SecretFields): (
       for (const path of fieldsOf(toolName, secrets)) collect(valuesAt(input, path.split('.')), found);
     }
   }
-  // As it stands in a JSON text too; the longer ones first, since one may hold another.
+  // Also as escaped in a JSON text. Longer secrets first, since one may contain another.
   const forms = [...found].flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
   const ordered = [...new Set(forms)].sort((a, b) => b.length - a.length);
   return (text) => ordered.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);

@@ -1,16 +1,15 @@
 import { type Message, toolCallsOf } from '../values/message.ts';
 
-/** A history in three parts; joined they are the history. */
+/** A history in three parts; joined, they are the whole history. */
 export interface SplitHistory {
   readonly first: readonly Message[];
-  /** What a summary can stand for. */
+  /** The part that a summary can replace. */
   readonly middle: readonly Message[];
   readonly last: readonly Message[];
 }
 
 /**
- * Takes the middle of a history out. A call and its results stay on one side of each cut: where a cut would part them, more is
- * kept.
+ * Splits the middle out of a history. A cut never separates a call from its results: the ends keep more messages instead.
  *
  * @param keep messages to keep at both ends: `keepFirst` at least 1, the opening; `keepLast` may be 0
  * @example
@@ -37,7 +36,7 @@ function cutBefore(messages: readonly Message[], from: number): number {
   return cut;
 }
 
-/** Whether a cut before this message would part a call from its result. */
+/** Whether a cut before this message would separate a call from its result. */
 function isWithinStep(messages: readonly Message[], index: number): boolean {
   const [before, after] = [messages[index - 1], messages[index]];
   return after?.role === 'tool' || (before !== undefined && toolCallsOf(before).length > 0);

@@ -2,20 +2,20 @@ import { dirname } from 'node:path';
 import { systemCode } from './errors.ts';
 import type { FileSystem, OpenFile } from './file-system.ts';
 
-/** A file system, and whether what was written must survive the loss of power. */
+/** A file system, and whether writes must survive a power loss. */
 export interface Durable {
   readonly files: FileSystem;
   readonly isSynced: boolean;
   readonly folders: FolderSyncs;
-  /** The name of a file while it is being written; default `unfinished`, for those who hold a lock. */
+  /** Returns the name of a file while it is written; default `unfinished`, which requires a lock. */
   readonly temporaryFor?: (path: string) => string;
 }
 
-/** The name of a file that is being written. Whoever writes holds the lock: one that is found is a dead writer's. */
+/** The name of a file while it is written. The writer holds the lock, so a file of this name was left by a dead writer. */
 export const unfinished = (path: string): string => `${path}.new`;
 
 /**
- * Puts a file in its place with all its content at once, or leaves what was there: written beside it, synced, renamed.
+ * Writes a file with its whole content, or leaves the earlier file unchanged: writes a file beside it, syncs it, renames it.
  * @param write gets the new, empty file
  */
 export async function writeAtomically<T>(
@@ -30,7 +30,7 @@ export async function writeAtomically<T>(
     return written;
   };
   try {
-    const result = await withFile(createAnew(files, temporary), writeAll);
+    const result = await withFile(createEmpty(files, temporary), writeAll);
     await files.rename(temporary, path);
     if (isSynced) await folders.sync(dirname(path));
     return result;
@@ -40,7 +40,7 @@ export async function writeAtomically<T>(
   }
 }
 
-async function createAnew(files: FileSystem, path: string): Promise<OpenFile> {
+async function createEmpty(files: FileSystem, path: string): Promise<OpenFile> {
   try {
     return await files.open(path, 'create');
   } catch (error) {
@@ -50,7 +50,7 @@ async function createAnew(files: FileSystem, path: string): Promise<OpenFile> {
   }
 }
 
-/** Works with an open file, and closes it. */
+/** Calls `work` with an open file, and closes the file. */
 export async function withFile<T>(opening: Promise<OpenFile>, work: (file: OpenFile) => Promise<T>): Promise<T> {
   const file = await opening;
   try {
@@ -60,7 +60,7 @@ export async function withFile<T>(opening: Promise<OpenFile>, work: (file: OpenF
   }
 }
 
-/** Syncs of folders. Those that are asked for while one is under way share the next one. */
+/** Syncs folders. Requests that arrive during a sync share the next one. */
 export class FolderSyncs {
   readonly #files: FileSystem;
   readonly #underWay = new Map<string, Promise<void>>();
@@ -70,7 +70,7 @@ export class FolderSyncs {
     this.#files = files;
   }
 
-  /** Resolves when the disk has all names that the folder has now. */
+  /** Resolves when the disk has all names that the folder has at the call. */
   sync(path: string): Promise<void> {
     const underWay = this.#underWay.get(path);
     if (!underWay) return this.#start(path);

@@ -4,12 +4,12 @@ export function systemCode(error: unknown): string | undefined {
   return typeof code === 'string' && typeof errno === 'number' ? code : undefined;
 }
 
-/** Nothing has that name. */
+/** Whether the error says that there is no such file. */
 export function isAbsent(error: unknown): boolean {
   return systemCode(error) === 'ENOENT';
 }
 
-/** What an attempt to look at something gives, or undefined when it is not there. */
+/** Returns the result of an attempt, or undefined if there is no such file. */
 export async function orAbsent<T>(attempt: Promise<T>): Promise<T | undefined> {
   try {
     return await attempt;

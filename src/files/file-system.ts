@@ -3,7 +3,7 @@ import { readdir, rm, unlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { isAbsent, systemCode } from './errors.ts';
 
-/** Which file stands under a path: it stays the same while the file grows, and differs once another took its place. */
+/** Identifies the file at a path: it stays the same while the file grows, and differs after another file replaced it. */
 export interface FileStamp {
   readonly identity: string;
   /** Bytes. */
@@ -13,72 +13,72 @@ export interface FileStamp {
   readonly isFolder: boolean;
 }
 
-/** An open file. Positions are explicit: nothing depends on where an earlier call ended. */
+/** An open file. Positions are explicit: no call depends on an earlier one. */
 export interface OpenFile {
   stamp(): Promise<FileStamp>;
-  /** Fewer bytes than asked for only at the end of the file. */
+  /** Returns fewer bytes than requested only at the end of the file. */
   read(length: number, position: number): Promise<Buffer>;
-  /** All of them, or it rejects. */
+  /** Writes all bytes, or rejects. */
   write(bytes: Uint8Array, position: number): Promise<void>;
-  /** Waits until the disk has what was written. @param isInPlace whether this thread waits itself, which a fast disk is worth */
+  /** Waits until the disk has all written bytes. @param isInPlace whether this thread blocks, which is faster on a fast disk */
   sync(isInPlace?: boolean): Promise<void>;
   truncate(size: number): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * `create` makes a file that only this user may read, `create-shared` one with the permissions that the umask leaves. Both
- * fail when something has that name already.
+ * `create` makes a file that only this user may read, `create-shared` one with the umask's permissions. Both fail if the
+ * name is taken.
  */
 type OpenMode = 'read' | 'update' | 'create' | 'create-shared';
 
 /**
- * What a store needs of a file system, as a port: tests put one in its place that fails. All calls give promises and
- * reject with the system's error (`ENOENT`, `ENOSPC`, …). The last part of a path is never followed when it is a link.
+ * The file system that a store needs, as a port: tests use one that fails. All calls return promises and reject with the
+ * system's error (`ENOENT`, `ENOSPC`, …). If the last part of a path is a link, the call does not follow it.
  */
 export interface FileSystem {
   open(path: string, mode: OpenMode): Promise<OpenFile>;
-  /** The whole of a small file. */
+  /** Reads the whole of a small file. */
   readWhole(path: string): Promise<Buffer>;
   stamp(path: string): Promise<FileStamp>;
-  /** What is in a folder, in no order. */
+  /** Lists the names in a folder, in no order. */
   names(folder: string): Promise<string[]>;
-  /** The folders in a folder, in no order; links are none. */
+  /** Lists the folders in a folder, in no order; links do not count. */
   folders(folder: string): Promise<string[]>;
-  /** With those above it; only this user may look into what is made, unless it is shared. */
+  /** Makes a folder and its parents. Only this user may read them, unless `isShared`. */
   makeFolder(path: string, isShared?: boolean): Promise<void>;
-  /** A second name for a file; fails when the name is taken. */
+  /** Makes a second name for a file; fails if the name is taken. */
   link(path: string, name: string): Promise<void>;
   rename(path: string, name: string): Promise<void>;
-  /** A file; nothing there is fine. @param isSmall known to be: it need not be looked at first */
+  /** Removes a file, if it exists. @param isSmall known to be small: its size need not be checked */
   remove(path: string, isSmall?: boolean): Promise<void>;
-  /** A folder with all that is in it; nothing there is fine. */
+  /** Removes a folder with its content, if it exists. */
   removeFolder(path: string): Promise<void>;
   /** Waits until the disk has the names in a folder. */
   syncFolder(path: string): Promise<void>;
 }
 
-// Windows has not these two flags, and no links that everybody may make.
+// Windows has neither of these two flags, and users there may not make links.
 const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW: noFollow = 0, O_NONBLOCK: noWait = 0 } = fs.constants;
 
 const flags: Readonly<Record<OpenMode, number>> = {
-  // A pipe in the place of a file would be waited for until somebody writes to it.
+  // Opening a pipe would wait until another process writes to it.
   read: O_RDONLY | noFollow | noWait,
   update: O_RDWR | noFollow,
   create: O_RDWR | O_CREAT | O_EXCL | noFollow,
   'create-shared': O_RDWR | O_CREAT | O_EXCL | noFollow,
 };
 
-/** What Pawl makes is for this user alone, whatever the umask says. Files and folders that are there keep what they have. */
+/** Files that Pawl makes are for this user alone, regardless of the umask. Existing files keep their permissions. */
 export const PRIVATE_FILE = 0o600;
 export const PRIVATE_FOLDER = 0o700;
 
-/** So many bytes are written at once, and a file of so many removed. */
+/** The most bytes that are written in place, and the largest file that is removed in place. */
 const SMALL = 2 ** 16;
 
 /**
- * The file system of this machine. What never waits for the disk (a name, a look, a write of a few pages into the system's
- * memory) is done at once: handing it to another thread costs several times what it costs itself.
+ * The file system of this machine. Calls that never wait for the disk (a name, a stat, a write of a few pages into the
+ * system's memory) run in place: another thread would cost several times as much.
  */
 export const diskFiles: FileSystem = {
   open: async (path, mode) =>
@@ -152,7 +152,7 @@ class DiskFile implements OpenFile {
   }
 }
 
-/** Never at once, also where there is nothing: whoever waits for a file by looking again and again leaves room for others. */
+/** Always asynchronous, even if there is no file: a caller that polls for a file must leave the event loop free. */
 async function readWhole(path: string): Promise<Buffer> {
   const file = new DiskFile(await open(path, flags.read));
   try {
@@ -170,7 +170,7 @@ const datasync = promisify(fs.fdatasync);
 const sync = promisify(fs.fsync);
 const truncate = promisify(fs.ftruncate);
 
-/** Another name of a file, or a small one, goes at once; the blocks of a large one take the disk a while. */
+/** Removing one of several names, or a small file, is fast; the disk needs time to free the blocks of a large file. */
 const isCheap = ({ nlink, size }: fs.Stats) => nlink > 1 || size <= SMALL;
 
 interface Stat {
@@ -181,13 +181,13 @@ interface Stat {
   isDirectory(): boolean;
 }
 
-/** The number of a deleted file is given to a new one soon; the time of its birth tells them apart. */
+/** A new file soon gets the inode number of a deleted one; the birth time distinguishes them. */
 function toStamp(stat: Stat): FileStamp {
   const identity = `${stat.ino}:${stat.birthtimeMs}`;
   return { identity, size: stat.size, changedAt: stat.mtimeMs, isFolder: stat.isDirectory() };
 }
 
-/** Most are empty when they go; looking first costs more. */
+/** Most folders are empty when they are removed; checking first costs more. */
 async function removeFolder(path: string): Promise<void> {
   try {
     fs.rmdirSync(path);
@@ -198,7 +198,7 @@ async function removeFolder(path: string): Promise<void> {
   }
 }
 
-/** Windows keeps the names of a folder safe by itself, and refuses to open it. */
+/** Windows syncs the names of a folder itself, and refuses to open a folder. */
 async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return;
   const folder = fs.openSync(path, O_RDONLY);

@@ -1,12 +1,12 @@
 import type { OpenFile } from './file-system.ts';
 
-/** More files than this do not stay open: the one that was needed longest ago is closed. */
+/** The most files that stay open: beyond this, the least recently used one is closed. */
 const MAX_KEPT = 32;
 
-/** A file that was not needed for this long is closed before twice this time has passed, ms. */
+/** A file that is not used for this long is closed before twice this time has passed, ms. */
 const IDLE_MS = 1_000;
 
-/** Calls once, later. It must not keep the process running. */
+/** Calls `work` once, later. The timer must not keep the process running. */
 export type Later = (work: () => void, ms: number) => void;
 
 const later: Later = (work, ms) => void setTimeout(work, ms).unref();
@@ -14,14 +14,14 @@ const later: Later = (work, ms) => void setTimeout(work, ms).unref();
 interface Kept {
   readonly file: OpenFile;
   readonly identity: string;
-  /** Not needed since the last round. */
+  /** Not used since the last check. */
   isIdle: boolean;
 }
 
 /**
- * Files that stay open between two writes. Only whoever holds the lock of what a file belongs to takes it, and gives it back
- * before letting go of the lock. That the file still stands under its path is for whoever takes it to know: the identity says
- * which one is meant.
+ * Files that stay open between two writes. A caller must hold the lock of what the file belongs to. It takes the file, and
+ * returns it before it releases the lock. The caller checks that the file is still at its path: the identity says which
+ * file is meant.
  */
 export class KeptFiles {
   readonly #kept = new Map<string, Kept>();
@@ -32,7 +32,7 @@ export class KeptFiles {
     this.#later = after;
   }
 
-  /** The open file of that identity. It is kept no longer: whoever gets it closes it, or gives it back. */
+  /** Returns the open file of that identity and no longer keeps it: the caller closes it, or returns it. */
   take(name: string, identity: string): OpenFile | undefined {
     const kept = this.#kept.get(name);
     if (kept?.identity === identity) {
@@ -44,7 +44,7 @@ export class KeptFiles {
   }
 
   keep(name: string, identity: string, file: OpenFile): void {
-    // Windows lets nobody remove a folder, or replace a file, while somebody has the file open.
+    // On Windows an open file cannot be replaced, and its folder cannot be removed.
     const isKept = process.platform !== 'win32';
     this.drop(name);
     if (isKept) this.#kept.set(name, { file, identity, isIdle: false });
@@ -54,7 +54,7 @@ export class KeptFiles {
     this.#watch();
   }
 
-  /** Nobody needs the file any more, or another one is to take its place. */
+  /** Closes a file that is no longer needed, or that another one replaces. */
   drop(name: string): void {
     const kept = this.#kept.get(name);
     if (!kept) return;
@@ -80,7 +80,7 @@ export class KeptFiles {
   }
 }
 
-/** What was written is on the disk already, or need not be: that closing fails changes nothing. */
+/** The written bytes are already on the disk, or need not be: a failed close is harmless. */
 function close(file: OpenFile): void {
   file.close().catch(() => {});
 }

@@ -2,17 +2,17 @@ import { crc32 } from 'node:zlib';
 
 /*
  * A file of checked lines: `<checksum>\t<kind>\t<field>\t…\n`. A field is a number or JSON text, which holds neither a raw
- * tab nor a raw line end. So the line end is the mark of a line that was written whole: what follows the last one is a torn
- * line, and a whole line with a wrong checksum is damage. A tear is never taken for damage, nor the other way round.
+ * tab nor a raw line end. A line end therefore shows that the line was written whole. The bytes after the last line end are
+ * a torn line, and a whole line with a wrong checksum is damage. The two are never confused.
  */
 
-/** What a line says, its checksum being right. */
+/** The content of a line with a correct checksum. */
 export interface Line {
   readonly kind: string;
   readonly fields: readonly string[];
 }
 
-/** A line as it stands in the file, its end included; not looked into yet. */
+/** The bytes of a line in the file, its end included; not decoded yet. */
 export interface RawLine {
   readonly at: number;
   readonly bytes: Buffer;
@@ -21,7 +21,7 @@ export interface RawLine {
 const LINE_END = 0x0a;
 const CHECKSUM_LENGTH = 8;
 const DIGITS = '0123456789abcdef';
-/** About this many bytes are looked at in one turn of the event loop. */
+/** About this many bytes are read in one turn of the event loop. */
 const CHUNK = 2 ** 18;
 
 export function encodeLine(kind: string, fields: readonly (string | number)[]): Buffer {
@@ -30,30 +30,30 @@ export function encodeLine(kind: string, fields: readonly (string | number)[]): 
   return bytes;
 }
 
-/** A line whose checksum is still to be put in its place. */
+/** A line without its checksum. */
 export function unchecked(kind: string, fields: readonly (string | number)[]): string {
   return `--------\t${kind}\t${fields.join('\t')}\n`;
 }
 
-/** Puts the checksum of a line in its place. */
+/** Writes the checksum of a line into its place. */
 export function putChecksum(line: Buffer): void {
   const checksum = crc32(line.subarray(CHECKSUM_LENGTH, -1));
   for (let i = 0; i < CHECKSUM_LENGTH; i++) line[i] = DIGITS.charCodeAt((checksum >>> (28 - 4 * i)) & 15);
 }
 
-/** What a line says; undefined when its checksum is wrong. */
+/** Returns the content of a line, or undefined if its checksum is wrong. */
 export function decodeLine(bytes: Buffer): Line | undefined {
   if (bytes.at(-1) !== LINE_END || !isIntact(bytes)) return undefined;
   const [, kind = '', ...fields] = bytes.toString('utf8', 0, bytes.length - 1).split('\t');
   return { kind, fields };
 }
 
-/** Whether the checksum of a line is right, whatever its last byte is. */
+/** Whether the checksum of a line is correct. The last byte does not count. */
 export function isIntact(bytes: Buffer): boolean {
   return bytes.length > CHECKSUM_LENGTH + 1 && bytes.toString('latin1', 0, CHECKSUM_LENGTH) === checksumOf(bytes);
 }
 
-/** Of all between the checksum and the line end. */
+/** The checksum of all bytes between the checksum and the line end. */
 function checksumOf(bytes: Buffer): string {
   return crc32(bytes.subarray(CHECKSUM_LENGTH, -1)).toString(16).padStart(CHECKSUM_LENGTH, '0');
 }
@@ -62,13 +62,13 @@ interface Readable {
   read(length: number, position: number): Promise<Buffer>;
 }
 
-/** What one turn has read: whole lines, and behind the last of the file what was torn off. */
+/** What one turn has read: whole lines, and after the last line of the file the torn bytes. */
 export interface LineBatch {
   readonly lines: readonly RawLine[];
   readonly torn?: RawLine;
 }
 
-/** Reads a file of lines from its beginning, in as many turns of the event loop as it takes. */
+/** Reads a file of lines from its beginning, in bounded turns of the event loop. */
 export async function* readLines(file: Readable): AsyncGenerator<LineBatch> {
   let parts: Buffer[] = [];
   let at = 0;
@@ -89,7 +89,7 @@ export async function* readLines(file: Readable): AsyncGenerator<LineBatch> {
   if (torn.length > 0) yield { lines: [], torn: { at, bytes: torn } };
 }
 
-/** @param at where the first byte stands in the file */
+/** @param at the position of the first byte in the file */
 export function splitLines(bytes: Buffer, at = 0): RawLine[] {
   const lines: RawLine[] = [];
   for (let start = 0; start < bytes.length; ) {
@@ -101,7 +101,7 @@ export function splitLines(bytes: Buffer, at = 0): RawLine[] {
   return lines;
 }
 
-/** Reads one whole line that begins at `at`; undefined when it has no end. @param guess how long it probably is */
+/** Reads one whole line that begins at `at`, or returns undefined if it has no end. @param guess its probable length */
 export async function readLineAt(file: Readable, at: number, guess = 512): Promise<Buffer | undefined> {
   for (let length = guess; ; length *= 4) {
     const bytes = await file.read(length, at);
@@ -111,7 +111,7 @@ export async function readLineAt(file: Readable, at: number, guess = 512): Promi
   }
 }
 
-/** Reads the last line of a file of this size; undefined when the file does not end with a line end. */
+/** Reads the last line of a file of this size, or returns undefined if the file does not end with a line end. */
 export async function readLastLine(file: Readable, size: number): Promise<RawLine | undefined> {
   for (let length = Math.min(size, 4_096); ; length = Math.min(size, length * 8)) {
     const bytes = await file.read(length, size - length);

@@ -5,19 +5,19 @@ import { orAbsent, systemCode } from './errors.ts';
 import type { FileSystem } from './file-system.ts';
 
 export interface LockOptions {
-  /** Where the locks are. */
+  /** The folder of the locks. */
   readonly folder: string;
-  /** A file in the same file system that holds `owner`. A lock is a second name for it. */
+  /** A file in the same file system that holds `owner`. A lock is a link to it. */
   readonly ownerFile: string;
-  /** Who we are; nobody else ever has the same name. */
+  /** The name of this owner, which no other owner ever has. */
   readonly owner: string;
-  /** Whether an owner is certainly a process that does nothing any more. */
+  /** Whether the owner is certainly a dead process. */
   readonly isDead: (owner: string) => boolean;
-  /** Whether `isDead` would know, had the owner died. */
+  /** Whether `isDead` can find out that this owner died. */
   readonly isKnown: (owner: string) => boolean;
 }
 
-/** Somebody held a lock for longer than we were ready to wait. */
+/** Another owner held the lock for longer than the caller was ready to wait. */
 export class LockedError extends Error {
   constructor(path: string, holder: string) {
     super(`${path} is held by ${holder}`);
@@ -26,8 +26,8 @@ export class LockedError extends Error {
 }
 
 /**
- * An owner of which nobody can tell whether it lives (another container, another host) loses its lock after this long, ms.
- * Locks are held for one write: whoever holds one for so long does not work any more.
+ * An owner whose process cannot be checked (another container, another host) loses its lock after this long, ms. Locks
+ * are held for one write: an owner that holds one for so long no longer works.
  */
 const PATIENCE_MS = 60_000;
 
@@ -35,13 +35,13 @@ const PATIENCE_MS = 60_000;
 const MAX_PAUSE_MS = 50;
 
 /**
- * Locks between processes. A lock is a link to a file that says who holds it: a name that only one can take, and whose
- * content is there from the first moment on, so that a holder that was killed is always known, and never blocks others.
+ * Locks between processes. A lock is a link to a file that names its holder. Only one process can make the link, and the
+ * link has its content from the first moment on. So a holder that was killed is always known, and never blocks others.
  */
 export class Locks {
   readonly #files: FileSystem;
   readonly #options: LockOptions;
-  /** Since when each lock of an unknown owner has been seen in the way, monotonic ms. */
+  /** When this process first saw each lock of an unknown owner, monotonic ms. */
   readonly #seen = new Map<string, number>();
 
   constructor(files: FileSystem, options: LockOptions) {
@@ -57,7 +57,7 @@ export class Locks {
       if (await this.#attempt(name)) return;
       const holder = await this.#holderOf(name);
       if (holder !== undefined && performance.now() >= latest) throw new LockedError(this.#pathOf(name), holder);
-      // With jitter: processes that wait for one lock should not come back together.
+      // With jitter, so that processes that wait for one lock do not retry at the same time.
       if (holder !== undefined) await sleep(Math.min(MAX_PAUSE_MS, 2 ** attempts) * (0.5 + Math.random()));
     }
   }
@@ -66,7 +66,7 @@ export class Locks {
     return this.#files.remove(this.#pathOf(name), true);
   }
 
-  /** Takes a lock that a dead holder has left. @returns whether there was one, and it is ours now */
+  /** Takes a lock that a dead holder has left. @returns whether there was one, and this owner now holds it */
   async inherit(name: string): Promise<boolean> {
     const holder = await this.#holderOf(name);
     if (holder === undefined || holder === this.#options.owner) return false;
@@ -76,15 +76,15 @@ export class Locks {
   async #attempt(name: string): Promise<boolean> {
     if (await this.#take(name)) return this.#forget(name);
     const holder = await this.#holderOf(name);
-    // Ours: letting it go failed the last time.
+    // This owner failed to release it the last time.
     if (holder === this.#options.owner) return true;
     if (holder === undefined || !this.#isAbandoned(name, holder)) return false;
     return (await this.#takeOver(name, holder)) && this.#forget(name);
   }
 
   /**
-   * Puts our lock in the place of an abandoned one. Several may want to: the right to do so is a lock of its own, named
-   * after the holder. Whoever has it looks again, because another may have been faster; nobody else removes the lock then.
+   * Replaces an abandoned lock by our own. Several processes may want to: the right to do so is a lock of its own, named
+   * after the dead holder. The process that gets it checks the holder again, because another may have been faster.
    */
   async #takeOver(name: string, holder: string): Promise<boolean> {
     const right = `${name}.${createHash('sha256').update(holder).digest('hex').slice(0, 16)}`;

@@ -1,26 +1,26 @@
 import type { OpenFile } from './file-system.ts';
 
-/** A disk whose syncs take less than this is waited for in place, ms. */
+/** This thread waits in place for a disk whose syncs take less than this, ms. */
 const FAST_MS = 2;
 
-/** So much does the newest sync count in the mean. */
+/** The weight of the newest sync in the mean. */
 const WEIGHT = 1 / 8;
 
-/** A sync counts for no more than this, ms: one hiccup of a disk must not be held against it for a hundred syncs. */
+/** A sync counts for at most this, ms: one slow sync must not count against the disk for the next hundred. */
 const MAX_MS = 20;
 
-/** Whoever wrote something else before this time, ms, is not in the way any more. */
+/** A name whose last write is older than this, ms, counts as idle. */
 const QUIET_MS = 10;
 
 /**
- * The syncs of files on one disk. Handing a sync to another thread and being woken by it takes more CPU than the sync of a
- * fast disk, so that this thread waits in place where nothing else is under way. A disk that becomes slow holds it up once
- * or twice; from then on others wait for it, until it is fast again.
+ * The syncs of files on one disk. A sync in another thread costs more CPU than the sync of a fast disk itself. So this
+ * thread waits in place if no other sync is under way. A disk that becomes slow blocks it once or twice; after that another
+ * thread waits, until the disk is fast again.
  */
 export class Syncs {
   readonly #now: () => number;
   #underWay = 0;
-  /** Mean of the last syncs, ms. Slow until shown otherwise. */
+  /** Mean of the last syncs, ms. A disk counts as slow until it proves fast. */
   #meanMs = 2 * FAST_MS;
   #last: { readonly name: string; readonly at: number } | undefined;
 
@@ -29,7 +29,7 @@ export class Syncs {
     this.#now = now;
   }
 
-  /** Something begins that may end in a sync. Whoever says so says `leave`, too. */
+  /** Begins work that may end in a sync. The caller must call `leave`, too. */
   enter(): void {
     this.#underWay += 1;
   }
@@ -38,7 +38,7 @@ export class Syncs {
     this.#underWay -= 1;
   }
 
-  /** Waits until the disk has what was written. @param name of what the file belongs to */
+  /** Waits until the disk has all written bytes. @param name of what the file belongs to */
   async sync(file: OpenFile, name: string): Promise<void> {
     const startedAt = this.#now();
     const isInPlace = this.#meanMs < FAST_MS && this.#isAlone(name, startedAt);
@@ -48,7 +48,7 @@ export class Syncs {
     this.#meanMs += WEIGHT * (Math.min(MAX_MS, endedAt - startedAt) - this.#meanMs);
   }
 
-  /** Others that write at the same time had better share the disk than wait for each other. */
+  /** Writers that work at the same time share the disk, so none of them may block the thread. */
   #isAlone(name: string, now: number): boolean {
     if (this.#underWay > 1) return false;
     const last = this.#last;

@@ -5,7 +5,7 @@ import type { Palette } from './port.ts';
 
 /**
  * A palette of agents (by id) and skills (by name).
- * @throws {TypeError} when two of a kind have one name
+ * @throws {TypeError} if two agents have the same id, or two skills the same name
  * @example createExecutor({ models, ports: { palette: createPalette({ agents: [reviewer], skills: [summarise] }) } })
  */
 export function createPalette(entries: {
@@ -24,7 +24,7 @@ function byName<T>(kind: string, entries: readonly T[], nameOf: (entry: T) => st
   const named = new Map<string, T>();
   for (const entry of entries) {
     const name = nameOf(entry);
-    if (named.has(name)) throw new TypeError(`there are two of the ${kind} "${name}" in the palette`);
+    if (named.has(name)) throw new TypeError(`the palette has two of the ${kind} "${name}"`);
     named.set(name, entry);
   }
   return named;

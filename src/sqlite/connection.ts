@@ -7,11 +7,11 @@ import { StoreUnavailableError } from '../values/errors.ts';
 export interface DatabaseOptions<T> {
   /** Absolute, or `:memory:`. */
   readonly path: string;
-  /** What errors call it. */
+  /** The name in error messages. */
   readonly name: string;
-  /** Whether each commit must survive the loss of power, which costs a sync of the disk. */
+  /** Whether each commit must survive a power loss, which costs a sync of the disk. */
   readonly isSynced: boolean;
-  /** Makes the tables in a new file, and refuses one that is not ours. */
+  /** Makes the tables in a new file, and throws if the file belongs to another application. */
   readonly makeTables: (db: DatabaseSync) => void;
   /** Prepares the statements of a connection. */
   readonly prepare: (db: DatabaseSync) => T;
@@ -20,13 +20,13 @@ export interface DatabaseOptions<T> {
 /** How long one statement may block the event loop while another process holds the lock, ms. */
 const BLOCKING_MS = 5;
 
-/** How long a file that was there is taken to be there still, ms. */
+/** How long the result of the last check that the file exists is used, ms. */
 const LOOK_EVERY_MS = 100;
 
-/** How long after something was removed the WAL is emptied, which still has it, ms. */
+/** The WAL still has what was deleted: it is emptied this long after a delete, ms. */
 const SCRUB_AFTER_MS = 2_000;
 
-/** A WAL that one large transaction blew up shrinks back to this many bytes. */
+/** SQLite truncates a WAL that one large transaction has grown to this many bytes. */
 const WAL_LIMIT = 2 ** 24;
 
 /** An open database with its prepared statements. */
@@ -34,7 +34,7 @@ export class Connection<T> {
   readonly #db: DatabaseSync;
   readonly #path: string;
   readonly #statements: T;
-  /** Which file was opened under the path; undefined in memory. */
+  /** The identity of the opened file; undefined in memory. */
   readonly #file: string | undefined;
   readonly #begin: { readonly write: StatementSync; readonly read: StatementSync };
   readonly #commit: StatementSync;
@@ -51,7 +51,7 @@ export class Connection<T> {
     this.#rollback = db.prepare('ROLLBACK');
   }
 
-  /** Runs `work` in a transaction: all of it is stored, or nothing. */
+  /** Runs `work` in a transaction: SQLite stores all of it or nothing. */
   transaction<R>(kind: 'read' | 'write', work: (statements: T) => R): R {
     this.#begin[kind].run();
     try {
@@ -59,15 +59,15 @@ export class Connection<T> {
       this.#commit.run();
       return result;
     } catch (error) {
-      // SQLite rolls back by itself after some errors, and then refuses to do it again.
+      // After some errors SQLite has already rolled back, and a second rollback would fail.
       if (this.#db.isTransaction) this.#rollback.run();
       throw error;
     }
   }
 
   /**
-   * Whether the file still has its name. SQLite would go on writing to a deleted one, and nobody would ever read it.
-   * Looking costs as much as a tenth of a commit, so that it is done every so often.
+   * Whether the file still has its name. SQLite would continue to write to a deleted file, and the data would be lost.
+   * The check costs as much as a tenth of a commit, so it runs only every so often.
    */
   hasFile(): boolean {
     const now = performance.now();
@@ -77,7 +77,7 @@ export class Connection<T> {
     return isThere;
   }
 
-  /** Empties the WAL. @returns false while another connection is in the way */
+  /** Empties the WAL. @returns false if another connection prevents it */
   emptyWal(): boolean {
     return Number(this.#db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy) === 0;
   }
@@ -87,7 +87,7 @@ export class Connection<T> {
   }
 }
 
-/** A database in a file: opened when it is first needed, and anew after a failure of the disk. */
+/** A database in a file. It is opened at the first use, and again after a failure of the disk. */
 export class Database<T> {
   readonly #options: DatabaseOptions<T>;
   #connection: Connection<T> | undefined;
@@ -98,7 +98,7 @@ export class Database<T> {
     this.#options = options;
   }
 
-  /** @throws when it cannot be opened, or its file is gone */
+  /** @throws if it cannot be opened, or its file is gone */
   get(): Connection<T> {
     const { name } = this.#options;
     if (this.#isClosed) throw new StoreUnavailableError(`${name} was closed`);
@@ -109,8 +109,8 @@ export class Database<T> {
   }
 
   /**
-   * Something was removed: its pages are overwritten, but the WAL has copies of what they were. It is emptied soon; under
-   * a load that never leaves a gap for it, what is written next overwrites it.
+   * Call this after a delete. SQLite overwrites the deleted pages, but the WAL still has copies: it is emptied soon. Under
+   * a load that never pauses, later writes overwrite the copies.
    */
   scrubSoon(): void {
     if (this.#isClosed || this.#scrubbing) return;
@@ -120,30 +120,30 @@ export class Database<T> {
     }, SCRUB_AFTER_MS).unref();
   }
 
-  /** @returns false when it is to be tried again */
+  /** @returns false if it must be tried again */
   #scrub(): boolean {
     try {
       return this.#connection?.emptyWal() ?? true;
     } catch {
-      // A disk that fails is reported by the next write; the next removal tries again.
+      // The next write reports a disk that fails; the next delete tries again.
       return true;
     }
   }
 
-  /** Gives the connection up; the next call opens another one. */
+  /** Closes the connection; the next call opens another one. */
   drop(): void {
     const connection = this.#connection;
     this.#connection = undefined;
     try {
       connection?.close();
     } catch {
-      // It is of no use any more; why was reported where it failed.
+      // The connection is not used again, and its failure was reported where it happened.
     }
   }
 
   close(): void {
     this.#isClosed = true;
-    // The last connection empties the WAL by itself. Others may be open.
+    // The last connection empties the WAL when it closes, but others may be open.
     if (this.#scrubbing) this.#scrub();
     clearTimeout(this.#scrubbing);
     this.drop();
@@ -152,7 +152,7 @@ export class Database<T> {
 
 function open<T>({ path, isSynced, makeTables, prepare }: DatabaseOptions<T>): Connection<T> {
   if (path !== ':memory:') makePrivate(path);
-  // Loaded at the first use: whoever imports the package need not want a database.
+  // Loaded at the first use: not every user of the package needs a database.
   const { DatabaseSync: Opened } = process.getBuiltinModule('node:sqlite');
   const db = new Opened(path, { timeout: BLOCKING_MS });
   try {
@@ -160,7 +160,7 @@ function open<T>({ path, isSynced, makeTables, prepare }: DatabaseOptions<T>): C
     db.exec('PRAGMA journal_mode = WAL');
     db.exec(`PRAGMA synchronous = ${isSynced ? 'FULL' : 'NORMAL'}`);
     db.exec(`PRAGMA journal_size_limit = ${WAL_LIMIT}`);
-    // What is deleted is overwritten. FAST would leave whole pages that are free now as they were.
+    // Deleted data is overwritten. FAST would leave whole free pages unchanged.
     db.exec('PRAGMA secure_delete = ON');
     return new Connection(db, path, prepare(db));
   } catch (error) {
@@ -170,15 +170,15 @@ function open<T>({ path, isSynced, makeTables, prepare }: DatabaseOptions<T>): C
 }
 
 /**
- * Makes an empty file that only this user may read, where there is none: SQLite would make one that the umask opens to others.
- * Its -wal and -shm files get the permissions of the database.
+ * Makes an empty file that only this user may read, if there is none. SQLite would make one with the umask's permissions.
+ * SQLite gives the -wal and -shm files the permissions of the database.
  */
 function makePrivate(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: PRIVATE_FOLDER });
   try {
     closeSync(openSync(path, 'wx', PRIVATE_FILE));
   } catch {
-    // It is there already, or cannot be made: SQLite says why it cannot be opened then.
+    // If the file cannot be made, SQLite reports why it cannot open it.
   }
 }
 

@@ -5,11 +5,11 @@ import { isBusy, isIoError, storeError } from '../store/sqlite/errors.ts';
 import { CheckpointTooNewError, StoreUnavailableError } from '../values/errors.ts';
 import { Database } from './connection.ts';
 
-/** What stands in a file, and who may read it. */
+/** The layout of a file, and how its statements are prepared. */
 export interface Layout<T> {
-  /** Kept in the file as `application_id`: says whose database it is. */
+  /** Stored in the file as `application_id`: identifies the application. */
   readonly applicationId: number;
-  /** Kept in the file as `user_version`. */
+  /** Stored in the file as `user_version`. */
   readonly version: number;
   /** The statements that make the tables. */
   readonly tables: string;
@@ -24,9 +24,9 @@ export interface FileOptions {
 }
 
 /**
- * A SQLite file beside the runs' store, shared by the processes of one machine: a budget, or an audit. It is opened at
- * the first transaction, and anew after a failure of the disk. What was committed survives the death of the process; the
- * last commits before a loss of power may be missing, because they are not worth a sync of the disk each.
+ * A SQLite file beside the run store that the processes of one machine share: a budget, or an audit. It is opened at the
+ * first transaction, and again after a failure of the disk. Commits survive the death of the process. A power loss may
+ * undo the last commits: their data is not worth a sync of the disk for each.
  */
 export class SqliteFile<T> {
   readonly path: string;
@@ -47,7 +47,7 @@ export class SqliteFile<T> {
   }
 
   /**
-   * Runs `work` in a transaction: all of it is stored, or nothing. The event loop goes on while it waits for a lock.
+   * Runs `work` in a transaction: SQLite stores all of it or nothing. While it waits for a lock, the event loop is free.
    * @throws {StoreUnavailableError} and the other errors of a store
    */
   async transaction<R>(kind: 'read' | 'write', work: (statements: T) => R): Promise<R> {
@@ -59,12 +59,12 @@ export class SqliteFile<T> {
         if (isIoError(error)) this.#database.drop();
         if (!isBusy(error) || performance.now() >= latest) throw storeError(error, this.path);
       }
-      // With jitter: processes that wait for one lock should not come back together.
+      // With jitter, so that processes that wait for one lock do not retry at the same time.
       await sleep(Math.min(200, 2 ** retries) * (0.5 + Math.random()));
     }
   }
 
-  /** Something was removed: see `Database.scrubSoon`. */
+  /** Call this after a delete: see `Database.scrubSoon`. */
   scrubSoon(): void {
     this.#database.scrubSoon();
   }
@@ -74,15 +74,15 @@ export class SqliteFile<T> {
   }
 }
 
-/** Makes the tables in a new file, and looks at whose file it is otherwise. A file that is not ours is not touched. */
+/** Makes the tables in a new file. Throws without a change if an existing file belongs to another application. */
 function prepareTables<T>(db: DatabaseSync, path: string, { applicationId, version, tables }: Layout<T>): void {
   if (isEmpty(db)) {
-    // Both must come before the first table. Rows are small: small pages are less to write.
+    // Both must precede the first table. Rows are small, so small pages mean fewer bytes to write.
     db.exec('PRAGMA page_size = 2048');
     db.exec('PRAGMA journal_mode = WAL');
     db.exec('BEGIN IMMEDIATE');
     try {
-      // Another process may have done it meanwhile.
+      // Another process may have made the tables meanwhile.
       if (isEmpty(db)) db.exec(`${tables}; PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${version}`);
       db.exec('COMMIT');
     } catch (error) {
@@ -91,11 +91,13 @@ function prepareTables<T>(db: DatabaseSync, path: string, { applicationId, versi
     }
   }
   if (readPragma(db, 'application_id') !== applicationId) {
-    throw new StoreUnavailableError(`${path} is the database of something else; choose another path`);
+    throw new StoreUnavailableError(`${path} is a database of another application; choose another path`);
   }
   const found = readPragma(db, 'user_version');
   if (found > version) {
-    throw new CheckpointTooNewError(`${path} has layout ${found}, this Pawl knows ${version}: upgrade the package`);
+    throw new CheckpointTooNewError(
+      `${path} has layout ${found}, this Pawl reads up to ${version}; upgrade the package`,
+    );
   }
 }
 

@@ -125,7 +125,7 @@ describe('a file that cannot be written', () => {
     await store.listInterrupted();
     const { audit } = openAudit({ path });
     await recordRun(audit);
-    await expect(audit.runs()).rejects.toMatchObject({ message: expect.stringContaining('something else') });
+    await expect(audit.runs()).rejects.toMatchObject({ message: expect.stringContaining('another application') });
     expect(sql(path, 'SELECT count(*) AS n FROM runs')).toEqual([{ n: 0 }]);
     await store.close();
   });

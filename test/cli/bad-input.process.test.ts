@@ -151,7 +151,7 @@ describe.concurrent('a store', () => {
   test('that is the database of something else is refused', async () => {
     const cwd = emptyFolder();
     execute(join(cwd, 'runs.db'), 'CREATE TABLE songs (name TEXT)');
-    await refused(cwd, 'database of something else', 'choose another path');
+    await refused(cwd, 'database of another application', 'choose another path');
   });
 
   test('that is a folder is refused', async () => {

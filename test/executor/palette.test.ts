@@ -85,8 +85,12 @@ describe('the palette of an executor', () => {
   });
 
   test('has no two entries of one name: TypeError', () => {
-    expect(() => createPalette({ agents: [reviewer, reviewer] })).toThrow('there are two of the agent "reviewer"');
-    expect(() => createPalette({ skills: [summarise, summarise] })).toThrow('there are two of the skill "summarise"');
+    expect(() => createPalette({ agents: [reviewer, reviewer] })).toThrow(
+      'the palette has two of the agent "reviewer"',
+    );
+    expect(() => createPalette({ skills: [summarise, summarise] })).toThrow(
+      'the palette has two of the skill "summarise"',
+    );
     const named = createPalette({ agents: [reviewer] });
     expect([named.resolve('agent', 'reviewer'), named.resolve('skill', 'reviewer')]).toEqual([reviewer, null]);
     expect(named.resolve('agent', 'constructor')).toBeNull();

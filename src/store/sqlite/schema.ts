@@ -67,7 +67,7 @@ const layout = [
 /**
  * Creates the tables in a new file, and looks at whose file it is otherwise. A file that is not ours is not touched.
  * @throws {CheckpointTooNewError} when a newer version laid it out
- * @throws {StoreUnavailableError} when it is the database of something else, or damaged
+ * @throws {StoreUnavailableError} when it is a database of another application, or damaged
  */
 export function prepareSchema(db: DatabaseSync, path: string): void {
   if (isEmpty(db)) {
@@ -79,7 +79,7 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
   }
   const version = readPragma(db, 'user_version');
   if (readPragma(db, 'application_id') !== APPLICATION_ID) {
-    throw new StoreUnavailableError(`${path} is the database of something else; choose another path`);
+    throw new StoreUnavailableError(`${path} is a database of another application; choose another path`);
   }
   if (version > SCHEMA_VERSION) {
     throw new CheckpointTooNewError(

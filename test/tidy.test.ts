@@ -232,6 +232,8 @@ describe('src and machines', () => {
   test('nothing is exported as default', () => expect(found(rules.noDefaultExport)).toEqual([]));
   test('nothing is exported by a star', () => expect(found(rules.noExportStar)).toEqual([]));
   test('nothing is typed any', () => expect(found(rules.noAny)).toEqual([]));
+  test('no module of the executor keeps a WeakMap: its entries belong to the services of one executor, or to a run', () =>
+    expect(found(rules.noModuleWeakMap('src/executor/'))).toEqual([]));
   test('no work is left as a note', () => expect(found(rules.noUnfinishedWork)).toEqual([]));
   test('files are kebab-case and named by what they hold', () => expect(found(rules.goodNames)).toEqual([]));
 });

@@ -126,6 +126,15 @@ describe('each tidy rule fires on bad code, and leaves good code alone', () => {
     expect(judge(rules.noAny, 'const any: unknown = "any";')).toEqual([]);
   });
 
+  test('WeakMaps and WeakSets of a module, in one area', () => {
+    const rule = rules.noModuleWeakMap('src/executor/');
+    const text =
+      'const a = new WeakMap<X, Y>();\nexport const b: WeakSet<X> = new WeakSet();\nfunction f() {\n  const c = new Map();\n}';
+    const found = ['1: a WeakMap of the module', '2: a WeakSet of the module'];
+    expect(judge(rule, text, 'src/executor/run/a.ts')).toEqual(found);
+    expect(judge(rule, text, 'src/model/a.ts')).toEqual([]);
+  });
+
   test('notes about unfinished work', () => {
     expect(judge(rules.noUnfinishedWork, '\n// TODO: later')).toEqual(['2: TODO']);
     expect(judge(rules.noUnfinishedWork, '/* FIXME */\n/* XXX */')).toEqual(['1: FIXME', '2: XXX']);

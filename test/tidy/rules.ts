@@ -171,6 +171,17 @@ export const noExportStar: Rule = (source) =>
 
 export const noAny: Rule = (source) => collect(source, ({ type }) => (type === 'TSAnyKeyword' ? 'any' : undefined));
 
+/** What a module keeps by an object (an executor, a run, an agent) is a field of that object, or of the services of one executor. */
+export const noModuleWeakMap =
+  (area: string): Rule =>
+  ({ path, text }) =>
+    path.startsWith(area)
+      ? text.split('\n').flatMap((content, index) => {
+          const kind = /^(?:export )?(?:const|let|var) .*= new (Weak(?:Map|Set))\b/.exec(content)?.[1];
+          return kind === undefined ? [] : [{ path, line: index + 1, message: `a ${kind} of the module` }];
+        })
+      : [];
+
 export const noUnfinishedWork: Rule = ({ path, text }) =>
   text.split('\n').flatMap((content, index) => {
     const mark = /\b(?:TODO|FIXME|XXX)\b/.exec(content)?.[0];

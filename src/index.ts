@@ -91,7 +91,14 @@ export type { WholeValue, Writable } from './run/change.ts';
 export type { Command, SentCommand } from './run/command.ts';
 
 export type { RunEvent, RunEventBody } from './run/events.ts';
-export type { HeadFields, IdentityFields, ParkedReason, RunDefinition, StartFields } from './run/fields.ts';
+export type {
+  HeadFields,
+  IdentityFields,
+  ParkedReason,
+  RunDefinition,
+  StartFields,
+  ThreadPlace,
+} from './run/fields.ts';
 export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
 export { checkRunId } from './run/identity.ts';
 export type { GuardCounters, Limits } from './run/limits.ts';
@@ -100,7 +107,15 @@ export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
 export type { Progress, ToolFacts } from './run/progress.ts';
 export type { ModelReply, RefusedCall } from './run/reply.ts';
-export type { ImageInput, ImagePart, Invocation, ParentCall, RunCheckpointMeta, RunInfo } from './run/request.ts';
+export type {
+  ImageInput,
+  ImagePart,
+  Invocation,
+  Labels,
+  ParentCall,
+  RunCheckpointMeta,
+  RunInfo,
+} from './run/request.ts';
 export type {
   EndedFacts,
   FailedOutput,
@@ -113,6 +128,7 @@ export type {
 } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
 export type { Transcript } from './run/transcript.ts';
+export type { Allowed, Person, SettledWait, Vote, Wait, Waiting } from './run/wait.ts';
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export {
   type BeginOptions,
@@ -169,6 +185,7 @@ export {
   CriticKillError,
   DeadlineExceededError,
   DefinitionChangedError,
+  InvalidLabelsError,
   InvalidRunIdError,
   KeyMismatchError,
   LeaseLostError,

@@ -11,7 +11,7 @@ const conditions = ['pawl-source', 'module', 'node', 'development|production'];
 /** Files that start processes or servers: test/tidy checks that these are they. */
 const processes = ['test/**/*.process.test.ts'];
 /** Tests that put something else in the place of a module, or look at the process that they run in. */
-const isolated = ['test/record/next-version.test.ts'];
+const isolated = ['test/record/next-version.test.ts', 'test/record/older-reader.test.ts'];
 
 export default defineConfig({
   root: fromRoot(''),

@@ -7,11 +7,11 @@ import type { Message } from '../values/message.ts';
 import type { Usage } from '../values/usage.ts';
 
 /** The version this code writes. Older records are upcast, newer ones refused. */
-export const RECORD_VERSION = 1;
+export const RECORD_VERSION = 2;
 
 /** What changes from save to save, and which run it is: the record without messages, inputs, images and the earlier conversation. */
 export interface RunHead extends IdentityFields, Partial<HeadFields> {
-  readonly version: 1;
+  readonly version: 2;
   /** Counts the saves of the run. */
   readonly revision: number;
   /** Wall clock of the save that wrote it, ms. */

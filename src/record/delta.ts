@@ -1,4 +1,4 @@
-import { type IdentityFields, rowsOf, type StartFields } from '../run/fields.ts';
+import { rowsOf, type StartFields } from '../run/fields.ts';
 import type { Message } from '../values/message.ts';
 import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 
@@ -13,17 +13,7 @@ export interface RunDelta {
   readonly head: RunHead;
 }
 
-const identityKeys: ReadonlySet<string> = new Set(rowsOf('identity').map(({ key }) => key));
-
-/** What says which run it is, without its meta: written once. */
-export function identityOf(head: RunHead): Omit<IdentityFields, 'meta'> {
-  const identity: Record<string, unknown> = {};
-  for (const key of identityKeys) {
-    const value = head[key as keyof IdentityFields];
-    if (key !== 'meta' && value !== undefined) identity[key] = value;
-  }
-  return identity;
-}
+const identityKeys = rowsOf('identity').map(({ key }) => key);
 
 /** What of a head is written with each save; the rest is `undefined`, which JSON leaves out. A copy costs less than a selection. */
 export function changingPart(head: RunHead): object {

@@ -5,8 +5,9 @@ import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 import { rewritten } from './upcast.ts';
 
 /** The fingerprint of what a record says it was asked for. */
-export function fingerprintOfRecord({ meta, inputs = {}, images = [], earlier = [] }: RunCheckpoint): string {
-  return storedFingerprintOf({ ...meta, inputs, images, earlier });
+export function fingerprintOfRecord(record: RunCheckpoint): string {
+  const { meta, inputs = {}, images = [], earlier = [], labels = {} } = record;
+  return storedFingerprintOf({ ...meta, inputs, images, earlier, labels });
 }
 
 /** The field that an outcome is kept with, so that a repeated start is compared after the end as well. */

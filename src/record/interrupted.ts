@@ -1,4 +1,4 @@
-import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
+import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import { toErrorData } from '../values/error-data.ts';
 import type { RunHead } from './checkpoint.ts';
 import { parentOf } from './identify.ts';
@@ -20,6 +20,8 @@ export type InterruptedRun =
       readonly reason?: string;
       /** The call that began the run; absent = a host did. */
       readonly parent?: ParentCall;
+      /** Absent = none. */
+      readonly labels?: Labels;
     }
   | {
       readonly runId: string;
@@ -43,6 +45,7 @@ export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
     updatedAt: head.updatedAt,
     attempts: head.attempts ?? 0,
     ...(parent ? { parent } : {}),
+    ...(head.labels ? { labels: head.labels } : {}),
     ...(owner === undefined ? {} : { owner }),
     ...(head.parked ? { code: head.parked.code, reason: head.parked.reason } : {}),
   };

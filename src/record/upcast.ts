@@ -10,8 +10,11 @@ type Stored = Record<string, unknown>;
  */
 export type Upcasts = Readonly<Record<number, Recipe<Stored>>>;
 
-/** Whoever raises RECORD_VERSION adds the step from the version before, and pins what that one wrote under `fixtures`. */
-const upcasts: Upcasts = {};
+/** A change that raises RECORD_VERSION adds the step from the version before, and pins under `fixtures` what that one wrote. */
+const upcasts: Upcasts = {
+  // Version 2 has labels, waits, threads, and whether a host's machine began the run: a record without them has none.
+  1: () => {},
+};
 
 /** On a record that is no longer what its store holds: its next write has to be a whole one. Copies keep it, JSON does not. */
 export const rewritten: unique symbol = Symbol('pawl.rewritten');
@@ -31,7 +34,10 @@ export function upcast(record: Stored, steps: Upcasts = upcasts, target: number 
   for (let version = Number(record.version); version < target; version++) {
     const step = steps[version];
     if (!step) throw new CheckpointCorruptError(`this record has version ${version}, which no Pawl has written`);
-    current = { ...change(current, step), version: version + 1, [rewritten]: true };
+    const next = change(current, step);
+    // Only what a step has changed is other than what the store holds.
+    const marks = next === current ? {} : { [rewritten]: true };
+    current = { ...next, version: version + 1, ...marks };
   }
   return current;
 }

@@ -7,13 +7,16 @@ import { isOpenStep, type OpenStep, redactStep, sizeOfStep } from './open-step.t
 import { isOpenPhase, isPhaseOutput, type OpenPhase, type PhaseOutput, redactPhase } from './phase.ts';
 import {
   type ImagePart,
+  isLabels,
   isMeta,
   isParentCall,
+  type Labels,
   metaFields,
   type ParentCall,
   type RunCheckpointMeta,
 } from './request.ts';
 import { isOutcome, type RunOutcome, redactOutcome } from './result.ts';
+import { isWaiting, redactWaiting, type Waiting } from './wait.ts';
 
 /*
  * Everything that is recorded of a run is declared here: a field in one of the interfaces, and a row of the table that says
@@ -33,6 +36,13 @@ export interface ParkedReason {
   readonly reason: string;
 }
 
+/** A run's place in a conversation of several runs. */
+export interface ThreadPlace {
+  readonly id: string;
+  /** How many messages of the thread come before the run's own. */
+  readonly upTo: number;
+}
+
 /** Which run it is. Written once, with the first record; lists read it. */
 export interface IdentityFields {
   readonly meta: RunCheckpointMeta;
@@ -40,6 +50,12 @@ export interface IdentityFields {
   readonly fingerprint?: string;
   /** The call that began the run; absent = a host did. */
   readonly parent?: ParentCall;
+  /** What the host called the run by, to find it in lists (`invocation.labels`). They are not redacted. */
+  readonly labels?: Labels;
+  /** The conversation that the run is a turn of. This version stores it; no run has one yet. */
+  readonly thread?: ThreadPlace;
+  /** A host's machine began the run (`executor.logic`). */
+  readonly hosted?: true;
 }
 
 /** What a run was given at its start. Written once, with the first record; lists do not read it. */
@@ -61,6 +77,8 @@ export interface HeadFields {
   readonly openStep?: OpenStep;
   /** The phase in progress of a multi-phase agent; `messages` is its conversation. */
   readonly openPhase?: OpenPhase;
+  /** What the run waits for; absent = nothing. */
+  readonly waiting?: Waiting;
   /** Steered messages that wait for the next turn. */
   readonly undelivered: readonly Message[];
   /** What the critic wants to say to the model. It comes after what the host has said. */
@@ -168,6 +186,15 @@ export const runFields = {
     redact: 'public',
     size: ({ callId }) => SMALL_FIELD + inJson(callId),
   },
+  labels: { part: 'identity', write: 'unless-empty', isValid: isLabels, redact: 'public', size: 0 },
+  thread: {
+    part: 'identity',
+    write: 'unless-empty',
+    isValid: (value) => hasTexts(value, ['id']) && isCount(value.upTo),
+    redact: 'public',
+    size: ({ id }) => SMALL_FIELD + inJson(id),
+  },
+  hosted: { part: 'identity', write: 'unless-empty', isValid: (value) => value === true, redact: 'public', size: 0 },
   elapsedMs: { part: 'head', empty: 0, write: 'always', isValid: isAmount, redact: 'public', size: 0 },
   iteration: { part: 'head', required: true, empty: 0, write: 'always', isValid: isCount, redact: 'public', size: 0 },
   openStep: {
@@ -176,6 +203,13 @@ export const runFields = {
     isValid: isOpenStep,
     redact: redactStep,
     size: sizeOfStep,
+  },
+  waiting: {
+    part: 'head',
+    write: 'unless-empty',
+    isValid: isWaiting,
+    redact: redactWaiting,
+    size: (waiting) => JSON.stringify(waiting).length,
   },
   openPhase: { part: 'head', write: 'unless-empty', isValid: isOpenPhase, redact: 'public', size: 0 },
   undelivered: {
@@ -312,4 +346,15 @@ const allRows: readonly FieldRow[] = Object.entries(runFields).map(([key, spec])
 /** The rows of some parts, in their order. */
 export function rowsOf(...parts: readonly FieldPart[]): readonly FieldRow[] {
   return allRows.filter(({ spec }) => parts.includes(spec.part));
+}
+
+/** Which run it is, without its meta. */
+export type Identity = Omit<IdentityFields, 'meta'>;
+
+const identityKeys = rowsOf('identity').flatMap(({ key }) => (key === 'meta' ? [] : [key as keyof Identity]));
+
+/** What a request, a head or a progress says of which run it is. */
+export function identityOf(of: Identity): Identity {
+  const given = identityKeys.filter((key) => of[key] !== undefined).map((key) => [key, of[key]]);
+  return Object.fromEntries(given) as Identity;
 }

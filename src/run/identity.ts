@@ -33,7 +33,7 @@ export function oldCallName(runId: string, callId: string, separator: ':' | '~')
 /** What makes two starts the same request. */
 export type Asked = Pick<
   RunRequest,
-  'prompt' | 'earlier' | 'images' | 'callerId' | 'channelId' | 'guildId' | 'inputs'
+  'prompt' | 'earlier' | 'images' | 'callerId' | 'channelId' | 'guildId' | 'inputs' | 'labels'
 > & {
   readonly agentId: string;
 };
@@ -43,9 +43,9 @@ export type Asked = Pick<
  * {}) is left out, as one that is absent: so a field that a later version adds changes no fingerprint of today.
  */
 export function fingerprintOf(asked: Asked): string {
-  const { agentId, prompt, earlier: history = [], images, callerId, channelId, guildId, inputs } = asked;
+  const { agentId, prompt, earlier: history = [], images, callerId, channelId, guildId, inputs, labels = {} } = asked;
   const texts = { agentId, prompt, callerId, channelId, guildId };
-  const fields: JsonObject = { ...texts, inputs, history: history as never, images: images as never };
+  const fields: JsonObject = { ...texts, inputs, labels, history: history as never, images: images as never };
   const given = Object.entries(fields).filter(([, value]) => !isEmpty(value));
   return sha256Of(canonicalJson(Object.fromEntries(given))).toString('hex');
 }

@@ -1,6 +1,7 @@
 import { hiddenField } from '../values/hidden-field.ts';
 import { isCount, isObject, type JsonValue } from '../values/json.ts';
 import type { AssistantMessage, ToolOutput } from '../values/message.ts';
+import { type Allowed, isAllowed, isOptional } from './wait.ts';
 
 /**
  * What repeating a call would do. `read`: nothing; `idempotent`: the receiver recognises the idempotency key; `once`: the
@@ -14,12 +15,17 @@ export interface OpenCall {
   readonly name: string;
   readonly input: JsonValue;
   readonly effect: ToolEffect;
-  readonly state: 'planned' | 'started' | 'done';
+  /** `waiting`: what `allowed` will say is not decided yet, or the call waits for an answer. No call of this version does. */
+  readonly state: 'planned' | 'waiting' | 'started' | 'done';
   /** How often the call was started, over all processes. */
   readonly attempt: number;
   readonly result?: ToolOutput;
   /** It was under way when an older version wrote its record: its idempotency key stays `runId:callId`. */
   readonly hasOldKey?: true;
+  /** Who let it start; absent = no approval was asked for. */
+  readonly allowed?: Allowed;
+  /** What its own waits have given it, in order. */
+  readonly answers?: readonly JsonValue[];
 }
 
 /** Whether a stored value is a line of the ledger. */
@@ -27,8 +33,9 @@ export function isOpenCall(value: unknown): boolean {
   if (!isObject(value) || typeof value.callId !== 'string' || typeof value.name !== 'string') return false;
   const isKnown = ['read', 'idempotent', 'once'].includes(String(value.effect)) && isCount(value.attempt);
   const isAnswered =
-    value.state === 'done' ? isObject(value.result) : ['planned', 'started'].includes(String(value.state));
-  return isKnown && isAnswered && (value.hasOldKey === undefined || value.hasOldKey === true);
+    value.state === 'done' ? isObject(value.result) : ['planned', 'waiting', 'started'].includes(String(value.state));
+  const isWaited = isOptional(isAllowed)(value.allowed) && isOptional(Array.isArray)(value.answers);
+  return isKnown && isAnswered && isWaited && (value.hasOldKey === undefined || value.hasOldKey === true);
 }
 
 type Calls = readonly OpenCall[];

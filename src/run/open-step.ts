@@ -9,6 +9,7 @@ import {
 import type { FieldRedactor } from '../values/redact.ts';
 import { change } from './change.ts';
 import { type CallLimits, isOpenCall, Ledger, ledgerOf, type OpenCall } from './ledger.ts';
+import { redactAllowed } from './wait.ts';
 
 export type { OpenCall, ToolEffect } from './ledger.ts';
 
@@ -202,10 +203,17 @@ function redactCalls(calls: Calls, by: FieldRedactor): Calls {
  * A call whose input was changed must not be made with it: the next process tells the model instead. A `once` call that was
  * running keeps its state: its outcome counts as unknown.
  */
-function redactCall({ result, ...call }: OpenCall, by: FieldRedactor): OpenCall {
+function redactCall({ result, allowed, answers, ...call }: OpenCall, by: FieldRedactor): OpenCall {
   const input = by.json(call.input);
-  const redacted = { ...call, input, ...(result ? { result: by.output(result) } : {}) };
-  const isToRun = call.state === 'planned' || (call.state === 'started' && call.effect !== 'once');
+  const redacted = {
+    ...call,
+    input,
+    ...(result ? { result: by.output(result) } : {}),
+    ...(allowed ? { allowed: redactAllowed(allowed, by) } : {}),
+    ...(answers ? { answers: by.json(answers) } : {}),
+  };
+  const isToRun =
+    call.state === 'planned' || call.state === 'waiting' || (call.state === 'started' && call.effect !== 'once');
   if (input === call.input || !isToRun) return redacted;
   return { ...redacted, state: 'done', result: { type: 'error-text', value: inputLost } };
 }

@@ -3,7 +3,14 @@ import type { JsonObject } from '../values/json.ts';
 import { enterMessage, type Message, type ToolCallPart, type ToolOutput, toolCallsOf } from '../values/message.ts';
 import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from '../values/usage.ts';
 import { change } from './change.ts';
-import { emptyHead, type HeadFields, type IdentityFields, type RunDefinition } from './fields.ts';
+import {
+  emptyHead,
+  type HeadFields,
+  type Identity,
+  type IdentityFields,
+  identityOf,
+  type RunDefinition,
+} from './fields.ts';
 import { countStep } from './limits.ts';
 import {
   isAllAnswered,
@@ -43,10 +50,9 @@ export const noMessages: Hidden<readonly Message[]> = new Hidden([]);
 export function beginProgress(
   meta: RunCheckpointMeta,
   definition: RunDefinition,
-  extra: Partial<Pick<RunRequest, 'inputs' | 'images' | 'earlier' | 'fingerprint' | 'parent'>> = {},
+  extra: Partial<Pick<RunRequest, 'inputs' | 'images' | 'earlier'>> & Identity = {},
 ): Progress {
   const images = new Hidden(extra.images ?? []);
-  const { fingerprint, parent } = extra;
   const earlier = extra.earlier ? new Hidden(extra.earlier) : noMessages;
   return {
     ...emptyHead,
@@ -57,8 +63,7 @@ export function beginProgress(
     earlier,
     transcript: openingOf({ meta, images, earlier }),
     attempts: 1,
-    ...(fingerprint === undefined ? {} : { fingerprint }),
-    ...(parent ? { parent } : {}),
+    ...identityOf(extra),
   };
 }
 

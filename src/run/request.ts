@@ -1,6 +1,8 @@
+import { InvalidLabelsError } from '../values/errors.ts';
 import { hasTexts, isObject, type JsonValue } from '../values/json.ts';
-import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
+import type { IdentityFields } from './fields.ts';
 
 /**
  * An image for the model. `data`: the bytes, their base64, or where the model's provider finds them (a URL, or a string
@@ -10,6 +12,9 @@ export interface ImageInput {
   readonly mediaType: string;
   readonly data: Uint8Array | string | URL;
 }
+
+/** Names and texts that a host finds its runs by. */
+export type Labels = { readonly [name: string]: string };
 
 /** What a host asks for. Only `prompt` is needed; a `runId` of the caller's makes `start` idempotent. */
 export interface Invocation {
@@ -27,6 +32,11 @@ export interface Invocation {
    * It is stored with the run, and a part of the request: a start with another history is another request.
    */
   readonly history?: readonly Message[];
+  /**
+   * What the run is found by (`executor.list({ labels })`): at most 32 names, with their texts at most 1,024 bytes of UTF-8.
+   * They are part of the request, and no redaction changes them.
+   */
+  readonly labels?: Labels;
 }
 
 /** The nine attributes of a run that stand in its record; absent = ''. */
@@ -98,8 +108,11 @@ export function isParentCall(value: unknown): boolean {
   return hasTexts(value, ['runId', 'callId', 'rootRunId']);
 }
 
-/** What the run machine is asked to do: plain data, the prompt still unread. */
-export interface RunRequest {
+/**
+ * What the run machine is asked to do: plain data, the prompt still unread. It has no fingerprint where it is not whole: a run
+ * that is taken up goes by its record.
+ */
+export interface RunRequest extends Omit<IdentityFields, 'meta'> {
   readonly runId: string;
   readonly prompt: string;
   readonly callerId: string;
@@ -110,10 +123,36 @@ export interface RunRequest {
   readonly images: readonly ImagePart[];
   /** The earlier conversation; absent = none. */
   readonly earlier?: readonly Message[];
-  /** Absent where the request is not whole: a run that is taken up goes by its record. */
-  readonly fingerprint?: string;
-  /** The call of another run that begins it. */
-  readonly parent?: ParentCall;
+}
+
+const MAX_LABELS = 32;
+const MAX_LABEL_BYTES = 1_024;
+
+/**
+ * Checks the labels of an invocation, or of a filter.
+ * @throws {TypeError} for what is no object of texts @throws {InvalidLabelsError} for more than a run may have
+ */
+export function labelsOf(given: unknown, of = 'labels'): Labels {
+  if (!isObject(given)) throw new TypeError(`${of} must be an object of texts, not ${kindOf(given)}`);
+  const entries = Object.entries(given);
+  const wrong = entries.find(([, text]) => typeof text !== 'string');
+  if (wrong) throw new TypeError(`${of}.${wrong[0].slice(0, 100)} must be a string, not ${kindOf(wrong[1])}`);
+  if (entries.length > MAX_LABELS)
+    throw new InvalidLabelsError(`a run has at most ${MAX_LABELS} labels, not ${entries.length}`);
+  const texts = (entries as [string, string][]).flat();
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  if (bytes > MAX_LABEL_BYTES)
+    throw new InvalidLabelsError(
+      `the labels of a run have at most ${MAX_LABEL_BYTES} bytes together, these have ${bytes}`,
+    );
+  if (!texts.every((text) => text.isWellFormed()))
+    throw new InvalidLabelsError('the labels of a run must be well-formed Unicode');
+  return Object.freeze(Object.fromEntries(entries) as Labels);
+}
+
+/** Whether a stored value is Labels. */
+export function isLabels(value: unknown): boolean {
+  return isObject(value) && Object.values(value).every((text) => typeof text === 'string');
 }
 
 /** What is here and nowhere else: no provider can fetch it. */

@@ -47,7 +47,8 @@ export function resumeProgress(fresh: Progress, resume: ResumeState, tools: Tool
   };
 }
 
-const headRows = rowsOf('head');
+/** What the critic left is no part of a run's progress: an inspector would see it. */
+const headRows = rowsOf('head').filter(({ key }) => key !== 'critic');
 
 /** The head fields that a resume state has. */
 function headIn(resume: ResumeState): Partial<HeadFields> {

@@ -45,6 +45,7 @@ const policies = {
   DEADLINE_EXCEEDED: never,
   DEFINITION_CHANGED: never,
   ERR_SHUTDOWN: later,
+  INVALID_LABELS: never,
   INVALID_RUN_ID: never,
   KEY_MISMATCH: never,
   LEASE_LOST: Object.freeze({ retry: 'never', ownership: 'lost' }),

@@ -114,6 +114,10 @@ export class TranscriptInvalidError extends PawlError {
 export class InvalidRunIdError extends PawlError {
   readonly code = 'INVALID_RUN_ID';
 }
+/** A run has too many labels, or their texts are too long together. */
+export class InvalidLabelsError extends PawlError {
+  readonly code = 'INVALID_LABELS';
+}
 /** The run id already belongs to a run of another agent or prompt. */
 export class RunIdConflictError extends PawlError {
   readonly code = 'RUN_ID_CONFLICT';

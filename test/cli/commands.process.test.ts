@@ -234,7 +234,7 @@ describe.concurrent('pawl show', () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, 'runs.db'), interruptedRun());
     const show = async () => JSON.parse((await pawl(['show', 'r1', '--store', 'runs.db', '--json'], { cwd })).stdout);
-    expect(await show()).toMatchObject({ runId: 'r1', status: 'interrupted', record: { version: 1, iteration: 1 } });
+    expect(await show()).toMatchObject({ runId: 'r1', status: 'interrupted', record: { version: 2, iteration: 1 } });
     await pawl(['resume', 'r1', '--store', 'runs.db'], { cwd });
     expect(await show()).toMatchObject({
       runId: 'r1',

@@ -13,7 +13,7 @@ type Change = { readonly [Key in 'runId' | 'agentId' | 'prompt' | 'module']?: st
 export function interruptedRun({ runId = 'r1', agentId = 'counter', prompt = 'go', module, ...rest }: Change = {}) {
   const path = module ?? agentFile('counter');
   const record: RunCheckpoint = {
-    version: 1,
+    version: 2,
     meta: {
       runId,
       agentId,

@@ -113,6 +113,8 @@ export const sections: readonly Section[] = [
     title: 'Sizes',
     limits: [
       { what: 'bytes of a run id', code: 'MAX_RUN_ID_BYTES' },
+      { what: 'labels of a run', code: 'MAX_LABELS' },
+      { what: 'bytes of the labels of a run, together', code: 'MAX_LABEL_BYTES' },
       {
         what: 'bytes of a record, transcript included',
         code: 'DEFAULT_MAX_RECORD_BYTES',

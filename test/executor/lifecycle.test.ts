@@ -91,7 +91,7 @@ describe('a run with a checkpointer', () => {
       const { inputs: _, ...attributes } = invocation;
       const record = await onlyRecord(store);
       expect(record.meta).toEqual({ ...attributes, agentId: 'worker', agentName: 'Worker', modelTier: 'fast' });
-      expect(record).toMatchObject({ version: 1, iteration: 0, attempts: 1, inputs: { depth: 2 } });
+      expect(record).toMatchObject({ version: 2, iteration: 0, attempts: 1, inputs: { depth: 2 } });
       expect(record.images).toEqual([{ type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'AQID' } }]);
     }
   });

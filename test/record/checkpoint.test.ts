@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { type Message, memoryStore, parseCheckpoint, type RunCheckpoint, toCheckpoint, toResumeState } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { headOf } from '../../src/record/delta.ts';
-import { stateOf, transcriptOf } from '../../src/record/state.ts';
+import { headFieldsOf, sizeBound, stateOf, transcriptOf } from '../../src/record/state.ts';
 import {
   beginProgress,
   closeStep,
@@ -94,7 +94,7 @@ describe('any run, as a record', () => {
         const record = toCheckpoint(progress, now, 1);
         expect(plain(record)).toEqual(record);
         expect(parseCheckpoint(plain(record))).toEqual(record);
-        expect(record).toMatchObject({ version: 1, updatedAt: now, revision: 1 });
+        expect(record).toMatchObject({ version: 2, updatedAt: now, revision: 1 });
         const store = memoryStore();
         await store.save(record);
         expect(await store.load('run-1')).toEqual(record);
@@ -126,6 +126,22 @@ describe('any run, as a record', () => {
         expect(images ?? []).toEqual(progress.images.value);
       }),
       { numRuns: 100 },
+    );
+  });
+
+  test('has a head whose JSON is no larger than the bound that is known of its state (checkpoint 25)', () => {
+    fc.assert(
+      fc.property(progresses, anyText, (progress, text) => {
+        const repeated = text.repeat(2_000);
+        const parked = { code: 'RUN_PARKED', reason: repeated };
+        const completedPhases = [{ name: repeated, output: text, index: 0, hash: 'h', data: { text: repeated } }];
+        const waiting = { waits: [], settled: [{ id: repeated, kind: 'timer' as const, how: 'wake', at: 1 }] };
+        const commands = [repeated, text];
+        const state = stateOf({ ...progress, parked, completedPhases, waiting, commands }, { elapsedMs: 1, seq: 1 });
+        const bytes = Buffer.byteLength(JSON.stringify(headFieldsOf(state, 0)));
+        expect(3 * sizeBound(state)).toBeGreaterThanOrEqual(bytes);
+      }),
+      { numRuns: 200 },
     );
   });
 

@@ -77,6 +77,16 @@ describe('a damaged record is refused, with the name of the field', () => {
     ['inputs', 'inputs', 'x'],
     ['images', 'images', 'x'],
     ['definition', 'definition', 'x'],
+    ['labels', 'labels', { team: 7 }],
+    ['labels', 'labels', ['team']],
+    ['thread', 'thread', { id: 't' }],
+    ['hosted', 'hosted', false],
+    ['waiting', 'waiting', { waits: [] }],
+    ['waiting', 'waiting', { waits: [{ id: 'w', kind: 'timer', createdAt: 1 }], settled: [] }],
+    ['waiting', 'waiting', { waits: [{ id: 'w', kind: 'nap', createdAt: 1, step: 1 }], settled: [] }],
+    ['waiting', 'waiting', { waits: [{ id: 'w', kind: 'child', createdAt: 1, step: 1 }], settled: [] }],
+    ['waiting', 'waiting', { waits: [], settled: [{ id: 'w', kind: 'timer', at: 1 }] }],
+    ['waiting', 'waiting', { waits: [], settled: [], wakeAt: 'soon' }],
   ];
   test.for(wrong)('with the wrong %s (checkpoint 7)', ([name, field, value]) => {
     expect(errorOf(damaged((record) => Object.assign(record, { [field]: value })))).toEqual(corrupt(name));
@@ -89,13 +99,23 @@ describe('a damaged record is refused, with the name of the field', () => {
     },
   );
 
+  test.for([
+    ['state', 'asleep'],
+    ['allowed', 'policy'],
+    ['allowed', { by: [{}], at: 1, digest: 'd' }],
+    ['answers', {}],
+  ])('with a ledger line whose %s is %j (checkpoint 7)', ([field, value]) => {
+    const change = ({ openStep }: Loose) => Object.assign(openStep.calls[1] ?? {}, { [field as string]: value });
+    expect(errorOf(damaged(change))).toEqual(corrupt('openStep'));
+  });
+
   test('with a ledger line that is done without a result (checkpoint 7)', () => {
     expect(errorOf(damaged(({ openStep }) => delete openStep.calls[0]?.result))).toEqual(corrupt('openStep'));
   });
 });
 
 describe('a record of another version', () => {
-  test.for([2, 99])(
+  test.for([3, 99])(
     'newer (%i) is refused with CHECKPOINT_TOO_NEW, which says to upgrade (checkpoint 6)',
     (version) => {
       const error = errorOf({ ...recordOf('first'), version });
@@ -104,14 +124,14 @@ describe('a record of another version', () => {
   );
 
   test('is refused for its version, whatever else of it cannot be read (checkpoint 6)', () => {
-    expect(errorOf({ version: 2, somethingElse: true })).toMatchObject({ code: 'CHECKPOINT_TOO_NEW' });
+    expect(errorOf({ version: 3, somethingElse: true })).toMatchObject({ code: 'CHECKPOINT_TOO_NEW' });
   });
 });
 
 test('only what is required: a record of the required fields is read, and a run goes on from it (checkpoint 7)', async () => {
   const { version, meta, messages, iteration, completedPhases, updatedAt } = recordOf('parked');
   const record = { version, meta, messages, iteration, completedPhases, updatedAt } as RunCheckpoint;
-  expect(parseCheckpoint(record)).toEqual(record);
+  expect(parseCheckpoint(record)).toEqual({ ...record, version: 2 });
   const store = memoryStore();
   const bare = {
     save: store.save,

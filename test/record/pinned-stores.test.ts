@@ -8,7 +8,7 @@ import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { fixedWrites } from '../fixtures/fixed-writes.ts';
 import { expectAllEnds, expectAllRecords, expectSameRecords } from '../fixtures/pinned-ends.ts';
 import { KEPT_UNTIL, leaveRuns, PINNED_AT, steered } from '../fixtures/pinned-runs.ts';
-import { copyOfPinned, freshFolder, hashOfPinned, pinnedRecords } from '../fixtures/pinned-stores.ts';
+import { copyOfPinned, freshFolder, hashOfPinned, pinnedRecords, writtenRecords } from '../fixtures/pinned-stores.ts';
 import { filesBelow } from '../store/file/folder.ts';
 import { sql } from '../store/sqlite/files.ts';
 
@@ -48,7 +48,7 @@ const stores: readonly PinnedStore[] = [
 async function refilled(): Promise<string> {
   const path = `${freshFolder()}/fresh`;
   await using store = sqliteStore({ path });
-  const { records, kept } = pinnedRecords();
+  const { records, kept } = writtenRecords();
   for (const record of records) await store.save(record);
   if (kept) await store.keepOutcome('kept', kept, KEPT_UNTIL);
   await store.send('single', steered);

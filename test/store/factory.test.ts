@@ -102,4 +102,16 @@ describe('maxRecordBytes', () => {
     await expect(checkpointer?.save(state)).rejects.toMatchObject({ code: 'RECORD_TOO_LARGE' });
     expect(store.log).toEqual([]);
   });
+
+  test("counts the prompt, and any field of a host's own state (checkpoint 25)", async () => {
+    const store = watchedStore();
+    const long = 'x'.repeat(400_000);
+    const factory = createCheckpointerFactory(store, { maxRecordBytes: 300_000 });
+    const state = { iteration: 0, messages: [] };
+    const tooLarge = { code: 'RECORD_TOO_LARGE' };
+    await expect((await factory.begin({ ...info, prompt: long }))?.save(state)).rejects.toMatchObject(tooLarge);
+    const own = { ...state, notes: long };
+    await expect((await factory.begin(info))?.save(own)).rejects.toMatchObject(tooLarge);
+    expect(store.log).toEqual([]);
+  });
 });

@@ -167,12 +167,12 @@ class Turn {
   }
 
   #info(step: number, { messages, tools, signal }: ModelRequest): ModelCallInfo {
-    const { runId, agent } = this.#run;
+    const { runId, agent, progress } = this.#run;
     const { tier, model } = this.#loop;
     const key = modelCallKeyOf(runId, step, this.#input.phase);
     const { provider, modelId } = model;
     return Object.freeze({
-      ...{ runId, step, agentId: agent.id, tier, key, signal, labels: noLabels },
+      ...{ runId, step, agentId: agent.id, tier, key, signal, labels: progress?.labels ?? noLabels },
       ...{ provider, modelId, messages: Object.freeze([...messages]), tools: Object.freeze([...tools]) },
     });
   }

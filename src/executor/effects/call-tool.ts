@@ -56,13 +56,16 @@ function notBegun(callId: string): ToolAnswer {
 }
 
 /** The host's middleware around one call; undefined where there is none. */
-function aroundTool({ runId, agent, services, resources }: ActiveRun, input: ToolCallInput): ToolEnvironment['around'] {
+function aroundTool(
+  { runId, agent, services, resources, progress }: ActiveRun,
+  input: ToolCallInput,
+): ToolEnvironment['around'] {
   const layers = services.config.layers.tool;
   if (!layers) return undefined;
   const { callId, name, effect, attempt, input: args, hasOldKey } = input.call;
   const key = hasOldKey ? oldCallName(runId, callId, ':') : idempotencyKeyOf(runId, callId);
   const tier = resources.loops[input.phase ?? 0]?.tier ?? '';
-  const call = { runId, step: input.iteration + 1, agentId: agent.id, tier, key, labels: noLabels };
+  const call = { runId, step: input.iteration + 1, agentId: agent.id, tier, key, labels: progress?.labels ?? noLabels };
   const info = { ...call, callId, name, input: args, effect, attempt };
   return (signal, next) => callThrough(layers, Object.freeze({ ...info, signal }), next);
 }

@@ -16,7 +16,7 @@ import type { ActiveRun } from '../run/active-run.ts';
 import { commandTargetOf } from '../run/command-target.ts';
 import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { checkpointerOf, firstSave } from '../run/recording.ts';
-import { identityOf, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
+import { identifiedBy, infoOf, limitsOf, metaOf, refuseWaits } from '../run/run-info.ts';
 import { askerOf, conflict, isAskedRun } from '../run/same-request.ts';
 import { restoreSpend } from '../run/spending.ts';
 import { childTools } from '../run/sub-agents.ts';
@@ -63,7 +63,8 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   }
   const limits = limitsOf(run);
   const record = found.record ?? carriedRecord(run);
-  const named = { ...fresh, ...identityOf(fresh, record) };
+  refuseWaits(run.runId, options.resume ?? record);
+  const named = identifiedBy(record, fresh);
   const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
   run.info = infoOf(run, begun, limits);
   run.life.attempt = found.attempts;

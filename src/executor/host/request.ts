@@ -1,7 +1,13 @@
 import type { Agent } from '../../agent/agent.ts';
 import { checkHostRunId, checkRunId, fingerprintOf } from '../../run/identity.ts';
-import type { Invocation, ParentCall, RunCheckpointMeta, RunRequest } from '../../run/request.ts';
-import { imagePartOf } from '../../run/request.ts';
+import {
+  type Invocation,
+  imagePartOf,
+  labelsOf,
+  type ParentCall,
+  type RunCheckpointMeta,
+  type RunRequest,
+} from '../../run/request.ts';
 import { enterHistory } from '../../run/resume.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { frozenJson, isObject, type JsonObject } from '../../values/json.ts';
@@ -19,6 +25,7 @@ const invocationKeys: KnownKeys<Invocation> = {
   inputs: true,
   images: true,
   history: true,
+  labels: true,
 };
 
 /** What a request needs besides the invocation. */
@@ -27,16 +34,18 @@ export interface Beginning {
   readonly newId: () => string;
   /** The call of another run that begins this one; absent = a host does. */
   readonly parent?: ParentCall | undefined;
+  /** A host's machine begins the run. */
+  readonly isHosted?: boolean;
 }
 
 /**
  * Checks an invocation and makes plain JSON of it.
- * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {NotJsonError} for what cannot be stored; {TranscriptInvalidError} for a broken history
+ * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {InvalidLabelsError}; {NotJsonError} for what cannot be stored; {TranscriptInvalidError} for a broken history
  */
-export function requestOf(invocation: unknown, { agentId, newId, parent }: Beginning): RunRequest {
+export function requestOf(invocation: unknown, { agentId, newId, parent, isHosted = false }: Beginning): RunRequest {
   if (!isObject(invocation)) throw new TypeError('a run needs an invocation: { prompt: string, … }');
   checkKeys(invocation, invocationKeys, { of: 'invocation' });
-  const { prompt, runId, inputs, images = [], history = [] } = invocation as Partial<Invocation>;
+  const { prompt, runId, inputs, images = [], history = [], labels = {} } = invocation as Partial<Invocation>;
   if (typeof prompt !== 'string') throw new TypeError(`prompt must be a string, not ${typeof prompt}`);
   if (!Array.isArray(history)) throw new TypeError('history must be an array of messages');
   if (!Array.isArray(images)) throw new TypeError('images must be an array of { mediaType, data }');
@@ -59,8 +68,15 @@ export function requestOf(invocation: unknown, { agentId, newId, parent }: Begin
     inputs: parent ? plainInputs(inputs) : inputsOf(inputs),
     images: images.map((image, i) => imagePartOf(image, `images[${i}]`)),
     earlier: enterHistory(history),
+    ...labelled(labels),
   };
-  return { ...request, fingerprint: fingerprintOf({ ...request, agentId }), ...(parent ? { parent } : {}) };
+  const began = { ...(parent ? { parent } : {}), ...(isHosted ? { hosted: true as const } : {}) };
+  return { ...request, fingerprint: fingerprintOf({ ...request, agentId }), ...began };
+}
+
+function labelled(given: unknown): Pick<RunRequest, 'labels'> {
+  const labels = labelsOf(given);
+  return Object.keys(labels).length > 0 ? { labels } : {};
 }
 
 /** @throws {TypeError} for a key with the prefix that no host may use: no key of `inputs` has a meaning to Pawl */

@@ -3,6 +3,7 @@ import { type RunCheckpoint, toCheckpoint } from '../../record/checkpoint.ts';
 import { headOf } from '../../record/delta.ts';
 import { parseCheckpoint } from '../../record/parse.ts';
 import type { SaveMoment } from '../../record/state.ts';
+import { identityOf } from '../../run/fields.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunRequest } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
@@ -65,9 +66,10 @@ export function parsePersisted(value: unknown): PersistedRun {
   return record;
 }
 
-/** What a run was asked for, from its record. */
-export function requestFrom({ meta, inputs = {}, images = [], earlier = [], parent }: RunCheckpoint): RunRequest {
+/** What a run was asked for, from its record. It is compared with nothing, so it has no fingerprint. */
+export function requestFrom(record: RunCheckpoint): RunRequest {
+  const { meta, inputs = {}, images = [], earlier = [] } = record;
   const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
-  const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs, images, earlier };
-  return parent ? { ...request, parent } : request;
+  const { fingerprint: _, ...identity } = identityOf(record);
+  return { runId, prompt, callerId, channelId, guildId, parentRunId, inputs, images, earlier, ...identity };
 }

@@ -1,5 +1,5 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
-import type { RunCheckpointMeta } from '../../run/request.ts';
+import { type Labels, labelsOf, type RunCheckpointMeta } from '../../run/request.ts';
 import { type ListedStatus, listedStatus } from '../../run/result.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
@@ -43,9 +43,11 @@ export interface ListRunsOptions {
   readonly status?: ListedStatus | readonly ListedStatus[];
   /** Only runs of this agent. A record that cannot be read names none. */
   readonly agentId?: string;
+  /** Only runs that have all of these. A record that cannot be read has none. */
+  readonly labels?: Labels;
 }
 
-const optionKeys: KnownKeys<ListRunsOptions> = { limit: true, after: true, status: true, agentId: true };
+const optionKeys: KnownKeys<ListRunsOptions> = { limit: true, after: true, status: true, agentId: true, labels: true };
 const USUAL_LIMIT = 1_000;
 
 /**
@@ -94,7 +96,7 @@ function lineOf(entry: InterruptedRun, at: { readonly owner: string; readonly up
 
 function checked(options: ListRunsOptions) {
   checkKeys(options, optionKeys, { of: 'executor.list' });
-  const { limit = USUAL_LIMIT, after, agentId } = options;
+  const { limit = USUAL_LIMIT, after, agentId, labels = {} } = options;
   if (!Number.isInteger(limit) || limit < 1)
     throw new TypeError(`executor.list: limit must be a whole number above 0, not ${String(limit)}`);
   if (after !== undefined && !isCursor(after))
@@ -104,8 +106,13 @@ function checked(options: ListRunsOptions) {
       `executor.list: agentId must be the id of an agent, not ${agentId === '' ? "''" : kindOf(agentId)}`,
     );
   const statuses = statusesOf(options.status);
+  const wanted = Object.entries(labelsOf(labels, 'executor.list: labels'));
+  const hasLabels = (run: ListedRun) => {
+    const own = 'labels' in run ? (run.labels ?? {}) : {};
+    return wanted.every(([name, text]) => Object.hasOwn(own, name) && own[name] === text);
+  };
   const isWanted = (run: ListedRun) =>
-    statuses.includes(run.status) && (agentId === undefined || agentId === agentOf(run));
+    statuses.includes(run.status) && (agentId === undefined || agentId === agentOf(run)) && hasLabels(run);
   return { limit, after, isWanted };
 }
 

@@ -86,7 +86,9 @@ async function runOnce(run: ActiveRun, { agent, prompt, context }: Task, depth: 
   const { callerId, channelId, guildId, inputs } = context.invocation;
   const runId = childIdOf(run, context);
   const parent = { runId: run.runId, callId: context.callId, rootRunId: rootOf(run) };
-  const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: run.runId };
+  // A list by labels finds the whole tree.
+  const labels = run.progress?.labels ?? {};
+  const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: run.runId, labels };
   // Nobody would read its answer.
   signal.throwIfAborted();
   const controller = new AbortController();

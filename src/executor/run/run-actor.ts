@@ -9,9 +9,10 @@ export type RunActor = ActorRefFrom<ReturnType<typeof runMachine>>;
 /** What is shown of a live run. */
 export function summaryOf(actor: RunActor, agent: Agent, durable: boolean): RunSummary {
   const { value, context } = actor.getSnapshot();
-  const { meta, iteration, usage } = context.progress;
+  const { meta, labels, iteration, usage } = context.progress;
   const { id: agentId, name: agentName } = agent;
-  return { runId: meta.runId, agentId, agentName, state: pathOf(value), iteration, usage, durable };
+  const summary = { runId: meta.runId, agentId, agentName, state: pathOf(value), iteration, usage, durable };
+  return labels ? { ...summary, labels } : summary;
 }
 
 /** `running.calling-tools` of `{ running: 'calling-tools' }`. */

@@ -1,7 +1,9 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { identityOf, type RunFields } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunCheckpointMeta, RunInfo } from '../../run/request.ts';
+import { UnsupportedError } from '../../values/errors.ts';
 import type { ObservedRun } from '../host/observers.ts';
 import { metaFor } from '../host/request.ts';
 import type { ActiveRun } from './active-run.ts';
@@ -11,17 +13,26 @@ export function metaOf({ meta }: Progress, record: RunCheckpoint): RunCheckpoint
   return { ...record.meta, agentName: meta.agentName, modelTier: meta.modelTier };
 }
 
-/** What tells the run from others. Of a stored run the record says it. */
-export function identityOf(
-  { fingerprint }: Progress,
-  record: RunCheckpoint | undefined,
-): Pick<Progress, 'fingerprint' | 'parent'> {
-  if (!record) return {};
-  const known = fingerprint ?? record.fingerprint;
-  return {
-    ...(known === undefined ? {} : { fingerprint: known }),
-    ...(record.parent ? { parent: record.parent } : {}),
-  };
+/** A run that is about to start, with what its record says of which run it is. The fingerprint of a start is its own. */
+export function identifiedBy(record: RunCheckpoint | undefined, fresh: Progress): Progress {
+  if (!record) return fresh;
+  const { fingerprint } = fresh;
+  const nameless: Partial<Progress> = Object.fromEntries(
+    Object.entries(fresh).filter(([key]) => !Object.hasOwn(identityOf(fresh), key)),
+  );
+  return { ...(nameless as Progress), ...identityOf(record), ...(fingerprint === undefined ? {} : { fingerprint }) };
+}
+
+/**
+ * A run that waits for an approval, an answer or a time was left by a later version. This one would never end its wait.
+ * @throws {UnsupportedError}
+ */
+export function refuseWaits(runId: string, state: Pick<RunFields, 'waiting' | 'openStep'> | undefined): void {
+  const isWaiting = state?.waiting !== undefined && state.waiting.waits.length > 0;
+  if (!isWaiting && !state?.openStep?.calls.some((call) => call.state === 'waiting')) return;
+  throw new UnsupportedError(
+    `run ${runId} waits for something that this version of Pawl does not know: upgrade the package (the record is untouched)`,
+  );
 }
 
 /** What bounds the run: the agent's own figures, or else the executor's. */

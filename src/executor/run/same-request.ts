@@ -1,5 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { fingerprintOfRecord } from '../../record/identify.ts';
+import { identityOf } from '../../run/fields.ts';
 import { CHILD_MARK, isStoredFingerprint, storedFingerprintOf } from '../../run/identity.ts';
 import type { ParentCall, RunRequest } from '../../run/request.ts';
 import type { RunOutcome } from '../../run/result.ts';
@@ -84,11 +85,14 @@ export function conflict({ request: { runId }, isNewId }: Pick<Asker, 'request' 
   );
 }
 
-/** The record that a host's `migrate` has changed, with the fingerprint of its request as it is now, and its parent. */
+/**
+ * The record that a host's `migrate` has changed, with the fingerprint of its request as it is now. It may change the labels;
+ * parent, thread and whether a host's machine began the run stay.
+ */
 export function withIdentity(before: RunCheckpoint, after: RunCheckpoint): RunCheckpoint {
   if (after === before) return after;
-  const { fingerprint: kept, parent } = before;
+  const { labels: _, ...kept } = identityOf(before);
   const asked = fingerprintOfRecord(after);
-  const fingerprint = asked === fingerprintOfRecord(before) ? kept : asked;
-  return { ...after, ...(fingerprint === undefined ? {} : { fingerprint }), ...(parent ? { parent } : {}) };
+  const fingerprint = asked === fingerprintOfRecord(before) ? kept.fingerprint : asked;
+  return { ...after, ...kept, ...(fingerprint === undefined ? {} : { fingerprint }) };
 }

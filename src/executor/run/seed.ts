@@ -26,7 +26,7 @@ export interface RunSeed {
  * What a start is made of. Bad input becomes the run's result, under the id that was given.
  * @throws {TypeError} for a wrong call, unless a host's machine made it: XState would leave that machine hanging
  */
-export function seedOf(invocation: unknown, beginning: Beginning & { readonly isHosted?: boolean }): RunSeed {
+export function seedOf(invocation: unknown, beginning: Beginning): RunSeed {
   const origin = beginning.isHosted ? 'hosted' : beginning.parent ? 'child' : 'started';
   try {
     const request = requestOf(invocation, beginning);

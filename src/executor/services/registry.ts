@@ -1,4 +1,5 @@
 import { type Atom, createAtom, type ReadonlyAtom } from '@xstate/store';
+import type { Labels } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { Usage } from '../../values/usage.ts';
@@ -15,6 +16,8 @@ export interface RunSummary {
   readonly usage: Usage;
   /** Whether something of it is stored, so that a crash does not lose it. */
   readonly durable: boolean;
+  /** Absent = none. */
+  readonly labels?: Labels;
 }
 
 /** A run as the registry knows it. */

@@ -1,6 +1,7 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
-import { changingPart, headOf, identityOf, type RunDelta, startOf } from '../../record/delta.ts';
+import { changingPart, headOf, type RunDelta, startOf } from '../../record/delta.ts';
 import { checkCheckpoint, parseCheckpoint, parseHead } from '../../record/parse.ts';
+import { identityOf } from '../../run/fields.ts';
 import { checkRunId } from '../../run/identity.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';

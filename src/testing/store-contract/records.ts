@@ -1,4 +1,4 @@
-import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { RECORD_VERSION, type RunCheckpoint } from '../../record/checkpoint.ts';
 import { headOf, type RunDelta } from '../../record/delta.ts';
 import { rowsOf } from '../../run/fields.ts';
 import type { RunEnd } from '../../run/outcome.ts';
@@ -28,7 +28,7 @@ export function userMessage(text: string): Message {
 /** A record with the fields that every record has, and those of `fields`. */
 export function sampleRecord(runId: string, fields: Partial<RunCheckpoint> = {}): RunCheckpoint {
   return asWritten({
-    version: 1,
+    version: RECORD_VERSION,
     meta: sampleMeta(runId),
     messages: [userMessage('write a line')],
     iteration: 0,

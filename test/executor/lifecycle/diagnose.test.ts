@@ -16,7 +16,7 @@ import { describe, expect, test } from 'vitest';
 import { noUsage } from '../../../src/values/usage.ts';
 import { hostOf, toolOf } from '../../fixtures/host.ts';
 
-const usual = { version: 1, iteration: 2, completedPhases: [], revision: 1, usage: noUsage, attempts: 0 } as const;
+const usual = { version: 2, iteration: 2, completedPhases: [], revision: 1, usage: noUsage, attempts: 0 } as const;
 const noMeta = { callerId: '', channelId: '', guildId: '', parentRunId: '', modelTier: 'fast' };
 const gone = { name: 'gone', output: 'x', hash: 'y' };
 let clock = 1;

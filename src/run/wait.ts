@@ -1,0 +1,202 @@
+import { type ErrorData, isErrorData } from '../values/error-data.ts';
+import { hasTexts, isAmount, isCount, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
+import type { FieldRedactor } from '../values/redact.ts';
+
+/** A person who decides. */
+export interface Person {
+  /** As the host knows the person; '' where it does not say. */
+  readonly id: string;
+  readonly name?: string;
+}
+
+/** A vote for a call that needs more than one approval. */
+export interface Vote {
+  readonly by: Person;
+  /** Wall clock, ms. */
+  readonly at: number;
+  readonly note?: string;
+}
+
+interface WaitFacts {
+  readonly id: string;
+  /** Wall clock, ms. */
+  readonly createdAt: number;
+  /** When it ends by itself, wall clock in ms; absent = never. */
+  readonly dueAt?: number;
+  /** The step in which it began, from 1. */
+  readonly step: number;
+  /** The call that waits; absent where the run itself does. */
+  readonly callId?: string;
+  readonly tool?: string;
+}
+
+/** What a run waits for. */
+export type Wait = WaitFacts &
+  (
+    | {
+        readonly kind: 'approval';
+        /** SHA-256 of the tool, its input and the version of the agent: an approval is for these alone. */
+        readonly digest: string;
+        readonly prompt?: string;
+        readonly detail?: JsonValue;
+        /** How many persons must approve. */
+        readonly quorum: number;
+        readonly votes: readonly Vote[];
+        /** Whether the input may be changed. */
+        readonly editable: boolean;
+        readonly onExpiry: 'deny' | 'fail' | 'park';
+      }
+    | {
+        readonly kind: 'question';
+        readonly question: string;
+        readonly options?: readonly JsonValue[];
+        /** JSON Schema of the answer. */
+        readonly schema?: JsonObject;
+      }
+    | { readonly kind: 'event'; readonly name: string; readonly key: string; readonly schema?: JsonObject }
+    | { readonly kind: 'timer' }
+    | { readonly kind: 'child'; readonly childRunId: string }
+    | {
+        /** A model that is away. */
+        readonly kind: 'retry';
+        readonly error: ErrorData;
+        readonly failures: number;
+        /** Wall clock of the first failure, ms. */
+        readonly since: number;
+        readonly needsPerson: boolean;
+      }
+  );
+
+/** How a wait ended. */
+export interface SettledWait {
+  readonly id: string;
+  readonly kind: Wait['kind'];
+  /** For example `approve`, `deny`, `answer`, `wake`. */
+  readonly how: string;
+  readonly by?: Person;
+  /** Wall clock, ms. */
+  readonly at: number;
+  readonly digest?: string;
+}
+
+/** What a run waits for, and how its last waits ended. This version stores it; no run waits yet. */
+export interface Waiting {
+  readonly waits: readonly Wait[];
+  /** When the run goes on at the latest, wall clock in ms; absent = when it is told to. */
+  readonly wakeAt?: number;
+  /** The newest 8. */
+  readonly settled: readonly SettledWait[];
+}
+
+/** Who let a call start, and with what. */
+export interface Allowed {
+  /** `policy`: the executor's own rule. */
+  readonly by: 'policy' | readonly Person[];
+  /** Wall clock, ms. */
+  readonly at: number;
+  readonly digest: string;
+  /** The input as a person changed it. */
+  readonly input?: JsonValue;
+  readonly note?: string;
+}
+
+/** Whether a stored value has a form. */
+export type Check = (value: unknown) => boolean;
+const isText: Check = (value) => typeof value === 'string';
+const isFlag: Check = (value) => typeof value === 'boolean';
+/** A check that lets pass what is absent, too. */
+export const isOptional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const isListOf =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && !value.includes(undefined) && value.every(check);
+
+function has(value: unknown, checks: { readonly [field: string]: Check }): boolean {
+  return isObject(value) && Object.entries(checks).every(([field, check]) => check(value[field]));
+}
+
+const isPerson: Check = (value) => has(value, { id: isText, name: isOptional(isText) });
+const isVote: Check = (value) => has(value, { by: isPerson, at: isAmount, note: isOptional(isText) });
+
+/** What the waits of each kind have besides. A missing kind does not compile. */
+const kinds: { readonly [Kind in Wait['kind']]: Check } = {
+  approval: (wait) =>
+    has(wait, { digest: isText, prompt: isOptional(isText), quorum: isCount, votes: isListOf(isVote) }) &&
+    has(wait, { editable: isFlag, onExpiry: (value) => ['deny', 'fail', 'park'].includes(String(value)) }),
+  question: (wait) => has(wait, { question: isText, options: isOptional(Array.isArray), schema: isOptional(isObject) }),
+  event: (wait) => has(wait, { name: isText, key: isText, schema: isOptional(isObject) }),
+  timer: () => true,
+  child: (wait) => has(wait, { childRunId: isText }),
+  retry: (wait) => has(wait, { error: isErrorData, failures: isCount, since: isAmount, needsPerson: isFlag }),
+};
+
+const isKind: Check = (value) => Object.hasOwn(kinds, String(value));
+
+const isWait: Check = (value) =>
+  hasTexts(value, ['id', 'kind']) &&
+  isKind(value.kind) &&
+  has(value, { createdAt: isAmount, dueAt: isOptional(isAmount), step: isCount }) &&
+  has(value, {
+    callId: isOptional(isText),
+    tool: isOptional(isText),
+    kind: (kind) => kinds[kind as Wait['kind']](value),
+  });
+
+const isSettled: Check = (value) =>
+  has(value, {
+    id: isText,
+    kind: isKind,
+    how: isText,
+    by: isOptional(isPerson),
+    at: isAmount,
+    digest: isOptional(isText),
+  });
+
+/** Whether a stored value is a Waiting. */
+export function isWaiting(value: unknown): boolean {
+  return has(value, { waits: isListOf(isWait), wakeAt: isOptional(isAmount), settled: isListOf(isSettled) });
+}
+
+/** Whether a stored value is an Allowed. */
+export function isAllowed(value: unknown): boolean {
+  const isBy: Check = (by) => by === 'policy' || isListOf(isPerson)(by);
+  return has(value, { by: isBy, at: isAmount, digest: isText, note: isOptional(isText) });
+}
+
+/** What a run waits for, without what must not be recorded. Ids, names and schemas stay. */
+export function redactWaiting(waiting: Waiting, by: FieldRedactor): Waiting {
+  return by.once(waiting, () => ({ ...waiting, waits: waiting.waits.map((wait) => redactWait(wait, by)) }));
+}
+
+function redactWait(wait: Wait, by: FieldRedactor): Wait {
+  switch (wait.kind) {
+    case 'approval':
+      return {
+        ...wait,
+        votes: wait.votes.map((vote) => redactNote(vote, by)),
+        ...(wait.prompt === undefined ? {} : { prompt: by.text(wait.prompt) }),
+        ...(wait.detail === undefined ? {} : { detail: by.json(wait.detail) }),
+      };
+    case 'question': {
+      const { options } = wait;
+      return { ...wait, question: by.text(wait.question), ...(options ? { options: by.json(options) } : {}) };
+    }
+    case 'retry':
+      return { ...wait, error: by.error(wait.error) };
+    default:
+      return wait;
+  }
+}
+
+/** Who let a call start, without what must not be recorded. */
+export function redactAllowed(allowed: Allowed, by: FieldRedactor): Allowed {
+  const { input, ...rest } = redactNote(allowed, by);
+  return input === undefined ? rest : { ...rest, input: by.json(input) };
+}
+
+function redactNote<T extends { readonly note?: string }>(value: T, by: FieldRedactor): T {
+  return value.note === undefined ? value : { ...value, note: by.text(value.note) };
+}

@@ -26,7 +26,15 @@ export {
   type RunValue,
   type StoreTimes,
 } from './run-value.ts';
-export type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from './store-driver.ts';
+export type {
+  ListedHead,
+  ListPage,
+  MessageReader,
+  StoreDriver,
+  StoredTexts,
+  StoreWrite,
+  WriteKind,
+} from './store-driver.ts';
 export { type FullStore, type StoreFromOptions, storeFrom } from './store-from.ts';
 export {
   acknowledge,

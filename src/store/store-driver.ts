@@ -45,8 +45,11 @@ export interface StoreDriver {
   readonly runsPerPage?: number;
 }
 
+/** A write to one run. */
 export interface StoreWrite<T = unknown> {
   readonly runId: string;
+  /** Which of the nine. Drivers need not look at it: a claim that is refused may be refused without a lock, for example. */
+  readonly kind: WriteKind;
   /** May be asked several times, and decides each time from the facts of that time alone. */
   readonly decide: Decide<T>;
   /** What a change of the record stores. */
@@ -55,9 +58,9 @@ export interface StoreWrite<T = unknown> {
   readonly size: number;
   /** The write names its claim: what the driver wrote for this run last is most likely still there. */
   readonly hasClaim: boolean;
-  /** Asks for the run: where the answer is no, the driver may find that without a lock. */
-  readonly isClaim?: true;
 }
+
+export type WriteKind = 'save' | 'append' | 'delete' | 'keep' | 'claim' | 'renew' | 'release' | 'send' | 'acknowledge';
 
 /** The texts of a stored record, as they were given in bodies. */
 export interface StoredTexts {

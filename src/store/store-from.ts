@@ -10,8 +10,8 @@ import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { Minutely } from './minutely.ts';
-import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from './port.ts';
-import type { StoreDriver, StoreWrite } from './store-driver.ts';
+import type { AppendingStore, Claim, ControlStore, OutcomeStore, WriteOptions } from './port.ts';
+import type { StoreDriver, WriteKind } from './store-driver.ts';
 import { StoredReader } from './stored-reader.ts';
 import * as transitions from './transitions.ts';
 
@@ -110,7 +110,7 @@ function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, '
     save: async (record, options = {}) => {
       options.signal?.throwIfAborted();
       const body = bodies.ofRecord(record);
-      await write(transitions.saveRecord(body, by(options)), body, options);
+      await write('save', transitions.saveRecord(body, by(options)), { body, ...options });
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, options = {}) => {
@@ -118,13 +118,16 @@ function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, '
       const body = bodies.ofDelta(delta);
       // The body has it now. Should the write fail, the next one encodes it again.
       if (dropsBefore) delta.messages.forEach(dropEncoding);
-      await write(transitions.appendDelta(body, by(options)), body, options);
+      await write('append', transitions.appendDelta(body, by(options)), { body, ...options });
       if (!dropsBefore) delta.messages.forEach(dropEncoding);
     },
     delete: async (runId, options = {}) => {
       options.signal?.throwIfAborted();
       const decide = transitions.deleteRun(checkRunId(runId), by(options));
-      await driver.write({ runId, decide, size: 0, hasClaim: options.claim !== undefined }, options.signal);
+      await driver.write(
+        { kind: 'delete', runId, decide, size: 0, hasClaim: options.claim !== undefined },
+        options.signal,
+      );
       bodies.forget(runId);
     },
   };
@@ -133,16 +136,12 @@ function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, '
 function writing(driver: StoreDriver) {
   const isDead = driver.isDead && ((owner: string) => driver.isDead?.(owner) ?? false);
   const by = ({ claim }: WriteOptions): transitions.Writer => ({ claim, isDead });
-  const write = (decide: transitions.Decide<void>, body: StoredBody, { claim, signal }: WriteOptions) => {
-    const asked: StoreWrite<void> = {
-      runId: body.runId,
-      decide,
-      body,
-      size: charsOf(body),
-      hasClaim: claim !== undefined,
-    };
-    return driver.write(asked, signal);
-  };
+  const write = (
+    kind: WriteKind,
+    decide: transitions.Decide<void>,
+    { body, claim, signal }: WriteOptions & { readonly body: StoredBody },
+  ) =>
+    driver.write({ kind, runId: body.runId, decide, body, size: charsOf(body), hasClaim: claim !== undefined }, signal);
   return { write, by, isDead };
 }
 
@@ -157,7 +156,7 @@ function outcomes(
       const text = encryption.seal(encodeOutcome(outcome), checkRunId(runId), 'outcome');
       const decide = transitions.keepOutcome({ runId, text, untilMs }, by(options));
       const hasClaim = options.claim !== undefined;
-      await driver.write({ runId, decide, size: text.length, hasClaim }, options.signal);
+      await driver.write({ kind: 'keep', runId, decide, size: text.length, hasClaim }, options.signal);
       sweep?.begin();
     },
     outcome: async (runId) => reader.outcome(checkRunId(runId)),
@@ -169,17 +168,17 @@ function outcomes(
 
 function ownership({ driver, sweep }: Parts): Pick<FullStore, 'claim' | 'renew' | 'release'> {
   const { isDead } = writing(driver);
+  const owned = <T>(kind: WriteKind, { runId }: Claim, decide: transitions.Decide<T>) =>
+    driver.write({ kind, runId, decide, size: 0, hasClaim: true });
   return {
     claim: async (runId, owner, ttlMs) => {
       const decide = transitions.claimRun({ runId: checkRunId(runId), owner, ttlMs }, { isDead });
-      const claim = await driver.write({ runId, decide, size: 0, hasClaim: false, isClaim: true });
+      const claim = await driver.write({ kind: 'claim', runId, decide, size: 0, hasClaim: false });
       sweep?.begin();
       return claim;
     },
-    renew: async (claim, ttlMs) =>
-      driver.write({ runId: claim.runId, decide: transitions.renewClaim(claim, ttlMs), size: 0, hasClaim: true }),
-    release: async (claim, options) =>
-      driver.write({ runId: claim.runId, decide: transitions.releaseClaim(claim, options), size: 0, hasClaim: true }),
+    renew: async (claim, ttlMs) => owned('renew', claim, transitions.renewClaim(claim, ttlMs)),
+    release: async (claim, options) => owned('release', claim, transitions.releaseClaim(claim, options)),
   };
 }
 
@@ -192,13 +191,14 @@ function control(
       const text = encryption.seal(encodeCommand(command), checkRunId(runId), 'command');
       const toSend = { runId, id: command.id, kind: command.kind, text };
       if (driver.send) return driver.send(toSend);
-      await driver.write({ runId, decide: transitions.sendCommand(toSend), size: text.length, hasClaim: false });
+      const decide = transitions.sendCommand(toSend);
+      await driver.write({ kind: 'send', runId, decide, size: text.length, hasClaim: false });
     },
     inbox: async (of) => reader.inbox(of),
     acknowledge: async (claim, ids) => {
       if (driver.acknowledge) return driver.acknowledge(claim, ids);
       const decide = transitions.acknowledge(claim, ids);
-      await driver.write({ runId: claim.runId, decide, size: 0, hasClaim: true });
+      await driver.write({ kind: 'acknowledge', runId: claim.runId, decide, size: 0, hasClaim: true });
     },
   };
 }

@@ -2,25 +2,16 @@ import { withFile } from '../../files/atomic-write.ts';
 import { isAbsent, orAbsent, systemCode } from '../../files/errors.ts';
 import type { OpenFile } from '../../files/file-system.ts';
 import { safeName } from '../../files/names.ts';
-import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../record/interrupted.ts';
 import { CheckpointCorruptError, PawlError } from '../../values/errors.ts';
-import { RunTexts } from '../encoding/blob-refs.ts';
-import { decodeHead } from '../encoding/encode.ts';
-import { refuseDamaged } from '../lease.ts';
+import { damageIn, type Lease } from '../lease.ts';
 import { isDeadProcess } from '../owner.ts';
-import type { Cursor } from '../port.ts';
+import type { ListedHead } from '../store-driver.ts';
 import { storeError } from './errors.ts';
 import { readSummary, type Summary, scanJournal } from './journal/journal.ts';
 import type { StoredLease } from './journal/lines.ts';
 import { renewed, toLiveLease } from './lease.ts';
 import { surely } from './reader.ts';
 import type { RunFiles } from './run.ts';
-
-/** A line of a list, and its place in the list. */
-export interface Entry {
-  readonly run: InterruptedRun;
-  readonly place: Cursor;
-}
 
 /** A folder without a record: its run was only claimed, or something was killed when it had just begun or ended. */
 export interface Leftover {
@@ -39,7 +30,7 @@ export class Entries {
   }
 
   /** @returns undefined when the run is gone */
-  async read(name: string): Promise<Entry | Leftover | undefined> {
+  async read(name: string): Promise<ListedHead | Leftover | undefined> {
     const { files } = this.#files.durable;
     const path = this.#files.folders.journal(name);
     try {
@@ -50,33 +41,22 @@ export class Entries {
       const reason = isOfOneFile(error) ? storeError(error, this.#files.folders.dir) : error;
       if (!(reason instanceof PawlError)) throw error;
       const identified = withFile(files.open(path, 'read'), (file) => identify(file, name)).catch(nameless);
-      const place = { runId: (await identified) ?? name, updatedAt: 0 };
-      return { run: quarantinedRun(place, reason), place };
+      return { runId: (await identified) ?? name, updatedAt: 0, meta: '', head: '', now: 0, error: reason };
     }
   }
 
-  async #toEntry(name: string, summary: Summary, storedHead: string): Promise<Entry> {
-    const { journal, runId, pieces } = summary;
+  async #toEntry(name: string, { journal, runId, meta, pieces }: Summary, head: string): Promise<ListedHead> {
     if (safeName(runId) !== name) throw new CheckpointCorruptError(`this record is damaged: it names the run ${runId}`);
-    const place = { runId, updatedAt: journal.record?.updatedAt ?? 0 };
-    try {
-      refuseDamaged(journal.lease?.value);
-      const owner = await this.#ownerOf(name, journal.lease?.value);
-      const texts = new RunTexts(this.#files.encryption, runId);
-      const stored = { runId, meta: texts.open(summary.meta, 'meta'), head: texts.whole(storedHead, 'head', pieces) };
-      return { run: interruptedRun(decodeHead(stored, journal.lease?.value.attempts), owner), place };
-    } catch (error) {
-      if (!(error instanceof PawlError)) throw error;
-      return { run: quarantinedRun(place, error), place };
-    }
+    const updatedAt = journal.record?.updatedAt ?? 0;
+    const lease = await this.#liveLease(name, journal.lease?.value);
+    return { runId, updatedAt, meta, head, pieces, lease, now: this.#files.leaseClock.now() };
   }
 
-  /** Who holds a run at the moment. */
-  async #ownerOf(name: string, lease: StoredLease | undefined): Promise<string | undefined> {
-    if (!lease || lease.owner === null || this.#isDead(lease.owner)) return undefined;
+  /** Until when the lease holds is read only where it matters. */
+  async #liveLease(name: string, lease: StoredLease | undefined): Promise<Lease | undefined> {
     const { durable, folders, leaseClock } = this.#files;
-    const live = toLiveLease(await renewed(durable.files, folders.expiry(name), lease), leaseClock);
-    return live && live.expiresAt > leaseClock.now() ? lease.owner : undefined;
+    const isFree = !lease || lease.owner === null || damageIn(lease) !== undefined || this.#isDead(lease.owner);
+    return toLiveLease(isFree ? lease : await renewed(durable.files, folders.expiry(name), lease), leaseClock);
   }
 
   #isDead(owner: string): boolean {

@@ -5,16 +5,14 @@ import { FolderSyncs } from '../../files/atomic-write.ts';
 import { diskFiles, type FileSystem } from '../../files/file-system.ts';
 import { KeptFiles } from '../../files/kept-files.ts';
 import { Syncs } from '../../files/syncs.ts';
-import { checkRunId } from '../../run/identity.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
-import { dropEncoding } from '../../values/message.ts';
-import { encodeCommand } from '../commands.ts';
-import { encryptCutDelta, encryptCutRecord, Splitter } from '../encoding/blob-refs.ts';
-import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
+import type { StoredCommand } from '../commands.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
-import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';
+import type { AppendingStore, ControlStore, InboxOf, OutcomeStore } from '../port.ts';
+import type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from '../store-driver.ts';
+import { storeFrom } from '../store-from.ts';
 import { Access } from './access.ts';
 import { foldersIn } from './folders.ts';
 import { Lister } from './list.ts';
@@ -24,7 +22,6 @@ import { nameRun, WriteQueues } from './queue.ts';
 import { Reader } from './reader.ts';
 import type { RunFiles } from './run.ts';
 import { OutcomeSweep } from './sweep.ts';
-import * as writes from './writes.ts';
 
 export interface FileStoreOptions {
   /** The folder; made at the first write. Nothing else should be in it. */
@@ -81,119 +78,76 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
   const durable = { files, isSynced: durability === 'power', folders: new FolderSyncs(files) };
   const folders = foldersIn(resolve(options.dir));
-  const encryption = new Encryption(options.codec);
   const outcomes = new OutcomeFiles(durable, folders, () => clock.now());
   const access = new Access(durable, folders, busyTimeoutMs);
-  const shared: RunFiles = {
+  const driver = new FileDriver(access, {
     durable,
     folders,
     outcomes,
     mail: new MailFiles(durable, folders),
     leaseClock: leaseClock(clock),
-    encryption,
+    encryption: new Encryption(options.codec),
     syncs: new Syncs(() => performance.now()),
     kept: new KeptFiles(),
     known: new Map(),
     suspects: new Set(),
     written: { names: undefined },
-  };
-  const queues = new WriteQueues(access, shared);
-  const reader = new Reader(access, queues, shared);
-  const lister = new Lister(access, queues, shared);
-  const sweep = new OutcomeSweep(outcomes, queues, clock);
-  const close = async () => {
-    await sweep.end();
-    await queues.end();
-    shared.kept.close();
-    await access.close();
-  };
-  // Own functions rather than methods: hosts and tests wrap a store by spreading it.
-  return {
-    forgetOutcomes: async ({ dryRun = false } = {}) => sweep.all(dryRun),
-    ...recordWrites(queues, sweep, { splitter: new Splitter(), encryption }),
-    ...ownership(queues, reader, sweep),
-    ...control(queues, reader, encryption),
-    load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
-    listInterrupted: async (list = {}) => lister.list(list),
-    outcome: async (runId) => reader.outcome(checkRunId(runId)),
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+  });
+  return storeFrom(driver, { codec: options.codec, blobs: true, clock });
 }
 
-function recordWrites(
-  queues: WriteQueues,
-  sweep: OutcomeSweep,
-  { splitter, encryption }: { readonly splitter: Splitter; readonly encryption: Encryption },
-): Pick<FileStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
-  return {
-    save: async (record, { claim, signal } = {}) => {
-      signal?.throwIfAborted();
-      const cut = splitter.split(encodeRecord(record), record, { isContinued: false });
-      const encoded = encryptCutRecord(cut, encryption);
-      const run = nameRun(encoded.runId);
-      await queues.add(run, (session) => writes.saveRecord(session, encoded, claim), signal);
-      record.messages.forEach(dropEncoding);
-    },
-    append: async (delta, { claim, signal } = {}) => {
-      signal?.throwIfAborted();
-      const cut = splitter.split(encodeDelta(delta), delta.head, { isContinued: true });
-      const encoded = encryptCutDelta(cut, encryption);
-      const run = nameRun(encoded.runId);
-      await queues.add(run, (session) => writes.appendDelta(session, encoded, claim), signal);
-      delta.messages.forEach(dropEncoding);
-    },
-    delete: async (runId, { claim, signal } = {}) => {
-      signal?.throwIfAborted();
-      const run = nameRun(checkRunId(runId));
-      await queues.add(run, (session) => writes.deleteRun(session, claim), signal);
-      splitter.forget(runId);
-    },
-    keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
-      signal?.throwIfAborted();
-      const run = nameRun(checkRunId(runId));
-      const kept = { text: encryption.seal(encodeOutcome(outcome), runId, 'outcome'), untilMs };
-      await queues.add(run, (session) => writes.keepOutcome(session, kept, claim), signal);
-      sweep.begin();
-    },
-  };
-}
+/** Journals with one lock and one sync for each group of writes to a run. */
+class FileDriver implements StoreDriver {
+  /** Further pages of a list go by what the first one has found. */
+  readonly runsPerPage = 500;
+  readonly #access: Access;
+  readonly #files: RunFiles;
+  readonly #queues: WriteQueues;
+  readonly #reader: Reader;
+  readonly #lister: Lister;
+  readonly #sweep: OutcomeSweep;
 
-function control(
-  queues: WriteQueues,
-  reader: Reader,
-  encryption: Encryption,
-): Pick<FileStore, 'send' | 'inbox' | 'acknowledge'> {
-  return {
-    send: async (runId, command) => {
-      const run = nameRun(checkRunId(runId));
-      const text = encryption.seal(encodeCommand(command), runId, 'command');
-      await queues.add(run, (session) =>
-        writes.sendCommand(session, { runId, id: command.id, kind: command.kind, text }),
-      );
-    },
-    inbox: async (of) => reader.inbox(of),
-    acknowledge: async (claim, ids) =>
-      queues.add(nameRun(claim.runId), (session) => writes.acknowledge(session, claim, ids)),
-  };
-}
+  constructor(access: Access, files: RunFiles) {
+    this.#access = access;
+    this.#files = files;
+    this.#queues = new WriteQueues(access, files);
+    this.#reader = new Reader(access, this.#queues, files);
+    this.#lister = new Lister(access, this.#queues, files);
+    this.#sweep = new OutcomeSweep(files.outcomes, this.#queues);
+  }
 
-function ownership(
-  queues: WriteQueues,
-  reader: Reader,
-  sweep: OutcomeSweep,
-): Pick<FileStore, 'claim' | 'renew' | 'release'> {
-  return {
-    claim: async (runId, owner, ttlMs) => {
-      const run = nameRun(checkRunId(runId));
-      if (await reader.isHeldByOther(runId, owner)) return null;
-      const claim = await queues.add(run, (session) => writes.claimRun(session, { owner, ttlMs }));
-      sweep.begin();
-      return claim;
-    },
-    renew: async (claim, ttlMs) =>
-      queues.add(nameRun(claim.runId), (session) => writes.renewClaim(session, claim, ttlMs)),
-    release: async (claim, options) =>
-      queues.add(nameRun(claim.runId), (session) => writes.releaseClaim(session, claim, options)),
-  };
+  async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
+    const refusal = write.kind === 'claim' ? await this.#reader.refusal(write) : undefined;
+    if (refusal) return refusal.value;
+    const value = await this.#queues.add(nameRun(write.runId), (session) => session.perform(write), signal);
+    if (write.kind === 'claim' || write.kind === 'keep') this.#sweep.begin();
+    return value;
+  }
+
+  load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
+    return this.#reader.load(runId, messages, signal);
+  }
+
+  list(page: ListPage): Promise<ListedHead[]> {
+    return this.#lister.list(page);
+  }
+
+  outcome(runId: string): Promise<string | null> {
+    return this.#reader.outcome(runId);
+  }
+
+  inbox(of: InboxOf): Promise<StoredCommand[]> {
+    return this.#reader.inbox(of);
+  }
+
+  forgetOutcomes({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
+    return this.#sweep.all(dryRun);
+  }
+
+  async close(): Promise<void> {
+    await this.#sweep.end();
+    await this.#queues.end();
+    this.#files.kept.close();
+    await this.#access.close();
+  }
 }

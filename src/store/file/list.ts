@@ -1,11 +1,11 @@
 import { orAbsent } from '../../files/errors.ts';
 import { isSafeName } from '../../files/names.ts';
-import type { InterruptedRun } from '../../record/interrupted.ts';
 import { compareCursors } from '../cursor.ts';
 import { isHeld } from '../lease.ts';
-import type { Cursor, ListOptions } from '../port.ts';
+import type { Cursor } from '../port.ts';
+import type { ListedHead, ListPage } from '../store-driver.ts';
 import type { Access } from './access.ts';
-import { Entries, type Entry, type Leftover } from './entry.ts';
+import { Entries, type Leftover } from './entry.ts';
 import { storeError } from './errors.ts';
 import type { WriteQueues } from './queue.ts';
 import type { RunFiles } from './run.ts';
@@ -31,9 +31,9 @@ interface Places {
 }
 
 /** One call. */
-interface Listing extends ListOptions {
+interface Listing extends ListPage {
   readonly entries: Entries;
-  readonly read: Map<string, Entry>;
+  readonly read: Map<string, ListedHead>;
 }
 
 /**
@@ -52,26 +52,25 @@ export class Lister {
     this.#files = files;
   }
 
-  async list(options: ListOptions): Promise<InterruptedRun[]> {
-    options.signal?.throwIfAborted();
+  async list(page: ListPage): Promise<ListedHead[]> {
     try {
       await this.#access.check();
       await this.#queues.idle();
-      return await this.#page({ ...options, entries: new Entries(this.#files), read: new Map() });
+      return await this.#page({ ...page, entries: new Entries(this.#files), read: new Map() });
     } catch (error) {
       throw storeError(error, this.#files.folders.dir);
     }
   }
 
-  async #page(listing: Listing): Promise<InterruptedRun[]> {
-    const { after, limit = Number.POSITIVE_INFINITY, read } = listing;
+  async #page(listing: Listing): Promise<ListedHead[]> {
+    const { after, limit, read } = listing;
     const places = await this.#placesFor(listing);
     for (;;) {
       const names = namesAfter(places, after).slice(0, limit);
       const missing = names.filter((name) => !read.has(name));
       if (missing.length === 0) {
         if (names.length < limit) this.#forget(places);
-        return names.flatMap((name) => read.get(name)?.run ?? []);
+        return names.flatMap((name) => read.get(name) ?? []);
       }
       // What has moved or gone meanwhile makes room for others.
       await this.#look(missing, listing, places);
@@ -107,7 +106,7 @@ export class Lister {
       const entry = isLeftover(found) ? undefined : found;
       const isWanted = names.length <= KEPT_ENTRIES || read.size < KEPT_ENTRIES;
       if (entry && isWanted) read.set(name, entry);
-      place(places, name, entry?.place);
+      place(places, name, entry);
     });
     return leftovers;
   }
@@ -120,17 +119,17 @@ export class Lister {
 
   /** Removes a leftover, if it is one still when its lock is ours. */
   #tidy(name: string): void {
-    const removing = this.#queues.add({ runId: '', name }, async (session) => {
-      const isUsed = session.record !== undefined || session.damage !== undefined;
-      if (!isUsed && !isHeld(await session.renewedLease(), session.now())) session.remove();
-    });
+    const { leaseClock } = this.#files;
+    const removing = this.#queues.add({ runId: '', name }, (session) =>
+      session.removeLeftover((lease) => isHeld(lease, leaseClock.now())),
+    );
     removing.catch(() => {
       // It stays until the next list.
     });
   }
 }
 
-function isLeftover(found: Entry | Leftover | undefined): found is Leftover {
+function isLeftover(found: ListedHead | Leftover | undefined): found is Leftover {
   return found !== undefined && 'changedAt' in found;
 }
 
@@ -138,7 +137,7 @@ function place(places: Places, name: string, cursor: Cursor | undefined): void {
   const before = places.byName.get(name);
   if (before?.updatedAt === cursor?.updatedAt && before?.runId === cursor?.runId) return;
   places.sorted = undefined;
-  if (cursor) places.byName.set(name, cursor);
+  if (cursor) places.byName.set(name, { updatedAt: cursor.updatedAt, runId: cursor.runId });
   else places.byName.delete(name);
 }
 

@@ -2,11 +2,8 @@ import { type Durable, writeAtomically } from '../../files/atomic-write.ts';
 import { orAbsent } from '../../files/errors.ts';
 import { decodeLine, encodeLine, splitLines } from '../../files/lines.ts';
 import { isSafeName } from '../../files/names.ts';
-import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
-import { PawlError } from '../../values/errors.ts';
-import { decodeCommand, type StoredCommand } from '../commands.ts';
+import type { StoredCommand } from '../commands.ts';
 import { parseStored } from '../encoding/encode.ts';
-import type { Encryption } from '../encoding/encryption.ts';
 import type { Folders } from './folders.ts';
 
 /** The commands that wait for a run, by their ids: the oldest first. */
@@ -55,18 +52,4 @@ export class MailFiles {
   async names(): Promise<string[]> {
     return ((await orAbsent(this.#durable.files.names(this.#folders.mail))) ?? []).filter(isSafeName);
   }
-}
-
-/** What is shown of mail: up to as many commands as may wait for one run. */
-export function opened(mail: Iterable<StoredCommand>, encryption: Encryption): SentCommand[] {
-  const sent: SentCommand[] = [];
-  for (const { runId, text } of mail) {
-    if (sent.length === MAX_WAITING) break;
-    try {
-      sent.push({ runId, command: decodeCommand(encryption.open(text, runId, 'command')) });
-    } catch (error) {
-      if (!(error instanceof PawlError)) throw error;
-    }
-  }
-  return sent;
 }

@@ -4,22 +4,17 @@ import { orAbsent } from '../../files/errors.ts';
 import type { OpenFile } from '../../files/file-system.ts';
 import { readLines } from '../../files/lines.ts';
 import { safeName } from '../../files/names.ts';
-import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
-import type { RunOutcome } from '../../run/result.ts';
+import { MAX_WAITING } from '../../run/command.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
-import { RunTexts } from '../encoding/blob-refs.ts';
-import { decodeRecord, parseStored } from '../encoding/encode.ts';
-import { messagesFrom } from '../encoding/encryption.ts';
-import { isHeld } from '../lease.ts';
 import type { InboxOf } from '../port.ts';
+import type { MessageReader, StoredTexts, StoreWrite } from '../store-driver.ts';
+import type { Decided } from '../transitions.ts';
 import type { Access } from './access.ts';
 import { storeError } from './errors.ts';
 import { foundBy, readJournal } from './journal/journal.ts';
 import { JournalScan } from './journal/scan.ts';
 import { renewed, toLiveLease } from './lease.ts';
-import { opened } from './mail.ts';
 import { nameRun, type WriteQueues } from './queue.ts';
 import { checkFolder, type RunFiles } from './run.ts';
 
@@ -38,17 +33,16 @@ export class Reader {
     this.#files = files;
   }
 
-  async load(runId: string, signal?: AbortSignal): Promise<RunCheckpoint | null> {
-    signal?.throwIfAborted();
+  async load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
     return this.#reading(async () => {
       await this.#queues.idle(safeName(runId));
-      const record = await surely(() => this.#record(runId, signal));
+      const record = await surely(() => this.#record(runId, messages, signal));
       if (!record) await this.#access.confirm();
       return record;
     });
   }
 
-  async outcome(runId: string): Promise<RunOutcome | null> {
+  async outcome(runId: string): Promise<string | null> {
     return this.#reading(async () => {
       await this.#queues.idle(safeName(runId));
       const kept = await this.#files.outcomes.find(runId);
@@ -56,9 +50,7 @@ export class Reader {
         await this.#access.confirm();
         return null;
       }
-      const texts = new RunTexts(this.#files.encryption, runId);
-      if (!this.#files.outcomes.isOver(kept))
-        return parseStored(texts.open(kept.text, 'outcome'), 'outcome') as RunOutcome;
+      if (!this.#files.outcomes.isOver(kept)) return kept.text;
       // It is over for good, also when the wall clock goes back. Should removing it fail, the sweep will do it.
       await this.#queues.add(nameRun(runId), (session) => session.forgetOutcome()).catch(() => {});
       return null;
@@ -66,10 +58,10 @@ export class Reader {
   }
 
   /**
-   * Whether somebody else surely holds a run at the moment. Looking takes no lock: those who want a run need not get in
-   * the way of its owner, who takes the lock with each write.
+   * The answer to a wish for a run that another owner surely holds; undefined = the lock of the run is needed. Owners take
+   * the lock with each write, and a look takes none.
    */
-  async isHeldByOther(runId: string, owner: string): Promise<boolean> {
+  async refusal<T>({ runId, decide }: StoreWrite<T>): Promise<Decided<T> | undefined> {
     const { durable, folders, leaseClock } = this.#files;
     const name = safeName(runId);
     await this.#queues.idle(name);
@@ -77,27 +69,28 @@ export class Reader {
       await this.#access.check();
       const { journal } = await withFile(durable.files.open(folders.journal(name), 'read'), readJournal);
       const stored = journal?.lease?.value;
-      if (!stored || stored.owner === null || stored.owner === owner) return false;
+      if (!stored) return undefined;
       const lease = toLiveLease(await renewed(durable.files, folders.expiry(name), stored), leaseClock);
-      return isHeld(lease, leaseClock.now());
+      const decision = decide({ lease, expiresAt: lease?.expiresAt, now: leaseClock.now() });
+      return 'need' in decision || decision.change ? undefined : decision;
     } catch {
-      // Whatever is wrong is for the claim itself to say.
-      return false;
+      // The write itself says what is wrong.
+      return undefined;
     }
   }
 
-  async inbox(of: InboxOf): Promise<SentCommand[]> {
+  async inbox(of: InboxOf): Promise<StoredCommand[]> {
     return this.#reading(async () => {
       if ('owner' in of) return this.#inboxOf(of.owner);
       const name = safeName(of.runId);
       await this.#queues.idle(name);
-      return opened((await this.#files.mail.find(name)).values(), this.#files.encryption);
+      return [...(await this.#files.mail.find(name)).values()];
     });
   }
 
   /** Most of the time nothing waits: then this is one look at an empty folder. */
-  async #inboxOf(owner: string): Promise<SentCommand[]> {
-    const { mail, durable, folders, encryption } = this.#files;
+  async #inboxOf(owner: string): Promise<StoredCommand[]> {
+    const { mail, durable, folders } = this.#files;
     const found: StoredCommand[] = [];
     for (const name of await mail.names()) {
       await this.#queues.idle(name);
@@ -107,7 +100,7 @@ export class Reader {
       for (const command of (await mail.find(name)).values()) found.push(command);
       if (found.length >= MAX_WAITING) break;
     }
-    return opened(found, encryption);
+    return found;
   }
 
   async #reading<T>(work: () => Promise<T>): Promise<T> {
@@ -119,13 +112,12 @@ export class Reader {
     }
   }
 
-  async #record(runId: string, signal: AbortSignal | undefined): Promise<RunCheckpoint | null> {
-    const { durable, folders, encryption } = this.#files;
+  async #record(runId: string, messages: MessageReader, signal: AbortSignal | undefined): Promise<StoredTexts | null> {
+    const { durable, folders } = this.#files;
     const name = safeName(runId);
     await checkFolder(this.#files, name);
-    const texts = new RunTexts(encryption, runId);
     const opening = durable.files.open(folders.journal(name), 'read');
-    return (await orAbsent(withFile(opening, (file) => readRecord(file, texts, signal)))) ?? null;
+    return (await orAbsent(withFile(opening, (file) => readRecord(file, { runId, messages, signal })))) ?? null;
   }
 }
 
@@ -145,48 +137,36 @@ export async function surely<T>(read: () => Promise<T>): Promise<T> {
   }
 }
 
-async function readRecord(
-  file: OpenFile,
-  texts: RunTexts,
-  signal: AbortSignal | undefined,
-): Promise<RunCheckpoint | null> {
+interface Loading {
+  readonly runId: string;
+  readonly messages: MessageReader;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function readRecord(file: OpenFile, { runId, messages, signal }: Loading): Promise<StoredTexts | null> {
   const scan = new JournalScan();
-  const messages: unknown[] = [];
+  messages.keep(0);
   for await (const batch of readLines(file)) {
     signal?.throwIfAborted();
     for (const raw of batch.lines) {
       const line = scan.take(raw);
       if (line?.kind !== 'messages') continue;
       const [count, stored = ''] = line.fields;
-      addMessages(texts.whole(stored, messagesFrom(messages.length), scan.piecesSoFar), Number(count), messages);
+      const before = messages.count;
+      messages.add(stored, scan.piecesSoFar);
+      if (messages.count - before !== Number(count)) {
+        throw new CheckpointCorruptError('this record is damaged: its messages are not what they should be');
+      }
     }
     if (batch.torn) scan.tear(batch.torn);
     if (scan.damage !== undefined) throw scan.damage;
   }
   const { journal, damage } = foundBy(scan, await file.stamp());
   if (damage !== undefined) throw damage;
-  const { runId } = texts;
   const { meta = '', extras, pieces, state } = scan;
   if (!journal || !state?.record) return null;
   if (scan.runId !== runId) throw new CheckpointCorruptError(`this record is damaged: it names the run ${scan.runId}`);
   // What follows the last commit was never acknowledged.
-  messages.length = state.record.messageCount;
-  return decodeRecord(
-    {
-      runId,
-      messages,
-      meta: texts.open(meta, 'meta'),
-      extras: extras === null ? null : texts.open(extras, 'extras'),
-      head: texts.whole(state.record.head, 'head', pieces),
-    },
-    journal.lease?.value.attempts,
-  );
-}
-
-function addMessages(text: string, count: number, messages: unknown[]): void {
-  const parsed = parseStored(text, 'messages');
-  if (!Array.isArray(parsed) || parsed.length !== count) {
-    throw new CheckpointCorruptError('this record is damaged: its messages are not what they should be');
-  }
-  for (const message of parsed) messages.push(message);
+  messages.keep(state.record.messageCount);
+  return { meta, extras, head: state.record.head, pieces, attempts: journal.lease?.value.attempts };
 }

@@ -1,11 +1,13 @@
 import { withFile } from '../../files/atomic-write.ts';
 import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../../values/errors.ts';
-import type { Piece, Pieces } from '../encoding/blob-refs.ts';
+import type { Piece } from '../encoding/blob-refs.ts';
 import { RunTexts } from '../encoding/blob-refs.ts';
-import type { EncodedDelta, EncodedHead, EncodedRecord } from '../encoding/encode.ts';
 import { parseStored } from '../encoding/encode.ts';
-import type { MessageRow, MessageRows } from '../encoding/encryption.ts';
-import type { Lease } from '../lease.ts';
+import type { MessageRow } from '../encoding/encryption.ts';
+import type { StoredBody } from '../encoding/stored-body.ts';
+import { damageIn, type Lease, type Ownership } from '../lease.ts';
+import type { StoreWrite } from '../store-driver.ts';
+import { type Change, decideAsking, type Fact, type InboxFacts, type RunFacts } from '../transitions.ts';
 import type { Commit } from './journal/commit.ts';
 import { type Found, readHead } from './journal/journal.ts';
 import type { RecordState, StoredLease } from './journal/lines.ts';
@@ -14,7 +16,7 @@ import type { Mail } from './mail.ts';
 import type { KeptOutcome } from './outcomes.ts';
 import { findRun, type RunFiles, removeRun, storeCommit } from './run.ts';
 
-/** A run, and the name of its files. Whoever only tidies up knows the name alone: then the id is empty. */
+/** A run, and the name of its files. Tidying up knows the name alone: then the id is empty. */
 export interface RunName {
   readonly runId: string;
   readonly name: string;
@@ -63,35 +65,71 @@ export class RunSession {
     return new RunSession(files, run, found);
   }
 
+  /** Makes a write a part of the group, and gives its answer. @throws errors of Pawl only before anything is changed */
+  async perform<T>({ decide, body }: Pick<StoreWrite<T>, 'decide' | 'body'>): Promise<T> {
+    const { value, change } = await decideAsking(decide, this.#facts(), (need) => this.#read(need));
+    if (change) await this.#make(change, body);
+    return value;
+  }
+
+  /** Removes what is left of a run without a record, unless it is held. */
+  async removeLeftover(isHeld: (lease: Lease | undefined) => boolean): Promise<void> {
+    const isUsed = this.#record !== undefined || this.#damage !== undefined;
+    if (!isUsed && !isHeld(await this.#renewedLease())) this.#remove();
+  }
+
+  /** What is known of the run without reading any further. */
+  #facts(): RunFacts {
+    const now = this.#files.leaseClock.now();
+    return { lease: this.#lease ?? null, record: this.#record ?? null, now, damage: this.#damage };
+  }
+
+  async #read(need: readonly Fact[]): Promise<RunFacts> {
+    const has = (fact: Fact) => need.includes(fact);
+    const kept = has('keptEpoch') ? await this.#keptOutcome() : undefined;
+    return {
+      ...(has('expiresAt') ? { expiresAt: (await this.#renewedLease())?.expiresAt ?? 0 } : {}),
+      ...(has('keptEpoch') ? { keptEpoch: kept?.epoch ?? 0 } : {}),
+      ...(has('attempts') ? { attempts: await this.#attempts() } : {}),
+      ...(has('inbox') ? { inbox: factsOfMail(await this.#waiting()) } : {}),
+    };
+  }
+
+  async #make(change: Change, body: StoredBody | undefined): Promise<void> {
+    const { record, lease, ttlMs, keep, raiseEpoch, remove, send, forget } = change;
+    // What takes a read comes first: it may fail, and then nothing is to be changed.
+    const mail = send || forget ? await this.#waiting() : undefined;
+    const isReleased = lease !== undefined && ttlMs === undefined && !record && !this.#record;
+    const kept = isReleased || raiseEpoch !== undefined ? await this.#keptOutcome() : undefined;
+    if (record === 'put' && body) this.#begin(body);
+    if (record && body) this.#add(body);
+    if (keep) this.#outcome = { runId: this.runId, ...keep };
+    if (mail && send) this.#mail = new Map([...mail, [send.id, send]]);
+    if (mail && forget) this.#forget(mail, forget);
+    // Where a kept outcome remembers the epoch, nothing else is to be kept of a run that has no record.
+    const isOver = remove || (isReleased && kept !== undefined);
+    if (isOver) this.#remove();
+    else if (lease || ttlMs !== undefined)
+      this.#own(lease, { ttlMs, mustLast: this.#record !== undefined && !isFree(lease) });
+    this.#raiseEpoch(kept, raiseEpoch ?? (isReleased ? lease.epoch : 0));
+  }
+
   /** Why what is stored must not be believed. Its lease is what could be made out. */
-  get damage(): unknown {
+  get #damage(): unknown {
     return this.#isDiscarded || this.#base ? undefined : this.#found.damage;
   }
 
-  get record(): RecordState | undefined {
-    return this.#record;
-  }
-
-  now(): number {
-    return this.#files.leaseClock.now();
-  }
-
-  /** Who has the run, and with which epoch. Until when says `renewedLease`. */
-  get lease(): Lease | undefined {
-    return toLiveLease(this.#lease, this.#files.leaseClock);
-  }
-
-  async renewedLease(): Promise<Lease | undefined> {
+  async #renewedLease(): Promise<Lease | undefined> {
     const isAsFound = !this.#isLeaseNew && !this.#isRenewed;
     if (this.#lease && this.#lease.owner !== null && isAsFound) {
       this.#lease = await renewed(this.#files.durable.files, this.#files.folders.expiry(this.#name), this.#lease);
     }
-    return this.lease;
+    return toLiveLease(this.#lease, this.#files.leaseClock);
   }
 
   /** How often the record that is stored now says that it was started. @throws {KeyMismatchError} */
-  async attempts(): Promise<number> {
-    const head = await this.head();
+  async #attempts(): Promise<number> {
+    const head = await this.#storedHead();
     if (head === undefined) return 0;
     const texts = new RunTexts(this.#files.encryption, this.runId);
     const { attempts } = parseStored(texts.withoutPieces(head, 'head'), 'head') as { attempts?: unknown };
@@ -99,7 +137,7 @@ export class RunSession {
   }
 
   /** The head that is stored now, which names its pieces; undefined when there is no record. */
-  async head(): Promise<string | undefined> {
+  async #storedHead(): Promise<string | undefined> {
     const { journal } = this.#found;
     if (!this.#record || this.#head !== undefined || !journal) return this.#head;
     const { durable, folders } = this.#files;
@@ -108,7 +146,7 @@ export class RunSession {
   }
 
   /** What is kept of the run's end, while its time is not over. A damaged one tells nothing. */
-  async keptOutcome(): Promise<KeptOutcome | undefined> {
+  async #keptOutcome(): Promise<KeptOutcome | undefined> {
     const kept = this.#outcome ?? (await undamaged(this.#files.outcomes.find(this.runId)));
     return kept && !this.#files.outcomes.isOver(kept) ? kept : undefined;
   }
@@ -120,33 +158,57 @@ export class RunSession {
     if (kept && outcomes.isOver(kept)) await outcomes.remove(this.runId);
   }
 
-  putRecord({ meta, extras, rows, ...head }: EncodedRecord & Pieces & MessageRows): void {
-    this.#base = { meta, extras };
-    this.#rows = [...rows];
+  /** A whole record follows. */
+  #begin({ start }: StoredBody): void {
+    this.#base = start;
+    this.#rows = [];
     this.#pieces = [];
-    this.#putHead(head);
   }
 
-  addDelta({ rows, ...head }: EncodedDelta & Pieces & MessageRows): void {
+  #add(body: StoredBody): void {
+    const { rows, head, version, revision, updatedAt, messageCount, blobs } = body;
     for (const row of rows) this.#rows.push(row);
-    this.#putHead(head);
+    this.#head = head;
+    this.#inHead = blobs.inHead;
+    for (const name of blobs.inMessages) this.#inMessages.add(name);
+    for (const piece of blobs.pieces) this.#pieces.push(piece);
+    this.#record = { version, revision, updatedAt, messageCount };
+    this.#isChanged = true;
+    this.#mustSync = true;
   }
 
-  /** @param mustLast whether it must survive the loss of power: who dies with the power needs no release */
-  putLease(lease: Lease, mustLast: boolean): void {
-    this.#lease = { ...lease, boot: this.#files.leaseClock.boot };
+  /** @param mustLast whether it must survive the loss of power: an owner that dies with the power needs no release */
+  #own(
+    ownership: Ownership | undefined,
+    { ttlMs, mustLast }: { readonly ttlMs: number | undefined; readonly mustLast: boolean },
+  ): void {
+    const owned = ownership ?? this.#lease;
+    if (!owned) return;
+    const { leaseClock } = this.#files;
+    const before = toLiveLease(this.#lease, leaseClock)?.expiresAt ?? Number.NEGATIVE_INFINITY;
+    const expiresAt = ttlMs === undefined ? before : leaseClock.now() + ttlMs;
+    const { owner, epoch, attempts } = owned;
+    this.#lease = { owner, epoch, attempts, expiresAt, boot: leaseClock.boot };
+    if (!ownership) {
+      this.#isRenewed = true;
+      return;
+    }
     this.#isLeaseNew = true;
     this.#isChanged = true;
     this.#mustSync ||= mustLast;
   }
 
-  renewLease(lease: Lease): void {
-    this.#lease = { ...lease, boot: this.#files.leaseClock.boot };
-    this.#isRenewed = true;
+  #raiseEpoch(kept: KeptOutcome | undefined, epoch: number): void {
+    if (kept && kept.epoch < epoch) this.#outcome = { ...kept, epoch };
+  }
+
+  #forget(mail: Mail, ids: readonly string[]): void {
+    const left = [...mail].filter(([id]) => !ids.includes(id));
+    if (left.length < mail.size) this.#mail = new Map(left);
   }
 
   /** Record, lease, and the commands that wait. */
-  remove(): void {
+  #remove(): void {
     this.#isDiscarded = true;
     this.#isChanged = true;
     this.#mustSync = true;
@@ -162,16 +224,8 @@ export class RunSession {
   }
 
   /** The commands that wait. */
-  async mail(): Promise<Mail> {
+  async #waiting(): Promise<Mail> {
     return this.#mail ?? this.#files.mail.find(this.#name);
-  }
-
-  putMail(mail: Mail): void {
-    this.#mail = mail;
-  }
-
-  putOutcome(kept: KeptOutcome): void {
-    this.#outcome = kept;
   }
 
   /** Writes what has changed. @throws errors of the file system; then nothing counts as written */
@@ -186,21 +240,10 @@ export class RunSession {
     await writeRenewal(this.#files.durable.files, this.#files.folders.expiry(this.#name), this.#lease);
   }
 
-  #putHead(encoded: EncodedHead & Pieces & Pick<MessageRows, 'messageCount'>): void {
-    const { head, version, revision, updatedAt, messageCount, pieces, inHead, inMessages } = encoded;
-    this.#head = head;
-    this.#inHead = inHead;
-    for (const name of inMessages) this.#inMessages.add(name);
-    for (const piece of pieces) this.#pieces.push(piece);
-    this.#record = { version, revision, updatedAt, messageCount };
-    this.#isChanged = true;
-    this.#mustSync = true;
-  }
-
   async #store(mustSync: boolean): Promise<void> {
     const isSynced = mustSync && this.#files.durable.isSynced;
     if (!this.#record && !this.#lease) return removeRun(this.#files, this.#name, isSynced);
-    const head = this.#head ?? (await this.head());
+    const head = this.#head ?? (await this.#storedHead());
     if (this.#record && head === undefined)
       throw new CheckpointCorruptError('this record is damaged: its head is missing');
     const record = this.#record && head !== undefined ? { ...this.#record, head } : undefined;
@@ -222,6 +265,17 @@ export class RunSession {
       isSynced,
     });
   }
+}
+
+/** Released, as damaged or not. */
+function isFree(lease: Ownership | undefined): boolean {
+  return lease !== undefined && (lease.owner === null || damageIn(lease) !== undefined);
+}
+
+function factsOfMail(mail: Mail): InboxFacts {
+  let chars = 0;
+  for (const { text } of mail.values()) chars += text.length;
+  return { size: mail.size, chars, has: (id) => mail.has(id) };
 }
 
 async function undamaged<T>(reading: Promise<T>): Promise<T | undefined> {

@@ -1,33 +1,22 @@
-import type { Clock } from '../../values/clock.ts';
-import { MINUTE_MS, Minutely } from '../minutely.ts';
 import type { OutcomeFiles } from './outcomes.ts';
 import { nameRun, type WriteQueues } from './queue.ts';
 
-/** Removes outcomes whose time is over: with the first write of this process, and from then on once a minute. */
+/** Removes outcomes whose time is over. One sweep is under way at a time. */
 export class OutcomeSweep {
   readonly #outcomes: OutcomeFiles;
   readonly #queues: WriteQueues;
-  readonly #clock: Clock;
-  readonly #minutely: Minutely;
-  #nextAt = Number.NEGATIVE_INFINITY;
+  #isBegun = false;
   #underWay: Promise<void> = Promise.resolve();
 
-  constructor(outcomes: OutcomeFiles, queues: WriteQueues, clock: Clock) {
+  constructor(outcomes: OutcomeFiles, queues: WriteQueues) {
     this.#outcomes = outcomes;
     this.#queues = queues;
-    this.#clock = clock;
-    this.#minutely = new Minutely(clock, () => this.#start());
   }
 
-  /** Returns at once. What could not be removed is tried again the next time. */
+  /** Sweeps for the first time; returns at once. What could not be removed is tried again with the next minute. */
   begin(): void {
-    if (this.#clock.now() < this.#nextAt) return;
-    this.#minutely.begin();
-    this.#start();
-  }
-
-  #start(): void {
-    this.#nextAt = this.#clock.now() + MINUTE_MS;
+    if (this.#isBegun) return;
+    this.#isBegun = true;
     this.#next().catch(() => {});
   }
 
@@ -42,8 +31,8 @@ export class OutcomeSweep {
     return sweeping;
   }
 
+  /** Waits for the sweep that is under way. */
   async end(): Promise<void> {
-    this.#minutely.end();
     await this.#underWay;
   }
 

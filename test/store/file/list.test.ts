@@ -27,6 +27,12 @@ async function saveMany(store: FileStore, count: number): Promise<string[]> {
 }
 
 describe('a list of runs, page by page (checkpoint 7, recovery 1)', () => {
+  test('without a limit ends, and shows each of 2,001 runs once (checkpoint 7)', async () => {
+    await using store = open();
+    const ids = await saveMany(store, 2_001);
+    expect(idsOf(await store.listInterrupted())).toEqual(ids);
+  });
+
   test('reads the end of each journal once for the order, and once more what a page shows', async () => {
     const dir = freshDir();
     await using writer = open(dir);

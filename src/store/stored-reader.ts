@@ -87,8 +87,8 @@ export class StoredReader {
       if (error !== undefined) throw error;
       refuseDamaged(lease);
       const texts = new RunTexts(this.#encryption, runId);
-      const whole = withoutStep(texts.whole(head, 'head', pieces));
-      const opened = { runId, meta: texts.open(meta, 'meta'), head: whole };
+      const openedMeta = texts.open(meta, 'meta');
+      const opened = { runId, meta: openedMeta, head: withoutStep(texts.whole(head, 'head', pieces)) };
       return interruptedRun(decodeHead(opened, lease?.attempts), isHeld(lease, now, isDead) ? lease.owner : undefined);
     } catch (reason) {
       return quarantinedRun({ runId, updatedAt }, reason);

@@ -21,6 +21,7 @@ export {
   changedValue,
   factsOfValue,
   headsIn,
+  type KeptValue,
   keptIn,
   type RecordValue,
   type RunValue,

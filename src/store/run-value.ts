@@ -18,7 +18,7 @@ import {
 export interface RunValue {
   readonly lease?: Lease | undefined;
   readonly record?: RecordValue | undefined;
-  readonly kept?: Keeping | undefined;
+  readonly kept?: KeptValue | undefined;
   /** The oldest first. */
   readonly inbox?: readonly StoredCommand[] | undefined;
   /** Why the value cannot be read, in the place of everything else. It is not to be stored. */
@@ -31,7 +31,8 @@ export type RecordValue = Pick<
 > &
   Required<Pick<StoredBody, 'start'>>;
 
-type Keeping = OutcomeToKeep & { readonly epoch: number };
+/** An outcome as it is kept: its text, its time, and the epoch of its run. */
+export type KeptValue = OutcomeToKeep & { readonly epoch: number };
 
 /** The clocks that a driver goes by, ms. */
 export interface StoreTimes {
@@ -101,7 +102,7 @@ export function changedValue(
 }
 
 /** The outcome that is kept of a run, until its time is over. */
-export function keptIn({ kept }: RunValue, times: StoreTimes): Keeping | undefined {
+export function keptIn({ kept }: RunValue, times: StoreTimes): KeptValue | undefined {
   return kept && kept.untilMs > times.now() ? kept : undefined;
 }
 
@@ -113,7 +114,7 @@ export function headsIn(runId: string, { record, lease, damage }: RunValue, time
   return [{ runId, updatedAt, head, meta: start.meta, lease, now: times.leaseNow() }];
 }
 
-function keptAfter(value: RunValue, { keep, raiseEpoch = 0 }: Change, times: StoreTimes): Keeping | undefined {
+function keptAfter(value: RunValue, { keep, raiseEpoch = 0 }: Change, times: StoreTimes): KeptValue | undefined {
   const kept = keep ?? keptIn(value, times);
   return kept && kept.epoch < raiseEpoch ? { ...kept, epoch: raiseEpoch } : kept;
 }

@@ -201,8 +201,9 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
       owner,
       ttlMs,
       now: facts.now ?? 0,
-      lastEpoch: facts.keptEpoch ?? 0,
-      lastAttempts: facts.attempts ?? 0,
+      // A driver may have to decrypt the record for its attempts: they are looked at only where no lease counts.
+      lastEpoch: (facts.lease ? undefined : facts.keptEpoch) ?? 0,
+      lastAttempts: (facts.lease ? undefined : facts.attempts) ?? 0,
       isDead,
     });
     if (!granted) return { value: null };

@@ -40,9 +40,9 @@ export function runDatabase({ path, durability, leaseClock, now, encryption }: R
       const known = new KnownRuns(db);
       const leases = new LeaseTable(db, leaseClock, known);
       const records = new RecordTable(db, encryption, known);
-      const outcomes = new OutcomeTable(db, now, encryption);
-      const tables = { records, leases, outcomes, inboxes: new InboxTable(db, encryption), known };
-      return { tables, reads: new Reads(db, leases, encryption) };
+      const outcomes = new OutcomeTable(db, now);
+      const tables = { records, leases, outcomes, inboxes: new InboxTable(db), known };
+      return { tables, reads: new Reads(db, leases) };
     },
   });
 }

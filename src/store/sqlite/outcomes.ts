@@ -1,10 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import type { RunOutcome } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import { parseStored } from '../encoding/encode.ts';
-import type { Encryption } from '../encoding/encryption.ts';
+import type { Change } from '../transitions.ts';
 
 interface OutcomeRow {
   readonly until: number;
@@ -13,26 +11,17 @@ interface OutcomeRow {
   readonly outcome: string;
 }
 
-export interface OutcomeToKeep {
-  readonly runId: string;
-  readonly text: string;
-  /** Wall clock, ms. */
-  readonly untilMs: number;
-}
-
-/** The rows of `outcomes`. One whose time is over is as good as gone. */
+/** The rows of `outcomes`. One whose time is over counts as gone. */
 export class OutcomeTable {
   readonly #now: () => number;
-  readonly #encryption: Encryption;
   readonly #find: StatementSync;
   readonly #put: StatementSync;
   readonly #raiseEpoch: StatementSync;
   readonly #forget: StatementSync;
   readonly #countExpired: StatementSync;
 
-  constructor(db: DatabaseSync, now: () => number, encryption: Encryption) {
+  constructor(db: DatabaseSync, now: () => number) {
     this.#now = now;
-    this.#encryption = encryption;
     this.#find = db.prepare('SELECT until, epoch, checksum, outcome FROM outcomes WHERE run_id = ?');
     this.#put = db.prepare(
       `INSERT INTO outcomes (run_id, until, epoch, checksum, outcome) VALUES (?, ?, ?, ?, ?)
@@ -45,14 +34,14 @@ export class OutcomeTable {
   }
 
   /** @throws {CheckpointCorruptError} */
-  read(runId: string): RunOutcome | 'expired' | null {
+  read(runId: string): { readonly text: string } | 'expired' | null {
     const row = this.#find.get(runId) as unknown as OutcomeRow | undefined;
     if (!row) return null;
     if (row.until <= this.#now()) return 'expired';
     if (!isIntact(row.outcome, row.checksum)) {
       throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
     }
-    return parseStored(this.#encryption.open(row.outcome, runId, 'outcome'), 'outcome') as RunOutcome;
+    return { text: row.outcome };
   }
 
   /** The epoch that a kept outcome remembers for its run. */
@@ -61,7 +50,7 @@ export class OutcomeTable {
     return row && row.until > this.#now() ? row.epoch : 0;
   }
 
-  put({ runId, text, untilMs }: OutcomeToKeep, epoch: number): void {
+  put(runId: string, { text, untilMs, epoch }: NonNullable<Change['keep']>): void {
     this.forgetExpired();
     this.#put.run(runId, untilMs, epoch, crc32(text), text);
   }

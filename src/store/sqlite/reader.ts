@@ -1,18 +1,12 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import type { InterruptedRun } from '../../record/interrupted.ts';
-import type { SentCommand } from '../../run/command.ts';
-import type { RunOutcome } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
-import { decodeRecord } from '../encoding/encode.ts';
-import type { InboxOf, ListOptions } from '../port.ts';
+import type { StoredCommand } from '../commands.ts';
+import type { InboxOf } from '../port.ts';
+import type { ListedHead, ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
 import type { RunDatabase, Statements } from './connection.ts';
 import { isBusy, isDamage, isIoError, storeError } from './errors.ts';
 import { backoffMs, type QueueOptions, type WriteQueue } from './queue.ts';
 import type { LoadedRow } from './reads.ts';
-
-/** A list reads this many runs in one turn of the event loop. */
-const RUNS_PER_TURN = 500;
 
 /** Loads and lists. It waits for the writes before it, and lets the event loop go on while it reads what is large. */
 export class Reader {
@@ -26,57 +20,45 @@ export class Reader {
     this.#options = options;
   }
 
-  async load(runId: string, signal?: AbortSignal): Promise<RunCheckpoint | null> {
-    signal?.throwIfAborted();
+  async load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
     await this.#queue.idle();
-    for (;;) {
-      const messages: unknown[] = [];
-      const row = await this.#read(({ reads }) => {
-        const found = reads.run(runId);
-        if (found) reads.messages(found, messages);
-        return found;
+    for (; ; messages.keep(0)) {
+      const found = await this.#read(({ reads }) => {
+        const row = reads.run(runId);
+        if (row) reads.messages(row, messages);
+        return row && { row, step: reads.step(row) };
       });
-      if (!row) return null;
-      if (await this.#readRest(row, { messages, signal })) {
-        return decodeRecord({ ...row, runId, messages }, row.attempts ?? undefined);
-      }
+      if (!found) return null;
+      const { row, step } = found;
+      if (!(await this.#readRest(row, { messages, signal }))) continue;
+      return { meta: row.meta, head: row.head, extras: row.extras, step, attempts: row.attempts ?? undefined };
     }
   }
 
-  async list({ after, limit = Number.POSITIVE_INFINITY, signal }: ListOptions): Promise<InterruptedRun[]> {
-    signal?.throwIfAborted();
+  async list({ after, limit }: ListPage): Promise<ListedHead[]> {
     await this.#queue.idle();
-    const listed: InterruptedRun[] = [];
-    for (let from = after; listed.length < limit; ) {
-      const most = Math.min(RUNS_PER_TURN, limit - listed.length);
-      const page = await this.#read(({ reads }) => reads.page(from, most));
-      listed.push(...page.runs);
-      if (page.runs.length < most) break;
-      from = page.last;
-      await nextTurn(undefined, { signal });
-    }
-    return listed;
+    return this.#read(({ reads }) => reads.page(after, limit));
   }
 
-  async inbox(of: InboxOf): Promise<SentCommand[]> {
+  async inbox(of: InboxOf): Promise<StoredCommand[]> {
     await this.#queue.idle();
     return this.#read(({ tables }) => tables.inboxes.read(of));
   }
 
-  async outcome(runId: string): Promise<RunOutcome | null> {
+  async outcome(runId: string): Promise<string | null> {
     await this.#queue.idle();
     const found = await this.#read(({ tables }) => tables.outcomes.read(runId));
-    if (found !== 'expired') return found;
+    if (found !== 'expired') return found?.text ?? null;
     await this.#queue.add((tables) => tables.outcomes.forgetExpired());
     return null;
   }
 
-  /** False when the record was replaced or deleted under our eyes. A record that only grew is read as it was. */
+  /** False when the record was replaced or deleted meanwhile. A record that only grew is read as it was. */
   async #readRest(
     row: LoadedRow,
-    { messages, signal }: { messages: unknown[]; signal: AbortSignal | undefined },
+    { messages, signal }: { readonly messages: MessageReader; readonly signal: AbortSignal | undefined },
   ): Promise<boolean> {
-    while (messages.length < row.message_count) {
+    while (messages.count < row.message_count) {
       await nextTurn(undefined, { signal });
       const isSame = await this.#read(({ reads }) => {
         if (!reads.isSame(row)) return false;

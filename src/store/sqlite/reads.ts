@@ -1,13 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../record/interrupted.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import { decodeHead, parseStored } from '../encoding/encode.ts';
-import type { Encryption } from '../encoding/encryption.ts';
-import { messagesFrom, stepText } from '../encoding/encryption.ts';
-import { stepCountIn, withoutStep, withStep } from '../encoding/step-texts.ts';
-import { isHeld, refuseDamaged } from '../lease.ts';
 import type { Cursor } from '../port.ts';
+import type { ListedHead, MessageReader } from '../store-driver.ts';
 import type { LeaseTable } from './leases.ts';
 import { type HeadRow, headChecksum, KEYS_PER_RUN, MAX_MESSAGES } from './records.ts';
 
@@ -27,6 +22,8 @@ export interface LoadedRow extends RunRow {
 }
 
 interface ListedRow extends RunRow {
+  /** When it was last written; 0 when the row of its head is missing. */
+  readonly at: number;
   readonly owner: string | null;
   readonly epoch: number | null;
   readonly expires_at: number;
@@ -48,15 +45,13 @@ const columns = `r.no, r.run_id, r.meta, r.meta_checksum, c.attempts, h.generati
 /** The queries of `load` and `listInterrupted`. */
 export class Reads {
   readonly #leases: LeaseTable;
-  readonly #encryption: Encryption;
   readonly #run: StatementSync;
   readonly #generation: StatementSync;
   readonly #messages: StatementSync;
   readonly #page: StatementSync;
 
-  constructor(db: DatabaseSync, leases: LeaseTable, encryption: Encryption) {
+  constructor(db: DatabaseSync, leases: LeaseTable) {
     this.#leases = leases;
-    this.#encryption = encryption;
     this.#run = db.prepare(
       `SELECT ${columns}, r.extras, r.extras_checksum FROM runs r LEFT JOIN heads h ON h.no = r.no
        LEFT JOIN claims c ON c.run_id = r.run_id WHERE r.run_id = ?`,
@@ -81,20 +76,17 @@ export class Reads {
     if (!row) return undefined;
     checkTexts(row);
     checkText(row.extras ?? '', row.extras_checksum, 'extras');
-    const extras = row.extras === null ? null : this.#encryption.open(row.extras, runId, 'extras');
-    const { meta, head } = this.#opened(row);
-    return { ...row, meta, head: withStep(head, this.#step(row, stepCountIn(head))), extras };
+    return row;
   }
 
-  /** The texts of an open step that is stored beside its head. */
-  #step({ no, run_id: runId }: RunRow, count: number): string[] {
-    if (count === 0) return [];
+  /** The texts of an open step that is stored beside its head. @throws {CheckpointCorruptError} */
+  step({ no }: LoadedRow): string[] {
     const first = no * KEYS_PER_RUN + MAX_MESSAGES;
-    const rows = this.#messages.all(first, first + count) as unknown as MessageRow[];
+    const rows = this.#messages.all(first, (no + 1) * KEYS_PER_RUN) as unknown as MessageRow[];
     return rows.map(({ id, checksum, messages: text }, place) => {
       checkText(text, checksum, 'open step');
       if (id !== first + place) throw damaged('open step');
-      return this.#encryption.open(text, runId, stepText(place));
+      return text;
     });
   }
 
@@ -108,67 +100,40 @@ export class Reads {
    * Adds messages of a record to `messages`, up to what one turn may cost.
    * @throws {CheckpointCorruptError}
    */
-  messages(row: LoadedRow, messages: unknown[]): void {
+  messages(row: LoadedRow, messages: MessageReader): void {
     const first = row.no * KEYS_PER_RUN;
     let size = 0;
-    const rows = this.#messages.iterate(first + messages.length, first + row.message_count);
+    const rows = this.#messages.iterate(first + messages.count, first + row.message_count);
     for (const { id, checksum, messages: text } of rows as unknown as Iterable<MessageRow>) {
-      if (id !== first + messages.length) break;
-      checkText(text, checksum, `messages from ${messages.length} on`);
-      const part = messagesFrom(messages.length);
-      const parsed = parseStored(this.#encryption.open(text, row.run_id, part), 'messages');
-      if (!Array.isArray(parsed) || parsed.length === 0) throw damaged('messages');
-      for (const message of parsed) messages.push(message);
+      if (id !== first + messages.count) break;
+      checkText(text, checksum, `messages from ${messages.count} on`);
+      messages.add(text);
       size += text.length;
       if (size > CHARS_PER_TURN) return;
     }
-    if (messages.length !== row.message_count) {
+    if (messages.count !== row.message_count) {
       throw new CheckpointCorruptError(
-        `this record is damaged: it has ${messages.length} of its ${row.message_count} messages`,
+        `this record is damaged: it has ${messages.count} of its ${row.message_count} messages`,
       );
     }
   }
 
-  page(
-    after: Cursor | undefined,
-    limit: number,
-  ): { readonly runs: InterruptedRun[]; readonly last: Cursor | undefined } {
+  page(after: Cursor | undefined, limit: number): ListedHead[] {
     const from = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, after?.runId ?? ''] as const;
-    const rows = this.#page.all(...from, limit) as unknown as (ListedRow & { at: number })[];
-    const owners = new Map<string, boolean>();
-    const last = rows.at(-1);
-    return {
-      runs: rows.map((row) => this.#listed(row, owners)),
-      last: last && { updatedAt: last.at, runId: last.run_id },
-    };
+    const rows = this.#page.all(...from, limit) as unknown as ListedRow[];
+    return rows.map((row) => this.#listed(row));
   }
 
-  #listed(row: ListedRow & { readonly at: number }, owners: Map<string, boolean>): InterruptedRun {
-    const runId = row.run_id;
+  #listed(row: ListedRow): ListedHead {
+    const { run_id: runId, at: updatedAt, meta, head, owner, epoch, attempts } = row;
+    const now = this.#leases.now();
     try {
       checkTexts(row);
-      refuseDamaged(row);
-      const { meta, head: text } = this.#opened(row);
-      const head = decodeHead({ runId, meta, head: withoutStep(text) }, row.attempts ?? undefined);
-      return interruptedRun(head, this.#ownerOf(row, owners));
     } catch (error) {
-      return quarantinedRun({ runId, updatedAt: row.at }, error);
+      return { runId, updatedAt, meta: '', head: '', now, error };
     }
-  }
-
-  #opened({ run_id: runId, meta, head }: RunRow): Pick<RunRow, 'meta' | 'head'> {
-    return { meta: this.#encryption.open(meta, runId, 'meta'), head: this.#encryption.open(head, runId, 'head') };
-  }
-
-  /** Whether an owner lives takes a look at the system; once per owner is enough for a page. */
-  #ownerOf(row: ListedRow, known: Map<string, boolean>): string | undefined {
-    const { owner, epoch, attempts } = row;
-    if (owner === null || epoch === null || attempts === null) return undefined;
-    const lease = this.#leases.toLease({ ...row, owner, epoch, attempts });
-    if (lease.expiresAt <= this.#leases.now()) return undefined;
-    const isLive = known.get(owner) ?? isHeld(lease, this.#leases.now());
-    known.set(owner, isLive);
-    return isLive ? owner : undefined;
+    if (epoch === null || attempts === null) return { runId, updatedAt, meta, head, now };
+    return { runId, updatedAt, meta, head, now, lease: this.#leases.toLease({ ...row, owner, epoch, attempts }) };
   }
 }
 

@@ -1,9 +1,10 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { KeyMismatchError, RecordTooLargeError } from '../../values/errors.ts';
-import type { EncodedHead, EncodedRecord } from '../encoding/encode.ts';
-import type { EncryptedDelta, Encryption, MessageRow, MessageRows } from '../encoding/encryption.ts';
+import type { EncodedHead } from '../encoding/encode.ts';
+import type { Encryption, MessageRow } from '../encoding/encryption.ts';
 import { type StepTexts, withoutStep } from '../encoding/step-texts.ts';
+import type { StoredBody } from '../encoding/stored-body.ts';
 import type { KnownRuns, Stored } from './known.ts';
 
 /** A key of `messages` is `no * 2^24 + index`. With `no` below 2^29 it stays exact in a JavaScript number. */
@@ -34,7 +35,7 @@ export function headChecksum(row: HeadRow): number {
   return crc32(row.head, crc32(columns));
 }
 
-/** The writes to `runs`, `heads` and `messages`. Whoever calls holds the transaction. */
+/** The writes to `runs`, `heads` and `messages`. Callers hold the transaction. */
 export class RecordTable {
   readonly #encryption: Encryption;
   readonly #known: KnownRuns;
@@ -115,8 +116,9 @@ export class RecordTable {
    * Writes a whole record, in the place of the one that is there.
    * @returns the number of the record that was there, if `removeRest` is to be called with it
    */
-  put(record: EncodedRecord & MessageRows, stored: Stored | undefined): number | undefined {
-    const { meta, extras, messageCount, rows } = record;
+  put(record: StoredBody, stored: Stored | undefined): number | undefined {
+    const { messageCount, rows } = record;
+    const { meta = '', extras = null } = record.start ?? {};
     checkCount(record);
     const rest = stored && this.#removePiece(stored.no) ? stored.no : undefined;
     if (rest !== undefined) this.#removeRun(rest);
@@ -124,7 +126,7 @@ export class RecordTable {
     const known = rest === undefined ? stored?.no : undefined;
     if (known !== undefined) this.#updateRun.run(...run, known);
     const no = known ?? Number(this.#insertRun.run(...run, record.runId).lastInsertRowid);
-    // Tells one whole save from another: a long load sees by it that the record was replaced under its eyes.
+    // Tells one whole save from another: a long load sees by it that the record was replaced meanwhile.
     const generation = Math.floor(Math.random() * 2 ** 48);
     this.#putHead.run(...headValues(record, { generation, message_count: messageCount }), no);
     this.#putMessages(no, rows);
@@ -134,7 +136,7 @@ export class RecordTable {
   }
 
   /** Adds what is new. `runs` stays as it is. */
-  append(delta: EncryptedDelta, { no, generation, has_step }: WholeRecord): void {
+  append(delta: StoredBody, { no, generation, has_step }: WholeRecord): void {
     const { messageCount, rows, step } = delta;
     checkCount(delta);
     this.#updateHead.run(...headValues(delta, { generation, message_count: messageCount }), no);
@@ -192,7 +194,7 @@ export class RecordTable {
   }
 
   #knowNow(
-    { runId, version, revision, messageCount, step }: EncodedHead & MessageRows,
+    { runId, version, revision, messageCount, step }: StoredBody,
     { no, generation }: { readonly no: number; readonly generation: number },
   ): void {
     const has_step = step ? 1 : 0;
@@ -213,7 +215,7 @@ export class RecordTable {
   }
 }
 
-function checkCount({ messageCount: count, step }: MessageRows & Pick<EncodedHead, 'step'>): void {
+function checkCount({ messageCount: count, step }: StoredBody): void {
   if (step && step.count > KEYS_PER_RUN - MAX_MESSAGES)
     throw new RecordTooLargeError(`a message of a record has up to ${KEYS_PER_RUN - MAX_MESSAGES - 1} tool calls`);
   if (count <= MAX_MESSAGES) return;

@@ -1,5 +1,3 @@
-import type { Clock } from '../../values/clock.ts';
-import { Minutely } from '../minutely.ts';
 import type { RunDatabase } from './connection.ts';
 import type { WriteQueue } from './queue.ts';
 
@@ -13,19 +11,12 @@ const LOOKED_AT_ONCE = 500;
 export class Removals {
   readonly #database: RunDatabase;
   readonly #queue: WriteQueue;
-  readonly #minutely: Minutely;
   /** Settles when all pieces are removed that this process has to remove. */
   #pieces: Promise<void> = Promise.resolve();
 
-  constructor(database: RunDatabase, queue: WriteQueue, clock: Clock) {
+  constructor(database: RunDatabase, queue: WriteQueue) {
     this.#database = database;
     this.#queue = queue;
-    this.#minutely = new Minutely(clock, () => void this.#sweep().catch(() => {}));
-  }
-
-  /** From now on outcomes whose time is over, and what dead processes did not remove whole, are removed once a minute. */
-  begin(): void {
-    this.#minutely.begin();
   }
 
   /** Something was removed. @param rest the number of a record whose messages are not all removed */
@@ -34,21 +25,20 @@ export class Removals {
     this.#database.scrubSoon();
   }
 
-  /** @returns how many outcomes were past their time */
-  async forgetOutcomes(): Promise<number> {
+  /** Removes outcomes whose time is over, and what dead processes did not remove whole. @returns how many outcomes */
+  async sweep(): Promise<number> {
     const count = await this.#queue.add(({ outcomes }) => outcomes.forgetExpired());
     if (count > 0) this.happened();
+    await this.#sweepRests();
     return count;
   }
 
   /** Waits for the pieces that are still to be removed. */
   async end(): Promise<void> {
-    this.#minutely.end();
     await this.#pieces;
   }
 
-  async #sweep(): Promise<void> {
-    await this.forgetOutcomes();
+  async #sweepRests(): Promise<void> {
     for (let from: number | undefined = 0; from !== undefined; ) {
       const at: number = from;
       const { found, next } = await this.#queue.add(({ records }) => records.findRest(at, LOOKED_AT_ONCE));

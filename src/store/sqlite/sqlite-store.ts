@@ -2,21 +2,19 @@
 
 import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
-import { checkRunId } from '../../run/identity.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
-import { dropEncoding } from '../../values/message.ts';
-import { encodeCommand } from '../commands.ts';
-import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
-import { Encryption, encryptDelta, encryptRecord } from '../encoding/encryption.ts';
-import { StepSplitter } from '../encoding/step-texts.ts';
+import type { StoredCommand } from '../commands.ts';
+import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
-import type { AppendingStore, ControlStore, OutcomeStore } from '../port.ts';
-import { runDatabase } from './connection.ts';
-import { WriteQueue } from './queue.ts';
+import type { AppendingStore, ControlStore, InboxOf, OutcomeStore } from '../port.ts';
+import type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from '../store-driver.ts';
+import { storeFrom } from '../store-from.ts';
+import { type RunDatabase, runDatabase } from './connection.ts';
+import { type QueueOptions, WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
 import { Removals } from './removals.ts';
-import * as writes from './writes.ts';
+import { make } from './writes.ts';
 
 export interface SqliteStoreOptions {
   /** The file; made, with its folder, at the first use. */
@@ -67,106 +65,55 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   const path = options.path === ':memory:' ? options.path : resolve(options.path);
   const encryption = new Encryption(options.codec);
   const database = runDatabase({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now(), encryption });
-  const queue = new WriteQueue(database, { path, busyTimeoutMs });
-  const removals = new Removals(database, queue, clock);
-  const close = async () => {
-    await queue.idle();
-    await removals.end();
-    await queue.idle();
-    database.close();
-  };
-  // Own functions rather than methods: hosts and tests wrap a store by spreading it.
-  return {
-    forgetOutcomes: async ({ dryRun = false } = {}) =>
-      dryRun ? queue.add(({ outcomes }) => outcomes.countExpired()) : removals.forgetOutcomes(),
-    ...recordWrites(queue, encryption, removals),
-    ...ownership(queue, removals),
-    ...control(queue, encryption, removals),
-    ...reading(new Reader(database, queue, { path, busyTimeoutMs })),
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+  const driver = new SqliteDriver(database, { path, busyTimeoutMs });
+  return storeFrom(driver, { codec: options.codec, steps: true, dropEncoding: 'before', clock });
 }
 
-function recordWrites(
-  queue: WriteQueue,
-  encryption: Encryption,
-  removals: Removals,
-): Pick<SqliteStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
-  const splitter = new StepSplitter();
-  return {
-    save: async (record, { claim, signal } = {}) => {
-      signal?.throwIfAborted();
-      const encoded = encryptRecord(encodeRecord(record, splitter), encryption);
-      const rest = await queue.add((tables) => writes.saveRecord(tables, encoded, claim), signal);
-      if (rest !== undefined) removals.happened(rest);
-      record.messages.forEach(dropEncoding);
-    },
-    append: async (delta, { claim, signal } = {}) => {
-      signal?.throwIfAborted();
-      const encoded = encryptDelta(encodeDelta(delta, splitter), encryption);
-      // It stands in the rows now. Should the write fail, the next one encodes it again.
-      delta.messages.forEach(dropEncoding);
-      await queue.add((tables) => writes.appendDelta(tables, encoded, claim), signal);
-    },
-    delete: async (runId, { claim, signal } = {}) => {
-      signal?.throwIfAborted();
-      checkRunId(runId);
-      removals.happened(await queue.add((tables) => writes.deleteRun(tables, runId, claim), signal));
-    },
-    keepOutcome: async (runId, outcome, untilMs, { claim, signal } = {}) => {
-      signal?.throwIfAborted();
-      const kept = {
-        runId: checkRunId(runId),
-        text: encryption.seal(encodeOutcome(outcome), runId, 'outcome'),
-        untilMs,
-      };
-      await queue.add((tables) => writes.keepOutcome(tables, kept, claim), signal);
-      removals.begin();
-    },
-  };
-}
+/** Tables with one transaction for the writes of each turn of the event loop. */
+class SqliteDriver implements StoreDriver {
+  readonly runsPerPage = 500;
+  readonly #database: RunDatabase;
+  readonly #queue: WriteQueue;
+  readonly #reader: Reader;
+  readonly #removals: Removals;
 
-function ownership(queue: WriteQueue, removals: Removals): Pick<SqliteStore, 'claim' | 'renew' | 'release'> {
-  return {
-    claim: async (runId, owner, ttlMs) => {
-      const wish = { runId: checkRunId(runId), owner, ttlMs };
-      const claim = await queue.add((tables) => writes.claimRun(tables, wish));
-      removals.begin();
-      return claim;
-    },
-    renew: async (claim, ttlMs) => queue.add((tables) => writes.renewClaim(tables, claim, ttlMs)),
-    release: async (claim, options) => queue.add((tables) => writes.releaseClaim(tables, claim, options)),
-  };
-}
+  constructor(database: RunDatabase, options: QueueOptions) {
+    this.#database = database;
+    this.#queue = new WriteQueue(database, options);
+    this.#reader = new Reader(database, this.#queue, options);
+    this.#removals = new Removals(database, this.#queue);
+  }
 
-function control(
-  queue: WriteQueue,
-  encryption: Encryption,
-  removals: Removals,
-): Pick<SqliteStore, 'send' | 'acknowledge'> {
-  return {
-    send: async (runId, command) => {
-      const wish = {
-        runId: checkRunId(runId),
-        id: command.id,
-        kind: command.kind,
-        text: encryption.seal(encodeCommand(command), runId, 'command'),
-      };
-      await queue.add((tables) => writes.sendCommand(tables, wish));
-    },
-    acknowledge: async (claim, ids) => {
-      await queue.add((tables) => writes.acknowledge(tables, claim, ids));
-      removals.happened();
-    },
-  };
-}
+  async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
+    const { value, hasRemoved, rest } = await this.#queue.add((tables) => make(tables, write), signal);
+    if (hasRemoved) this.#removals.happened(rest);
+    return value;
+  }
 
-function reading(reader: Reader): Pick<SqliteStore, 'load' | 'listInterrupted' | 'outcome' | 'inbox'> {
-  return {
-    load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
-    listInterrupted: async (options = {}) => reader.list(options),
-    outcome: async (runId) => reader.outcome(checkRunId(runId)),
-    inbox: async (of) => reader.inbox(of),
-  };
+  load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
+    return this.#reader.load(runId, messages, signal);
+  }
+
+  list(page: ListPage): Promise<ListedHead[]> {
+    return this.#reader.list(page);
+  }
+
+  outcome(runId: string): Promise<string | null> {
+    return this.#reader.outcome(runId);
+  }
+
+  inbox(of: InboxOf): Promise<StoredCommand[]> {
+    return this.#reader.inbox(of);
+  }
+
+  forgetOutcomes({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
+    return dryRun ? this.#queue.add(({ outcomes }) => outcomes.countExpired()) : this.#removals.sweep();
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.idle();
+    await this.#removals.end();
+    await this.#queue.idle();
+    this.#database.close();
+  }
 }

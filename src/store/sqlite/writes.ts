@@ -1,14 +1,11 @@
-import type { CommandToSend } from '../commands.ts';
-import { refuseMissing } from '../commands.ts';
-import type { EncodedHead, EncodedRecord } from '../encoding/encode.ts';
-import type { EncryptedDelta, MessageRows } from '../encoding/encryption.ts';
-import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
-import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from '../lease.ts';
-import type { Claim, ReleaseOptions } from '../port.ts';
+import type { StoredBody } from '../encoding/stored-body.ts';
+import type { Lease } from '../lease.ts';
+import type { StoreWrite } from '../store-driver.ts';
+import { type Change, decideNow, type InboxFacts, type RecordFacts, type RunFacts } from '../transitions.ts';
 import type { InboxTable } from './inboxes.ts';
 import type { KnownRuns, Stored } from './known.ts';
 import type { LeaseTable } from './leases.ts';
-import type { OutcomeTable, OutcomeToKeep } from './outcomes.ts';
+import type { OutcomeTable } from './outcomes.ts';
 import type { RecordTable, WholeRecord } from './records.ts';
 
 /** The tables of one open database. */
@@ -21,103 +18,110 @@ export interface Tables {
   readonly known: KnownRuns;
 }
 
-/*
- * The writes, each within a transaction that others may share. All of them check first and write afterwards: one that is
- * refused leaves nothing behind, so that the transaction can go on without it.
- */
+/** A write that was made. */
+export interface Made<T> {
+  readonly value: T;
+  /** Something was removed. */
+  readonly hasRemoved: boolean;
+  /** The number of a record whose messages are not all removed yet. */
+  readonly rest: number | undefined;
+}
 
-/** @returns what `RecordTable.put` returns */
-export function saveRecord(
-  tables: Tables,
-  record: EncodedRecord & MessageRows,
-  claim: Claim | undefined,
-): number | undefined {
-  const lease = writable(tables, record.runId, claim);
-  const stored = tables.records.find(record.runId);
-  checkReplaceable(record.runId, stored?.version ?? undefined);
-  const rest = tables.records.put(record, stored);
-  const free = sound(lease);
-  if (free && free !== lease) tables.leases.put(record.runId, free);
-  countAttempts(tables, record, free);
+/** Makes a write within a transaction that others may share: one that is refused leaves nothing behind. */
+export function make<T>(tables: Tables, { runId, decide, body }: StoreWrite<T>): Made<T> {
+  const { value, change } = decideNow(decide, new TableFacts(tables, runId));
+  const rest = change && makeChange(tables, { runId, body, change });
+  const hasRemoved = rest !== undefined || change?.remove !== undefined || change?.forget !== undefined;
+  return { value, hasRemoved, rest };
+}
+
+interface ToMake {
+  readonly runId: string;
+  readonly body: StoredBody | undefined;
+  readonly change: Change;
+}
+
+/** @returns the number of a record, if not all of its messages were removed */
+function makeChange(tables: Tables, { runId, body, change }: ToMake): number | undefined {
+  const { keep, raiseEpoch, remove, send, forget } = change;
+  if (keep) tables.outcomes.put(runId, keep);
+  if (raiseEpoch !== undefined) tables.outcomes.raiseEpoch(runId, raiseEpoch);
+  if (send) tables.inboxes.put(send);
+  if (forget) tables.inboxes.forget(runId, forget);
+  if (remove) return removeRun(tables, runId);
+  const rest = body && change.record ? storeBody(tables, body, change.record) : undefined;
+  if (change.lease || change.ttlMs !== undefined) own(tables, runId, change);
   return rest;
 }
 
-export function appendDelta(tables: Tables, delta: EncryptedDelta, claim: Claim | undefined): void {
-  refuseDamaged(tables.leases.find(delta.runId));
-  const lease = writable(tables, delta.runId, claim);
-  const stored = tables.records.find(delta.runId);
-  checkReplaceable(delta.runId, stored?.version ?? undefined);
-  const found = isWhole(stored) ? stored : undefined;
-  if (!isNewRevision(delta, found && { ...found, messageCount: found.message_count }) || !found) return;
-  tables.records.append(delta, found);
-  countAttempts(tables, delta, lease);
+function storeBody({ records }: Tables, body: StoredBody, how: 'put' | 'append'): number | undefined {
+  const stored = records.find(body.runId);
+  if (how === 'put') return records.put(body, stored);
+  // An appended delta was decided from this record.
+  records.append(body, stored as WholeRecord);
+  return undefined;
 }
 
-/** @returns what `RecordTable.remove` returns */
-export function deleteRun(tables: Tables, runId: string, claim: Claim | undefined): number | undefined {
-  const lease = writable(tables, runId, claim);
-  const stored = tables.records.find(runId);
-  const rest = stored && tables.records.remove(runId, stored);
-  tables.inboxes.remove(runId);
-  if (!lease) return rest;
-  tables.outcomes.raiseEpoch(runId, lease.epoch);
-  tables.leases.remove(runId);
+function removeRun({ records, leases, inboxes }: Tables, runId: string): number | undefined {
+  const stored = records.find(runId);
+  const rest = stored && records.remove(runId, stored);
+  inboxes.remove(runId);
+  if (leases.find(runId)) leases.remove(runId);
   return rest;
 }
 
-export function keepOutcome(tables: Tables, kept: OutcomeToKeep, claim: Claim | undefined): void {
-  const lease = writable(tables, kept.runId, claim);
-  tables.outcomes.put(kept, lease?.epoch ?? tables.outcomes.epoch(kept.runId));
+/** A grant is the moment to forget the claims that nothing needs any more. */
+function own({ leases }: Tables, runId: string, { lease, ttlMs }: Change): void {
+  const before = leases.find(runId);
+  const owned = lease ?? before;
+  if (!owned) return;
+  if (lease && ttlMs !== undefined) leases.sweep();
+  const expiresAt = ttlMs === undefined ? (before?.expiresAt ?? Number.NEGATIVE_INFINITY) : leases.now() + ttlMs;
+  const { owner, epoch, attempts } = owned;
+  leases.put(runId, { owner, epoch, attempts, expiresAt });
 }
 
-export function claimRun(tables: Tables, wish: { runId: string; owner: string; ttlMs: number }): Claim | null {
-  const { runId, owner, ttlMs } = wish;
-  const found = tables.leases.find(runId);
-  const last = found
-    ? noneBefore
-    : { lastEpoch: tables.outcomes.epoch(runId), lastAttempts: tables.records.attempts(runId) };
-  const lease = grantLease(found, { owner, ttlMs, now: tables.leases.now(), ...last });
-  if (!lease) return null;
-  tables.leases.sweep();
-  tables.leases.put(runId, lease);
-  return { runId, owner, epoch: lease.epoch, attempts: lease.attempts };
+/** The facts of a run, each read when a decision looks at it. */
+class TableFacts implements RunFacts {
+  readonly #tables: Tables;
+  readonly #runId: string;
+
+  constructor(tables: Tables, runId: string) {
+    this.#tables = tables;
+    this.#runId = runId;
+  }
+
+  get lease(): Lease | null {
+    return this.#tables.leases.find(this.#runId) ?? null;
+  }
+
+  get expiresAt(): number | undefined {
+    return this.lease?.expiresAt;
+  }
+
+  get now(): number {
+    return this.#tables.leases.now();
+  }
+
+  get record(): RecordFacts | 'unreadable' | null {
+    const stored = this.#tables.records.find(this.#runId);
+    if (!stored) return null;
+    return isWhole(stored) ? { ...stored, messageCount: stored.message_count } : 'unreadable';
+  }
+
+  get attempts(): number {
+    return this.#tables.records.attempts(this.#runId);
+  }
+
+  get keptEpoch(): number {
+    return this.#tables.outcomes.epoch(this.#runId);
+  }
+
+  get inbox(): InboxFacts {
+    return this.#tables.inboxes.facts(this.#runId);
+  }
 }
 
-const noneBefore = { lastEpoch: 0, lastAttempts: 0 };
-
-export function renewClaim(tables: Tables, claim: Claim, ttlMs: number): Claim {
-  const lease = checkClaim(tables.leases.find(claim.runId), claim);
-  tables.leases.put(claim.runId, { ...lease, expiresAt: tables.leases.now() + ttlMs });
-  return { ...claim, attempts: lease.attempts };
-}
-
-export function releaseClaim(tables: Tables, claim: Claim, options?: ReleaseOptions): void {
-  const lease = tables.leases.find(claim.runId);
-  if (lease && isNewest(lease, claim)) tables.leases.put(claim.runId, freed(lease, options));
-}
-
-export function sendCommand(tables: Tables, command: CommandToSend): void {
-  if (!tables.records.find(command.runId)) throw refuseMissing(command.runId);
-  tables.inboxes.put(command);
-}
-
-export function acknowledge(tables: Tables, claim: Claim, ids: readonly string[]): void {
-  checkClaim(tables.leases.find(claim.runId), claim);
-  tables.inboxes.forget(claim.runId, ids);
-}
-
-/** The run's lease, once it is sure that this write may go on. */
-function writable(tables: Tables, runId: string, claim: Claim | undefined): Lease | undefined {
-  const lease = tables.leases.find(runId);
-  checkWrite(lease, { runId, claim, now: tables.leases.now() });
-  return lease;
-}
-
-/** The lease's count is the true one: `claim` counts before anything of the run is loaded. */
-function countAttempts(tables: Tables, { runId, attempts }: EncodedHead, lease: Lease | undefined): void {
-  if (lease && attempts !== undefined && attempts !== lease.attempts) tables.leases.put(runId, { ...lease, attempts });
-}
-
-function isWhole(stored: Stored | undefined): stored is WholeRecord {
-  return stored !== undefined && stored.revision !== null;
+function isWhole(stored: Stored): stored is WholeRecord {
+  return stored.revision !== null;
 }

@@ -13,7 +13,6 @@ import { storeFrom } from '../store-from.ts';
 import { type RunDatabase, runDatabase } from './connection.ts';
 import { type QueueOptions, WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
-import { Removals } from './removals.ts';
 import { make } from './writes.ts';
 
 export interface SqliteStoreOptions {
@@ -115,5 +114,61 @@ class SqliteDriver implements StoreDriver {
     await this.#removals.end();
     await this.#queue.idle();
     this.#database.close();
+  }
+}
+
+/** So many numbers of records are looked at in one turn of the event loop. */
+const LOOKED_AT_ONCE = 500;
+
+/**
+ * Removes from the files of a database what was removed from it: rows whose time is over, old pages in the WAL, and the
+ * messages of large records. Those are removed in pieces, each a transaction in a turn of the event loop of its own.
+ */
+class Removals {
+  readonly #database: RunDatabase;
+  readonly #queue: WriteQueue;
+  /** Settles when all pieces are removed that this process has to remove. */
+  #pieces: Promise<void> = Promise.resolve();
+
+  constructor(database: RunDatabase, queue: WriteQueue) {
+    this.#database = database;
+    this.#queue = queue;
+  }
+
+  /** Something was removed. @param rest the number of a record whose messages are not all removed */
+  happened(rest?: number): void {
+    if (rest !== undefined) this.#removeRest(rest);
+    this.#database.scrubSoon();
+  }
+
+  /** Removes outcomes whose time is over, and what dead processes did not remove whole. @returns how many outcomes */
+  async sweep(): Promise<number> {
+    const count = await this.#queue.add(({ outcomes }) => outcomes.forgetExpired());
+    if (count > 0) this.happened();
+    await this.#sweepRests();
+    return count;
+  }
+
+  /** Waits for the pieces that are still to be removed. */
+  async end(): Promise<void> {
+    await this.#pieces;
+  }
+
+  async #sweepRests(): Promise<void> {
+    for (let from: number | undefined = 0; from !== undefined; ) {
+      const at: number = from;
+      const { found, next } = await this.#queue.add(({ records }) => records.findRest(at, LOOKED_AT_ONCE));
+      for (const no of found) this.happened(no);
+      from = next;
+    }
+  }
+
+  #removeRest(no: number): void {
+    const removed = this.#pieces.then(async () => {
+      while (await this.#queue.add(({ records }) => records.removeRest(no)));
+      this.#database.scrubSoon();
+    });
+    // What fails is left to the sweep, of this process or another.
+    this.#pieces = removed.catch(() => {});
   }
 }

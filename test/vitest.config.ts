@@ -37,6 +37,8 @@ export default defineConfig({
     // Only what never ends should be ended: a test that starts ten processes takes long on a machine that is busy.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // Also of a worker: one that has run hundreds of files takes its time to go.
+    teardownTimeout: 60_000,
     // Most of the work is done by the processes that the tests start, and wait for: one worker more than there are cores.
     maxWorkers: availableParallelism() + 1,
     // Hundreds of processes are started, many of them only to be killed: they should not compile the same sources again.

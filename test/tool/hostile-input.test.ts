@@ -44,7 +44,8 @@ describe('the check against a JSON Schema does not block on hostile input', () =
   test('of a value of less than 20,000 characters with all its faults', async () => {
     const schema = { items: { allOf: [{ type: 'string' }, { const: 'a' }] } };
     const message = await timely(() => messageOf(schema, Array(9_900).fill(1)));
-    expect(message).toMatch(/ and \d+ more$/);
+    // Of the first 200 faults those that only repeat another are left out; the others are counted as they are.
+    expect(message).toMatch(/; and 39492 more$/);
   });
 
   test('of a value with many levels, at each of which an honest schema has two alternatives', async () => {
@@ -62,6 +63,10 @@ describe('the check against a JSON Schema does not block on hostile input', () =
     expect(await timely(() => messageOf(schema, chain(8, 'a')))).toBe('ok');
     expect(await timely(() => messageOf(schema, chain(40, 'c')))).toMatch(/too many steps to check/);
     expect(await timely(() => messageOf(schema, chain(8, 'a')))).toBe('ok');
+    // Both parts hold here, so that no fault ends the check.
+    const both = { $defs: { node: { allOf: [node, { required: ['kind'], ...node }] } }, $ref: '#/$defs/node' };
+    expect(await timely(() => messageOf(both, chain(8, 'a')))).toBe('ok');
+    expect(await timely(() => messageOf(both, chain(40, 'a')))).toMatch(/too many steps to check/);
   });
 
   test.for([

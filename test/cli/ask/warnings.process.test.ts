@@ -58,4 +58,6 @@ test('`pawl ask diff <model>` and `apply` say that a model proposes no changes',
   const nothing = { code: 0, stdout: '', stderr: 'a proposes no changes\n' };
   expect(await pawl(['ask', 'diff', 'a'], { cwd })).toMatchObject(nothing);
   expect(await pawl(['ask', 'apply'], { cwd })).toMatchObject({ code: 2, stderr: 'pawl: no model proposes changes\n' });
+  const refused = { code: 2, stdout: '', stderr: 'pawl: a proposes no changes\n' };
+  expect(await pawl(['ask', 'apply', 'a'], { cwd })).toMatchObject(refused);
 });

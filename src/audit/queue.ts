@@ -1,3 +1,4 @@
+import { type Backoff, backoffMs } from '../values/backoff.ts';
 import type { Clock } from '../values/clock.ts';
 import { retryOf, toErrorData } from '../values/error-data.ts';
 
@@ -23,8 +24,7 @@ export interface QueueOptions {
 const DELAY_MS = 50;
 
 /** A file that cannot be written is tried again after this time, ms, at first; then after twice that, and so on. */
-const FIRST_RETRY_MS = 500;
-const LAST_RETRY_MS = 30_000;
+const backoff: Backoff = { firstMs: 500, maxMs: 30_000 };
 
 /** So much waits at most; what comes after that is dropped, and counted. */
 const MAX_ENTRIES = 20_000;
@@ -172,7 +172,7 @@ export class EntryQueue {
 
   #schedule(): void {
     if (this.#timer !== undefined || this.#flushing || this.#isClosed) return;
-    const ms = this.#failures === 0 ? DELAY_MS : Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.#failures - 1));
+    const ms = this.#failures === 0 ? DELAY_MS : backoffMs(this.#failures, backoff);
     this.#timer = this.#options.clock.setTimeout(() => void this.flush(), ms);
     // What waits is worth a moment at the end of a process, but not the wait for a file that cannot be written.
     if (this.#failures > 0) unref(this.#timer);

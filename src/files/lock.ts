@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { backoffMs, lockBackoff } from '../values/backoff.ts';
 import { orAbsent, systemCode } from './errors.ts';
 import type { FileSystem } from './file-system.ts';
 
@@ -58,7 +59,7 @@ export class Locks {
       const holder = await this.#holderOf(name);
       if (holder !== undefined && performance.now() >= latest) throw new LockedError(this.#pathOf(name), holder);
       // With jitter, so that processes that wait for one lock do not retry at the same time.
-      if (holder !== undefined) await sleep(Math.min(MAX_PAUSE_MS, 2 ** attempts) * (0.5 + Math.random()));
+      if (holder !== undefined) await sleep(backoffMs(attempts, { ...lockBackoff, maxMs: MAX_PAUSE_MS }));
     }
   }
 

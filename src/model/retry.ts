@@ -1,3 +1,4 @@
+import { type Backoff, backoffMs, pause } from '../values/backoff.ts';
 import type { Clock } from '../values/clock.ts';
 import { type ErrorData, readProperty, toErrorData } from '../values/error-data.ts';
 import { ModelError, ModelStalledError } from '../values/errors.ts';
@@ -11,6 +12,8 @@ const MODEL_ATTEMPTS = 3;
 /** The wait before the second attempt is between 0 and this; before each further one up to twice as much. */
 const BASE_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
+/** It is added to what the provider asked for: callers who were refused together should not return together. */
+const backoff: Backoff = { firstMs: BASE_MS, maxMs: MAX_BACKOFF_MS, jitter: 'full' };
 /** A provider that asks for more is not waited for: whoever runs the agent should hear of it now. */
 const MAX_ASKED_MS = 60_000;
 
@@ -58,16 +61,12 @@ export async function withRetries<T>(call: () => Promise<T>, options: RetryOptio
       if (asked > MAX_ASKED_MS)
         throw final(error, attempt, `; the provider asks to wait ${asked} ms, which is too long`);
       if (attempt >= attempts) throw final(error, attempt);
-      const delayMs = asked + jitter(attempt, options.random);
+      const delayMs = asked + backoffMs(attempt, backoff, options.random);
       onRetry?.({ attempt: attempt + 1, delayMs, error: toErrorData(error, 'MODEL') });
-      await wait(delayMs, clock, signal);
+      await pause(delayMs, clock, signal);
+      signal.throwIfAborted();
     }
   }
-}
-
-/** It comes on top of what the provider asked for: those who were refused together should not return together. */
-function jitter(attempt: number, random = Math.random): number {
-  return Math.round(random() * Math.min(MAX_BACKOFF_MS, BASE_MS * 2 ** (attempt - 1)));
 }
 
 /** The last failure, and how many attempts were made. What the first one ended stays as it is. */
@@ -79,18 +78,4 @@ function final(error: unknown, attempts: number, why = ''): unknown {
   const cause = readProperty(error, 'cause');
   const options = cause === undefined ? {} : { cause };
   return code === 'MODEL' ? new ModelError(message, options) : new ModelStalledError(message, options);
-}
-
-function wait(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    const end = (): void => {
-      clock.clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      if (signal.aborted) reject(signal.reason);
-      else resolve();
-    };
-    const timer = clock.setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-  });
 }

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isBusy, isIoError, storeError } from '../store/sqlite/errors.ts';
+import { backoffMs, lockBackoff } from '../values/backoff.ts';
 import { CheckpointTooNewError, StoreUnavailableError } from '../values/errors.ts';
 import { Database } from './connection.ts';
 
@@ -60,7 +61,7 @@ export class SqliteFile<T> {
         if (!isBusy(error) || performance.now() >= latest) throw storeError(error, this.path);
       }
       // With jitter, so that processes that wait for one lock do not retry at the same time.
-      await sleep(Math.min(200, 2 ** retries) * (0.5 + Math.random()));
+      await sleep(backoffMs(retries, lockBackoff));
     }
   }
 

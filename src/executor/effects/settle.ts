@@ -6,6 +6,7 @@ import { keptOutcome, outcomeOf, type RunEnd } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
 import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
+import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError } from '../../values/errors.ts';
@@ -13,8 +14,9 @@ import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
 
-/** Trying again does not help against these. */
-const RETRY_MS = [50, 200, 750] as const;
+/** How often a refused save of the outcome is tried again, and after which waits. */
+const OUTCOME_RETRIES = 3;
+const backoff: Backoff = { firstMs: 50, factor: 4, maxMs: 750 };
 
 /** Resolves when nothing of the run's end is under way any more: perhaps never. */
 export const settledAtLast = async (run: ActiveRun): Promise<void> => run.life.settledAtLast;
@@ -161,9 +163,9 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
       if (tries === 0) run.life.saveErrors += 1;
       const isHopeless = hasTrait(error, 'isUnstorable');
       if (isHopeless) return warn('run: outcome save failed', { runId: run.runId, error: toErrorData(error) });
-      const wait = RETRY_MS[tries];
+      const wait = backoffMs(tries + 1, backoff);
       // Nobody waits for the end any longer than that; a timer would keep the process alive.
-      if (wait === undefined || clock.monotonic() + wait >= latest) throw error;
+      if (tries >= OUTCOME_RETRIES || clock.monotonic() + wait >= latest) throw error;
       await new Promise<void>((resolve) => clock.setTimeout(resolve, wait));
     }
   }

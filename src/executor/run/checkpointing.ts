@@ -2,6 +2,7 @@ import type { RunEmitted } from '../../../machines/context.ts';
 import { stateOf } from '../../record/state.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import { abandon, isBounded, isTakenOver } from '../../store/checkpointer.ts';
+import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasTrait, toErrorData } from '../../values/error-data.ts';
 import type { ActiveRun } from './active-run.ts';
@@ -12,8 +13,7 @@ type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
 
 /** A save may have to wait for the one in flight, each bounded by `portMs`; a host's own checkpointer may never answer. */
 const WRITES_AHEAD = 3;
-const FIRST_RETRY_MS = 250;
-const LAST_RETRY_MS = 10_000;
+const backoff: Backoff = { firstMs: 250, maxMs: 10_000 };
 
 /**
  * The one listener between a run's machine and its checkpointer: hands each requested boundary over and tells the
@@ -26,7 +26,8 @@ export class Checkpointing {
   #newest: Boundary | undefined;
   #persisted = 0;
   #unsavedSteps = 0;
-  #retryMs = FIRST_RETRY_MS;
+  /** Saves that failed since the last one that was stored. */
+  #failures = 0;
   #timer: unknown;
   /** What the last boundary was handed to; the active run knows it no longer when the run was taken over. */
   #checkpointer: Checkpointer | null = null;
@@ -73,7 +74,7 @@ export class Checkpointing {
   #hasLanded({ boundary, progress }: Boundary): void {
     this.#persisted = Math.max(this.#persisted, boundary);
     this.#unsavedSteps = 0;
-    this.#retryMs = FIRST_RETRY_MS;
+    this.#failures = 0;
     if (progress.attempts === 0) this.#run.life.progressed.resolve();
     if (this.#run.isDurable) {
       this.#steering.persisted(boundary);
@@ -111,11 +112,14 @@ export class Checkpointing {
   #retryLater(): void {
     const { clock } = this.#run.services.config;
     clock.clearTimeout(this.#timer);
-    this.#timer = clock.setTimeout(() => {
-      const newest = this.#newest;
-      if (newest && newest.boundary > this.#persisted) void this.#save(newest, { force: true, isRetry: true });
-    }, this.#retryMs);
-    this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
+    this.#failures += 1;
+    this.#timer = clock.setTimeout(
+      () => {
+        const newest = this.#newest;
+        if (newest && newest.boundary > this.#persisted) void this.#save(newest, { force: true, isRetry: true });
+      },
+      backoffMs(this.#failures, backoff),
+    );
   }
 
   #count(error: unknown): void {

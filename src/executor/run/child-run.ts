@@ -3,6 +3,7 @@ import { isShutdown } from '../../run/finalize.ts';
 import { childRunId, oldCallName } from '../../run/identity.ts';
 import type { RunResult } from '../../run/result.ts';
 import type { ToolContext } from '../../tool/define.ts';
+import { backoffMs, pause } from '../../values/backoff.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { CancelledError, ShutdownError } from '../../values/errors.ts';
@@ -12,7 +13,6 @@ import type { ActiveRun } from './active-run.ts';
 const MAX_DEPTH = 8;
 /** The first pause before a child is started again; each further one is twice as long, up to a third of a lease. */
 const FIRST_RETRY_MS = 250;
-/** The store did not do what was asked of it, and may do it another time. */
 
 /** A run that a call of another run begins. */
 interface Task {
@@ -39,14 +39,15 @@ export async function answerOf(run: ActiveRun, task: Task): Promise<unknown> {
  */
 async function resultOf(run: ActiveRun, task: Task, depth: number): Promise<RunResult> {
   const { services, signal } = run;
-  const { defaults, onSaveError } = services.config;
-  for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(retryMs * 2, defaults.leaseMs / 3)) {
+  const { clock, defaults, onSaveError } = services.config;
+  const maxMs = defaults.leaseMs / 3;
+  for (let retry = 1; ; retry++) {
     const { result, child } = await runOnce(run, task, depth);
     const isRefused = onSaveError.then === 'wait' && child !== undefined && isStoreAway(child, result);
     if (signal.aborted || !(isRefused || isUnfinished(result))) return result;
-    if (isRefused) await pause(run, retryMs);
-    else if (services.isShutDown) await pause(run, Number.POSITIVE_INFINITY);
-    else if (result.status !== 'interrupted') await pause(run, defaults.leaseMs / 3);
+    if (isRefused) await pause(backoffMs(retry, { firstMs: FIRST_RETRY_MS, maxMs }), clock, signal);
+    else if (services.isShutDown) await pause(Number.POSITIVE_INFINITY, clock, signal);
+    else if (result.status !== 'interrupted') await pause(maxMs, clock, signal);
   }
 }
 
@@ -59,21 +60,6 @@ function isUnfinished({ status, durable, error }: RunResult): boolean {
 function isStoreAway({ life: { resolution }, info }: ActiveRun, { error }: RunResult): boolean {
   if (resolution !== 'refused' || (error?.code !== 'NOT_DURABLE' && info !== undefined)) return false;
   return hasTrait(error, 'isStoreAway');
-}
-
-/** Waits so many ms, or until the parent is stopped. */
-function pause({ signal, services }: ActiveRun, ms: number): Promise<void> {
-  const { clock } = services.config;
-  return new Promise((resolve) => {
-    const end = () => {
-      clock.clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = ms === Number.POSITIVE_INFINITY ? undefined : clock.setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-    if (signal.aborted) end();
-  });
 }
 
 interface Attempt {

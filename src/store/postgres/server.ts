@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { StoreUnavailableError } from '../../values/errors.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import { Appends } from './append.ts';
@@ -94,7 +95,9 @@ export class Server {
   }
 }
 
-/** Doubles up to half a second, with jitter: hosts that wait for one server should not come back together. */
+const backoff: Backoff = { firstMs: 10, maxMs: 500, jitter: 'around' };
+
+/** Waits before a retry. With jitter: hosts that wait for one server should not return together. */
 export function pause(failures: number): Promise<void> {
-  return sleep(Math.min(500, 5 * 2 ** failures) * (0.5 + Math.random()));
+  return sleep(backoffMs(failures, backoff));
 }

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { PawlError } from '../../values/errors.ts';
 import { GroupCommit, giveAnswers, type Job, settled } from '../group-commit.ts';
 import type { RunDatabase } from './connection.ts';
@@ -47,7 +48,7 @@ export class WriteQueue {
       } catch (error) {
         waiting = this.#left(waiting, error);
       }
-      if (waiting.length > 0) await sleep(backoffMs(retries));
+      if (waiting.length > 0) await sleep(backoffMs(retries, lockBackoff));
     }
   }
 
@@ -97,9 +98,4 @@ export class WriteQueue {
     if (isIoError(error)) this.#database.drop();
     for (const job of group) job.reject(storeError(error, this.#options.path));
   }
-}
-
-/** Doubles up to 200 ms, with jitter: processes that wait for one lock should not come back together. */
-export function backoffMs(retries: number): number {
-  return Math.min(200, 2 ** retries) * (0.5 + Math.random());
 }

@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
 import type { InboxOf } from '../port.ts';
 import type { ListedHead, ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
 import type { RunDatabase, Statements } from './connection.ts';
 import { isBusy, isDamage, isIoError, storeError } from './errors.ts';
-import { backoffMs, type QueueOptions, type WriteQueue } from './queue.ts';
+import type { QueueOptions, WriteQueue } from './queue.ts';
 import type { LoadedRow } from './reads.ts';
 
 /** Loads and lists. It waits for the writes before it, and lets the event loop go on while it reads what is large. */
@@ -78,7 +79,7 @@ export class Reader {
       } catch (error) {
         if (!isBusy(error) || performance.now() >= latest) throw this.#seen(error);
       }
-      await sleep(backoffMs(retries));
+      await sleep(backoffMs(retries, lockBackoff));
     }
   }
 

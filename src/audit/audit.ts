@@ -10,32 +10,32 @@ import { Recorder, type Redact } from './recorder.ts';
 import type { AuditFile } from './sqlite-file.ts';
 
 export interface AuditOptions {
-  /** The file; made, with its folder, when something is first written or asked. It must not be the one of a `sqliteStore`. */
+  /** The file; made with its folder at the first write or query. It must not be the file of a `sqliteStore`. */
   readonly path: string;
-  /** How long runs are kept after their end; default 90 days, Infinity = for good. Runs that have not ended stay. */
+  /** How long runs are kept after their end; default 90 days, Infinity = never deleted. Runs that have not ended stay. */
   readonly retentionDays?: number | undefined;
   /**
-   * Gives what is to be written in the place of a value: of the run (`prompt`, `inputs`, `output`, `error`), of its tools
-   * (`tool.input`, `tool.output`), of its phases (`phase.output`), of an `event`. What it throws for is not written.
+   * Returns what is written instead of a value: of the run (`prompt`, `inputs`, `output`, `error`), of its tools
+   * (`tool.input`, `tool.output`), of its phases (`phase.output`), of an `event`. If it throws, the value is not written.
    */
   readonly redact?: Redact | undefined;
   /**
-   * Of a tool's input or output, or of an event, so many characters are written; default 16,384. Of what belongs to the
-   * run as a whole (prompt, inputs, output, outputs of its phases) sixteen times as many.
+   * The most characters that are written of a tool's input or output, or of an event; default 16,384. For texts of the whole
+   * run (prompt, inputs, output, outputs of its phases) the limit is sixteen times as high.
    */
   readonly maxChars?: number | undefined;
   /** How long a write or a query waits while another process holds the lock, ms; default 5,000. */
   readonly busyTimeoutMs?: number | undefined;
-  /** Where warnings go; default: the console. */
+  /** The logger for warnings; default: the console. */
   readonly logger?: { warn(message: string, fields: Readonly<Record<string, unknown>>): void } | undefined;
   readonly clock?: Clock | undefined;
 }
 
-/** An audit that can be asked. */
+/** An audit with queries. */
 export interface SqliteAudit extends Audit, AuditQueries {
-  /** Entries that could not be written, and will not be. */
+  /** The number of entries that were dropped. */
   readonly dropped: number;
-  /** Writes what waits and closes the file. What comes later is dropped; queries are refused. */
+  /** Writes the queued entries and closes the file. Later entries are dropped; later queries are refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -53,18 +53,19 @@ const optionKeys: KnownKeys<AuditOptions> = {
 const DAY_MS = 86_400_000;
 
 /**
- * Remembers runs in a SQLite file of its own, for all processes of one machine, also when their records are gone: how they
- * went and ended, their steps, tool calls, phases, saves and retries. A run that goes on in another process goes on here.
+ * Records runs in a SQLite file of its own, for all processes of one machine: how they ran and ended, their steps, tool
+ * calls, phases, saves and retries. The entries stay after the runs' records are deleted. If another process continues a
+ * run, the audit continues its entry.
  *
- * Nothing of a run waits for it, but its end, which is written down before `run.result` resolves. What happens within a
- * twentieth of a second is written together: so much is lost when the process is killed. While the file cannot be written up
- * to 20,000 entries or 64 MB wait for it; what comes then is dropped, counted in `dropped`, and warned of once.
+ * A run waits for the audit only at its end, which is written before `run.result` resolves. Entries of a twentieth of a
+ * second are written together: a process that is killed loses at most these. While the file cannot be written, up to
+ * 20,000 entries or 64 MB are queued. Further entries are dropped, counted in `dropped`, and one warning is logged.
  *
- * Prompts, inputs and outputs are written as they are: keep the file as safe as the data, or give `redact`.
+ * Prompts, inputs and outputs are written unchanged: protect the file like the data itself, or set `redact`.
  *
- * Queries reject with StoreUnavailableError when the file is damaged, locked for too long, or cannot be opened.
+ * Queries reject with StoreUnavailableError if the file is damaged, locked for too long, or cannot be opened.
  *
- * @throws {TypeError} for options that make no sense
+ * @throws {TypeError} if an option is invalid
  * @example
  * const audit = createAudit({ path: 'audit.db', retentionDays: 30 });
  * const executor = createExecutor({ models, ports: { audit } });
@@ -101,7 +102,7 @@ export function createAudit(options: AuditOptions): SqliteAudit {
   };
 }
 
-/** SQLite is loaded when it is first needed: who has no audit does not pay for it. */
+/** SQLite is loaded at the first use, so that programs without an audit do not load it. */
 async function openFile(path: string, busyTimeoutMs: number): Promise<AuditFile> {
   try {
     const { AuditFile } = await import('./sqlite-file.ts');
@@ -113,7 +114,7 @@ async function openFile(path: string, busyTimeoutMs: number): Promise<AuditFile>
   }
 }
 
-/** A file that is opened when somebody first asks for it, and never after it was closed. */
+/** Opens the file at the first use, and never after it was closed. */
 function lazily(open: () => Promise<AuditFile>) {
   let opening: Promise<AuditFile> | undefined;
   let isClosed = false;
@@ -130,14 +131,14 @@ function lazily(open: () => Promise<AuditFile>) {
   };
 }
 
-/** What a host's logger throws is nobody's business here. */
+/** Errors of the host's logger are ignored. */
 function warning(logger: AuditOptions['logger']) {
   return (message: string, fields: Readonly<Record<string, unknown>>) => {
     try {
       if (logger) letGo(logger.warn(message, fields));
       else console.warn(message, fields);
     } catch {
-      // There is nowhere left to say it.
+      // There is no place left to report it.
     }
   };
 }
@@ -145,22 +146,21 @@ function warning(logger: AuditOptions['logger']) {
 function atLeast(least: number, given: { readonly [name: string]: number }): number {
   for (const [name, value] of Object.entries(given)) {
     if (typeof value === 'number' && value >= least) return value;
-    throw new TypeError(`createAudit: ${name} must be a number from ${least}, not ${String(value)}`);
+    throw new TypeError(`createAudit: ${name} must be a number >= ${least}, not ${String(value)}`);
   }
   return least;
 }
 
 function checkedBy(filter: AuditTotalsFilter): AuditTotalsFilter {
   if (['day', 'agent', 'caller'].includes(filter.by)) return filter;
-  throw new TypeError(`totals are by 'day', 'agent' or 'caller', not by ${JSON.stringify(filter.by)}`);
+  throw new TypeError(`totals: by must be 'day', 'agent' or 'caller', not ${JSON.stringify(filter.by)}`);
 }
 
 const MOST = 10_000;
 
-/** @throws {TypeError} for a limit that is no whole number from 1 */
+/** @throws {TypeError} if the limit is not a whole number >= 1 */
 function most(usual: number, limit: number | undefined): number {
   if (limit === undefined) return usual;
-  if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new TypeError(`limit must be a whole number from 1, not ${limit}`);
+  if (!Number.isSafeInteger(limit) || limit < 1) throw new TypeError(`limit must be a whole number >= 1, not ${limit}`);
   return Math.min(MOST, limit);
 }

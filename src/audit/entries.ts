@@ -2,25 +2,25 @@ import type { Spend } from '../budget/port.ts';
 import type { RunStatus } from '../run/finalize.ts';
 import type { Usage } from '../values/usage.ts';
 
-/** A run in one process, as what is written of it refers to it. */
+/** A run in one process; its entries refer to it. */
 export interface RunHandle {
-  /** Where it stands in the file, once it stands there. */
+  /** The row of the run in the file, once it has one. */
   place: Place | undefined;
-  /** Entries of it that had to be dropped. */
+  /** How many of its entries were dropped. */
   dropped: number;
 }
 
 export interface Place {
   readonly no: number;
-  /** How often it had been taken up by then: tells this process from a later one. */
+  /** How often a process had continued it by then: tells this process from a later one. */
   readonly resumes: number;
-  /** It had ended under this id: what comes next says whether it is that run again, or another one. */
+  /** A run with this id has ended before: the next entry decides whether it is the same run or a new one. */
   readonly hasEnded: boolean;
-  /** How many dropped entries are written down. */
+  /** How many dropped entries are already written. */
   readonly dropped: number;
 }
 
-/** What is kept of a run that begins. Texts are clipped, `inputs` is JSON. */
+/** The row of a run that starts. Texts are clipped, `inputs` is JSON. */
 export interface RunRow {
   readonly runId: string;
   readonly parentRunId: string;
@@ -35,7 +35,7 @@ export interface RunRow {
   readonly startedAt: number;
 }
 
-/** One thing to be written. `at`: wall clock, ms. */
+/** One entry to write. `at`: wall clock, ms. */
 export type Entry =
   | { readonly type: 'begin'; readonly at: number; readonly row: RunRow }
   | {
@@ -43,9 +43,9 @@ export type Entry =
       readonly at: number;
       /** JSON. */
       readonly text: string;
-      /** How far the run is with it. */
+      /** The progress of the run with this entry. */
       readonly progress?: { readonly step: number; readonly usage: Usage };
-      /** The run is a new one, whatever is known under its id. */
+      /** This is a new run, even if the file has an earlier one with its id. */
       readonly isNewRun?: boolean;
     }
   | {
@@ -62,13 +62,13 @@ export type Entry =
       readonly spend: Spend | undefined;
     };
 
-/** An entry in line to be written. */
+/** An entry in the queue. */
 export interface QueuedEntry {
   readonly run: RunHandle;
   readonly entry: Entry;
-  /** For an entry of a run that may be found ended under its id. */
+  /** Needed if the file has an ended run with this id. */
   readonly row: RunRow;
-  /** Characters of its texts. */
+  /** The characters of its texts. */
   readonly size: number;
 }
 

@@ -7,17 +7,17 @@ import type { JsonObject, JsonValue } from '../values/json.ts';
 import type { ToolOutput } from '../values/message.ts';
 import type { Usage } from '../values/usage.ts';
 
-/** A finished model turn with its tool calls. */
+/** A completed model turn with its tool calls. */
 export interface AuditedStep {
   /** Counts from 1 over the whole life of the run. */
   readonly step: number;
-  /** Of the run so far, this step included. */
+  /** The usage of the run so far, this step included. */
   readonly usage: Usage;
-  /** Names of the tools that it called. */
+  /** The names of the called tools. */
   readonly tools: readonly string[];
 }
 
-/** A tool call that was answered. */
+/** A tool call that has a result. */
 export interface AuditedTool {
   readonly step: number;
   readonly callId: string;
@@ -27,7 +27,7 @@ export interface AuditedTool {
   readonly input: JsonValue;
   readonly output: ToolOutput;
   readonly ms: number;
-  /** Nobody waited for it any more: it is not part of the run. */
+  /** The result came too late: it is not part of the run. */
   readonly isLate?: true;
 }
 
@@ -36,11 +36,11 @@ export interface AuditedPhase {
   readonly index: number;
   readonly name: string;
   readonly state: 'started' | 'done' | 'skipped';
-  /** Of a phase that is done. */
+  /** The output, if the phase is done. */
   readonly output?: string;
 }
 
-/** What a run came to, over all processes that worked on it. */
+/** The totals of a run, over all processes that worked on it. */
 export interface AuditTotals {
   readonly usage: Usage;
   readonly iterations: number;
@@ -50,19 +50,19 @@ export interface AuditTotals {
   readonly spend?: Spend;
 }
 
-/** Takes down one run in one process. Nothing it throws, and nothing it takes too long for, touches the run. */
+/** Records one run in one process. If it throws or is too slow, the run continues unchanged. */
 export interface AuditRecorder {
   onStep?(step: AuditedStep): void;
   onTool?(call: AuditedTool): void;
   onPhase?(phase: AuditedPhase): void;
-  /** Whatever else happened: `checkpoint.saved`, `checkpoint.failed`, `model.retry`, `run.resumed`, `run.parked`, … */
+  /** Records other events: `checkpoint.saved`, `checkpoint.failed`, `model.retry`, `run.resumed`, `run.parked`, … */
   logEvent?(type: string, fields: JsonObject): void;
-  /** The last call, made exactly once. `interrupted`: another process goes on, with a recorder of its own. */
+  /** The last call, made exactly once. `interrupted`: another process continues the run with its own recorder. */
   close(status: RunStatus, output: string, error: ErrorData | undefined, totals: AuditTotals): Promise<void> | void;
 }
 
-/** Remembers runs after their records are gone. */
+/** Records runs, so that they can be read after the runs' records are deleted. */
 export interface Audit {
-  /** A run begins, or goes on, in this process. */
+  /** A run starts or continues in this process. */
   startRun(info: RunInfo): AuditRecorder;
 }

@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from '../values/json.ts';
 import type { Usage } from '../values/usage.ts';
 import type { AuditedPhase, AuditedStep, AuditedTool } from './port.ts';
 
-/** A run as an audit knows it. Times are of the wall clock, ms. */
+/** A run in the audit. Times are of the wall clock, ms. */
 export interface AuditedRun {
   readonly runId: string;
   readonly parentRunId: string;
@@ -17,38 +17,38 @@ export interface AuditedRun {
   readonly modelTier: string;
   readonly prompt: string;
   readonly startedAt: number;
-  /** When something was last written of it. */
+  /** When its last entry was written. */
   readonly seenAt: number;
-  /** When it ended for good. */
+  /** When it ended. */
   readonly endedAt?: number;
-  /** `open`: it has not ended, or its process died; `interrupted`: its process left it for the next one. */
+  /** `open`: it has not ended, or its process died; `interrupted`: its process left it for another one. */
   readonly status: RunStatus | 'open';
-  /** How often another process took it up. */
+  /** How often a process continued it. */
   readonly resumes: number;
-  /** Finished model turns. */
+  /** Completed model turns. */
   readonly iterations: number;
   readonly usage: Usage;
-  /** What its budget counted; absent without one. */
+  /** What its budget counted; absent without a budget. */
   readonly spend?: Spend;
   /** Working time, ms; 0 while it is open. */
   readonly elapsedMs: number;
   readonly saveErrors: number;
-  /** What should have been written of it and could not be. */
+  /** How many of its entries were dropped. */
   readonly dropped: number;
 }
 
-/** A run with all that was written of it. */
+/** A run with all its entries. */
 export interface AuditedRunDetail extends AuditedRun {
   readonly inputs: JsonValue;
-  /** The answer; of a run that did not succeed, the last text it had. '' while it is open. */
+  /** The answer; of a run that did not succeed, its last text. '' while it is open. */
   readonly output: string;
   readonly error?: ErrorData;
-  /** In order; a step that was made again after a crash stands there once, as it was made last. */
+  /** In order; a step that was repeated after a crash appears once, with its last entry. */
   readonly steps: readonly (AuditedStep & AuditedAt)[];
   readonly tools: readonly (AuditedTool & AuditedAt)[];
   readonly phases: readonly (AuditedPhase & AuditedAt)[];
   readonly events: readonly (AuditedAt & { readonly type: string; readonly fields: JsonObject })[];
-  /** There is more than was asked for. */
+  /** The run has more entries than requested. */
   readonly isCut: boolean;
 }
 
@@ -57,10 +57,10 @@ export interface AuditedAt {
   readonly at: number;
 }
 
-/** A run with the runs it began. */
+/** A run with its child runs. */
 export interface AuditedTree {
   readonly run: AuditedRun;
-  /** In the order in which they began. */
+  /** Ordered by their start. */
   readonly children: readonly AuditedTree[];
 }
 
@@ -70,9 +70,9 @@ export interface AuditedRunFilter {
   readonly agentId?: string | undefined;
   readonly parentRunId?: string | undefined;
   readonly status?: AuditedRun['status'] | undefined;
-  /** Begun at this time or later, wall clock, ms. */
+  /** Started at this time or later, wall clock, ms. */
   readonly since?: number | undefined;
-  /** Begun before this time. */
+  /** Started before this time. */
   readonly until?: number | undefined;
   /** Default 100, at most 10,000. */
   readonly limit?: number | undefined;
@@ -81,20 +81,20 @@ export interface AuditedRunFilter {
 }
 
 export interface AuditTotalsFilter {
-  /** `day`: of the beginning of each run, in UTC. */
+  /** `day`: the UTC day on which each run started. */
   readonly by: 'day' | 'agent' | 'caller';
   readonly since?: number | undefined;
   readonly until?: number | undefined;
-  /** Default 1,000, at most 10,000: the latest days, or those who used most tokens. */
+  /** Default 1,000, at most 10,000: the latest days, or the agents or callers with the most tokens. */
   readonly limit?: number | undefined;
 }
 
-/** What the runs of one day, agent or caller came to. */
+/** The totals of the runs of one day, agent or caller. */
 export interface AuditTotal {
   /** `2026-11-22`, or the id of the agent or caller. */
   readonly key: string;
   readonly runs: number;
-  /** How many runs ended how; runs that have not ended are `open` or `interrupted`. */
+  /** The number of runs by status; runs that have not ended are `open` or `interrupted`. */
   readonly statuses: { readonly [status in AuditedRun['status']]?: number };
   readonly usage: Usage;
   readonly spend: Spend;
@@ -102,14 +102,14 @@ export interface AuditTotal {
   readonly elapsedMs: number;
 }
 
-/** What can be asked of an audit. All of it is read after what was recorded before. */
+/** The queries of an audit. Each waits until earlier entries are written. */
 export interface AuditQueries {
-  /** Runs, the latest first. */
+  /** Lists runs, the latest first. */
   runs(filter?: AuditedRunFilter): Promise<AuditedRun[]>;
-  /** One run; null when nothing is known of it. @param options `limit`: how many entries, default 10,000 */
+  /** Returns one run, or null if it is not known. @param options `limit`: how many entries, default 10,000 */
   run(runId: string, options?: { readonly limit?: number }): Promise<AuditedRunDetail | null>;
-  /** A run with its children, theirs, and so on. @param options `depth`: default 8; `limit`: of runs, default 1,000 */
+  /** A run with its children, their children, and so on. @param options `depth`: default 8; `limit`: of runs, default 1,000 */
   tree(runId: string, options?: { readonly depth?: number; readonly limit?: number }): Promise<AuditedTree | null>;
-  /** Sums. Days come in their order, agents and callers by the tokens they used. */
+  /** Sums. Days are ordered by date, agents and callers by their tokens. */
   totals(filter: AuditTotalsFilter): Promise<AuditTotal[]>;
 }

@@ -4,38 +4,38 @@ import { retryOf, toErrorData } from '../values/error-data.ts';
 
 import { type Entry, type QueuedEntry, type RunHandle, type RunRow, sizeOf } from './entries.ts';
 
-/** Where entries go: all of a batch, or none. */
+/** The file of the entries. A batch is written completely or not at all. */
 export interface EntryFile {
   write(batch: readonly QueuedEntry[]): Promise<void>;
-  /** Removes some of what is too old. @returns whether there may be more */
+  /** Removes some of the old runs. @returns whether there may be more */
   removeOld(before: number): Promise<boolean>;
 }
 
 export interface QueueOptions {
   readonly clock: Clock;
-  /** Opens the file, the first time. */
+  /** Opens the file at the first use. */
   readonly open: () => Promise<EntryFile>;
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** How long ended runs are kept, ms. */
   readonly retentionMs: number;
 }
 
-/** What comes in within this time is written together, ms. */
+/** Entries that arrive within this time are written together, ms. */
 const DELAY_MS = 50;
 
-/** A file that cannot be written is tried again after this time, ms, at first; then after twice that, and so on. */
+/** The time until a retry if the file cannot be written; it doubles with each failure. */
 const backoff: Backoff = { firstMs: 500, maxMs: 30_000 };
 
-/** So much waits at most; what comes after that is dropped, and counted. */
+/** The most queued entries; further entries are dropped and counted. */
 const MAX_ENTRIES = 20_000;
 const MAX_CHARS = 64 * 1024 * 1024;
 
-/** One transaction writes no more than this, so that it cannot hold up the event loop for long. */
+/** One transaction writes at most this many entries, so that it does not block the event loop for long. */
 const MAX_BATCH = 256;
 
 const HOUR_MS = 3_600_000;
 
-/** Entries on their way into the file. Nothing waits for it but who closes a run, or asks for something. */
+/** The queue of entries for the file. Only the end of a run and queries wait for it. */
 export class EntryQueue {
   readonly #options: QueueOptions;
   #entries: QueuedEntry[] = [];
@@ -53,7 +53,7 @@ export class EntryQueue {
     this.#options = options;
   }
 
-  /** Entries that are not in the file and never will be. */
+  /** The number of dropped entries. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -62,7 +62,7 @@ export class EntryQueue {
     const size = sizeOf(waiting.entry);
     const isFull = this.#entries.length >= MAX_ENTRIES || this.#chars + size > MAX_CHARS;
     if (this.#isClosed || isFull) {
-      this.drop(waiting.run, this.#isClosed ? 'it was closed' : 'its file does not take them fast enough, or at all');
+      this.drop(waiting.run, this.#isClosed ? 'it was closed' : 'its file is too slow, or cannot be written');
       return;
     }
     this.#entries.push({ ...waiting, size });
@@ -70,7 +70,7 @@ export class EntryQueue {
     this.#schedule();
   }
 
-  /** Gives an entry up. Each reason is warned of once. */
+  /** Drops an entry. Each reason is logged once. */
   drop(run: RunHandle, why: string): void {
     run.dropped += 1;
     this.#dropped += 1;
@@ -79,10 +79,10 @@ export class EntryQueue {
     this.#options.warn(`audit: entries are dropped: ${why}`, { waiting: this.#entries.length });
   }
 
-  /** Writes what waits. Resolves when it is written, or could not be; never rejects. */
+  /** Writes the queued entries. Resolves when they are written or the write has failed; never rejects. */
   flush(): Promise<void> {
     if (!this.#flushing) return this.#begin();
-    // What came in after it began needs another one; all who ask for that meanwhile share it.
+    // Entries that arrived during a write need another one, which all callers meanwhile share.
     this.#next ??= this.#flushing.then(() => {
       this.#next = undefined;
       return this.#begin();
@@ -120,7 +120,7 @@ export class EntryQueue {
     this.#sweep();
   }
 
-  /** @returns false when it has to be tried again later */
+  /** @returns false if it must be tried again later */
   async #writeBatch(batch: readonly QueuedEntry[]): Promise<boolean> {
     try {
       const file = await this.#options.open();
@@ -128,7 +128,7 @@ export class EntryQueue {
       this.#failures = 0;
       return true;
     } catch (error) {
-      // What the file could not take now it may take later.
+      // The file may accept the batch later.
       if (retryOf(error) === 'later') return this.#fail(error);
       if (batch.length > 1) return this.#writeEach(batch);
       for (const { run } of batch) this.drop(run, toErrorData(error).message);
@@ -136,7 +136,7 @@ export class EntryQueue {
     }
   }
 
-  /** Something in it cannot be written at all: only that is dropped. */
+  /** Writes entry by entry, and drops only those that cannot be written. */
   async #writeEach(batch: readonly QueuedEntry[]): Promise<boolean> {
     const written: QueuedEntry[] = [];
     for (const queued of batch) {
@@ -152,12 +152,12 @@ export class EntryQueue {
   #fail(error: unknown): false {
     this.#failures += 1;
     if (this.#failures === 1) {
-      this.#options.warn('audit: its file cannot be written; what is recorded waits', { error: toErrorData(error) });
+      this.#options.warn('audit: its file cannot be written; entries are queued', { error: toErrorData(error) });
     }
     return false;
   }
 
-  /** Removes what is too old, now and then, a little at a time. Nobody waits for it. */
+  /** Removes old runs now and then, a few at a time. No caller waits for it. */
   async #sweep(): Promise<void> {
     const { clock, retentionMs, open } = this.#options;
     if (retentionMs === Number.POSITIVE_INFINITY || clock.monotonic() - this.#sweptAt < HOUR_MS) return;
@@ -166,7 +166,7 @@ export class EntryQueue {
       const file = await open();
       while (!this.#isClosed && (await file.removeOld(clock.now() - retentionMs))) await nextTurn();
     } catch {
-      // The next sweep, or the next write, tells whether there is something to say.
+      // The next sweep or write reports the failure.
     }
   }
 
@@ -174,7 +174,7 @@ export class EntryQueue {
     if (this.#timer !== undefined || this.#flushing || this.#isClosed) return;
     const ms = this.#failures === 0 ? DELAY_MS : backoffMs(this.#failures, backoff);
     this.#timer = this.#options.clock.setTimeout(() => void this.flush(), ms);
-    // What waits is worth a moment at the end of a process, but not the wait for a file that cannot be written.
+    // At the end of a process, a queued write is worth a moment, but not the wait for a file that cannot be written.
     if (this.#failures > 0) unref(this.#timer);
   }
 
@@ -184,7 +184,7 @@ export class EntryQueue {
   }
 }
 
-/** The clock of a test gives timers without it. */
+/** The timers of a test clock have no `unref`. */
 function unref(timer: unknown): void {
   const { unref } = (timer ?? {}) as { unref?: () => void };
   unref?.call(timer);

@@ -9,7 +9,7 @@ import type { Entry, RunHandle, RunRow } from './entries.ts';
 import type { AuditedPhase, AuditedStep, AuditedTool, AuditRecorder, AuditTotals } from './port.ts';
 import type { EntryQueue } from './queue.ts';
 
-/** Where a value stands that may have to be redacted. */
+/** The kind of a value that may have to be redacted. */
 export type AuditField =
   | 'prompt'
   | 'inputs'
@@ -20,7 +20,7 @@ export type AuditField =
   | 'phase.output'
   | 'event';
 
-/** Gives what is to be written in the place of a value. */
+/** Returns what is written instead of a value. */
 export type Redact = (field: AuditField, value: JsonValue) => unknown;
 
 /** What all recorders of an audit share. */
@@ -28,17 +28,17 @@ export interface Recording {
   readonly queue: EntryQueue;
   readonly clock: Clock;
   readonly redact: Redact | undefined;
-  /** Characters of a tool's input or output, or of an event. */
+  /** The most characters of a tool's input or output, or of an event. */
   readonly maxChars: number;
 }
 
-/** The prompt of a run and what it came to may be so many times as long as a tool's output. */
+/** Prompt, inputs and outputs of a run may be this many times as long as a tool's output. */
 const RUN_TEXTS = 16;
 
-/** What stands in the place of what could not be redacted. */
+/** Written instead of a value that could not be redacted. */
 const unredacted = '[not written: redact failed]';
 
-/** Takes down one run in one process. Nothing of it throws. */
+/** Records one run in one process. Its methods never throw. */
 export class Recorder implements AuditRecorder {
   readonly #recording: Recording;
   readonly #run: RunHandle = { place: undefined, dropped: 0 };
@@ -63,7 +63,7 @@ export class Recorder implements AuditRecorder {
     this.#attempt(() => {
       const { input, output, ...rest } = call;
       const head = JSON.stringify(rest);
-      // Each is clipped on its own, so that a long input does not cost the output.
+      // Each is clipped on its own, so that a long input does not shorten the output.
       const values = `"input":${this.#json('tool.input', input)},"output":${this.#json('tool.output', output as unknown as JsonValue)}`;
       this.#add({ type: 'tool', at: this.#now(), text: `${head.slice(0, -1)},${values}}` });
     });
@@ -160,7 +160,7 @@ export class Recorder implements AuditRecorder {
   }
 }
 
-/** A column has no NaN. */
+/** Columns cannot store NaN. */
 function finite(value: number): number {
   return Number.isFinite(value) ? value : 0;
 }
@@ -175,14 +175,14 @@ function finiteUsage(usage: Usage): Usage {
   };
 }
 
-/** The beginning of a long text, with how much is missing. */
+/** Clips a long text, and says how many characters are missing. */
 function clipText(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most)}… (${text.length - most} more characters)`;
 }
 
 /**
- * A value as JSON of bounded length. Long texts in it are clipped; when it is still too long its beginning stands there as
- * text, in `{ clipped }`. What cannot be written as JSON is `null`.
+ * A value as JSON of bounded length. Long texts in it are clipped. If it is still too long, the result is
+ * `{ clipped }` with the beginning of its JSON. A value that cannot be written as JSON becomes `null`.
  */
 function clipJson(value: unknown, most: number): string {
   try {
@@ -196,7 +196,7 @@ function clipJson(value: unknown, most: number): string {
   }
 }
 
-/** Long texts are mostly those of a tool's output: clipped before they are encoded, they cost nothing. */
+/** Most long texts are in a tool's output: clipping them before they are encoded saves their encoding. */
 function withoutLongTexts(value: unknown, most: number): unknown {
   if (typeof value === 'string') return clipText(value, most);
   if (!isObject(value) || typeof value.value !== 'string' || value.value.length <= most) return value;

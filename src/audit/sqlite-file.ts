@@ -17,10 +17,10 @@ import { ENTRIES_PER_RUN, layout, type Statements } from './sqlite-layout.ts';
 import { childrenOf, type EntryRow, type FoundRun, findRun, listRuns, readEntries, sumUp } from './sqlite-reads.ts';
 import { BatchWriter } from './sqlite-writes.ts';
 
-/** So many rows are read in one turn of the event loop. */
+/** The most rows that are read in one turn of the event loop. */
 const ROWS_PER_TURN = 1_000;
 
-/** The file of an audit. It is loaded when it is first needed: it brings SQLite along. */
+/** The file of an audit. The module is imported at the first use because it loads SQLite. */
 export class AuditFile implements EntryFile {
   readonly #file: SqliteFile<Statements>;
 
@@ -69,7 +69,7 @@ export class AuditFile implements EntryFile {
     return detailOf(found, entries.slice(0, limit), entries.length > limit);
   }
 
-  /** Level by level, so that a limit cuts off what is farthest away. */
+  /** Reads level by level, so that the limit cuts off the deepest runs. */
   async tree(runId: string, { depth, limit }: { depth: number; limit: number }): Promise<AuditedTree | null> {
     const found = await this.#file.transaction('read', (statements) => findRun(statements, runId));
     if (!found) return null;
@@ -80,7 +80,7 @@ export class AuditFile implements EntryFile {
       const next: Branch[] = [];
       for (const branch of level) {
         const children = await this.#children(branch.run.runId, limit - seen.size);
-        // Hosts name parents as they like: whoever is there already is not there again.
+        // Hosts choose parent ids freely: a run that is already in the tree is not added again.
         for (const child of children.filter((each) => !seen.has(each.runId))) {
           seen.add(child.runId);
           branch.children.push(leaf(child));
@@ -116,7 +116,7 @@ function leaf(run: AuditedRun): Branch {
   return { run, children: [] };
 }
 
-/** What is written of a run, sorted by what it is. */
+/** The entries of a run, grouped by type. */
 function detailOf({ run, inputs, end }: FoundRun, entries: readonly EntryRow[], isCut: boolean): AuditedRunDetail {
   const of = <T>(type: string) => {
     const those = entries.filter((entry) => entry.type === type);
@@ -137,7 +137,7 @@ function detailOf({ run, inputs, end }: FoundRun, entries: readonly EntryRow[], 
   };
 }
 
-/** A text that somebody has tampered with must not hide the others. */
+/** A text that someone has changed in the file must not hide the others. */
 function parsed(text: string): JsonValue {
   try {
     return JSON.parse(text);
@@ -146,12 +146,12 @@ function parsed(text: string): JsonValue {
   }
 }
 
-/** One transaction removes no more than this, so that it cannot hold up the event loop for long. */
+/** One transaction removes at most this many runs, so that it does not block the event loop for long. */
 const RUNS_AT_ONCE = 50;
 const ENTRIES_AT_ONCE = 1_000;
 
 /**
- * Removes some of the runs that ended before a time. One that has not ended stays, however old it is.
+ * Removes some of the runs that ended before a time. A run that has not ended stays, even if it is old.
  * @param before wall clock, ms
  * @returns whether there may be more
  */

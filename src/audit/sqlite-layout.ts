@@ -1,12 +1,12 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Layout } from '../sqlite/file.ts';
 
-/** The key of an entry is `no of its run * 2^24 + its number`, so that those of one run lie together without an index. */
+/** The key of an entry is `no of its run * 2^24 + its number`, so that the entries of a run are adjacent without an index. */
 export const ENTRIES_PER_RUN = 2 ** 24;
 
 /**
- * What never changes of a run (`runs`), what does (`heads`, small), how it ended (`ends`), and what happened in it
- * (`entries`, a log). A run id that is used again has several runs: the one with the highest number is meant.
+ * The constant fields of a run (`runs`), the changing ones (`heads`, small), its end (`ends`), and its entries (`entries`,
+ * a log). A run id that is used again has several rows: the one with the highest number is current.
  */
 const tables = `
   CREATE TABLE runs (
@@ -59,7 +59,7 @@ export const layout: Layout<Statements> = {
   prepare: (db) => new Statements(db),
 };
 
-/** The statements of an open database: those that write are prepared, those that ask are prepared when they are asked. */
+/** The statements of an open database: those that write are prepared once, queries at each use. */
 export class Statements {
   readonly db: DatabaseSync;
   readonly find: StatementSync;

@@ -51,7 +51,7 @@ export interface EntryRow {
   readonly fields: string;
 }
 
-/** Conditions of a query, with their values. */
+/** The conditions of a query, with their values. */
 class Conditions {
   readonly values: SQLInputValue[] = [];
   readonly #texts: string[] = [];
@@ -91,14 +91,14 @@ export function findRun({ db }: Statements, runId: string): FoundRun | undefined
   return { no: row.no, run: runOf(row), inputs: row.inputs, end };
 }
 
-/** Entries of a run, in order. @param after the id of the last one that is known; 0 = from the first */
+/** Entries of a run, in order. @param after the id of the last known entry; 0 = from the first */
 export function readEntries({ db }: Statements, no: number, page: { after: number; limit: number }): EntryRow[] {
   const text = 'SELECT id, type, at, fields FROM entries WHERE id > ? AND id < ? ORDER BY id LIMIT ?';
   const first = Math.max(page.after, no * ENTRIES_PER_RUN);
   return db.prepare(text).all(first, (no + 1) * ENTRIES_PER_RUN, page.limit) as unknown as EntryRow[];
 }
 
-/** The runs that a run began, in the order in which they did. */
+/** The child runs of a run, ordered by their start. */
 export function childrenOf({ db }: Statements, runId: string, limit: number): AuditedRun[] {
   const text = `SELECT * FROM runs JOIN heads USING (no) WHERE parent_run_id = ? AND parent_run_id <> ''
     ORDER BY started_at, no LIMIT ?`;
@@ -138,7 +138,7 @@ export function sumUp({ db }: Statements, { by, since, until }: AuditTotalsFilte
   const others = ['iterations', 'elapsed_ms', 'spent_tokens', 'spent_usd', 'spent_seconds'];
   const columns = [...sums, ...others].map((column) => `total(${column}) AS ${column}`).join(', ');
   const order = by === 'day' ? 'key DESC' : 'total(input_tokens) + total(output_tokens) DESC, key';
-  // Grouped twice: by key and status first, so that how many ended how comes with the sums.
+  // Grouped twice, by key and status first, so that one query returns the sums and the number of runs by status.
   const text = `
     SELECT key, sum(runs) AS runs, json_group_object(status, runs) AS statuses, ${columns} FROM (
       SELECT ${keys[by]} AS key, status, count(*) AS runs, ${columns}

@@ -11,13 +11,13 @@ interface FoundRun {
   readonly resumes: number;
 }
 
-/** Writes a batch within one transaction. Where runs stand is told to them when it is committed. */
+/** Writes a batch within one transaction. The runs get their rows' numbers after the commit. */
 export class BatchWriter {
   readonly #statements: Statements;
   readonly #places = new Map<RunHandle, Place>();
-  /** The last entry of each run that has some in this batch. */
+  /** The last entry of each run that has entries in this batch. */
   readonly #lastEntries = new Map<number, number>();
-  /** How far runs are: written once, at the end. */
+  /** The progress of runs: written once, at the end. */
   readonly #progress = new Map<number, { readonly at: number; readonly step: number; readonly usage: Usage }>();
 
   constructor(statements: Statements) {
@@ -36,7 +36,7 @@ export class BatchWriter {
     for (const [run, place] of this.#places) this.#countDropped(run, place);
   }
 
-  /** After the commit. */
+  /** Called after the commit. */
   tellPlaces(): void {
     for (const [run, place] of this.#places) run.place = place;
   }
@@ -67,14 +67,14 @@ export class BatchWriter {
     const endedAt = status === 'interrupted' ? null : at;
     const spent = spend ? ([spend.tokens, spend.usd, spend.seconds] as const) : ([null, null, null] as const);
     const totals = [iterations, ...valuesOf(usage), elapsedMs, saveErrors, ...spent] as const;
-    // One that was taken up by another process meanwhile is not this one's to close.
+    // If another process has continued the run meanwhile, this process must not close it.
     const { changes } = this.#statements.close.run(status, at, endedAt, ...totals, no, resumes);
     if (Number(changes) === 0) return;
     this.#progress.delete(no);
     this.#statements.end.run(no, output, error);
   }
 
-  /** Where a run is written. One that had ended under this id goes on, unless it turns out to be a new one. */
+  /** The row of a run. An ended run with this id continues, unless this is a new run. */
   #placeOf(run: RunHandle, row: RunRow, { at, isNewRun }: { at: number; isNewRun: boolean }): Place {
     const place = this.#places.get(run) ?? run.place ?? this.#begin(run, row, at);
     if (!place.hasEnded) return this.#put(run, place);

@@ -5,8 +5,8 @@ export const kinds = ['tokens', 'usd', 'seconds'] as const;
 export type Kind = (typeof kinds)[number];
 
 /**
- * What budgets add up: tokens, billionths of a US dollar, millionths of a second. They are whole numbers, so that what is
- * added and later taken away again leaves exactly nothing.
+ * The units of a budget: tokens, billionths of a US dollar, millionths of a second. All are whole numbers, so that adding
+ * and subtracting the same amount leaves exactly zero.
  */
 export interface BudgetAmounts {
   readonly tokens: number;
@@ -16,7 +16,7 @@ export interface BudgetAmounts {
 
 const unitsPerOne: BudgetAmounts = { tokens: 1, usd: 1e9, seconds: 1e6 };
 
-/** No single call costs more, and sums of such stay far from where numbers lose their digits, or become infinite. */
+/** The most that one call counts. Sums of such amounts neither lose digits nor become infinite. */
 const MAX_UNITS = 1e14;
 
 export const nothing: BudgetAmounts = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
@@ -29,7 +29,7 @@ export function subtract(a: BudgetAmounts, b: BudgetAmounts): BudgetAmounts {
   return { tokens: a.tokens - b.tokens, usd: a.usd - b.usd, seconds: a.seconds - b.seconds };
 }
 
-/** What `a` has and `b` lacks; never negative. */
+/** Returns what `a` has more than `b`; never negative. */
 export function beyond(a: BudgetAmounts, b: BudgetAmounts): BudgetAmounts {
   const { tokens, usd, seconds } = subtract(a, b);
   return { tokens: Math.max(0, tokens), usd: Math.max(0, usd), seconds: Math.max(0, seconds) };
@@ -45,7 +45,7 @@ export function amountsOf(spend: Spend): BudgetAmounts {
   return { tokens: units('tokens'), usd: units('usd'), seconds: units('seconds') };
 }
 
-/** A limit in the units that are added up. One that is not 0 does not become 0. */
+/** Converts a limit into units. A limit above 0 never becomes 0. */
 export function limitOf(kind: Kind, limit: number): number {
   return limit === 0 ? 0 : Math.max(1, Math.round(limit * unitsPerOne[kind]));
 }
@@ -54,14 +54,14 @@ export function toSpend({ tokens, usd, seconds }: BudgetAmounts): Spend {
   return { tokens, usd: usd / unitsPerOne.usd, seconds: seconds / unitsPerOne.seconds };
 }
 
-/** One of them as people read it: '1,200 tokens', '$0.25', '90 s'. */
+/** An amount as text: '1,200 tokens', '$0.25', '90 s'. */
 export function described(kind: Kind, units: number): string {
   const amount = units / unitsPerOne[kind];
   if (kind === 'tokens') return `${grouped(amount)} tokens`;
   return kind === 'usd' ? `$${precise(amount)}` : `${grouped(amount)} s`;
 }
 
-/** Made when a refusal is worded: they cost more than all the rest of importing the package. */
+/** Made only when a refusal is worded: number formats cost more than the rest of importing the package. */
 const grouped = (amount: number) => new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 }).format(amount);
 const precise = (amount: number) =>
   new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 }).format(amount);

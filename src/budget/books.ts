@@ -1,13 +1,13 @@
 import type { Ledger } from './ledger.ts';
 import type { BudgetStore, BudgetTerms } from './store.ts';
 
-/** Where ledgers are kept. */
+/** Where ledgers are stored. */
 export interface Books {
-  /** Opens the ledger of a caller and does some work on it: all of it is kept, or nothing. Nobody works on it meanwhile. */
+  /** Opens the ledger of a caller and runs `work` on it: all changes are stored or none, without other work in between. */
   with<T>(callerId: string, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T>;
 }
 
-/** What a budget asks of its store, done on ledgers. */
+/** Implements a budget's store on ledgers. */
 export function storeOf(books: Books): BudgetStore {
   return {
     standing: (callerId, terms) => books.with(callerId, terms, (ledger) => ledger.standing()),

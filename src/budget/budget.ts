@@ -13,37 +13,37 @@ import { RecentAmounts } from './recent-amounts.ts';
 import type { BudgetCall, BudgetStore, BudgetTerms, StandingAmounts } from './store.ts';
 
 export interface BudgetOptions {
-  /** Most tokens (input and output) that a caller may use within the window. */
+  /** The most tokens (input and output) that a caller may use within the window. */
   readonly tokens?: number | undefined;
-  /** Most US dollars; needs `prices`. */
+  /** The most US dollars; needs `prices`. */
   readonly usd?: number | undefined;
-  /** Longest time that the model calls of a caller may take, added up. */
+  /** The longest total time of a caller's model calls. */
   readonly seconds?: number | undefined;
-  /** How far back spending counts, ms; default 7 days. */
+  /** The length of the window, ms; default 7 days. */
   readonly windowMs?: number | undefined;
-  /** What models cost. Without it, and without a limit in USD, every call counts 0 USD. */
+  /** The prices of models. Without prices and without a limit in USD, every call counts 0 USD. */
   readonly prices?: Prices | undefined;
   /**
-   * What a call is likely to take besides its input. It is held while the call is under way, so that many calls at once
-   * cannot go far over a limit. Default: 1,000 output tokens and 10 seconds, but of each limit at most a twentieth.
+   * What a call is likely to use besides its input. The budget reserves it during the call, so that many calls at once
+   * cannot go far over a limit. Default: 1,000 output tokens and 10 seconds, but at most a twentieth of each limit.
    */
   readonly expected?: ExpectedUse | undefined;
-  /** What a call under way holds is free again after this time, ms, when its process died; default 15 minutes. */
+  /** The reservation of a call whose process died ends after this time, ms; default 15 minutes. */
   readonly reservationMs?: number | undefined;
-  /** Where the books are kept; default: in this process. `sqliteBudget({ path })` is shared, and outlives it. */
+  /** Where the budget is stored; default: in this process. `sqliteBudget({ path })` is shared and survives the process. */
   readonly store?: BudgetStore | undefined;
   readonly clock?: Clock | undefined;
 }
 
-/** How a caller stands. */
+/** What a caller has used. */
 export interface BudgetStanding {
   /** Within the window. */
   readonly spent: Spend;
-  /** Held by calls that are under way. */
+  /** Reserved by calls that are running. */
   readonly reserved: Spend;
 }
 
-/** A budget that can be asked how a caller stands. */
+/** A budget that also returns what a caller has used. */
 export interface RollingBudget extends Required<Budget> {
   standing(callerId: string): Promise<BudgetStanding>;
 }
@@ -66,23 +66,24 @@ const WEEK_MS = 7 * 86_400_000;
 const RESERVATION_MS = 15 * 60_000;
 
 /**
- * Limits what each caller may spend within a rolling window, in tokens, US dollars and seconds of model time. Runs without
- * a `callerId` share one budget.
+ * Limits what each caller may use within a rolling window, in tokens, US dollars and seconds of model time. Runs without a
+ * `callerId` share one budget.
  *
- * `check` refuses a caller whose window is used up. So does `reserve`, and it refuses a call that is not the only one under
- * way when all of them together would go over a limit, by the sizes of their inputs and what is `expected` of them. A single
- * call is not refused for an estimate: a caller goes over a limit by one call at most, or by what calls take more than
- * expected. `commit` counts a call once, whatever crashed between: by its key it takes the place of an earlier count.
+ * `check` refuses a caller that has reached a limit. `reserve` does the same. If other calls of the caller are running, it
+ * also refuses a call when all of them together would exceed a limit. It estimates them by the sizes of their inputs and
+ * `expected`. A single call is never refused for an estimate: a caller exceeds a limit by at most one call, or by what
+ * calls use beyond `expected`. `commit` counts a call once, even after a crash: a call with a known key replaces the
+ * earlier count.
  *
- * A use that is not finite, or negative, is refused with a TypeError, and the call counts as what it had reserved. With a
- * limit in USD a model without a price is refused by `reserve`: such a limit could not be kept.
+ * A use that is negative or not finite is refused with a TypeError, and the call counts as what was reserved for it. With a
+ * limit in USD, `reserve` refuses a model without a price: such a limit could not be enforced.
  *
  * @throws {TypeError} for an unknown option, without any limit, for limits that are negative, infinite or NaN, and for `usd` without `prices`
  * @example createExecutor({ models, ports: { budget: createBudget({ tokens: 1_000_000, seconds: 3_600 }) } })
  */
 export function createBudget(options: BudgetOptions): RollingBudget {
   const budget = new StoreBudget(options);
-  // Own functions rather than methods: hosts wrap a budget by spreading it.
+  // Functions, not methods: hosts wrap a budget by spreading it.
   return {
     check: async (callerId) => budget.check(callerId),
     reserve: async (callerId, estimate) => budget.reserve(callerId, estimate),
@@ -163,7 +164,7 @@ class StoreBudget {
     return { spent: toSpend(spent), reserved: toSpend(reserved) };
   }
 
-  /** A price that is not known any more counts as what was reserved for it. */
+  /** If the price is no longer known, the call counts as what was reserved for it. */
   #amountsOf({ model, modelTier }: Reservation, { usage, seconds }: CallUse, reserved: BudgetAmounts): BudgetAmounts {
     const price = attempt(() => this.#priceOf({ model, modelTier, usage }));
     const usd = 'value' in price ? price.value : undefined;
@@ -178,7 +179,7 @@ class StoreBudget {
   }
 }
 
-/** A reservation may come from a record, or from a process that is gone: what is needed of it stands in it. */
+/** A reservation may come from a record or from a dead process: it holds all that is needed. */
 function callOf({ callerId, key }: Reservation): BudgetCall {
   checkText('reservation.key', key);
   const runId = key.includes(':') ? key.slice(0, key.lastIndexOf(':')) : key;
@@ -193,25 +194,25 @@ function attempt<T>(work: () => T): { readonly value: T } | { readonly error: un
   }
 }
 
-/** With each call, so many callers that were not heard of for the longest time are looked at. */
+/** How many of the callers with the oldest use are checked with each call. */
 const LOOKED_AT = 2;
 
-/** So many calls of a caller are known one by one, and so many of its runs. */
+/** The most calls and the most runs of a caller that are stored one by one. */
 const MAX_KNOWN = 4_096;
 
-/** Calls before those are added up, in so many slices of the window. */
+/** Older calls are summed in this many slices of the window. */
 const SLICES = 1_024;
 
-/** The books of a budget in this process. */
+/** Stores a budget in this process. */
 export function memoryBudget(): BudgetStore {
   return storeOf(new MemoryBooks());
 }
 
-/** Callers that have nothing left in the window are forgotten. Those that were heard of latest stand at the end. */
+/** Removes callers that have no use left in the window. The callers with the newest use come last. */
 export class MemoryBooks implements Books {
   readonly #accounts = new Map<string, Account>();
 
-  /** How many callers are known. */
+  /** The number of known callers. */
   get callers(): number {
     return this.#accounts.size;
   }

@@ -2,14 +2,14 @@ import { readProperty } from '../values/error-data.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
 import type { CallUse, Spend } from './port.ts';
 
-/** @throws {TypeError} unless it is a finite number from 0 */
+/** @throws {TypeError} if it is not a finite number >= 0 */
 export function checkAmount(name: string, amount: unknown): number {
   if (typeof amount === 'number' && amount >= 0 && Number.isFinite(amount)) return amount;
   const given = typeof amount === 'number' ? String(amount) : typeof amount;
   throw new TypeError(`${name} must be a finite number from 0, not ${given}`);
 }
 
-/** A copy of what a call used. @throws {TypeError} when one of its numbers is not finite, or negative */
+/** A copy of what a call used. @throws {TypeError} if one of its numbers is negative or not finite */
 export function checkedUse(used: CallUse): CallUse {
   const given = readProperty(used, 'usage');
   const read = (field: string) => checkAmount(`usage.${field}`, readProperty(given, field));
@@ -17,13 +17,13 @@ export function checkedUse(used: CallUse): CallUse {
   return { usage, seconds: checkAmount('seconds', readProperty(used, 'seconds')) };
 }
 
-/** A copy of what a run has spent. @throws {TypeError} when one of its numbers is not finite, or negative */
+/** A copy of what a run has spent. @throws {TypeError} if one of its numbers is negative or not finite */
 export function checkedSpend(spend: Spend): Spend {
   const read = (field: string) => checkAmount(`spend.${field}`, readProperty(spend, field));
   return { tokens: read('tokens'), usd: read('usd'), seconds: read('seconds') };
 }
 
-/** @throws {TypeError} unless it is a string */
+/** @throws {TypeError} if it is not a string */
 export function checkText(name: string, text: unknown): string {
   if (typeof text === 'string') return text;
   throw new TypeError(`${name} must be a string, not ${typeof text}`);

@@ -6,7 +6,7 @@ import type { Limits } from './limits.ts';
 import type { CallEstimate, Spend } from './port.ts';
 import { type PriceOf, reasonOf } from './prices.ts';
 
-/** What a call is likely to take besides its input. */
+/** What a call is likely to use besides its input. */
 export interface ExpectedUse {
   readonly outputTokens?: number | undefined;
   readonly seconds?: number | undefined;
@@ -14,19 +14,19 @@ export interface ExpectedUse {
 
 const usual = { outputTokens: 1_000, seconds: 10 };
 
-/** Where nobody said what to expect, a call is expected to take at most this part of a limit beyond its input. */
+/** Without `expected`, a call is expected to use at most this part of a limit besides its input. */
 const MOST = 1 / 20;
 
-/** How much calls are to hold while they are under way. */
+/** Estimates what calls reserve while they run. */
 export class Estimator {
   readonly #limits: Limits;
   readonly #priceOf: PriceOf;
   readonly #outputTokens: number;
   readonly #seconds: number;
-  /** The most that is expected beyond the input. */
+  /** The largest expectation beyond the input. */
   readonly #most: Spend;
 
-  /** @throws {TypeError} when an expectation is no number from 0 */
+  /** @throws {TypeError} if an expectation is not a number >= 0 */
   constructor(limits: Limits, priceOf: PriceOf, expected: ExpectedUse = {}) {
     this.#limits = limits;
     this.#priceOf = priceOf;
@@ -44,7 +44,7 @@ export class Estimator {
     };
   }
 
-  /** @throws {BudgetExceededError} when there is a limit in USD and no price */
+  /** @throws {BudgetExceededError} if there is a limit in USD and no price */
   estimate(call: CallEstimate): BudgetAmounts {
     const inputTokens = checkAmount('estimate.inputTokens', call.inputTokens);
     return amountsOf({
@@ -63,7 +63,7 @@ export class Estimator {
   #price({ model, modelTier, inputTokens }: CallEstimate, outputTokens: number): number {
     const because = (reason: string, cause?: unknown) =>
       new BudgetExceededError(
-        `the limit in USD cannot be kept for ${model}: ${reason}; give createBudget its price`,
+        `the limit in USD cannot be enforced for ${model}: ${reason}; add its price to createBudget`,
         cause === undefined ? {} : { cause },
       );
     let usd: number | undefined;

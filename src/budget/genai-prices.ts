@@ -1,11 +1,11 @@
-// The entry point `pawl/prices`: the prices that the package @pydantic/genai-prices keeps.
+// The entry point `pawl/prices`: the prices of the package @pydantic/genai-prices.
 import { pricesOf } from './kept-prices.ts';
 import type { PricedCall } from './prices.ts';
 
 /**
- * Prices for a budget, from the list that the package `@pydantic/genai-prices` brings along; update the package to update
- * the list. It knows the models of the large providers, their caches, and prices that change with the size of a request. A
- * model that it does not know has no price.
+ * Prices for a budget, from the list in the package `@pydantic/genai-prices`; update that package to update the list. It
+ * knows the models of the large providers, their caches, and prices that depend on the size of a request. Unknown models
+ * have no price.
  *
  * @throws {UnsupportedError} when the package is not installed
  * @example createBudget({ usd: 5, prices: await genaiPrices() })

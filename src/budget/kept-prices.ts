@@ -2,7 +2,7 @@ import { readProperty } from '../values/error-data.ts';
 import { UnsupportedError } from '../values/errors.ts';
 import type { PricedCall } from './prices.ts';
 
-/** What is used of the package. */
+/** The part of the package that is used. */
 interface GenaiPrices {
   calcPrice(
     usage: { readonly [kind: string]: number },
@@ -11,7 +11,7 @@ interface GenaiPrices {
   ): { readonly total_price: number } | null;
 }
 
-/** The prices of a package that is loaded here. @throws {UnsupportedError} when it is not installed */
+/** Returns the prices of the package that `load` imports. @throws {UnsupportedError} if it is not installed */
 export async function pricesOf(load: () => Promise<GenaiPrices>): Promise<(call: PricedCall) => number | undefined> {
   const { calcPrice } = await load().catch((error: unknown) => {
     if (readProperty(error, 'code') !== 'ERR_MODULE_NOT_FOUND') throw error;
@@ -25,7 +25,7 @@ export async function pricesOf(load: () => Promise<GenaiPrices>): Promise<(call:
   return ({ model, usage }) => {
     const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage;
     const counts = {
-      // It refuses a cache that is larger than the input; some providers report their input without the cache.
+      // The package refuses a cache that is larger than the input; some providers report their input without the cache.
       input_tokens: Math.max(inputTokens, cacheReadTokens + cacheWriteTokens),
       output_tokens: outputTokens,
       cache_read_tokens: cacheReadTokens,
@@ -34,7 +34,7 @@ export async function pricesOf(load: () => Promise<GenaiPrices>): Promise<(call:
     const slash = model.indexOf('/');
     if (slash === -1) return undefined;
     const [provider, modelId] = [model.slice(0, slash), model.slice(slash + 1)];
-    // Some providers are only known by their name alone: `azure` of `azure.chat`.
+    // The package knows some providers only by the first part of their name: `azure` of `azure.chat`.
     const names = [provider, provider.split('.', 1).join()];
     for (const providerId of names) {
       const price = calcPrice(counts, modelId, { providerId });

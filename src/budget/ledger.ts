@@ -1,40 +1,40 @@
 import { add, type BudgetAmounts, beyond, isNothing, nothing, subtract } from './amounts.ts';
 import type { LeavingAmounts, StandingAmounts } from './store.ts';
 
-/** Amounts by key, in the order of time: what leaves the window is always at the front. */
+/** Amounts by key, ordered by time: the amounts that leave the window first are at the front. */
 export interface TimedAmounts {
   get(key: string): BudgetAmounts | undefined;
-  /** Takes the place of what is there under this key. Nothing that is there is later than `at`. */
+  /** Sets the amounts of a key. No existing entry is later than `at`. */
   put(key: string, at: number, amounts: BudgetAmounts): void;
   remove(key: string): void;
-  /** Removes what is not later than `at`. @returns the sum of it */
+  /** Removes the entries up to and including `at`. @returns their sum */
   removeUntil(at: number): BudgetAmounts;
-  /** The oldest of them, in order. */
+  /** The oldest entries, in order. */
   oldest(): Iterable<{ readonly at: number; readonly amounts: BudgetAmounts }>;
 }
 
-/** What is kept of one caller. */
+/** The data of one caller. */
 export interface Account {
-  /** Calls that are over. */
+  /** Calls that have ended. */
   readonly calls: TimedAmounts;
-  /** Calls that are under way, with what they hold. */
+  /** Running calls, with their reservations. */
   readonly reservations: TimedAmounts;
-  /** What each run has spent in its whole life, as far as it is known here. */
+  /** What each run has spent in its whole life, as far as this store knows. */
   readonly runs: TimedAmounts;
-  /** The sums of `calls` and `reservations`, so that nobody has to add them up. */
+  /** The sums of `calls` and `reservations`, kept so that they need not be computed. */
   sums: StandingAmounts;
 }
 
 export interface Moment {
-  /** Of the clock that the account's times are of, ms. */
+  /** By the clock of the account's times, ms. */
   readonly now: number;
   readonly windowMs: number;
   readonly reservationMs: number;
-  /** How long it is known what a run has spent, ms. */
+  /** How long the spending of a run is kept, ms. */
   readonly runsMs: number;
 }
 
-/** Drops what has left the window, and what calls hold that began too long ago. */
+/** Removes amounts that left the window, and reservations that are too old. */
 export function expire(account: Account, { now, windowMs, reservationMs, runsMs }: Moment): void {
   const spent = account.calls.removeUntil(now - windowMs);
   const reserved = account.reservations.removeUntil(now - reservationMs);
@@ -44,7 +44,7 @@ export function expire(account: Account, { now, windowMs, reservationMs, runsMs 
   account.sums = { spent: subtract(sums.spent, spent), reserved: subtract(sums.reserved, reserved) };
 }
 
-/** The account of one caller at one moment. All of its work costs the same, however much the caller has spent. */
+/** The account of one caller at one moment. Each operation costs the same, no matter how much the caller has used. */
 export class Ledger {
   readonly #account: Account;
   readonly #moment: Moment;
@@ -55,7 +55,7 @@ export class Ledger {
     expire(account, moment);
   }
 
-  /** @param key a call that is not to count */
+  /** @param key a call that is not counted */
   standing(key?: string): StandingAmounts {
     const { calls, reservations, sums } = this.#account;
     if (key === undefined) return sums;
@@ -65,14 +65,14 @@ export class Ledger {
     };
   }
 
-  /** Lets a call hold something until it is closed. */
+  /** Opens a reservation for a call. */
   open(key: string, amounts: BudgetAmounts): void {
     this.close(key);
     this.#account.reservations.put(key, this.#moment.now, amounts);
     this.#change(nothing, amounts);
   }
 
-  /** @returns what the call held */
+  /** @returns what the call had reserved */
   close(key: string): BudgetAmounts {
     const { reservations } = this.#account;
     const amounts = reservations.get(key);
@@ -82,7 +82,7 @@ export class Ledger {
     return amounts;
   }
 
-  /** Counts a call, in the place of what was counted under its key. */
+  /** Counts a call; replaces an earlier count of the same key. */
   count({ key, runId }: { readonly key: string; readonly runId: string }, amounts: BudgetAmounts): void {
     const change = subtract(amounts, this.#account.calls.get(key) ?? nothing);
     this.#account.calls.put(key, this.#moment.now, amounts);
@@ -90,13 +90,13 @@ export class Ledger {
     this.#know(runId, change);
   }
 
-  /** Counts what a run has spent beyond what is known of it. @param key one that no call has */
+  /** Counts what a run has spent beyond what is known of it. @param key a key that no call has */
   restore(runId: string, spent: BudgetAmounts, key: string): void {
     const missing = beyond(spent, this.#account.runs.get(runId) ?? nothing);
     if (!isNothing(missing)) this.count({ key, runId }, missing);
   }
 
-  /** What leaves the window, oldest first. */
+  /** The amounts that leave the window next, oldest first. */
   leaving(): LeavingAmounts[] {
     const { now, windowMs } = this.#moment;
     return Array.from(this.#account.calls.oldest(), ({ at, amounts }) => ({ inMs: at + windowMs - now, amounts }));

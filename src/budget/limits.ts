@@ -1,17 +1,17 @@
 import { type BudgetAmounts, described, type Kind, kinds, limitOf } from './amounts.ts';
 import type { LeavingAmounts, StandingAmounts } from './store.ts';
 
-/** Limits in the units that are added up; what is absent is not limited. */
+/** Limits in units; an absent kind is not limited. */
 export type Limits = { readonly [K in Kind]?: number };
 
-/** @throws {TypeError} when one is no number from 0, or there is none at all */
+/** @throws {TypeError} if a limit is not a number >= 0, or if there is no limit */
 export function limitsOf(given: { readonly [K in Kind]?: number | undefined }): Limits {
   const limits: { [K in Kind]?: number } = {};
   for (const kind of kinds) {
     const limit = given[kind];
     if (limit === undefined) continue;
     if (typeof limit !== 'number' || !Number.isFinite(limit) || limit < 0) {
-      throw new TypeError(`createBudget: ${kind} must be a number from 0, not ${shown(limit)}`);
+      throw new TypeError(`createBudget: ${kind} must be a number >= 0, not ${shown(limit)}`);
     }
     limits[kind] = limitOf(kind, limit);
   }
@@ -25,19 +25,19 @@ function shown(value: unknown): string {
   return typeof value === 'number' ? String(value) : typeof value;
 }
 
-/** What a caller may not do, and why. */
+/** Which limit refused a call, and why. */
 export interface Refusal {
   readonly kind: Kind;
   readonly limit: number;
   readonly standing: StandingAmounts;
-  /** Of the call that was refused; undefined when the caller may make none at all. */
+  /** The estimate of the refused call; undefined if the caller may make no call at all. */
   readonly estimate: BudgetAmounts | undefined;
 }
 
 /**
- * Whether a caller may make a call. What is left must be enough for what all calls under way are expected to take. A single
- * one may be expected to take more than that: estimates are rough, and who has something left can make one call.
- * @param estimate undefined asks whether there is anything left
+ * Whether a caller may make a call. What is left must be enough for what all running calls are expected to use. A single
+ * call may be expected to use more: estimates are rough, so a caller with anything left can make one call.
+ * @param estimate undefined asks whether anything is left
  */
 export function refusalOf(
   limits: Limits,
@@ -55,7 +55,7 @@ export function refusalOf(
   return undefined;
 }
 
-/** Where a refusal is told of. */
+/** What the message of a refusal needs. */
 export interface Circumstances {
   readonly callerId: string;
   readonly windowMs: number;
@@ -64,7 +64,7 @@ export interface Circumstances {
   readonly leaving: readonly LeavingAmounts[];
 }
 
-/** Says which limit it was, how much of it is used, and when it frees up. */
+/** Returns a message: which limit, how much of it is used, and when some of it becomes free. */
 export function messageOf(refusal: Refusal, circumstances: Circumstances): string {
   const { kind, limit, standing, estimate } = refusal;
   const { callerId, windowMs } = circumstances;

@@ -4,24 +4,24 @@ export type { Spend } from '../values/usage.ts';
 
 /** A model call that is about to be made. */
 export interface CallEstimate {
-  /** Names the turn (`runId:turn`, in a pipeline `runId:phase.turn`): the same in every process, so that a turn made again after a crash counts once. */
+  /** The key of the turn: `runId:turn`, in a pipeline `runId:phase.turn`. A turn that is repeated after a crash has the same key. */
   readonly key: string;
   readonly runId: string;
   readonly modelTier: string;
-  /** Who serves the call: `provider/modelId`. */
+  /** The model that is called: `provider/modelId`. */
   readonly model: string;
-  /** What the request is likely to have; from the size of its text, not from a tokenizer. */
+  /** The estimated input tokens, by the size of the text, not by a tokenizer. */
   readonly inputTokens: number;
 }
 
 /** What a model call used. */
 export interface CallUse {
   readonly usage: Usage;
-  /** How long it took, failed attempts included. */
+  /** The duration of the call, failed attempts included. */
   readonly seconds: number;
 }
 
-/** What a budget remembers of a call that is under way. Plain JSON. */
+/** What a budget needs to know of a running call. Plain JSON. */
 export interface Reservation {
   readonly key: string;
   readonly callerId: string;
@@ -30,20 +30,20 @@ export interface Reservation {
 }
 
 /**
- * Says who may spend how much. Asked before a run does anything, and around each of its model calls: `reserve`, then
- * `commit` with what was used or `refund` when the call was never made or used nothing.
+ * Decides which caller may spend how much. The executor calls `check` before a run does anything. Around each model call it
+ * calls `reserve`, then `commit` with the use, or `refund` if the call was never made or used nothing.
  *
- * A crash between two of these calls makes the same turn again, with the same key: reserving a key that is known takes
- * the place of the earlier reservation, committing it that of the earlier spend. So a turn counts once.
+ * After a crash between two of these calls the same turn is made again with the same key. A reservation of a known key
+ * replaces the earlier reservation, and a commit replaces the earlier count. So a turn counts once.
  */
 export interface Budget {
-  /** @throws {BudgetExceededError} when this caller may not begin, or go on with, a run */
+  /** @throws {BudgetExceededError} if this caller may not start, or continue, a run */
   check(callerId: string): Promise<void>;
-  /** @throws {BudgetExceededError} when nothing is left, or not enough beside the calls under way: it is not made */
+  /** @throws {BudgetExceededError} if nothing is left, or not enough beside the running calls: the call is not made */
   reserve(callerId: string, estimate: CallEstimate): Promise<Reservation>;
-  /** @returns what the call was counted as: it becomes part of the run's record and result */
+  /** @returns what the call was counted as; it becomes part of the run's record and result */
   commit(reservation: Reservation, used: CallUse): Promise<Spend>;
   refund(reservation: Reservation): Promise<void>;
-  /** A run goes on from its record: a budget without a memory of its own learns here what the run has spent so far. */
+  /** Called when a run continues from its record: tells a budget without a durable store what the run has spent so far. */
   restore?(callerId: string, run: { readonly runId: string; readonly spend: Spend }): Promise<void>;
 }

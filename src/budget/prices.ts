@@ -4,18 +4,18 @@ import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
 import type { Usage } from '../values/usage.ts';
 
-/** What a model costs, in US dollars per million tokens. */
+/** The price of a model, in US dollars per million tokens. */
 export interface ModelPrice {
   readonly inputPerMillion: number;
-  /** Reasoning tokens are output tokens: providers count them so. */
+  /** Reasoning tokens are part of the output tokens, as providers count them. */
   readonly outputPerMillion: number;
-  /** Input that the provider had in its cache; default: as other input. */
+  /** Input that the provider read from its cache; default: the price of other input. */
   readonly cachedInputPerMillion?: number;
-  /** Input that the provider wrote to its cache; default: as other input. */
+  /** Input that the provider wrote to its cache; default: the price of other input. */
   readonly cacheWritePerMillion?: number;
 }
 
-/** A call whose price is asked for. */
+/** A call that needs a price. */
 export interface PricedCall {
   /** `provider/modelId`, for example `openai.chat/gpt-5`. */
   readonly model: string;
@@ -24,16 +24,16 @@ export interface PricedCall {
 }
 
 /**
- * A table by `provider/modelId`, or a function that gives the price of a call in US dollars (`undefined` = not known).
- * A provider that names its API too (`openai.chat/gpt-5`) is also found as `openai/gpt-5`.
+ * A table by `provider/modelId`, or a function that returns the price of a call in US dollars (`undefined` = not known).
+ * A provider whose name contains its API (`openai.chat/gpt-5`) is also found as `openai/gpt-5`.
  * @example { 'openai/gpt-5': { inputPerMillion: 1.25, outputPerMillion: 10, cachedInputPerMillion: 0.125 } }
  */
 export type Prices = { readonly [model: string]: ModelPrice } | ((call: PricedCall) => number | undefined);
 
-/** Gives a call's price in US dollars; undefined when it is not known. @throws {TypeError} for what is no price */
+/** Returns a call's price in US dollars, or undefined if it is not known. @throws {TypeError} if the price is invalid */
 export type PriceOf = (call: PricedCall) => number | undefined;
 
-/** @throws {TypeError} when a price in the table is none */
+/** @throws {TypeError} if a price in the table is invalid */
 export function priceOfCalls(prices: Prices | undefined): PriceOf {
   if (prices === undefined) return () => undefined;
   if (typeof prices === 'function') return (call) => asked(prices, call);
@@ -45,7 +45,7 @@ export function priceOfCalls(prices: Prices | undefined): PriceOf {
   };
 }
 
-/** `openai.chat/gpt-5` as `openai/gpt-5`. */
+/** `openai.chat/gpt-5` becomes `openai/gpt-5`. */
 export function withoutApi(model: string): string {
   return model.replace(/^([^./]+)\.[^/]*/, '$1');
 }
@@ -68,7 +68,7 @@ function asked(prices: (call: PricedCall) => number | undefined, call: PricedCal
   letGo(usd);
   if (typeof usd === 'number' && usd >= 0 && Number.isFinite(usd)) return usd;
   const given = typeof usd === 'number' ? String(usd) : typeof usd;
-  throw new TypeError(`prices gave ${given} for ${call.model}; it must give US dollars, or undefined`);
+  throw new TypeError(`prices returned ${given} for ${call.model}; it must return US dollars or undefined`);
 }
 
 const priceKeys: KnownKeys<ModelPrice> = {
@@ -92,7 +92,7 @@ function checked(model: string, price: unknown): ModelPrice {
   return { ...price } as unknown as ModelPrice;
 }
 
-/** The message of what a `prices` function threw. */
+/** The message of an error that a `prices` function threw. */
 export function reasonOf(error: unknown): string {
   return toErrorData(error).message;
 }

@@ -7,13 +7,13 @@ interface Timed {
 }
 
 export interface Bounds {
-  /** So many are known by key. */
+  /** The most entries that are known by key. */
   readonly most: number;
-  /** Those before them are added up by slices of so much time; undefined: they are forgotten. */
+  /** Older entries are summed in slices of this duration; undefined: they are dropped. */
   readonly sliceMs?: number;
 }
 
-/** Amounts in memory. Times must not go back. */
+/** Amounts in memory. Times must not decrease. */
 export class RecentAmounts implements TimedAmounts {
   readonly #bounds: Bounds | undefined;
   /** A Map keeps the order in which its keys were set. */

@@ -11,10 +11,10 @@ interface CallerRow extends BudgetAmounts {
   readonly held_seconds: number;
 }
 
-/** That a caller was heard of is written down once in this part of the window. */
+/** The use of a caller is noted at most once in this part of the window. */
 const TOUCHED_PART = 1 / 128;
 
-/** The account of one caller within a transaction. Its row is made when something is first put into it. */
+/** The account of one caller within a transaction. Its row is inserted at the first write. */
 export class SqliteAccount implements Account {
   readonly calls: SqliteList;
   readonly reservations: SqliteList;
@@ -46,7 +46,7 @@ export class SqliteAccount implements Account {
     this.runs = new SqliteList(runs, place, { mayStay: !isDue });
   }
 
-  /** Not all of what is too old was removed: the sums are still too high. */
+  /** Not all old rows were removed: the sums are still too high. */
   get isBehind(): boolean {
     return this.calls.hasMore || this.reservations.hasMore;
   }
@@ -60,26 +60,26 @@ export class SqliteAccount implements Account {
   #touch({ no, touched }: CallerRow, now: number): void {
     this.#statements.touch.run(now, no);
     if (touched < now) return;
-    // The wall clock was set back: what was written before that must not count for longer than the window.
+    // The wall clock was set back: rows with a later time must not count for longer than the window.
     for (const list of lists) this.#statements.lists[list].clampFuture.run(now, no, now);
   }
 }
 
 interface Place {
-  /** The number of the caller; undefined when it has no row. */
+  /** The row number of the caller; undefined if it has no row. */
   readonly no: () => number | undefined;
-  /** Its number, with a row. */
+  /** The row number; inserts a row if there is none. */
   readonly made: () => number;
 }
 
 class SqliteList implements TimedAmounts {
-  /** There may be more to remove. */
+  /** Whether there may be more rows to remove. */
   hasMore = false;
   readonly #list: ListStatements;
   readonly #place: Place;
   readonly #mayStay: boolean;
 
-  /** @param options `mayStay`: what is too old may be removed another time */
+  /** @param options `mayStay`: old rows may be removed at a later call */
   constructor(list: ListStatements, place: Place, options: { readonly mayStay?: boolean } = {}) {
     this.#list = list;
     this.#place = place;

@@ -5,7 +5,7 @@ import type { Moment } from './ledger.ts';
 export const lists = ['calls', 'reservations', 'runs'] as const;
 type List = (typeof lists)[number];
 
-/** The amounts of one list of all callers. */
+/** One list of amounts of all callers. */
 const tableOf = (list: List) => `
   CREATE TABLE ${list} (
     caller INTEGER NOT NULL,
@@ -19,9 +19,9 @@ const tableOf = (list: List) => `
 `;
 
 /**
- * Amounts are whole numbers, in columns for real ones because those cannot overflow. Times are of the wall clock, ms. Only
- * calls have an index by time: of what leaves the window there, none may be late, and the other lists are short, or are
- * looked through now and then. Each index more is a page more that each call writes.
+ * Amounts are whole numbers, stored in REAL columns because those cannot overflow. Times are of the wall clock, ms. Only
+ * calls have an index by time: they must leave the window on time. The other lists are short, or are scanned now and then.
+ * Each further index is one more page that each call writes.
  */
 export const layout: Layout<Statements> = {
   applicationId: 0x50774264,
@@ -45,10 +45,10 @@ export const layout: Layout<Statements> = {
   prepare: (db) => new Statements(db),
 };
 
-/** One transaction removes no more rows of a list than this, so that it cannot hold up the event loop for long. */
+/** One transaction removes at most this many rows of a list, so that it does not block the event loop for long. */
 export const ROWS_AT_ONCE = 1_000;
 
-/** More rows are not looked through to say when a budget frees up. */
+/** The most rows that are read to find out when some of a budget becomes free. */
 const MOST_LEAVING = 2_000;
 
 /** The prepared statements of an open database. */
@@ -78,7 +78,7 @@ export class Statements {
     this.#forget = db.prepare('DELETE FROM callers WHERE no = ?');
   }
 
-  /** Forgets a caller that has nothing left, or some of its rows when there are many. */
+  /** Removes a caller that has nothing left, or some of its rows if there are many. */
   forgetIdle({ now, runsMs, reservationMs }: Moment): void {
     const no = this.#idle.get(now - Math.max(runsMs, reservationMs))?.no;
     if (typeof no !== 'number') return;

@@ -9,9 +9,9 @@ import { layout, type Statements } from './sqlite-layout.ts';
 import type { BudgetStore, BudgetTerms } from './store.ts';
 
 export interface SqliteBudgetOptions {
-  /** The file; made, with its folder, at the first use. It must not be the one of a `sqliteStore`. */
+  /** The file; made with its folder at the first use. It must not be the file of a `sqliteStore`. */
   readonly path: string;
-  /** How long a call waits while another process holds the lock, ms; default 10,000. The event loop goes on meanwhile. */
+  /** How long a call waits while another process holds the lock, ms; default 10,000. The event loop is free meanwhile. */
   readonly busyTimeoutMs?: number | undefined;
 }
 
@@ -20,19 +20,20 @@ const optionKeys: KnownKeys<SqliteBudgetOptions> = {
   busyTimeoutMs: true,
 };
 
-/** The books of a budget in a file. */
+/** Stores a budget in a file. */
 export interface SqliteBudget extends BudgetStore {
-  /** Every later call is refused. */
+  /** Closes the file. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * The `store` of a budget that all processes of one machine share, and that outlives them. Time is the machine's wall clock.
- * What was counted survives the death of a process; a loss of power may undo what the last seconds counted, and a run that
- * goes on from its record then counts it again, once. Do not put the file on a network file system.
+ * The `store` of a budget that all processes of one machine share, and that survives them. Times are of the machine's wall
+ * clock. Counts survive the death of a process. A power loss may undo the counts of the last seconds; a run that continues
+ * from its record then counts them again, once. Do not put the file on a network file system.
  *
- * A file that cannot be opened, is locked for too long or is full gives StoreUnavailableError or StoreFullError.
+ * If the file cannot be opened, is locked for too long or is full, calls reject with StoreUnavailableError or
+ * StoreFullError.
  *
  * @example createBudget({ usd: 5, prices, store: sqliteBudget({ path: 'budget.db' }) })
  */
@@ -44,7 +45,7 @@ export function sqliteBudget(options: SqliteBudgetOptions): SqliteBudget {
   return { ...storeOf(new SqliteBooks(file)), close, [Symbol.asyncDispose]: close };
 }
 
-/** A run that goes on after its spending has left the window must not have it counted anew, so runs are known for longer. */
+/** Spending of runs is kept for this many windows: a run that continues later must not have it counted twice. */
 const RUNS_WINDOWS = 12;
 
 class SqliteBooks implements Books {

@@ -3,16 +3,16 @@ import type { BudgetAmounts } from './amounts.ts';
 
 /** What counts against the limits of a caller. */
 export interface StandingAmounts {
-  /** By calls within the window that are over. */
+  /** By ended calls within the window. */
   readonly spent: BudgetAmounts;
-  /** By calls that are under way. */
+  /** By running calls. */
   readonly reserved: BudgetAmounts;
 }
 
-/** What all that a budget asks of its store has in common. */
+/** What each call of a budget to its store passes. */
 export interface BudgetTerms {
   readonly windowMs: number;
-  /** A reservation that is older is of a process that died. */
+  /** An older reservation belongs to a process that died. */
   readonly reservationMs: number;
   readonly clock: Clock;
 }
@@ -24,7 +24,7 @@ export interface BudgetCall {
   readonly runId: string;
 }
 
-/** Spending that leaves the window. */
+/** Amounts that leave the window. */
 export interface LeavingAmounts {
   /** From now, ms. */
   readonly inMs: number;
@@ -32,21 +32,21 @@ export interface LeavingAmounts {
 }
 
 /**
- * Where a budget keeps its books: in memory, or with `sqliteBudget`. What it does for one call it does at once or not at
- * all, for all who share it. Amounts are finite and not negative.
+ * Where a budget is stored: in memory, or with `sqliteBudget`. Each operation is atomic for all processes that share the
+ * store. Amounts are finite and not negative.
  */
 export interface BudgetStore {
   standing(callerId: string, terms: BudgetTerms): Promise<StandingAmounts>;
-  /** The next spending of a caller to leave the window, oldest first; of very much, the beginning will do. */
+  /** The amounts of a caller that leave the window next, oldest first; if there are many, the first of them are enough. */
   leaving(callerId: string, terms: BudgetTerms): Promise<readonly LeavingAmounts[]>;
   /**
-   * Opens a reservation, when `isAllowed` says so. The standing it is shown is without this very key.
-   * @returns the standing that it was refused for; undefined = it is open
+   * Opens a reservation if `isAllowed` agrees. It gets the standing without the reservation of this key.
+   * @returns the standing for which it was refused; undefined = the reservation is open
    */
   reserve(call: BudgetCall, wish: ReservationWish, terms: BudgetTerms): Promise<StandingAmounts | undefined>;
   /**
-   * Closes the reservation of a call and counts the call, once: its earlier count, if it has one, no longer counts.
-   * @param amountsFor gives what is to be counted, from what was reserved
+   * Closes the reservation of a call and counts the call once: this replaces an earlier count of the call.
+   * @param amountsFor returns what is counted, from what was reserved
    * @returns what was counted
    */
   commit(
@@ -54,7 +54,7 @@ export interface BudgetStore {
     amountsFor: (reserved: BudgetAmounts) => BudgetAmounts,
     terms: BudgetTerms,
   ): Promise<BudgetAmounts>;
-  /** Closes the reservation of a call; an earlier count of it stands. */
+  /** Closes the reservation of a call; an earlier count of the call stays. */
   refund(call: BudgetCall, terms: BudgetTerms): Promise<void>;
   /** Counts what a run has spent by its record, as far as it is not counted yet. */
   restore(run: RunSpend, terms: BudgetTerms): Promise<void>;

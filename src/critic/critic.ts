@@ -7,15 +7,15 @@ import { Watch } from './watch.ts';
 
 /** Times in ms. */
 export interface CriticOptions {
-  /** What happens when a run is idle past its soft limit (the agent's `maxRuntimeMs`), or out of steps. */
+  /** Decides when a run is idle past its soft limit (the agent's `maxRuntimeMs`), or has used up its steps. */
   readonly escalator: Escalator;
-  /** So long without a sign of life is an idle period; default 60 s. One alarm each. */
+  /** This long without activity is one idle period; default 60 s. Each period raises one alarm. */
   readonly idleMs?: number;
-  /** Working time, over all processes, after which the run is killed whatever the escalator granted; default 24 h. */
+  /** The working time, over all processes, after which the run is killed even if the escalator grants more; default 24 h. */
   readonly backstopMs?: number;
-  /** An escalator that takes longer has decided nothing; default 20 s. Keep it below the executor's `portMs`. */
+  /** The time limit of the escalator; default 20 s. A late answer decides nothing. Keep it below the executor's `portMs`. */
   readonly askTimeoutMs?: number;
-  /** XState's inspection events of the machines at work; they begin when there is something to decide for the first time. */
+  /** Receives XState's inspection events of the critic's machines, from the first decision on. */
   readonly inspect?: ((event: InspectionEvent) => void) | { readonly next?: (event: InspectionEvent) => void };
 }
 
@@ -30,10 +30,10 @@ const optionKeys: KnownKeys<CriticOptions> = {
 const DAY_MS = 24 * 60 * 60_000;
 
 /**
- * A critic: runs may work past their `maxRuntimeMs` as long as they show signs of life, and what is to be done with those
- * that do not, or that use up their steps, is asked of the escalator. It may throw, hang or answer nonsense: that decides nothing.
+ * A critic: runs may work past their `maxRuntimeMs` as long as they are active. The critic asks the escalator about runs
+ * that are idle, or have used up their steps. An escalator that throws, hangs or returns an invalid answer decides nothing.
  *
- * @throws {TypeError} when an option is not what it should be
+ * @throws {TypeError} if an option is invalid
  * @example
  * const critic = createCritic({ escalator: createEscalator({ killAfterAlarms: 2 }), idleMs: 30_000 });
  */
@@ -50,13 +50,13 @@ export function createCritic(options: CriticOptions): Critic {
   return { monitor: ({ runId }, run) => new Watch(runId, run, config) };
 }
 
-/** An inspector has no say in what it looks at. */
+/** Ignores errors of the inspector: it must not change what it inspects. */
 function harmless(inspect: NonNullable<CriticOptions['inspect']>): (event: InspectionEvent) => void {
   return (event) => {
     try {
       letGo(typeof inspect === 'function' ? inspect(event) : inspect.next?.(event));
     } catch {
-      // There is no logger here to tell.
+      // There is no logger here.
     }
   };
 }

@@ -5,12 +5,12 @@ const MAX_NUDGE = 4_000;
 const MAX_REASON = 500;
 const MAX_RAISE = 1_000;
 
-/** What became of a question: what is to be done, and whether some of the answer could not be used. */
+/** The result of a question: the decision, and whether part of the answer was invalid. */
 export type Judgement = Pick<CriticAnswer, 'decision' | 'hasFailed'>;
 
 export const failedJudgement: Judgement = Object.freeze({ decision: Object.freeze({}), hasFailed: true });
 
-/** What can be used of an escalator's answer. Total: nonsense counts as nothing, whatever the answer does. */
+/** Returns the valid part of an escalator's answer. Never throws: invalid parts are ignored. */
 export function judgementOf(answer: unknown): Judgement {
   try {
     if (answer === null || answer === undefined) return { decision: {}, hasFailed: false };

@@ -4,50 +4,50 @@ import type { JsonObject } from '../values/json.ts';
 import type { Message } from '../values/message.ts';
 import type { Usage } from '../values/usage.ts';
 
-/** A sign of life of the run. */
+/** An activity of the run: a step, the start of a tool, or a delta. */
 export type Activity =
   | { readonly type: 'step'; readonly step: number; readonly tools: readonly string[] }
   | { readonly type: 'tool'; readonly name: string }
   | { readonly type: 'delta' };
 
-/** What a critic sees of the run it watches, and what it may do to it. After the run's end all of it does nothing. */
+/** What a critic sees of a run, and how it can change the run. After the run's end these calls do nothing. */
 export interface SupervisedRun {
-  /** Where this run is in time; everything a critic waits for goes by it. */
+  /** The clock of the run; the critic uses it for all its timers. */
   readonly clock: Clock;
-  /** The agent's `maxRuntimeMs`: from here on a critic looks closer. Working time over all processes, ms. */
+  /** The agent's `maxRuntimeMs`: from here on the critic checks the run. Working time over all processes, ms. */
   readonly softLimitMs: number;
-  /** What the critic of an earlier process left as its `state`. */
+  /** The `state()` that the critic of an earlier process saved. */
   readonly saved?: JsonObject;
   /** Working time so far, over all processes, ms. */
   elapsedMs(): number;
-  /** Completed model turns, and what they used. */
+  /** Completed model turns, their limit, and their usage. */
   tallies(): { readonly iteration: number; readonly maxIterations: number; readonly usage: Usage };
   /** The last messages, oldest first. @param count default 6 */
   tail(count?: number): readonly Message[];
-  /** Says something to the model before its next turn. Durable, like a steered message. */
+  /** Sends a message to the model before its next turn. Durable, like a steered message. */
   nudge(text: string): void;
-  /** Allows so many more steps. Part of the record; a pipeline's phases keep their own caps. */
+  /** Grants more steps. Stored in the record; the limits of a pipeline's phases do not change. */
   raiseSteps(by: number): void;
-  /** Ends the run: status `killed`. */
+  /** Ends the run with status `killed`. */
   kill(reason: string): void;
 }
 
-/** A critic at work on one run. */
+/** A critic that watches one run. */
 export interface CriticHandle {
   onActivity(activity: Activity): void;
   /**
-   * The step limit is reached. Resolves when the critic has thought about it; when it has raised the limit by then, the
-   * run goes on. Absent: the limit stands.
+   * Called when the run reaches its step limit. Resolves when the critic has decided. If the critic has raised the limit by
+   * then, the run continues. Absent: the limit stays.
    */
   onOutOfSteps?(): Promise<void>;
-  /** What has to survive a crash; plain JSON, stored with each save. */
+  /** The state that must survive a crash; plain JSON, stored with each save. */
   state?(): JsonObject;
-  /** The run is over, or left. */
+  /** Called when the run ends, or this process loses it. */
   stop(): void;
 }
 
 /** Watches runs that take long. */
 export interface Critic {
-  /** @returns null = this run is not watched, and `maxRuntimeMs` is its hard limit */
+  /** @returns null if the critic does not watch this run; `maxRuntimeMs` is then its hard limit */
   monitor(info: RunInfo, run: SupervisedRun): CriticHandle | null;
 }

@@ -6,30 +6,30 @@ import type { Escalator, EscalatorState } from './escalator.ts';
 import { opinionOf } from './opinion.ts';
 import { decide, defaultNudge, type Rules } from './rules.ts';
 
-/** All of it is optional. Times in ms. */
+/** All fields are optional. Times in ms. */
 export interface EscalatorOptions {
-  /** How many idle alarms of one step are answered with a nudge; default 2. */
+  /** How many idle alarms of one step lead to a nudge; default 2. */
   readonly idleNudges?: number;
-  /** What a nudge for an idle run says. */
+  /** The text of a nudge for an idle run. */
   readonly nudge?: string | ((state: EscalatorState) => string);
-  /** The idle alarm of one step at which the run is killed; default 3. A finished step begins the count anew. */
+  /** The number of idle alarms in one step that kills the run; default 3. A completed step resets the count. */
   readonly killAfterAlarms?: number;
-  /** An idle run that was not killed is looked at again after so long; default 60 s. */
+  /** An idle run that was not killed is checked again after this time; default 60 s. */
   readonly lookAgainMs?: number;
   /**
-   * So many turns (2 to 10) with the same text, the same calls, or the same tools with the same results are no progress:
-   * one nudge, and after as many further turns like them the end. It is looked at when the critic asks. Absent = never.
+   * This many turns (2 to 10) with the same text, the same calls, or the same tools with the same results are no progress.
+   * They lead to one nudge. As many further turns of this kind end the run. Checked when the critic asks. Absent = never.
    */
   readonly noProgress?: { readonly steps: number };
-  /** A run that is out of steps, and not without progress, gets so many more. Absent = the limit stands. */
+  /** A run that has used up its steps but makes progress gets this many more. Absent = the limit stays. */
   readonly raiseStepsBy?: number;
-  /** How many it can get in all; default 10 times `raiseStepsBy`. */
+  /** The most additional steps in all; default 10 times `raiseStepsBy`. */
   readonly maxRaisedSteps?: number;
-  /** Asked where the rules do not end the run. What it says counts, within the limits above; nonsense leaves it to the rules. */
+  /** Asked if the rules do not end the run. Its answer is used within the limits above; an invalid answer is ignored. */
   readonly model?: Model | OlderModel;
-  /** A model that takes longer is not heard; default 15 s. Keep it below the critic's `askTimeoutMs`. */
+  /** The time limit of the model; default 15 s. Keep it below the critic's `askTimeoutMs`. */
   readonly modelTimeoutMs?: number;
-  /** For the deadline of the model; default the clock of this machine. */
+  /** For the time limit of the model; default: the clock of this machine. */
   readonly clock?: Clock;
 }
 
@@ -46,14 +46,14 @@ const optionKeys: KnownKeys<EscalatorOptions> = {
   clock: true,
 };
 
-/** Granted silence is over after so many looks at the latest, whatever a model says. */
+/** The model cannot extend a silence by more than this many idle periods. */
 const MAX_LOOKS = 60;
 
 /**
- * A ready escalator: nudges a silent run first and kills it later, notices a run that turns in circles, and lets a healthy one
- * have more steps, if the host allows that.
+ * A ready escalator: it nudges a silent run first and kills it later, and it detects a run that makes no progress. If the
+ * host allows it, a healthy run gets more steps.
  *
- * @throws {TypeError} when an option is not what it should be
+ * @throws {TypeError} if an option is invalid
  * @example
  * createCritic({ escalator: createEscalator({ noProgress: { steps: 3 }, raiseStepsBy: 10, model: cheapModel }) });
  */

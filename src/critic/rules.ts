@@ -3,22 +3,22 @@ import { type Message, textOf, toolCallsOf, toolResultsOf } from '../values/mess
 import { letGo } from '../values/thenable.ts';
 import type { EscalatorDecision, EscalatorState } from './escalator.ts';
 
-/** The rules of the ready escalator, completed. */
+/** The rules of the ready escalator, with defaults filled in. */
 export interface Rules {
   readonly idleNudges: number;
   readonly nudge: string | ((state: EscalatorState) => string);
   readonly killAfterAlarms: number;
   readonly lookAgainMs: number;
-  /** How many turns are alike before that is no progress; 0 = not looked at. */
+  /** How many equal turns are no progress; 0 = not checked. */
   readonly alikeSteps: number;
   readonly raiseStepsBy: number;
   readonly maxRaisedSteps: number;
 }
 
 export const defaultNudge =
-  'You have been at this for long, and nothing has come for a while. Say what you still need, or answer with what you have.';
+  'You have worked for a long time without a result. Say what you still need, or answer with what you have.';
 
-/** What the rules say to a run. Pure: the same state gets the same decision. */
+/** Decides by the rules. Pure: the same state gets the same decision. */
 export function decide(state: EscalatorState, rules: Rules): EscalatorDecision {
   const { alarmsInStep, idleMs, reason, tail } = state;
   if (reason === 'idle' && alarmsInStep >= rules.killAfterAlarms) {
@@ -33,7 +33,7 @@ export function decide(state: EscalatorState, rules: Rules): EscalatorDecision {
   return { ...nudge, extendByMs: rules.lookAgainMs };
 }
 
-/** One nudge; whoever goes on as before, for as many turns as it took to notice, is ended. */
+/** Nudges the run once. If as many further turns are alike, the run is ended. */
 function unstick(state: EscalatorState, rules: Rules): EscalatorDecision {
   const { iterations, nudgedAtStep, reason } = state;
   const room =
@@ -53,29 +53,29 @@ function moreSteps({ raisedSteps }: EscalatorState, rules: Rules, wanted: number
   return by > 0 ? { raiseStepsBy: by } : {};
 }
 
-/** A text of the host's that cannot be had is replaced: the rest of the decision must not be lost with it. */
+/** If the host's function throws, the default text is used: the rest of the decision must not be lost. */
 function nudgeFor(state: EscalatorState, { nudge }: Rules): string {
   try {
     const text = typeof nudge === 'function' ? nudge(state) : nudge;
     if (typeof text === 'string' && text.trim() !== '') return text;
     letGo(text);
   } catch {
-    // The default says enough.
+    // The default text is used.
   }
   return defaultNudge;
 }
 
-/** One turn of the model and what its tools answered, reduced to what can be compared. */
+/** One model turn and its tool results, reduced to comparable texts. */
 interface Turn {
   readonly text: string;
   readonly calls: string;
-  /** The tools, whatever they were given, and what came of it. */
+  /** The tools and their results, without their inputs. */
   readonly results: string;
 }
 
 /**
  * Whether the last turns were all alike: the same text, the same calls, or the same tools with the same results.
- * @param steps how many turns are compared; with fewer in sight nothing can be said
+ * @param steps how many turns are compared; false if there are fewer
  */
 function isWithoutProgress(tail: readonly Message[], steps: number): boolean {
   const turns = turnsOf(tail).slice(-steps);

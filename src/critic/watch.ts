@@ -24,7 +24,7 @@ export interface WatchConfig {
   readonly inspect?: (event: InspectionEvent) => void;
 }
 
-/** How many of the last messages an escalator sees. */
+/** How many of the last messages an escalator gets. */
 const TAIL = 32;
 
 const watches = new WeakMap<AnyActorRef, Watch>();
@@ -52,23 +52,23 @@ function machine(): Machine {
 }
 
 /**
- * One run under watch: gives the machine the time, and does to the run what it decides. Most runs end before their soft
- * limit; until then there is one timer and a few numbers, and a sign of life costs a look at the clock. The actor (4 KB) is made
- * when there is something to decide for the first time.
+ * Watches one run: it gives the machine the time, and applies the machine's decisions. Most runs end before their soft
+ * limit. Until then a watch is one timer and a few numbers, and an activity costs one read of the clock. The actor (4 KB)
+ * is made at the first decision.
  */
 export class Watch implements CriticHandle {
   readonly #runId: string;
   readonly #run: SupervisedRun;
   readonly #config: WatchConfig;
-  /** What the machine will begin with; the truth as long as there is no actor. */
+  /** The machine's initial context; the current state as long as there is no actor. */
   #begin: CriticContext;
   #actor: ActorRefFrom<Machine> | undefined;
   #timer: unknown;
-  /** Signs of life that the machine has not been told of. */
+  /** The last activity that the machine does not know yet. */
   #seenAt: number | undefined;
   #hasStepped = false;
   #lastTool = '';
-  /** The last nudge, and how many steps were finished when it was given: the same is not said twice before it is heard. */
+  /** The last nudge and the completed steps at that time: the same nudge is not sent again before the next step. */
   #said: { readonly text: string; readonly step: number } | undefined;
   #outOfSteps: (() => void)[] = [];
   #isOver = false;
@@ -96,7 +96,7 @@ export class Watch implements CriticHandle {
     this.#seenAt = this.#run.elapsedMs();
     if (activity.type === 'tool') this.#lastTool = activity.name;
     if (activity.type === 'step') this.#hasStepped = true;
-    // The timer waits for the backstop now, and must be set anew; otherwise it finds the time when it fires.
+    // The timer is set to the backstop and must be set again. Otherwise it reads the activity when it fires.
     if (this.#context.isAlarmGiven) this.#tell();
   }
 
@@ -119,7 +119,7 @@ export class Watch implements CriticHandle {
     this.#actor?.send({ type: 'run.ended' });
   }
 
-  /** One question to the host, and what came of it. Never rejects. */
+  /** Asks the host once, and applies the answer. Never rejects. */
   async ask(question: CriticQuestion, context: CriticContext, signal: AbortSignal): Promise<CriticAnswer> {
     const { escalator, askTimeoutMs: ms } = this.#config;
     const { clock } = this.#run;
@@ -132,7 +132,7 @@ export class Watch implements CriticHandle {
     return this.#actor?.getSnapshot().context ?? this.#begin;
   }
 
-  /** Passes on the signs of life that were only noted. */
+  /** Sends the noted activity to the machine. */
   #tell(): void {
     if (this.#seenAt === undefined) return;
     const seen = { at: this.#seenAt, hasStepped: this.#hasStepped };
@@ -158,7 +158,7 @@ export class Watch implements CriticHandle {
     return actor;
   }
 
-  /** Sets the one timer for the next time at which there may be something to decide. */
+  /** Sets the one timer to the next time at which a decision may be due. */
   #plan(): void {
     this.#clearTimer();
     if (this.#isOver) return;
@@ -239,9 +239,9 @@ export class Watch implements CriticHandle {
 }
 
 /**
- * Asks the host's escalator. It never rejects: what throws, rejects, hangs or makes no sense is a failure that decides
- * nothing.
- * @param limit `signal`: aborted when nobody wants the answer any more
+ * Asks the host's escalator. Never rejects: an escalator that throws, rejects, hangs or returns an invalid answer has failed
+ * and decides nothing.
+ * @param limit `signal`: aborted when the answer is no longer needed
  */
 function askEscalator(
   escalator: Escalator,
@@ -281,7 +281,7 @@ type Saved = Pick<CriticContext, (typeof counts)[number] | 'verdict'>;
 
 const nothing: Saved = { extendedToMs: 0, raisedSteps: 0, alarms: 0, alarmsInStep: 0, nudges: 0, failures: 0 };
 
-/** What a later process must know. A critic that has done nothing leaves an empty object. */
+/** The state for a later process. A critic that has done nothing returns an empty object. */
 function savedState(context: CriticContext): JsonObject {
   const { verdict } = context;
   const known = counts.filter((key) => context[key] !== undefined && context[key] !== nothing[key]);
@@ -291,7 +291,7 @@ function savedState(context: CriticContext): JsonObject {
   };
 }
 
-/** What an earlier process left. What is not such a state, or not all of it, counts as a fresh start. */
+/** Reads the state of an earlier process. An invalid or incomplete state counts as a fresh start. */
 function restoredState(saved: unknown): Saved {
   if (!isObject(saved)) return nothing;
   const found = counts.filter((key) => Object.hasOwn(saved, key));

@@ -86,7 +86,7 @@ describe('a file that cannot be written', () => {
     expect(await child.next()).toBe('locked');
     await recordRun(audit);
     expect(audit.dropped).toBe(0);
-    expect(warnings).toEqual(['audit: its file cannot be written; what is recorded waits']);
+    expect(warnings).toEqual(['audit: its file cannot be written; entries are queued']);
     // Reading goes on meanwhile.
     expect((await audit.runs()).map(({ runId }) => runId)).toEqual(['before']);
     child.tell();
@@ -112,7 +112,7 @@ describe('a file that cannot be written', () => {
       for (const query of [audit.runs(), audit.run('run'), audit.tree('run'), audit.totals({ by: 'day' })]) {
         await expect(query).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
       }
-      expect(warnings).toEqual(['audit: its file cannot be written; what is recorded waits']);
+      expect(warnings).toEqual(['audit: its file cannot be written; entries are queued']);
       await audit.close();
       expect(audit.dropped).toBe(10);
       expect(warnings).toHaveLength(2);

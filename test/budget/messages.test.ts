@@ -85,10 +85,10 @@ describe('a refusal', () => {
 describe('createBudget', () => {
   test.for([
     ['no limit', {}, 'at least one limit'],
-    ['a limit that is NaN', { tokens: Number.NaN }, 'tokens must be a number from 0, not NaN'],
-    ['a negative limit', { seconds: -1 }, 'seconds must be a number from 0, not -1'],
-    ['an infinite limit', { tokens: Number.POSITIVE_INFINITY }, 'tokens must be a number from 0, not Infinity'],
-    ['a limit that is no number', { tokens: '5' }, 'tokens must be a number from 0, not string'],
+    ['a limit that is NaN', { tokens: Number.NaN }, 'tokens must be a number >= 0, not NaN'],
+    ['a negative limit', { seconds: -1 }, 'seconds must be a number >= 0, not -1'],
+    ['an infinite limit', { tokens: Number.POSITIVE_INFINITY }, 'tokens must be a number >= 0, not Infinity'],
+    ['a limit that is no number', { tokens: '5' }, 'tokens must be a number >= 0, not string'],
     ['dollars without prices', { usd: 1 }, 'a limit in usd needs prices'],
     ['a window that is no time', { tokens: 1, windowMs: Number.NaN }, 'windowMs must be a finite number from 0'],
     ['an expectation that is none', { tokens: 1, expected: { seconds: -1 } }, 'expected.seconds must be'],

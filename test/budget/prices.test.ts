@@ -55,8 +55,12 @@ describe('a limit in dollars', () => {
       },
       'no list today',
     ],
-    ['a function that gives NaN', () => Number.NaN, 'prices gave NaN'],
-    ['a function that gives a promise', (): number => Promise.reject(new Error('x')) as never, 'prices gave object'],
+    ['a function that gives NaN', () => Number.NaN, 'prices returned NaN'],
+    [
+      'a function that gives a promise',
+      (): number => Promise.reject(new Error('x')) as never,
+      'prices returned object',
+    ],
   ] as const)('refuses a call without a price: %s (supervision 4)', async ([_, prices, reason]) => {
     const budget = createBudget({ usd: 1, prices: prices as Prices });
     const refusal = budget.reserve('ada', call('run', 1));

@@ -154,12 +154,22 @@ describe.concurrent('pawl list', () => {
   test('is one JSON document with --json', async () => {
     const cwd = emptyFolder();
     const parked = { code: 'X', reason: 'it died thrice' };
-    await storeRuns(join(cwd, 'runs.db'), interruptedRun(), interruptedRun({ runId: 'r2', parked }));
+    await storeRuns(
+      join(cwd, 'runs.db'),
+      interruptedRun({ labels: { team: 'blue' } }),
+      interruptedRun({ runId: 'r2', parked }),
+    );
     const { stdout } = await pawl(['list', '--store', 'runs.db', '--json'], { cwd });
     const { store, runs } = JSON.parse(stdout);
     expect(store).toMatch(/runs\.db$/);
     expect(runs).toMatchObject([
-      { runId: 'r1', status: 'interrupted', iteration: 1, meta: { agentId: 'counter', prompt: 'go' } },
+      {
+        runId: 'r1',
+        status: 'interrupted',
+        iteration: 1,
+        labels: { team: 'blue' },
+        meta: { agentId: 'counter', prompt: 'go' },
+      },
       { runId: 'r2', status: 'parked', reason: 'it died thrice' },
     ]);
   });
@@ -232,9 +242,10 @@ describe.concurrent('pawl show', () => {
 
   test('gives the record, or the result of a run that has ended, with --json', async () => {
     const cwd = emptyFolder();
-    await storeRuns(join(cwd, 'runs.db'), interruptedRun());
+    await storeRuns(join(cwd, 'runs.db'), interruptedRun({ labels: { team: 'blue' } }));
     const show = async () => JSON.parse((await pawl(['show', 'r1', '--store', 'runs.db', '--json'], { cwd })).stdout);
-    expect(await show()).toMatchObject({ runId: 'r1', status: 'interrupted', record: { version: 2, iteration: 1 } });
+    const record = { version: 2, iteration: 1, labels: { team: 'blue' } };
+    expect(await show()).toMatchObject({ runId: 'r1', status: 'interrupted', record });
     await pawl(['resume', 'r1', '--store', 'runs.db'], { cwd });
     expect(await show()).toMatchObject({
       runId: 'r1',

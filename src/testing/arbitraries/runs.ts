@@ -1,4 +1,5 @@
 import { type RunCheckpoint, toCheckpoint } from '../../record/checkpoint.ts';
+import type { RunFields } from '../../run/fields.ts';
 import type { ToolEffect } from '../../run/open-step.ts';
 import { outcomeOf } from '../../run/outcome.ts';
 import {
@@ -14,7 +15,7 @@ import {
 import type { ModelReply } from '../../run/reply.ts';
 import type { Invocation, RunCheckpointMeta } from '../../run/request.ts';
 import type { JsonObject } from '../../values/json.ts';
-import { enterMessage, type ToolOutput } from '../../values/message.ts';
+import { enterMessage, type Message, type ToolOutput } from '../../values/message.ts';
 import type { Usage } from '../../values/usage.ts';
 import type { Arbitrary, Generators } from './fast-check.ts';
 
@@ -141,6 +142,61 @@ function metaWith(fc: Generators): Arbitrary<RunCheckpointMeta> {
   });
 }
 
+/** `played`: by the functions that runs are made by. `absent`: no recovery continues a run that has it. */
+type FieldOrigin<T> = 'played' | 'absent' | ((fc: Generators) => Arbitrary<T>);
+
+/** How each field of a run comes about here. A field without a line does not compile. */
+export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOrigin<NonNullable<RunFields[K]>> } = {
+  meta: 'played',
+  fingerprint: (fc) => fc.constantFrom('a'.repeat(64), 'stored:b'),
+  // The recovery of a child asks for its parent.
+  parent: 'absent',
+  labels: (fc) => fc.dictionary(wordWith(fc), wordWith(fc), { maxKeys: 3 }),
+  thread: (fc) => fc.record({ id: wordWith(fc), upTo: fc.nat(100) }),
+  hosted: (fc) => fc.constantFrom(true),
+  elapsedMs: (fc) => fc.nat(60_000),
+  iteration: 'played',
+  openStep: 'played',
+  // This version refuses a run that waits.
+  waiting: 'absent',
+  openPhase: 'absent',
+  undelivered: (fc) => messagesWith(fc),
+  nudges: (fc) => messagesWith(fc),
+  critic: (fc) => fc.dictionary(wordWith(fc), jsonWith(fc, 1), { maxKeys: 2 }) as Arbitrary<JsonObject>,
+  spend: (fc) => fc.record({ tokens: fc.nat(10_000), usd: fc.nat(9), seconds: fc.nat(60) }),
+  counters: 'played',
+  usage: 'played',
+  completedPhases: 'absent',
+  attempts: (fc) => fc.nat(3),
+  definition: 'played',
+  commands: (fc) => fc.array(wordWith(fc), { maxLength: 3 }),
+  raisedSteps: (fc) => fc.nat(5),
+  outcome: 'played',
+  parked: 'played',
+  inputs: 'played',
+  images: 'played',
+  earlier: 'absent',
+  messages: 'played',
+};
+
+function wordWith(fc: Generators): Arbitrary<string> {
+  return fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 });
+}
+
+function messagesWith(fc: Generators): Arbitrary<readonly Message[]> {
+  return fc.array(textWith(fc), { maxLength: 1 }).map((texts) => texts.map(said));
+}
+
+/** The fields that are drawn one by one; each is absent now and then. */
+function fieldsWith(fc: Generators): Arbitrary<Partial<Progress>> {
+  const drawn = Object.entries(fieldOrigins).flatMap(([key, origin]) =>
+    typeof origin === 'string'
+      ? []
+      : [[key, fc.option((origin as (fc: Generators) => Arbitrary<unknown>)(fc), { nil: undefined })]],
+  );
+  return fc.record<Record<string, unknown>>(Object.fromEntries(drawn)).map(definedOf) as Arbitrary<Partial<Progress>>;
+}
+
 /** Runs as far as they have come, made by the very functions that runs are made by. */
 export function progressesWith(fc: Generators, may: { beOpen: boolean }): Arbitrary<Progress> {
   return fc
@@ -150,18 +206,16 @@ export function progressesWith(fc: Generators, may: { beOpen: boolean }): Arbitr
       isOpen: fc.boolean(),
       inputs: fc.dictionary(fc.string({ unit: 'binary', maxLength: 4 }), jsonWith(fc, 2), { maxKeys: 2 }),
       hasImage: fc.boolean(),
-      attempts: fc.nat(3),
-      elapsedMs: fc.nat(60_000),
-      waiting: fc.option(textWith(fc), { nil: undefined }),
+      fields: fieldsWith(fc),
     })
-    .map(({ meta, turns, isOpen, inputs, hasImage, attempts, elapsedMs, waiting }) => {
+    .map(({ meta, turns, isOpen, inputs, hasImage, fields }) => {
       const extra = { inputs: inputs as JsonObject, images: hasImage ? [image] : [] };
       const begun = beginProgress(meta, { version: '1', hash: 'a1b2c3' }, extra);
       const progress = turns.reduce(
         (each, turn, i) => played(each, turn, may.beOpen && isOpen && i === turns.length - 1),
         begun,
       );
-      return { ...progress, attempts, elapsedMs, undelivered: waiting === undefined ? [] : [said(waiting)] };
+      return { ...progress, ...fields };
     });
 }
 

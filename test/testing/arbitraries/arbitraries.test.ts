@@ -11,6 +11,7 @@ import {
 } from 'pawl';
 import { arbitraries, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { fieldOrigins } from '../../../src/testing/arbitraries/runs.ts';
 import { torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
 
@@ -130,6 +131,13 @@ describe('a checkpoint', () => {
         lone: share((record) => !JSON.stringify(record).isWellFormed() || JSON.stringify(record).includes('\\ud83d')),
       }).filter(([, count]) => count < 15),
     ).toEqual([]);
+  });
+
+  test('has each field of the table of run fields now and then, but for those that no recovery continues', () => {
+    const records = fc.sample(checkpoint, { numRuns: 500, seed: 1 });
+    const drawn = Object.entries(fieldOrigins).filter(([, origin]) => origin !== 'absent');
+    const isRare = (key: string) => records.filter((record) => Object.hasOwn(record, key)).length < 15;
+    expect(drawn.map(([key]) => key).filter(isRare)).toEqual([]);
   });
 });
 

@@ -9,7 +9,7 @@ import {
   toolCallsOf,
   toolResultsOf,
 } from '../values/message.ts';
-import { checkMessage } from '../values/message-shape.ts';
+import { checkMessage, checkOutput } from '../values/message-shape.ts';
 import { type HeadFields, rowsOf, type StartFields } from './fields.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 import { noMessages, openingOf, type Progress, type ToolFacts } from './progress.ts';
@@ -86,8 +86,19 @@ export function enterResume(given: ResumeState): ResumeState {
   const lists = messageLists.flatMap((key) => (given[key] ? [[key, enterGiven(given[key], key)]] : []));
   const others = Object.entries(given).filter(([key]) => !messageLists.includes(key as 'history'));
   const fields = frozenJson(Object.fromEntries(others), 'resume', RECORD_DEPTH) as unknown as ResumeState;
-  if (fields.openStep) checkMessage(fields.openStep.message, 'openStep.message');
+  if (fields.openStep) checkOpenStep(fields.openStep);
   return { ...fields, ...Object.fromEntries(lists) };
+}
+
+/** @throws {TranscriptInvalidError} also where the ledger is not that of the calls in the message */
+function checkOpenStep({ message, calls }: OpenStep): void {
+  checkMessage(message, 'openStep.message');
+  const asked = toolCallsOf(message);
+  const isSame = ({ callId, name }: OpenCall, i: number) =>
+    asked[i]?.toolCallId === callId && asked[i].toolName === name;
+  if (message.role !== 'assistant' || calls.length !== asked.length || !calls.every(isSame))
+    throw new TranscriptInvalidError('openStep: its calls must be those of its message, in their order');
+  for (const [i, { result }] of calls.entries()) if (result) checkOutput(result, `openStep.calls[${i}].result`);
 }
 
 /** The fields of a resume state that are lists of messages. */

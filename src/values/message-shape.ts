@@ -66,10 +66,19 @@ function contentProblem(parts: readonly unknown[]): string | undefined {
 const kindOf = (part: unknown): string => (isObject(part) && isText(part.type) ? part.type : '');
 
 function checkResult(part: Fields): string | undefined {
-  const { output } = part;
+  return needsText('toolCallId', 'toolName')(part) ?? outputProblem(part.output, 'needs an output that is');
+}
+
+function outputProblem(output: unknown, needs: string): string | undefined {
   const check = isObject(output) && Object.hasOwn(outputs, kindOf(output)) ? outputs[kindOf(output)] : undefined;
-  if (!check) return `needs an output that is an object with a type, which is ${Object.keys(outputs).join(', ')}`;
-  return needsText('toolCallId', 'toolName')(part) ?? within('output', check(output as Fields));
+  if (!check) return `${needs} an object with a type, which is ${Object.keys(outputs).join(', ')}`;
+  return within('output', check(output as Fields));
+}
+
+/** @param at names the output, for example `openStep.calls[0].result` @throws {TranscriptInvalidError} */
+export function checkOutput(output: unknown, at: string): void {
+  const problem = outputProblem(output, 'must be');
+  if (problem !== undefined) throw new TranscriptInvalidError(`${at}: ${problem}`);
 }
 
 function checkCall(part: Fields): string | undefined {

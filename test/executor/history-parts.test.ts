@@ -160,6 +160,30 @@ describe('a resume state with', () => {
     expect(error?.message).toBe('openStep.message.content[0]: a text part needs a text that is a string');
   });
 
+  const line = { callId: 'c1', name: 'look', input: {}, effect: 'read', attempt: 0, state: 'planned' };
+  const another = 'openStep: its calls must be those of its message, in their order';
+  test.for([
+    ['of another id', asks(call('c2')), [line], another],
+    ['of another name', asks(call('c1', { toolName: 'send' })), [line], another],
+    ['too few', asks(call()), [], another],
+    ['one twice', asks(call()), [line, line], another],
+    ['of a user', user, [line], another],
+    [
+      'with a result of no type',
+      asks(call()),
+      [{ ...line, state: 'done', result: { type: 'banana' } }],
+      'openStep.calls[0].result: must be an object with a type, which is text, error-text,',
+    ],
+  ] as const)(
+    'calls of an open step that are not those of its message (%s) is refused',
+    async ([, message, calls, error]) => {
+      const host = hostOf({ script: [], tools: [toolOf('look')] });
+      const result = await host.run({}, { resume: { history: [user], openStep: { message, calls } } as never });
+      expect(result.error).toMatchObject({ code: 'TRANSCRIPT_INVALID', message: expect.stringContaining(error) });
+      expect(host.model.calls).toEqual([]);
+    },
+  );
+
   test.for([
     [5, 'run options: resume must be an object, not the number 5'],
     [{ history: 'x' }, 'run options: resume.history must be an array of messages, not a string'],

@@ -1,5 +1,5 @@
 import { type Message, memoryStore, type ResumeState, type RunCheckpoint, toResumeState } from 'pawl';
-import { callTool, callTools, recordingFactory, reply, type ScriptedEntry, testClock } from 'pawl/testing';
+import { callTool, callTools, hang, recordingFactory, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, onlyRecord, plainStore, watchedStore } from '../fixtures/watched-store.ts';
@@ -205,6 +205,22 @@ describe("a run that goes on from a host's own history", () => {
     const { host, result } = await goOn({ history });
     expect(result).toMatchObject({ status: 'error', error: { code: 'TRANSCRIPT_INVALID' } });
     expect(host.model.calls).toHaveLength(0);
+  });
+
+  test('a start that is repeated with the same resume state goes on from the record: a once call is not made again', async () => {
+    const store = memoryStore();
+    const made: string[] = [];
+    const send = toolOf('send', 'once', (_, { callId }) => made.push(callId));
+    const resume = { history: [user] };
+    const first = hostOf({ script: [callTool('send', {}, 'first'), hang()], tools: [send], checkpoints: store });
+    await first.start({ runId: 'r' }, { resume });
+    await until(async () => (await store.load('r'))?.iteration === 1);
+    const second = hostOf({ script: [reply('end')], tools: [send], checkpoints: await afterCrash(store) });
+    const run = await second.start({ runId: 'r' }, { resume });
+    expect(run.accepted).toBe('resumed');
+    expect(await run.result).toMatchObject({ status: 'ok', iterations: 2 });
+    expect(second.model.calls[0]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
+    expect(made).toEqual(['first']);
   });
 
   test('a stored record handed over as resume state goes on as the record would (executor 12)', async () => {

@@ -63,7 +63,10 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   }
   const limits = limitsOf(run);
   const record = found.record ?? carriedRecord(run);
-  refuseWaits(run.runId, options.resume ?? record);
+  const given = options.resume && enterResume(options.resume);
+  // What is recorded of the run is newer than what the host gives, and calls in it must not be made again.
+  const resume = found.record || !given ? record && toResumeState(record) : given;
+  refuseWaits(run.runId, resume);
   const named = identifiedBy(record, fresh);
   const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
   run.info = infoOf(run, begun, limits);
@@ -74,7 +77,6 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   beginAudit(run);
   const early = equip(run, isStored);
 
-  const resume = options.resume ? enterResume(options.resume) : record && toResumeState(record);
   run.events.continueFrom(resume?.seq ?? 0);
   const { progress: fitting, isReplaced } = progressOf(run, begun, { resume, attempts: found.attempts });
   const progress = await withData(run, fitting);

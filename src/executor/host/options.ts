@@ -145,7 +145,8 @@ export interface RunOptions {
   /**
    * Continues from this state instead of from the prompt. Its `history` is sent as it is, and the prompt, the images and the
    * `history` of the invocation are ignored. Without a `history`, for example `{ completedPhases }`, the run (or its next phase)
-   * begins with the prompt. To begin a new run with an earlier conversation, use `invocation.history`.
+   * begins with the prompt. A run that is stored under this `runId` goes on from its record, and nothing of this state is used: a
+   * start that is repeated must not make recorded calls again. To begin a new run with an earlier conversation, use `invocation.history`.
    */
   readonly resume?: ResumeState;
   /** An existing checkpointer; the factory is not asked. */

@@ -195,7 +195,6 @@ const notYetPlain: readonly string[] = [
   'src/cli/',
   'src/edits/',
   'src/executor/',
-  'src/fan-out/',
   'src/model/',
   'src/record/',
   'src/run/',

@@ -6,12 +6,12 @@ import { storeError } from '../store/file/errors.ts';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoint.ts';
 
 /**
- * Puts a checkpoint in its place, or leaves what was there: whoever reads meanwhile sees the old one or the new one. When it
- * resolves, the disk has it.
+ * Replaces a checkpoint file atomically: a reader sees the old checkpoint or the new one. When it resolves, the disk has the
+ * new one.
  * @throws {StoreFullError} {StoreUnavailableError} {NotJsonError}
  */
 export async function saveCheckpoint(path: string, checkpoint: Checkpoint): Promise<void> {
-  // A host that changes its working folder meanwhile moves nothing.
+  // The path must stay the same if the host changes its working folder.
   const file = resolve(path);
   await diskFiles.makeFolder(dirname(file)).catch((error: unknown) => {
     throw storeError(error, path);
@@ -20,8 +20,8 @@ export async function saveCheckpoint(path: string, checkpoint: Checkpoint): Prom
 }
 
 /**
- * @returns null when there is none
- * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreUnavailableError} and the file is as it was
+ * @returns null if there is no file
+ * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreUnavailableError} and the file is unchanged
  */
 export function loadCheckpoint(path: string): Promise<Checkpoint | null> {
   return readCheckpoint(diskFiles, path);
@@ -37,7 +37,7 @@ export async function readCheckpoint(files: FileSystem, path: string): Promise<C
   }
 }
 
-/** @internal Each write has a name of its own while it is under way: nobody has to hold a lock for it. */
+/** @internal Each write has a temporary name of its own, so no lock is needed. */
 export async function writeText(files: FileSystem, path: string, text: string): Promise<void> {
   const durable = { files, isSynced: true, folders: new FolderSyncs(files), temporaryFor };
   try {
@@ -47,12 +47,12 @@ export async function writeText(files: FileSystem, path: string, text: string): 
   }
 }
 
-/** A name beside `path` that says which process writes it. */
+/** A temporary name beside `path` that contains the writing process. */
 export function temporaryFor(path: string): string {
   return `${path}.${process.pid}.${crypto.randomUUID().slice(0, 8)}.tmp`;
 }
 
-/** The process that writes a file of this name; undefined for a name that is not one of an unfinished write of `path`. */
+/** The process that writes a file of this name; undefined if the name is not one of `temporaryFor(path)`. */
 export function writerOf(name: string, base: string): number | undefined {
   if (!name.startsWith(`${base}.`)) return undefined;
   const [, pid] = /^(\d+)\.[0-9a-f]{8}\.tmp$/.exec(name.slice(base.length + 1)) ?? [];

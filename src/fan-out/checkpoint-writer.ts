@@ -9,7 +9,7 @@ import type { Ranking } from './ranking.ts';
 import type { ResponseSnapshot } from './snapshot.ts';
 import { checkSnapshot, encodeSnapshot } from './snapshot-json.ts';
 
-/** What a checkpoint file is of. */
+/** What a checkpoint file is about. */
 export interface CheckpointSubject {
   readonly path: string;
   readonly prompt: string;
@@ -21,17 +21,17 @@ export interface CheckpointWriterOptions {
   readonly files: FileSystem;
   /** Wall clock, ms. */
   readonly now: () => number;
-  /** Takes over from a writer of this process that was never closed. */
+  /** Takes the file over from a writer of this process that was never closed. */
   readonly supersede?: boolean;
 }
 
-/** What a checkpoint file holds besides its subject. */
+/** The content of a checkpoint file besides its subject. */
 interface Turns {
   readonly newest: readonly ResponseSnapshot[];
   readonly ranking?: Ranking;
 }
 
-/** The newest turn of each model that has had one, and what the judge said; the transitions are all the ways to change them. */
+/** The newest turn of each model, and the judge's ranking. Only these transitions change them. */
 function turnsStore() {
   return createStore({
     context: { newest: [] } as Turns,
@@ -45,7 +45,7 @@ function turnsStore() {
         change(turns, (draft) => {
           draft.ranking = ranking as Writable<Ranking>;
         }),
-      /** What an earlier process has paid for is not overwritten by the first turn of this one. */
+      /** The first turn of this process must not overwrite a newer turn of an earlier process. */
       takeIn: (turns, { found }: { found: Checkpoint }) =>
         change(turns, (draft) => {
           const known = new Set(draft.newest.map(({ modelId }) => modelId));
@@ -58,14 +58,14 @@ function turnsStore() {
 }
 
 /**
- * Keeps a checkpoint file at the newest turn of every model. Turns that come while the file is being written share the next
- * write: with many models the file is written as often as the disk allows, and not once a turn.
+ * Writes the newest turn of every model to a checkpoint file. Turns that arrive during a write share the next one: with many
+ * models the file is written as often as the disk allows, not once for each turn.
  */
 export class CheckpointWriter {
   readonly #subject: CheckpointSubject;
   readonly #options: CheckpointWriterOptions;
   readonly #turns = turnsStore();
-  /** Of eight models seven are as they were at the last write. */
+  /** Encoded turns: most models have not changed since the last write. */
   readonly #texts = new WeakMap<ResponseSnapshot, string>();
   #claiming: Promise<FileClaim> | undefined;
   #writing: Promise<void> | undefined;
@@ -79,7 +79,7 @@ export class CheckpointWriter {
   }
 
   /**
-   * Claims the file and takes in what stands in it.
+   * Claims the file and reads it.
    * @throws {FanOutOwnedElsewhereError} {FanOutConflictError} {CheckpointCorruptError} {CheckpointTooNewError} {StoreUnavailableError}
    */
   async open(): Promise<void> {
@@ -92,17 +92,17 @@ export class CheckpointWriter {
     }
   }
 
-  /** The newest turn of a model, also from before this process. */
+  /** The newest turn of a model, of this process or an earlier one. */
   newest(modelId: string): ResponseSnapshot | undefined {
     return this.#now.newest.find((snapshot) => snapshot.modelId === modelId);
   }
 
-  /** There was no file when this one was claimed. */
+  /** Whether there was no file when it was claimed. */
   get isNew(): boolean {
     return this.#isNew;
   }
 
-  /** One that was made before another model has answered is none. */
+  /** A ranking is dropped when another model has answered since. */
   get ranking(): Ranking | undefined {
     const { newest, ranking } = this.#now;
     const answered = newest.filter(({ completed }) => completed);
@@ -113,17 +113,17 @@ export class CheckpointWriter {
 
   /**
    * Resolves when the file has this turn, or a newer one of its model.
-   * @throws {TypeError} for a model that is not asked @throws {NotJsonError} and it is as if it had never been put
-   * @throws what `open` throws @throws {StoreFullError} … then the next write has it
+   * @throws {TypeError} for an unknown model @throws {NotJsonError} and the turn is ignored
+   * @throws what `open` throws @throws {StoreFullError} … and the next write includes the turn
    */
   put(snapshot: ResponseSnapshot): Promise<void> {
     const { modelId } = snapshot;
     if (!this.#subject.adapterIds.includes(modelId)) {
-      return Promise.reject(new TypeError(`${JSON.stringify(modelId)} is none of the models of this checkpoint`));
+      return Promise.reject(new TypeError(`${JSON.stringify(modelId)} is not a model of this checkpoint`));
     }
     if (this.#isClosed) return Promise.reject(new TypeError(`the writer of ${this.#subject.path} is closed`));
     try {
-      // What cannot be stored must not stand in the way of the other models' turns.
+      // A turn that cannot be stored must not block the turns of the other models.
       checkSnapshot(snapshot);
     } catch (error) {
       return Promise.reject(error);
@@ -137,7 +137,7 @@ export class CheckpointWriter {
     return this.flush();
   }
 
-  /** Resolves when the file has all that was put. */
+  /** Resolves when the file has all turns so far. */
   flush(): Promise<void> {
     if (!this.#writing) return this.#start();
     this.#next ??= this.#writing.then(
@@ -156,7 +156,7 @@ export class CheckpointWriter {
     return { version: 1, prompt, timestamp: this.#options.now(), adapterIds, responses, verbose, ...chosen };
   }
 
-  /** Waits for what is being written, and lets the file go. Nothing can be put any more. @throws {StoreUnavailableError} … */
+  /** Waits for the current write, and releases the file. Later calls of `put` are refused. @throws {StoreUnavailableError} … */
   async close(): Promise<void> {
     this.#isClosed = true;
     await (this.#next ?? this.#writing)?.catch(() => {});
@@ -205,10 +205,10 @@ export class CheckpointWriter {
     }
   }
 
-  /** @throws {FanOutConflictError} when the file is of another prompt, or of other models */
+  /** @throws {FanOutConflictError} if the file belongs to another prompt, or to other models */
   #takeIn(found: Checkpoint): void {
     const { path, prompt, adapterIds } = this.#subject;
-    const todo = 'name what it is of to go on with it, or remove the file to begin anew';
+    const todo = 'use its prompt and models to continue it, or remove the file to start again';
     if (found.prompt !== prompt) {
       throw new FanOutConflictError(`${path} is an unfinished fan-out of another prompt: ${todo}`);
     }

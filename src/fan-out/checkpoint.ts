@@ -4,32 +4,32 @@ import type { Ranking } from './ranking.ts';
 import { fromModelResponse, type ModelResponse, type ResponseSnapshot } from './snapshot.ts';
 import { decodeSnapshot, encodeSnapshot } from './snapshot-json.ts';
 
-/** The version this code writes. Newer ones are refused. */
+/** The version that this code writes. Newer versions are refused. */
 const VERSION = 1;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** A fan-out on the disk: the prompt, and the newest turn of every model that has had one, in the order of `adapterIds`. */
+/** A fan-out on the disk: the prompt, and the newest turn of each model that has one, in the order of `adapterIds`. */
 export interface Checkpoint {
   readonly version: 1;
   readonly prompt: string;
   /**
-   * When it was written: RFC 3339, as in `2026-11-23T08:00:00.000Z`. A number is wall clock time in ms; it is stored as RFC 3339,
-   * and files that hold one are read.
+   * When it was written: RFC 3339, for example `2026-11-23T08:00:00.000Z`. A number is wall clock time in ms. It is stored as
+   * RFC 3339, but files with a number can be read.
    */
   readonly timestamp: string | number;
-  /** The ids of all models that are asked, in the caller's order. */
+  /** The ids of all models, in the caller's order. */
   readonly adapterIds: readonly string[];
   readonly responses: readonly ResponseSnapshot[];
-  /** Whatever the caller said of itself; it is only kept. */
+  /** A setting of the caller, which is only stored. */
   readonly verbose: boolean;
-  /** What the judge said, once it was asked. */
+  /** The judge's ranking, if there is one. */
   readonly ranking?: Ranking;
 }
 
 /**
- * What has to be kept of a fan-out that ended.
- * @returns null when no response was interrupted: then there is nothing to go on with
+ * Returns the checkpoint of a fan-out that ended.
+ * @returns null if no response was interrupted: then there is nothing to continue
  */
 export function buildCheckpoint(
   prompt: string,
@@ -49,7 +49,7 @@ export function buildCheckpoint(
   };
 }
 
-/** Responses in adapter order; those of nobody that is asked come last. */
+/** Responses in adapter order; those of unknown models come last. */
 export function inOrder<R extends { readonly modelId: string }>(
   responses: readonly R[],
   adapterIds: readonly string[],
@@ -60,9 +60,9 @@ export function inOrder<R extends { readonly modelId: string }>(
 }
 
 /**
- * A checkpoint as JSON text: snake_case, one response a line, what is empty left out.
- * @param encode for whoever keeps the texts of responses that stay the same
- * @throws {NotJsonError} for a figure that JSON cannot hold, and for a timestamp that is no time
+ * A checkpoint as JSON text: snake_case, one response a line, without empty fields.
+ * @param encode may cache the texts of responses that do not change
+ * @throws {NotJsonError} for a number that JSON cannot hold, and for an invalid timestamp
  */
 export function encodeCheckpoint({ responses, ...rest }: Checkpoint, encode = encodeSnapshot): string {
   const { version, prompt, adapterIds, verbose, ranking } = rest;
@@ -77,12 +77,12 @@ export function encodeCheckpoint({ responses, ...rest }: Checkpoint, encode = en
   return `${head.slice(0, -1)},"responses":[\n${responses.map((each) => encode(each)).join(',\n')}\n]${tail}}\n`;
 }
 
-/** As in `2026-11-23T08:00:00.123456789+01:00`. */
+/** For example `2026-11-23T08:00:00.123456789+01:00`. */
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
-/** RFC 3339 has four digits for the year: a clock that tells a later one does not stop the file from being written. */
+/** RFC 3339 has four digits for the year: a clock with a later year must not prevent the write. */
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
-/** A time as RFC 3339; undefined for what is none. */
+/** Returns a time as RFC 3339, or undefined if the value is not a time. */
 function timeFrom(value: unknown): string | undefined {
   if (typeof value === 'number' && Number.isFinite(value)) {
     return new Date(Math.min(Math.max(value, 0), LAST_MS)).toISOString();
@@ -92,30 +92,32 @@ function timeFrom(value: unknown): string | undefined {
 }
 
 /**
- * Reads what `encodeCheckpoint` wrote, and files of the reference format, which have no version, no stop reasons and no steps.
- * Fields that are not known are left out.
+ * Reads the output of `encodeCheckpoint`, and files of the reference format, which have no version, stop reasons or steps.
+ * Unknown fields are dropped.
  * @param source the text, or its bytes in UTF-8
- * @param where the path, for the error
+ * @param where the path, for error messages
  * @throws {CheckpointCorruptError} {CheckpointTooNewError}
  */
 export function decodeCheckpoint(source: string | Uint8Array, where: string): Checkpoint {
   const corrupt = (what: string) =>
-    new CheckpointCorruptError(`${where} is no checkpoint of a fan-out: ${what}; restore it from a copy, or remove it`);
+    new CheckpointCorruptError(
+      `${where} is not a checkpoint of a fan-out: ${what}; restore it from a copy, or remove it`,
+    );
   const value = parsed(source, corrupt);
-  if (!isObject(value)) throw corrupt('it holds no object');
+  if (!isObject(value)) throw corrupt('it is not an object');
   const { version = VERSION, prompt, adapter_ids: adapterIds, responses, verbose, ranking } = value;
   if (typeof version === 'number' && version > VERSION) {
     throw new CheckpointTooNewError(
-      `${where} has version ${version}, this Pawl knows ${VERSION}: upgrade the package (nothing was changed)`,
+      `${where} has version ${version}, this Pawl reads up to ${VERSION}; upgrade the package (nothing was changed)`,
     );
   }
-  if (version !== VERSION) throw corrupt('its version is none');
-  if (typeof prompt !== 'string') throw corrupt('prompt is no string');
+  if (version !== VERSION) throw corrupt('its version is invalid');
+  if (typeof prompt !== 'string') throw corrupt('prompt is not a string');
   const timestamp = timeFrom(value.timestamp);
-  if (timestamp === undefined) throw corrupt('timestamp is no time');
-  if (!isTexts(adapterIds)) throw corrupt('adapter_ids is no list of strings');
-  if (typeof verbose !== 'boolean') throw corrupt('verbose is neither true nor false');
-  if (!Array.isArray(responses)) throw corrupt('responses is no list');
+  if (timestamp === undefined) throw corrupt('timestamp is not a time');
+  if (!isTexts(adapterIds)) throw corrupt('adapter_ids is not a list of strings');
+  if (typeof verbose !== 'boolean') throw corrupt('verbose is not a boolean');
+  if (!Array.isArray(responses)) throw corrupt('responses is not a list');
   if (ranking !== undefined && !isRanking(ranking)) throw corrupt('ranking is none');
   const snapshots = responses.map((each, i) => decodeSnapshot(each, (what) => corrupt(`responses[${i}]: ${what}`)));
   const ids = snapshots.map(({ modelId }) => modelId);
@@ -133,7 +135,7 @@ export function decodeCheckpoint(source: string | Uint8Array, where: string): Ch
 
 function parsed(source: string | Uint8Array, corrupt: (what: string) => Error): unknown {
   try {
-    // Bytes that are no text must not be read as some other text.
+    // Invalid UTF-8 is an error; it must not be read as other text.
     return JSON.parse(typeof source === 'string' ? source : utf8.decode(source));
   } catch (error) {
     throw corrupt((error as Error).message);

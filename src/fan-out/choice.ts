@@ -7,7 +7,7 @@ import { DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts
 import type { JudgeUsage, Ranking } from './ranking.ts';
 import type { ModelResponse } from './snapshot.ts';
 
-/** The choice among the answers: what the judge says, and what it takes. */
+/** The choice among the answers: the judge's ranking, and its usage. */
 export class Choice {
   readonly #options: FanOutOptions;
   readonly #host: { readonly clock: Clock; readonly warn: Warn };
@@ -24,15 +24,15 @@ export class Choice {
     return this.#ranking;
   }
 
-  /** Takes a ranking from an earlier call. */
+  /** Uses a ranking from an earlier call. */
   keep(ranking: Ranking | undefined): void {
     this.#ranking = ranking;
   }
 
-  /** Asks the judge; one that fails costs no answer. @param all the responses, those without an answer too */
+  /** Asks the judge. If it fails, no answer is lost. @param all the responses, including those without an answer */
   async make(all: readonly ModelResponse[], signal: AbortSignal): Promise<void> {
     const { judge, prompt, prices, logger, defaults, deadlineMs = DEADLINE_MS } = this.#options;
-    // The store, too, may have made a model leave off: then the race is not over.
+    // The store may have interrupted a model too: then not all answers are there yet.
     if (!judge || all.some(({ interrupted }) => interrupted)) return;
     const { clock, warn } = this.#host;
     const responses = all.filter(({ error }) => error === undefined);

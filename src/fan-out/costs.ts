@@ -1,17 +1,17 @@
 import { type Prices, priceOfCalls } from '../budget/prices.ts';
 import type { Budget, Usage } from '../index.ts';
 
-/** What one model call has cost. */
+/** The cost of one model call. */
 export interface Paid {
   readonly usage: Usage;
-  /** US dollars; 0 where nobody has said what the model costs. */
+  /** US dollars; 0 if the model has no price. */
   readonly usd: number;
 }
 
 /**
- * A budget that refuses nobody: it tells each run what its calls have cost, so that the sum is in the record of the run, and
- * goes on after a crash. Runs carry the id of their model as their caller.
- * @throws {TypeError} when a price is none
+ * A budget that refuses no call. It returns the cost of each call, so that the run's record has the sum, also after a crash.
+ * The caller id of each run is the id of its model.
+ * @throws {TypeError} if a price is invalid
  */
 export function costsBy(prices: Prices | undefined, paid: (modelId: string, call: Paid) => void): Budget {
   const priceOf = prices ? priceOfCalls(prices) : () => 0;

@@ -4,7 +4,7 @@ import { PawlError } from '../values/errors.ts';
 export class FanOutOwnedElsewhereError extends PawlError {
   readonly code = 'FAN_OUT_OWNED_ELSEWHERE';
 }
-/** The file is an unfinished fan-out of another prompt, or of models that are not named; or the place of its records is taken. */
+/** The file belongs to an unfinished fan-out with another prompt or other models, or the folder for its records is taken. */
 export class FanOutConflictError extends PawlError {
   readonly code = 'FAN_OUT_CONFLICT';
 }

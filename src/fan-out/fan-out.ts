@@ -9,23 +9,23 @@ import { CancelledError, DeadlineExceededError, ShutdownError } from '../values/
 import { checkOptions, DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';
 import { Session } from './session.ts';
 
-/** How long calls with effects are waited for when a model leaves off, ms. */
+/** How long an interrupted model waits for its calls with effects, ms. */
 const LEAVE_MS = 7_500;
 
 /**
- * Asks several models the same at the same time. One that fails leaves the others alone. With a `path` every finished turn is
- * recorded: after a crash, or where models left off (cancelled, or past their deadline), the same call with the same path and
- * prompt goes on: completed models are not asked again, the others go on from their last step. When all are done the
- * checkpoint file goes, and the answers are in `.pawl/answers.json` of the `root`, or of the folder that the file was in.
+ * Asks several models the same question at the same time. If one fails, the others continue. With a `path` each completed
+ * turn is recorded. After a crash, a cancel or a deadline, the same call with the same path and prompt continues: completed
+ * models are not asked again, the others continue from their last step. At the end the checkpoint file is deleted, and the
+ * answers are in `.pawl/answers.json` of the `root`, or of the checkpoint file's folder.
  *
- * Writes are proposed, not done: see `applyWrites`.
+ * Writes are proposed, not applied: see `applyWrites`.
  *
- * @throws {TypeError} for a wrong call
- * @throws {FanOutOwnedElsewhereError} while somebody else works on the file
- * @throws {FanOutConflictError} when the file is of another prompt, or has answers of models that are not named; or when
- *   something else is in `<path>.runs`
- * @throws {WriteFailedError} when the `root` is no folder
- * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreFullError} {StoreUnavailableError} and nobody was asked
+ * @throws {TypeError} for invalid options
+ * @throws {FanOutOwnedElsewhereError} while another process or call uses the file
+ * @throws {FanOutConflictError} if the file belongs to another prompt, or has answers of models that are not named; or if
+ *   `<path>.runs` has other content
+ * @throws {WriteFailedError} if the `root` is not a folder
+ * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreFullError} {StoreUnavailableError} before any model is asked
  * @example
  * const { responses } = await fanOut({ prompt: 'Which of the two is faster?', models: { a, b }, path: 'ask.json' })
  * for (const { modelId, text } of responses) console.log(modelId, text)
@@ -53,7 +53,7 @@ export async function fanOut(options: FanOutOptions): Promise<FanOutResult> {
   return session.result();
 }
 
-/** A host that changes its working folder in the middle moves nothing. */
+/** Paths must stay the same if the host changes its working folder during the call. */
 function placesOf({ path, root }: FanOutOptions): Pick<FanOutOptions, 'path' | 'root'> {
   return {
     ...(path === undefined ? {} : { path: resolve(path) }),
@@ -70,7 +70,7 @@ function chartOf(session: Session, failure: { error?: unknown }) {
     actors: {
       open: fromPromise(async () => {
         try {
-          // Nobody is paid for work on a folder that is not there.
+          // No model is paid for work on a folder that does not exist.
           if (session.options.root !== undefined) await Root.open(session.options.root);
           return await session.open();
         } catch (error) {
@@ -85,7 +85,7 @@ function chartOf(session: Session, failure: { error?: unknown }) {
   });
 }
 
-/** What waits for time: XState's own timers follow no clock of the caller's. */
+/** Timers on the caller's clock, which XState's own timers do not use. */
 class Timers {
   readonly #session: Session;
   readonly #actor: FanOutActor;
@@ -103,8 +103,8 @@ class Timers {
     if (event.type === 'model.asked') {
       this.#session.begun(place, event.invocation);
       this.#after(place, deadlineMs, () => {
-        const overdue = new DeadlineExceededError(`${deadlineMs} ms are over (deadlineMs)`);
-        const cause = toErrorData(new ShutdownError('the model is out of time', { cause: overdue }));
+        const overdue = new DeadlineExceededError(`the model took longer than ${deadlineMs} ms (deadlineMs)`);
+        const cause = toErrorData(new ShutdownError('the model exceeded its deadline', { cause: overdue }));
         this.#actor.send({ type: 'model.overdue', place, cause });
       });
     } else if (event.type === 'model.ended') {
@@ -119,8 +119,8 @@ class Timers {
   }
 }
 
-/** A run that is told to shut down keeps its record. Why it was told so stands in the cause. */
+/** A run that is shut down keeps its record. The reason is the cause of the error. */
 function causeOf(reason: unknown) {
   const why = isShutdown(reason) ? reason : new CancelledError('the caller cancelled it', { cause: reason });
-  return toErrorData(new ShutdownError('the fan-out leaves off', { cause: why }));
+  return toErrorData(new ShutdownError('the fan-out was interrupted', { cause: why }));
 }

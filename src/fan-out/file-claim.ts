@@ -8,36 +8,36 @@ import { isDeadOwner, isRunning, newOwner } from '../store/owner.ts';
 import { temporaryFor, writerOf } from './checkpoint-file.ts';
 import { FanOutOwnedElsewhereError } from './errors.ts';
 
-/** Who works on which file in this process. */
+/** The claims of this process, by file. */
 const claimedHere = new Map<string, FileClaim>();
 
 /**
- * Under which name this process locks a file. It stays the same until the lock is gone for certain: a lock that the disk
- * would not let go is still ours at the next attempt.
+ * The owner name with which this process locks a file. It stays the same until the lock is certainly gone: after a failed
+ * unlock, the next attempt still finds its own lock.
  */
 const owners = new Map<string, string>();
 
-/** What is held goes with the process, also when nobody lets it go. A process that is killed leaves it to the next one. */
+/** Locks are released at the end of the process. A killed process leaves its locks to the next process. */
 function letAllGo(): void {
   for (const { lockPath, isHeld } of claimedHere.values()) {
     try {
-      // One that is only waited for is another's.
+      // A lock that this process only waits for belongs to another one.
       if (isHeld) unlinkSync(lockPath);
     } catch {
-      // The next process sees that its holder is dead.
+      // The next process detects that the holder is dead.
     }
   }
 }
 
 interface ClaimOptions {
   readonly files: FileSystem;
-  /** Takes over from a claim of this process that was never let go, if that has this, too. */
+  /** Takes over from a claim of this process that was never released, if that claim has this option, too. */
   readonly supersede?: boolean;
 }
 
 /**
- * The right to work on a checkpoint file, for one process of this machine. Of two that want it the second is refused; what a
- * killed process held is taken over at once.
+ * The exclusive right to a checkpoint file, for one process of this machine. A second claim is refused. The claim of a killed
+ * process is taken over at once.
  */
 export class FileClaim {
   readonly lockPath: string;
@@ -46,7 +46,7 @@ export class FileClaim {
   readonly #canSupersede: boolean;
   #locking: Promise<void> = Promise.resolve();
   #releasing: Promise<void> | undefined;
-  /** What is being done under this claim; it never rejects. */
+  /** The current work under this claim; it never rejects. */
   #working: Promise<void> = Promise.resolve();
   #isHeld = false;
   #isLost = false;
@@ -62,12 +62,12 @@ export class FileClaim {
     return this.#isHeld;
   }
 
-  /** @throws {FanOutOwnedElsewhereError} while somebody else works on the file @throws {StoreUnavailableError} … */
+  /** @throws {FanOutOwnedElsewhereError} while another process or call uses the file @throws {StoreUnavailableError} … */
   static async acquire(path: string, options: ClaimOptions): Promise<FileClaim> {
     const claim = new FileClaim(path, options);
     const before = claimedHere.get(claim.#key);
     if (before && !claim.#maySupersede(before))
-      throw new FanOutOwnedElsewhereError(`this process works on ${path} already`);
+      throw new FanOutOwnedElsewhereError(`this process already uses ${path}`);
     if (claimedHere.size === 0) process.on('exit', letAllGo);
     claimedHere.set(claim.#key, claim);
     if (before) before.#isLost = true;
@@ -83,8 +83,8 @@ export class FileClaim {
   }
 
   /**
-   * Does something to the file. Whoever takes over waits until it is done: it must not land on what is newer.
-   * @throws {FanOutOwnedElsewhereError} when somebody else of this process has taken the file over
+   * Runs `work` on the file. A claim that takes over waits until it is done, so that it cannot overwrite newer content.
+   * @throws {FanOutOwnedElsewhereError} if another claim of this process has taken the file over
    */
   async during(work: () => Promise<void>): Promise<void> {
     if (this.#isLost) {
@@ -95,13 +95,13 @@ export class FileClaim {
     await working;
   }
 
-  /** @throws {StoreUnavailableError} … and the lock stays, for other processes, until this one has ended or claims it again */
+  /** @throws {StoreUnavailableError} … and the lock stays, for other processes, until this one ends or claims it again */
   async release(): Promise<void> {
     if (claimedHere.get(this.#key) === this) this.#releasing ??= this.#unlock().finally(() => this.#forget());
     await this.#releasing;
   }
 
-  /** Whoever is letting go already has nothing to lose. */
+  /** A claim that is being released can always be superseded. */
   #maySupersede(before: FileClaim): boolean {
     return this.#canSupersede && (before.#canSupersede || before.#releasing !== undefined);
   }
@@ -120,7 +120,7 @@ export class FileClaim {
     if (claimedHere.size === 0) process.off('exit', letAllGo);
   }
 
-  /** The lock of the process is there already, unless the one before could not have it either, or has let it go. */
+  /** This process already has the lock, unless the earlier claim never got it or has released it. */
   async #takeOver(before: FileClaim, path: string): Promise<void> {
     const isThere = await before.#locking.then(
       () => before.#releasing === undefined,
@@ -134,7 +134,7 @@ export class FileClaim {
   async #lock(path: string): Promise<void> {
     await this.#files.makeFolder(dirname(this.#key));
     await this.#take(path);
-    // What is left over is in nobody's way: the next one may be allowed to remove it.
+    // Files that are left over are harmless: a later process may be able to remove them.
     await this.#sweep().catch(() => {});
   }
 
@@ -146,9 +146,9 @@ export class FileClaim {
       folder: dirname(this.#key),
       ownerFile,
       owner,
-      // A lock has its whole text from the first moment on; without power it may have lost it.
+      // A lock has its whole text from the first moment on; after a power loss it may be incomplete.
       isDead: (holder) => holder.split('|').length < owner.split('|').length || isDeadOwner(holder),
-      // One of another machine may live: nobody here can tell, so it keeps what it has.
+      // A holder on another machine may be alive: this process cannot check it, so the holder keeps its lock.
       isKnown: () => true,
     });
     try {
@@ -158,7 +158,7 @@ export class FileClaim {
       if (!(error instanceof LockedError)) throw error;
       owners.delete(this.#key);
       const holder = await this.#files.readWhole(this.lockPath).catch(() => Buffer.from(''));
-      throw new FanOutOwnedElsewhereError(`${path} is being worked on by ${named(holder.toString())}`, {
+      throw new FanOutOwnedElsewhereError(`${path} is in use by ${named(holder.toString())}`, {
         cause: error,
       });
     } finally {
@@ -166,7 +166,7 @@ export class FileClaim {
     }
   }
 
-  /** What killed processes had not finished. */
+  /** Removes the unfinished files of killed processes. */
   async #sweep(): Promise<void> {
     const folder = dirname(this.#key);
     const base = basename(this.#key);

@@ -1,11 +1,11 @@
-// Proposed writes: `pawl/edits` has them as well
+// Proposed writes, also exported by `pawl/edits`
 export { type AppliedWrites, applyWrites } from '../edits/apply.ts';
 export { WriteConflictError, WriteFailedError, WriteOutsideRootError } from '../edits/errors.ts';
 export { type PreviewedFile, previewWrites } from '../edits/preview.ts';
 export type { ProposedWrites, WriteSnapshot } from '../edits/proposed-write.ts';
 export { type FileChange, type RewoundWrites, rewind } from '../edits/undo.ts';
 
-// Asking, and what lies on the disk
+// The call, and its files
 export { buildCheckpoint, type Checkpoint } from './checkpoint.ts';
 export { loadCheckpoint, saveCheckpoint } from './checkpoint-file.ts';
 export {

@@ -15,8 +15,8 @@ import { fromModelResponse, type ModelResponse, type ResponseSnapshot, toModelRe
 const ANSWERS = 'answers.json';
 
 /**
- * Where the answers of a fan-out are kept: in the checkpoint file while it lasts, with the records of the unfinished runs
- * beside it, and at the end in the file of answers.
+ * Stores the answers of a fan-out: in the checkpoint file until the end, with the records of unfinished runs beside it, and
+ * then in the file of answers.
  */
 export class KeptAnswers {
   readonly records: Records;
@@ -26,7 +26,7 @@ export class KeptAnswers {
 
   /**
    * @param root the folder that the models work on; the file of answers belongs to it
-   * @throws {TypeError} for a checkpoint file in the place of the file of answers
+   * @throws {TypeError} if the path of the checkpoint is that of the file of answers
    */
   constructor(
     subject: CheckpointSubject,
@@ -37,19 +37,19 @@ export class KeptAnswers {
     this.records = new Records(subject.path);
     this.#home = root ?? homeOf(subject.path);
     if (resolve(subject.path) === resolve(this.#home, '.pawl', ANSWERS)) {
-      throw new TypeError(`${subject.path} is where the answers go in the end: choose another path for the checkpoint`);
+      throw new TypeError(`${subject.path} is the file for the final answers; choose another path for the checkpoint`);
     }
   }
 
   /** Claims the file and reads it. @throws what `CheckpointWriter.open` throws */
   async open(): Promise<void> {
-    // A checkpoint file in the folder of a project's own Pawl files is no more for others than the answers are.
+    // In the project's `.pawl` folder a checkpoint file is as private as the answers.
     const folder = dirname(resolve(this.#subject.path));
     if (basename(folder) === '.pawl') await this.#makePawlFolder(dirname(folder));
     await this.#writer.open();
     try {
       await this.records.check();
-      // Records without a file are of a fan-out that had come to its end: nobody goes on from them.
+      // Records without a file belong to a fan-out that has ended: no call continues them.
       if (this.#writer.isNew) await this.records.clear();
     } catch (error) {
       throw storeError(error, this.#subject.path);
@@ -67,7 +67,7 @@ export class KeptAnswers {
     return this.#writer.ranking;
   }
 
-  /** What an earlier process has of a model, completed or not. */
+  /** The answer of an earlier process, complete or not. */
   before(modelId: string): ResponseSnapshot | undefined {
     return this.#writer.newest(modelId);
   }
@@ -81,9 +81,9 @@ export class KeptAnswers {
   }
 
   /**
-   * The runs that models may go on with: by model id, the record.
-   * @param warn told of records that are damaged: their models begin anew
-   * @throws {StoreUnavailableError} … rather than to pay twice for what is only out of reach
+   * The records of the runs that models may continue, by model id.
+   * @param warn called for damaged records: their models start again
+   * @throws {StoreUnavailableError} … because models whose records are only unreachable must not be paid for twice
    */
   async unfinished(executor: Executor, warn: (runId: string, error: unknown) => void) {
     const found = new Map<string, RunCheckpoint>();
@@ -100,7 +100,8 @@ export class KeptAnswers {
   }
 
   /**
-   * The end. Where somebody left off, the checkpoint file stays for the next call; otherwise it becomes the file of answers.
+   * The end of the call. If a model was interrupted, the checkpoint file stays for the next call; otherwise it becomes the
+   * file of answers.
    * @returns the file that has the answers
    * @throws {StoreFullError} {StoreUnavailableError} and the checkpoint file stays
    */
@@ -113,7 +114,7 @@ export class KeptAnswers {
     try {
       const answers = join(await pawlFolder(this.#home), ANSWERS);
       await writeText(diskFiles, answers, encodeCheckpoint(this.#writer.checkpoint()));
-      // A process that dies here leaves both, and the next call, which asks nobody, comes here again.
+      // After a crash here both files exist. The next call asks no model and removes the file.
       await rm(path, { force: true });
       await this.records.remove();
       return answers;
@@ -127,14 +128,14 @@ export class KeptAnswers {
     await this.#writer.close();
   }
 
-  /** The answers of a call that found nothing left to ask. */
+  /** The answer of a model that an earlier call completed. */
   completed(modelId: string): ModelResponse | undefined {
     const snapshot = this.before(modelId);
     return snapshot?.completed ? toModelResponse(snapshot) : undefined;
   }
 }
 
-/** The folder that has `.pawl`: of a checkpoint file that lies in one, its parent. */
+/** The folder that contains `.pawl`: for a checkpoint file inside `.pawl`, the parent of `.pawl`. */
 function homeOf(path: string): string {
   const folder = dirname(resolve(path));
   return basename(folder) === '.pawl' ? dirname(folder) : folder;

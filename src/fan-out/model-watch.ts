@@ -8,19 +8,19 @@ import { noUsage } from '../values/usage.ts';
 import type { ModelResponse, PartialResponse, ResponseSnapshot } from './snapshot.ts';
 import { spentBefore } from './spent.ts';
 
-/** What is to be seen of one model while it answers: its text as it streams, and what it has taken so far. */
+/** Follows one model while it answers: its streamed text, and its usage so far. */
 export class ModelWatch {
   readonly modelId: string;
   readonly overlay: Overlay | undefined;
   readonly #now: () => number;
   #text = '';
-  /** The step that the text is of. */
+  /** The step of the text. */
   #textStep = 0;
   #steps = 0;
   #usage: Usage = noUsage;
   #costUsd = 0;
   readonly #toolCalls = new Map<string, number>();
-  /** What attempts before this one have taken; steps and tools are those of the last one. */
+  /** The usage of earlier attempts; steps and tools are those of the last attempt. */
   #spent = spentBefore(undefined);
   /** Working time of its run before this process, ms. */
   #beforeMs = 0;
@@ -34,14 +34,14 @@ export class ModelWatch {
     this.#now = now;
   }
 
-  /** Counts what the model has taken in attempts before this one. @param inputs of its run */
+  /** Adds the usage of earlier attempts. @param inputs of its run */
   carry(inputs: RunCheckpoint['inputs']): void {
     this.#spent = spentBefore(inputs);
   }
 
   /**
-   * Goes on from the record of its run. The one walk over the transcript, before the run starts.
-   * @param before what the file has of the model: it may have begun to say more than was recorded
+   * Continues from the record of its run. It reads the transcript once, before the run starts.
+   * @param before the model's turn in the file: it may have newer text than the record
    */
   restore(record: RunCheckpoint, before?: ResponseSnapshot): void {
     this.carry(record.inputs);
@@ -61,9 +61,9 @@ export class ModelWatch {
     this.#startedAt = this.#now();
   }
 
-  /** What the model says, as it says it. */
+  /** Adds an event of the run. */
   heed(event: RunEvent): void {
-    // Of a turn that is tried again the pieces come again; until then the last try has said most.
+    // A retried model call sends its deltas again. Until then the text of the last attempt is shown.
     if (event.type === 'model.retry') this.#textStep = 0;
     if (event.type !== 'model.delta' || event.kind !== 'text') return;
     if (event.step !== this.#textStep) this.#text = '';
@@ -71,7 +71,7 @@ export class ModelWatch {
     this.#text += event.text;
   }
 
-  /** A turn is over. */
+  /** A step is done. */
   stepped({ iteration, usage, tools }: StepInfo): void {
     this.#steps = iteration;
     this.#usage = usage;
@@ -86,10 +86,10 @@ export class ModelWatch {
     return { ...this.#figures(this.#usage, this.#costUsd), text: this.#text, steps: this.#steps };
   }
 
-  /** The answer, from how the run ended. @param cause why it was told to leave off */
+  /** Returns the answer of an ended run. @param cause why it was interrupted */
   end(output: Omit<RunOutput, 'durable' | 'saveErrors'>, cause?: ErrorData): ModelResponse {
     this.#ended ??= this.#response(output, cause);
-    // Without an answer, what streamed is newer than what was recorded; the last of it may be heard after the end.
+    // Without an answer, the streamed text is newer than the record; its last deltas may arrive after the end.
     if (output.status !== 'ok') this.#ended = { ...this.#ended, text: this.#text || output.output };
     return this.#ended;
   }
@@ -112,7 +112,7 @@ export class ModelWatch {
     for (const name of names) this.#toolCalls.set(name, (this.#toolCalls.get(name) ?? 0) + 1);
   }
 
-  /** What it has taken and done, in all attempts. @param usage of its run @param usd of its run */
+  /** The usage of all attempts. @param usage of its run @param usd of its run */
   #figures({ inputTokens, outputTokens, reasoningTokens: ofRun }: Usage, usd: number) {
     const spent = this.#spent;
     const reasoningTokens = spent.reasoningTokens + ofRun;
@@ -129,15 +129,15 @@ export class ModelWatch {
   }
 }
 
-/** Whether an error of a run leaves its record for the next call: nothing was decided. */
+/** Whether an error of a run leaves its record for the next call. */
 function isUndecided(code: unknown): boolean {
   const { ownership, isStoreAway } = policyOf(code) ?? {};
   return ownership !== undefined || isStoreAway === true || code === 'NOT_DURABLE' || code === 'RUN_ID_CONFLICT';
 }
 
-/** Why a model left off, in a word. @param error the cause of its leaving */
+/** Why a model was interrupted, in a word. @param error the cause */
 export function stopReasonOf(status: RunOutput['status'], error: ErrorData | undefined): string {
-  // Whoever was told to leave knows why from the cause; of an error of the store the cause is the system's.
+  // For a shutdown the reason is in the cause; for an error of the store the cause is an error of the system.
   const why = error?.code === 'ERR_SHUTDOWN' ? error.cause?.code : error?.code;
   if (status === 'timeout' || why === 'DEADLINE_EXCEEDED') return 'deadline';
   if (status === 'cancelled' || why === 'CANCELLED') return 'cancelled';

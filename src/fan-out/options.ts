@@ -7,42 +7,42 @@ import type { ModelResponse, ResponseSnapshot } from './snapshot.ts';
 
 export type ModelsById = Extract<Models, { readonly [id: string]: unknown }>;
 
-/** How long a model may take, and the judge, where the call does not say, ms. */
+/** The default time limit of each model and of the judge, ms. */
 export const DEADLINE_MS = 600_000;
 
-/** A chart with a region for each of very many models takes minutes to build. */
+/** XState needs minutes to build a chart with very many models. */
 const MAX_MODELS = 100;
 
 export interface FanOutOptions {
-  /** What every model is asked. */
+  /** The prompt for every model. */
   readonly prompt: string;
-  /** AI SDK language models by ids of the caller's (spec v4; v3 and v2 are adapted), at most 100: answers come in this order. */
+  /** AI SDK language models (spec v4; v3 and v2 are adapted) by ids of the caller, at most 100. Answers have this order. */
   readonly models: ModelsById;
-  /** What all of them may call. A tool whose effect is not `read` is called once for every model. */
+  /** The tools of all models. A tool whose effect is not `read` is called once for every model. */
   readonly tools?: readonly Tool[];
-  /** The checkpoint file, and `<path>.runs` beside it. Absent = nothing is recorded, and nothing survives the process. */
+  /** The checkpoint file; `<path>.runs` is beside it. Absent = nothing is recorded, and nothing survives the process. */
   readonly path?: string;
-  /** A folder that the models may look at and propose changes to: each gets `list_files`, `read_file`, `write_file` and `delete_file`. */
+  /** A folder that models may read and propose changes to: each gets `list_files`, `read_file`, `write_file` and `delete_file`. */
   readonly root?: string;
-  /** Kept in the checkpoint file, for the caller. */
+  /** Stored in the checkpoint file, for the caller. */
   readonly verbose?: boolean;
-  /** Aborting it makes all models leave off; the same call goes on with them. */
+  /** Aborting it interrupts all models; the same call continues them. */
   readonly signal?: AbortSignal;
-  /** The system prompt; default: none, or with a `root` what the file tools are for. */
+  /** The system prompt; default: none, or with a `root` an explanation of the file tools. */
   readonly instructions?: string;
-  /** How long each model may take in this process, ms; default 600,000. One that is past it leaves off, and goes on with the next call. */
+  /** The time limit of each model in this process, ms; default 600,000. A model that exceeds it is interrupted; the next call continues it. */
   readonly deadlineMs?: number;
-  /** How many turns each model may take; default: `defaults.maxIterations`, and 20 without. */
+  /** The most turns of each model; default: `defaults.maxIterations`, else 20. */
   readonly maxIterations?: number;
-  /** What models cost, for `costUsd`. */
+  /** The prices of models, for `costUsd`. */
   readonly prices?: Prices;
-  /** Ranks the answers when there are two or more: a model, or a function. */
+  /** Ranks the answers if there are two or more: a model, or a function. */
   readonly judge?: Judge;
-  /** Told of every event of every run. What it throws is logged. */
+  /** Called with every event of every run. Its errors are logged. */
   readonly onEvent?: (modelId: string, event: RunEvent) => unknown;
-  /** Told of each finished turn: what there is of the answer by then, and what it has taken. What it throws is logged. */
+  /** Called after each completed turn, with the answer and usage so far. Its errors are logged. */
   readonly onTurn?: (snapshot: ResponseSnapshot) => unknown;
-  /** Told of an answer as soon as it is there, also of one from an earlier process. What it throws is logged. */
+  /** Called with each answer as soon as it is complete, also with answers of an earlier process. Its errors are logged. */
   readonly onResponse?: (response: ModelResponse) => unknown;
   readonly inspect?: ExecutorOptions['inspect'];
   readonly logger?: ExecutorOptions['logger'];
@@ -77,23 +77,23 @@ const optionKeys: KnownKeys<FanOutOptions> = {
 };
 
 export interface FanOutResult {
-  /** One for each model, in the order of `models`. */
+  /** One response for each model, in the order of `models`. */
   readonly responses: readonly ModelResponse[];
-  /** Whether some model left off: the checkpoint file is there, and the same call goes on. */
+  /** Whether a model was interrupted: the checkpoint file exists, and the same call continues. */
   readonly interrupted: boolean;
-  /** What the judge said; absent without one, and where there was nothing to choose from. */
+  /** The judge's ranking; absent without a judge, or with fewer than two answers. */
   readonly ranking?: Ranking;
-  /** Why the judge gave no ranking. */
+  /** Why there is no ranking. */
   readonly judgeError?: ErrorData;
-  /** What a judging model has taken, beside what `responses` count; absent when none was asked, or none has answered. */
+  /** The usage of a judging model, which `responses` do not include; absent if no model was asked, or none has answered. */
   readonly judgeUsage?: JudgeUsage;
-  /** Where the answers are now: the checkpoint file, or the file of answers that it became. Absent without a `path`. */
+  /** The file of the answers: the checkpoint file, or the file of answers that replaced it. Absent without a `path`. */
   readonly path?: string;
-  /** The answers could not be stored as they are: what stands in the file is older. */
+  /** The answers could not be stored: the file has older ones. */
   readonly saveError?: ErrorData;
 }
 
-/** @throws {TypeError} for a wrong call */
+/** @throws {TypeError} if an option is invalid */
 export function checkOptions(options: FanOutOptions): void {
   checkKeys(options, optionKeys, { of: 'fanOut' });
   const { prompt, models, tools, path, root, signal, deadlineMs, maxIterations, judge } = options;
@@ -104,9 +104,7 @@ export function checkOptions(options: FanOutOptions): void {
   }
   const count = Object.keys(models).length;
   if (count > MAX_MODELS) {
-    throw new TypeError(
-      `fanOut asks ${MAX_MODELS} models at most, not ${count}: ask the others in a call of their own`,
-    );
+    throw new TypeError(`fanOut asks at most ${MAX_MODELS} models, not ${count}; ask the others in another call`);
   }
   for (const [id, model] of Object.entries(models)) {
     if (id === '') throw new TypeError('a model of fanOut has an empty id');
@@ -128,21 +126,21 @@ export function checkOptions(options: FanOutOptions): void {
   }
   if (tools !== undefined && !Array.isArray(tools)) throw new TypeError('tools must be a list of tools');
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
-    throw new TypeError('signal must be an AbortSignal, as an AbortController has one');
+    throw new TypeError('signal must be an AbortSignal');
   }
   const isJudge = typeof judge === 'function' || (typeof judge === 'object' && judge !== null);
   if (judge !== undefined && !isJudge) throw new TypeError('judge must be a model, or a function');
 }
 
-/** @param tools those of the caller, and those for files @throws {TypeError} when two have one name, or one is no tool */
+/** @param tools those of the caller, and those for files @throws {TypeError} for two tools of one name, or an invalid tool */
 export function checkTools(tools: readonly Tool[]): void {
   const names = new Set<string>();
   for (const [at, tool] of tools.entries()) {
     if (typeof tool?.name !== 'string' || typeof tool.execute !== 'function') {
-      throw new TypeError(`tools[${at}] is no tool: make one with defineTool`);
+      throw new TypeError(`tools[${at}] is not a tool; use defineTool`);
     }
     if (names.has(tool.name))
-      throw new TypeError(`two tools are called ${tool.name}; with a root those for files are there`);
+      throw new TypeError(`two tools have the name ${tool.name}; a root adds the tools for files`);
     names.add(tool.name);
   }
 }

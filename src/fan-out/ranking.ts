@@ -1,15 +1,15 @@
-/** The answers of a fan-out from the best to the worst, as its judge sees them. */
+/** The judge's ranking of the answers of a fan-out. */
 export interface Ranking {
   /** Ids of models, the best first. */
   readonly order: readonly string[];
-  /** Why; '' when the judge gave no reason. */
+  /** Why; '' if the judge gave no reason. */
   readonly reason: string;
 }
 
-/** What a judging model has taken. */
+/** The usage of a judging model. */
 export interface JudgeUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** US dollars, by the prices that the fan-out was given; 0 without. */
+  /** US dollars, by the prices of the fan-out; 0 without prices. */
   readonly costUsd: number;
 }

@@ -6,11 +6,11 @@ import { CheckpointCorruptError, type Executor, type InterruptedRun, type RunChe
 import { type FileStore, fileStoreOn } from '../store/file/file-store.ts';
 import { FanOutConflictError } from './errors.ts';
 
-/** The records of the runs of one fan-out: they are what an unfinished model goes on from. */
+/** The records of the runs of one fan-out, from which unfinished models continue. */
 export class Records {
   readonly store: FileStore;
   readonly #dir: string;
-  /** Of all runs that were found, also of those that nobody goes on with. */
+  /** The ids of all runs that were found, also of those that are not continued. */
   readonly #ids = new Set<string>();
 
   constructor(path: string) {
@@ -20,7 +20,7 @@ export class Records {
 
   /**
    * The newest record of each model that has one, by model id.
-   * @param warn told of those that cannot be read: nobody knows whose they are
+   * @param warn called for unreadable records: their model is not known
    */
   async unfinished(warn: (runId: string, error: unknown) => void): Promise<ReadonlyMap<string, string>> {
     const runs = new Map<string, string>();
@@ -43,25 +43,25 @@ export class Records {
   }
 
   /**
-   * A record that may go on. However often its process has died: somebody has asked again.
-   * @returns undefined when it cannot be read: then the model begins anew
+   * Takes a record to continue it. The number of attempts does not matter: the caller has asked again.
+   * @returns undefined if the record cannot be read: then the model starts again
    */
   async take(executor: Executor, runId: string): Promise<RunCheckpoint | undefined> {
     await executor.unpark(runId);
     return (await this.store.load(runId)) ?? undefined;
   }
 
-  /** @throws {FanOutConflictError} when the folder is not ours: what is in it would be lost @throws the system's errors */
+  /** @throws {FanOutConflictError} if the folder has other content, which would be lost @throws errors of the system */
   async check(): Promise<void> {
     const names = await this.#names();
     if (!names.includes('layout') && !names.every((name) => parts.includes(name))) {
       throw new FanOutConflictError(
-        `${this.#dir} would have the records of this fan-out, and has something else in it: move that away, or use another path`,
+        `${this.#dir} is for the records of this fan-out, but has other content; move the content, or use another path`,
       );
     }
   }
 
-  /** Before anything of it is used. What others have put there stays. */
+  /** Called before the first use. Files of others stay. */
   async clear(): Promise<void> {
     for (const name of parts) await rm(join(this.#dir, name), { recursive: true, force: true });
     await rmdir(this.#dir).catch((error: unknown) => {
@@ -78,14 +78,14 @@ export class Records {
     }
   }
 
-  /** Everything has come to its end: nothing of it is needed any more. */
+  /** Called after the end of the fan-out: the records are no longer needed. */
   async remove(): Promise<void> {
     await this.store.close();
     await this.clear();
   }
 }
 
-/** What a file store makes, the mark of its layout last: a process may have been killed before that. */
+/** The files of a file store, `layout` last: a process may have been killed before it was written. */
 const parts: readonly string[] = ['runs', 'outcomes', 'mail', 'due', 'locks', 'owners', 'layout'];
 
 const PAGE = 100;

@@ -5,11 +5,11 @@ import { CheckpointWriter } from './checkpoint-writer.ts';
 import type { ResponseSnapshot } from './snapshot.ts';
 
 /**
- * Keeps a checkpoint file at the newest turn of every model, for hosts that ask their models themselves. What an earlier
- * process left under the same path and prompt stays in the file until there is something newer of that model.
+ * Writes the newest turn of every model to a checkpoint file, for hosts that call their models themselves. A turn of an
+ * earlier process with the same path and prompt stays until that model has a newer one.
  *
- * The file belongs to one process at a time, from the first update until `close` or the end of the process. In a process a
- * saver takes the file over from one that was never closed, but not from a `fanOut`.
+ * The file belongs to one process at a time, from the first update until `close` or the end of the process. Within a process,
+ * a saver takes the file over from a saver that was never closed, but not from a `fanOut`.
  *
  * @example
  * const saver = new IncrementalSaver('ask.json', prompt, ['fast', 'deep'], false)
@@ -21,28 +21,28 @@ export class IncrementalSaver {
 
   constructor(path: string, prompt: string, adapterIds: readonly string[], verbose: boolean) {
     const options = { files: diskFiles, now: () => Date.now(), supersede: true };
-    // A host that changes its working folder later has still one file.
+    // The path must stay the same if the host changes its working folder.
     this.#writer = new CheckpointWriter({ path: resolve(path), prompt, adapterIds: [...adapterIds], verbose }, options);
   }
 
   /**
    * Resolves when the file has this turn of the model, or a newer one.
-   * @throws {FanOutOwnedElsewhereError} while another process, or a `fanOut` of this one, works on the file
-   * @throws {FanOutConflictError} when it is of another prompt, or has answers of models that are not asked
-   * @throws {StoreFullError} {StoreUnavailableError} and the next update brings this turn too
-   * @throws {TypeError} for a model that is none of `adapterIds`
+   * @throws {FanOutOwnedElsewhereError} while another process, or a `fanOut` of this one, uses the file
+   * @throws {FanOutConflictError} if it belongs to another prompt, or has answers of other models
+   * @throws {StoreFullError} {StoreUnavailableError} and the next update writes this turn too
+   * @throws {TypeError} for a model that is not in `adapterIds`
    */
   async update(modelId: string, snapshot: ResponseSnapshot): Promise<void> {
     return this.#writer.put({ ...copyOf(snapshot), modelId, completed: false });
   }
 
-  /** The last turn of a model. It is completed when it was neither interrupted nor has an error. @throws what `update` throws */
+  /** Writes the last turn of a model. It is completed unless it was interrupted or has an error. @throws what `update` throws */
   async markCompleted(modelId: string, snapshot: ResponseSnapshot): Promise<void> {
     const completed = !snapshot?.interrupted && snapshot?.error === undefined;
     return this.#writer.put({ ...copyOf(snapshot), modelId, completed });
   }
 
-  /** Waits for what is being written, and lets the file go. */
+  /** Waits for the current write, and releases the file. */
   close(): Promise<void> {
     return this.#writer.close();
   }
@@ -52,7 +52,7 @@ export class IncrementalSaver {
   }
 }
 
-/** It is written later, and by then the host may have changed its own. Texts stay what they are. */
+/** A copy, because the host may change its object before the write. Strings cannot change. */
 function copyOf(snapshot: ResponseSnapshot): ResponseSnapshot {
   const { proposedWrites, toolCalls } = snapshot ?? {};
   return {

@@ -22,7 +22,7 @@ import {
 } from './snapshot.ts';
 import { inputsAfter, inputsOf } from './spent.ts';
 
-/** What a fan-out holds while it lasts: the executor of its runs, what is to be seen of each, its files. */
+/** The resources of one fan-out: the executor of its runs, the progress of each model, its files. */
 export class Session {
   readonly options: FanOutOptions;
   readonly clock: Clock;
@@ -34,13 +34,13 @@ export class Session {
   readonly #newId: () => string;
   readonly #byRun = new Map<string, ModelWatch>();
   readonly #responses = new Map<string, ModelResponse>();
-  /** What follows the events of a run, by place, until it has read to the end. */
+  /** The readers of the runs' events, by place, until they reach the end. */
   readonly #following = new Map<number, Promise<void>>();
   readonly #ending: Promise<void>[] = [];
   readonly #choice: Choice;
   #saveError: ErrorData | undefined;
   #path: string | undefined;
-  /** Why nobody was asked who might have been. */
+  /** Why the models that were not asked yet are not asked. */
   #calledOff: ErrorData | undefined;
 
   constructor(options: FanOutOptions) {
@@ -60,11 +60,11 @@ export class Session {
     this.executor = this.#executor();
   }
 
-  /** Claims the file, and finds out what is left to ask. @throws what claiming and reading the file throw */
+  /** Claims the file, and returns which models are left to ask. @throws errors of the claim and of reading the file */
   async open(): Promise<FanOutOpening> {
     await this.#kept?.open();
     const notGoingOn = (runId: string, error: unknown) =>
-      this.warn('fan-out: a run cannot go on, and its model begins anew', { runId, error: toErrorData(error) });
+      this.warn('fan-out: a run cannot be continued; its model starts again', { runId, error: toErrorData(error) });
     const unfinished = await this.#kept?.unfinished(this.executor, notGoingOn);
     const invocations = this.watches.map((watch): Invocation | null => {
       const answered = this.#kept?.completed(watch.modelId);
@@ -74,7 +74,7 @@ export class Session {
       }
       const record = unfinished?.get(watch.modelId);
       const before = this.#kept?.before(watch.modelId);
-      // A run that goes on is asked for as it was.
+      // A continued run must have the same inputs as before.
       const next = record ? inputsOf(record) : inputsAfter(before);
       if (record) watch.restore(record, before);
       else watch.carry(next.inputs);
@@ -82,12 +82,12 @@ export class Session {
       this.#byRun.set(runId, watch);
       return { runId, prompt: this.options.prompt, callerId: watch.modelId, ...next };
     });
-    // From here on a later call knows what was asked, whatever becomes of this one.
+    // From here on a later call knows the prompt and the models, even after a crash.
     await this.#kept?.flush();
     return { invocations };
   }
 
-  /** The run of a model begins. Its handle is there as soon as its actor has started. */
+  /** The run of a model has started. Its handle exists as soon as its actor has started. */
   begun(place: number, { runId = '' }: Invocation): void {
     const watch = this.#watchAt(place);
     watch.begin();
@@ -105,7 +105,7 @@ export class Session {
     this.#following.set(place, follow().catch(lost));
   }
 
-  /** The run of a model is over; what it has said last may still be on its way here. */
+  /** The run of a model has ended; its last deltas may not have arrived yet. */
   ended({ place, output, cause }: Extract<FanOutEmitted, { type: 'model.ended' }>): void {
     const answer = async () => {
       await this.#following.get(place);
@@ -121,14 +121,14 @@ export class Session {
     await this.#choice.make(this.responses(), signal);
   }
 
-  /** Lets everything go; the files are what the next call goes on with, or what `applyWrites` reads. */
+  /** Releases all resources; the files are what the next call continues from, or what `applyWrites` reads. */
   async close({ error, cause }: FanOutContext): Promise<void> {
     this.#calledOff = cause;
     await Promise.all(this.#ending);
     await this.executor.shutdown();
     try {
       if (error === undefined) this.#path = await this.#kept?.finish(this.responses(), this.#choice.ranking);
-      // What could not be written before is in the file now.
+      // The final write has stored what earlier writes could not.
       this.#saveError = undefined;
     } catch (error) {
       this.#path = this.options.path;
@@ -139,7 +139,7 @@ export class Session {
       .catch((error) => this.warn('fan-out: the checkpoint file stays locked', { error: toErrorData(error) }));
   }
 
-  /** In adapter order. Whoever was not asked any more has what an earlier process had of it. */
+  /** In adapter order. A model that was not asked has the response of an earlier process. */
   responses(): readonly ModelResponse[] {
     return this.watches.map((watch) => this.#responses.get(watch.modelId) ?? this.#notAsked(watch));
   }
@@ -160,7 +160,7 @@ export class Session {
     const response = before
       ? toModelResponse(before)
       : toModelResponse(snapshotFromPartial(watch.modelId, watch.partial()));
-    // The file may have had too many of its writes to carry them; then they are in the record.
+    // The file may lack its proposed writes if they are many; then the record has them.
     const proposedWrites = watch.partial().proposedWrites ?? [];
     return {
       ...response,
@@ -185,7 +185,7 @@ export class Session {
     return createExecutor({
       models,
       ...(this.#kept ? { checkpoints: this.#kept.records.store, requireDurable: true } : {}),
-      // The file has the answers. Kept ones would come again for a run id that the host's port gives a second time.
+      // The file has the answers. Stored outcomes would be returned again if the host's port repeats a run id.
       keepOutcomesMs: 0,
       ...(prices ? { ports: { budget: costsBy(prices, paid) } } : {}),
       ...(logger ? { logger } : {}),
@@ -197,7 +197,7 @@ export class Session {
         watch?.stepped(step);
         if (watch) this.#turned(watch);
       },
-      // The answer is in the file before the record of its run goes: a crash between the two loses nothing.
+      // The answer must be in the file before the run's record is deleted: a crash between the two loses nothing.
       onOutcome: async (outcome) => {
         const watch = this.#byRun.get(outcome.runId);
         if (watch) await this.#kept?.put(fromModelResponse(watch.end(outcome)));
@@ -205,7 +205,7 @@ export class Session {
     });
   }
 
-  /** The file follows at its own pace: a step does not wait for it. */
+  /** Steps do not wait for the file. */
   #turned(watch: ModelWatch): void {
     const snapshot = snapshotFromPartial(watch.modelId, watch.partial());
     this.#kept?.put(inProgress(snapshot)).catch((error) => this.#unsaved(error));
@@ -230,7 +230,7 @@ const WORK_ON_FILES =
   'You work on the files of a folder. Look at them with list_files and read_file. What you write or delete is queued: it ' +
   'is applied when your answer is chosen. Say in your answer what you have changed, and why.';
 
-/** A model of a fan-out as an agent: its own view of the files, and what all of them get. @throws {TypeError} for wrong tools */
+/** The agent of one model: its own view of the files, and the common options. @throws {TypeError} for invalid tools */
 function agentOf({ modelId, overlay }: ModelWatch, options: FanOutOptions): Agent {
   const { instructions, maxIterations } = options;
   const tools = [...(options.tools ?? []), ...(overlay ? fileTools(overlay) : [])];
@@ -241,15 +241,15 @@ function agentOf({ modelId, overlay }: ModelWatch, options: FanOutOptions): Agen
     instructions: instructions ?? (overlay ? WORK_ON_FILES : ''),
     tools,
     ...(maxIterations === undefined ? {} : { maxIterations }),
-    // How long a model may take is this call's matter: its record must not be failed for that.
+    // This call limits the time of a model: the run must not fail because of it.
     maxRuntimeMs: Number.MAX_SAFE_INTEGER,
   });
 }
 
 /**
- * Run ids from the host's port; a random one where the port throws, gives none, or one that another model has: two models
- * must never share a run.
- * @param isTaken ids of earlier processes, whose ports may have counted from 1 as well
+ * Run ids from the host's port. If the port throws, or returns no id or one that another model has, a random id is used: two
+ * models must never share a run.
+ * @param isTaken ids of earlier processes, whose ports may have returned the same ids
  */
 function idsOf(
   ids: (() => string) | undefined,
@@ -262,7 +262,7 @@ function idsOf(
     try {
       const id = checkHostRunId(ids());
       if (given.has(id) || isTaken(id))
-        throw new TypeError(`ids gave ${JSON.stringify(id)}, which another run has already`);
+        throw new TypeError(`ids gave ${JSON.stringify(id)}, which another run already has`);
       given.add(id);
       return id;
     } catch (error) {

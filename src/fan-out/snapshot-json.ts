@@ -3,7 +3,7 @@ import { NotJsonError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import type { ResponseSnapshot } from './snapshot.ts';
 
-/** How a field is called on the disk, and whether a value is one. */
+/** The name of a field on the disk, and the check of its values. */
 type Fields<T> = { readonly [Name in keyof T]-?: readonly [name: string, is: (value: unknown) => boolean] };
 
 const isText = (value: unknown) => typeof value === 'string';
@@ -43,17 +43,17 @@ const writeFields: Fields<WriteSnapshot> = {
   ],
 };
 
-/** Looks at every field, at none of the texts. @throws {NotJsonError} for a field that is not what it should be */
+/** Checks every field without encoding the texts. @throws {NotJsonError} for an invalid field */
 export function checkSnapshot(snapshot: ResponseSnapshot): void {
   fieldsOf(snapshot);
 }
 
-/** @throws {NotJsonError} for a field that is not what it should be */
+/** @throws {NotJsonError} for an invalid field */
 export function encodeSnapshot(snapshot: ResponseSnapshot): string {
   return JSON.stringify(fieldsOf(snapshot));
 }
 
-/** What is empty is left out. */
+/** Empty fields are left out. */
 function fieldsOf(snapshot: ResponseSnapshot): Record<string, unknown> {
   const { text, proposedWrites = [], toolCalls = {} } = snapshot;
   const writes = proposedWrites.map((write) => onDisk(write, writeFields));
@@ -65,12 +65,12 @@ function fieldsOf(snapshot: ResponseSnapshot): Record<string, unknown> {
   };
 }
 
-/** @param wrong makes the error of what is wrong @throws what `wrong` makes */
+/** @param wrong makes the error from a description @throws what `wrong` makes */
 export function decodeSnapshot(value: unknown, wrong: (what: string) => Error): ResponseSnapshot {
   const { proposedWrites, ...rest } = inMemory(value, responseFields, wrong);
   const writes = proposedWrites?.map((write) => inMemory<WriteSnapshot>(write, writeFields, wrong));
   if (rest.completed && (rest.interrupted || rest.error !== undefined)) {
-    throw wrong('it is completed, and yet interrupted or failed');
+    throw wrong('it is completed, but also interrupted or failed');
   }
   return { ...rest, ...(writes ? { proposedWrites: writes } : {}) };
 }
@@ -90,7 +90,7 @@ function inMemory<T extends object>(value: unknown, fields: Fields<T>, wrong: (w
   const result: Partial<T> = {};
   for (const [name, [key, is]] of entriesOf(fields)) {
     const field = Object.hasOwn(value, key) ? value[key] : undefined;
-    if (!is(field)) throw wrong(`${key} is not what it should be`);
+    if (!is(field)) throw wrong(`${key} is invalid`);
     if (field !== undefined) result[name] = field as T[keyof T];
   }
   return result as T;

@@ -1,36 +1,36 @@
 import type { WriteSnapshot } from '../edits/proposed-write.ts';
 
-/** What one model has answered, or has of an answer so far: what the checkpoint file holds of it. */
+/** The answer of one model, or the part that exists so far, as the checkpoint file stores it. */
 export interface ResponseSnapshot {
   readonly modelId: string;
-  /** The answer, or the newest text of the turn in progress. */
+  /** The answer, or the newest text of the current turn. */
   readonly text?: string;
   /** Working time over all processes, ms. */
   readonly latencyMs: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly reasoningTokens?: number;
-  /** US dollars, by the prices that the fan-out was given; 0 without. */
+  /** US dollars, by the prices of the fan-out; 0 without prices. */
   readonly costUsd: number;
   readonly proposedWrites?: readonly WriteSnapshot[];
   /** How often each tool was called, by name. */
   readonly toolCalls?: { readonly [name: string]: number };
   /** Why there is no answer. */
   readonly error?: string;
-  /** Cancelled, or past its deadline: it goes on when it is asked again. */
+  /** Cancelled, or past its deadline: the model continues when it is asked again. */
   readonly interrupted: boolean;
-  /** There is an answer: this model is not asked again. Never together with `interrupted` or `error`. */
+  /** The answer is complete: this model is not asked again. Never together with `interrupted` or `error`. */
   readonly completed: boolean;
-  /** `answered`, `cancelled`, `deadline`, `interrupted`, or the code of the error; '' while the model is at work; absent = not known. */
+  /** `answered`, `cancelled`, `deadline`, `interrupted`, or the code of the error; '' while the model works; absent = not known. */
   readonly stopReason?: string;
-  /** Finished model turns; absent = not known. */
+  /** Completed model turns; absent = not known. */
   readonly steps?: number;
 }
 
-/** What one model of a fan-out has answered. */
+/** The response of one model of a fan-out. */
 export interface ModelResponse {
   readonly modelId: string;
-  /** The answer; of a model that gave none, the text it had. */
+  /** The answer; if there is none, the text so far. */
   readonly text: string;
   readonly latencyMs: number;
   readonly inputTokens: number;
@@ -45,12 +45,12 @@ export interface ModelResponse {
   readonly steps: number;
 }
 
-/** How many characters of proposed writes a turn in progress has in the file. */
+/** The most characters of proposed writes that the file stores during a turn. */
 const MAX_IN_PROGRESS = 65_536;
 
 /**
- * A turn in progress for the file, which is written anew with every turn: many proposed writes are left out until the model
- * ends or leaves off. By then they are in the record of its run.
+ * A running turn as the file stores it. The file is rewritten with every turn, so proposed writes that are too long are left
+ * out until the model ends or is interrupted. The record of its run has them meanwhile.
  */
 export function inProgress(snapshot: ResponseSnapshot): ResponseSnapshot {
   const { proposedWrites = [], ...rest } = snapshot;
@@ -58,10 +58,10 @@ export function inProgress(snapshot: ResponseSnapshot): ResponseSnapshot {
   return size > MAX_IN_PROGRESS ? rest : snapshot;
 }
 
-/** What there is of an answer while its model is at work. What is left out counts as nothing. */
+/** The part of an answer that exists while its model works. An absent field counts as empty. */
 export type PartialResponse = Partial<Omit<ModelResponse, 'modelId' | 'error'>>;
 
-/** An answer as the checkpoint file holds it. Without an error or an interruption it is completed. */
+/** An answer as the checkpoint file stores it. Without an error or an interruption it is completed. */
 export function fromModelResponse(response: ModelResponse): ResponseSnapshot {
   const { modelId, error, interrupted } = response;
   return {
@@ -73,14 +73,14 @@ export function fromModelResponse(response: ModelResponse): ResponseSnapshot {
   };
 }
 
-/** A model at work, as the checkpoint file holds it: not completed. */
+/** A working model as the checkpoint file stores it: not completed. */
 export function snapshotFromPartial(modelId: string, partial: PartialResponse): ResponseSnapshot {
   return { ...partOf(partial), modelId, interrupted: partial.interrupted ?? false, completed: false };
 }
 
 /**
- * The way back. Of a model that was at work when its process died the answer is interrupted. A file of the reference format
- * has no stop reason and no steps: the stop reason follows from the flags, the steps are 0.
+ * The inverse. If the process died while a model worked, its response is interrupted. A file of the reference format has no
+ * stop reason and no steps: the stop reason follows from the flags, and the steps are 0.
  */
 export function toModelResponse(snapshot: ResponseSnapshot): ModelResponse {
   const { modelId, text = '', latencyMs, inputTokens, outputTokens, reasoningTokens, costUsd, error } = snapshot;
@@ -108,7 +108,7 @@ function stopReasonFrom({ completed, interrupted }: ResponseSnapshot): string {
   return interrupted ? 'interrupted' : '';
 }
 
-/** For a host, which may do with it what it likes. Texts stay what they are. */
+/** A copy for the host, which may change it. Strings cannot change. */
 export function copyOf<R extends Pick<ResponseSnapshot, 'proposedWrites' | 'toolCalls'>>(response: R): R {
   const { proposedWrites, toolCalls } = response;
   return {
@@ -118,7 +118,7 @@ export function copyOf<R extends Pick<ResponseSnapshot, 'proposedWrites' | 'tool
   };
 }
 
-/** What answers and partial ones share; what is empty is left out. */
+/** The fields that answers and partial ones share, without empty ones. */
 function partOf(response: PartialResponse) {
   const { text = '', latencyMs = 0, inputTokens = 0, outputTokens = 0, reasoningTokens, costUsd = 0 } = response;
   const { proposedWrites = [], toolCalls = {}, stopReason = '', steps = 0 } = response;

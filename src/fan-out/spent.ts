@@ -2,7 +2,7 @@ import type { Invocation, RunCheckpoint } from '../index.ts';
 import { isObject } from '../values/json.ts';
 import type { ResponseSnapshot } from './snapshot.ts';
 
-/** What attempts of a model have taken that failed, or whose record is lost: they gave nothing, and are paid for all the same. */
+/** The usage of a model's attempts that failed, or whose record is lost. It is paid for, so it counts. */
 export interface Spent {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -11,22 +11,22 @@ export interface Spent {
   readonly latencyMs: number;
 }
 
-/** Under this name it stands in the inputs of the run that is the next attempt, and so in its record. */
+/** The name of the input that has it: the inputs of the next attempt, and so its record, carry it. */
 const NAME = 'fan-out.spent';
 
-/** The inputs of a run that begins anew. @param before what the file has of the model, in all attempts so far */
+/** The inputs of a run that starts again. @param before the model's turn in the file, with all attempts so far */
 export function inputsAfter(before: ResponseSnapshot | undefined): Pick<Invocation, 'inputs'> {
   if (!before) return {};
   const { inputTokens, outputTokens, reasoningTokens = 0, costUsd, latencyMs } = before;
   return { inputs: { [NAME]: { inputTokens, outputTokens, reasoningTokens, costUsd, latencyMs } } };
 }
 
-/** The inputs of a run that goes on. */
+/** The inputs of a continued run. */
 export function inputsOf({ inputs }: RunCheckpoint): Pick<Invocation, 'inputs'> {
   return inputs ? { inputs } : {};
 }
 
-/** @param inputs of a run, also of one that goes on */
+/** @param inputs of a run, new or continued */
 export function spentBefore(inputs: RunCheckpoint['inputs']): Spent {
   const spent = inputs?.[NAME];
   const figure = (name: keyof Spent) => (isObject(spent) && typeof spent[name] === 'number' ? spent[name] : 0);

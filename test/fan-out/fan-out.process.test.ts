@@ -160,7 +160,7 @@ describe('a wrong call', () => {
     const many = Object.fromEntries(Object.keys(crowd(100)).map((id) => [id, [reply(id)]]));
     const { responses } = await asked({ models: many }).start();
     expect(responses.filter(({ modelId, text }) => text === modelId)).toHaveLength(100);
-    await expect(fanOut({ prompt, models: crowd(101) })).rejects.toThrow('100 models at most, not 101');
+    await expect(fanOut({ prompt, models: crowd(101) })).rejects.toThrow('at most 100 models, not 101');
   });
 
   test('an empty path is refused by a TypeError (fan-out 1)', async () => {

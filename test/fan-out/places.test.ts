@@ -35,7 +35,7 @@ describe('places', () => {
     const path = join(home, '.pawl', 'answers.json');
     for (const options of [{ path }, { path, root: home }]) {
       const call = asked({ models: { a: [reply('of a')] }, ...options });
-      await expect(call.start()).rejects.toThrow(/is where the answers go in the end/);
+      await expect(call.start()).rejects.toThrow(/is the file for the final answers/);
       expect(call.models.a?.calls).toHaveLength(0);
     }
     expect(around(join(home, 'x'))).toEqual([]);

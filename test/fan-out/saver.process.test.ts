@@ -104,7 +104,7 @@ describe('what is handed over', () => {
     const path = freshPath();
     await using saver = saverOf(path);
     await expect(saver.update('c', turn('c', 1))).rejects.toThrow(
-      new TypeError('"c" is none of the models of this checkpoint'),
+      new TypeError('"c" is not a model of this checkpoint'),
     );
     expect(readdirSync(dirname(path))).toEqual([]);
   });

@@ -61,7 +61,7 @@ function isWanted(entry: InterruptedRun, { quarantined, parked }: Wish): boolean
 }
 
 /** What a codec could not open although no checksum shows damage: its key may be another one under the same id. */
-const unopened = /the codec cannot open|or was stored for something else/;
+const unopened = /the codec cannot open|or belongs to another place/;
 
 const whole = ['CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
 

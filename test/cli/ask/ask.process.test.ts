@@ -98,7 +98,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     await asking.says('editor: step 1');
     const second = await pawl(['ask', '--continue', ...askers], { cwd });
     expect(second.code).toBe(2);
-    expect(second.stderr).toMatch(/ask\.json is being worked on by process \d+ of .*; wait for it, or end it first\n$/);
+    expect(second.stderr).toMatch(/ask\.json is in use by process \d+ of .*; wait for it, or end it first\n$/);
     asking.child.kill('SIGKILL');
     await asking.ended;
     const again = await pawl(['ask', '--continue', join('.pawl', 'ask.json'), ...askers], { cwd });

@@ -88,7 +88,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
       writeFileSync(path, '{"version":1');
       const { code, stderr } = await pawl(['ask', ...args], { cwd });
       expect(code).toBe(2);
-      expect(stderr).toMatch(/ask\.json is no checkpoint of a fan-out: .*; restore it from a copy, or remove it\n$/);
+      expect(stderr).toMatch(/ask\.json is not a checkpoint of a fan-out: .*; restore it from a copy, or remove it\n$/);
       expect(readFileSync(path, 'utf8')).toBe('{"version":1');
     },
   );

@@ -93,11 +93,15 @@ function validatorOf(
   Object.assign(format, boundedFormats);
   // The validator writes its marks into the schema that it gets.
   const own = structuredClone(boundedSchema(schema, long));
-  countLooks(own, looks);
+  // Without a reference no part of a schema is looked at more than once for a part of the value.
+  const text = JSON.stringify(schema);
+  if (REFERENCES.some((name) => text.includes(name))) countLooks(own, looks);
   return new Validator(own as Schema, draftOf(schema), isLarge);
 }
 
 const TOO_MANY_LOOKS = 'the value takes too many steps to check against its schema; send a smaller or flatter one';
+
+const REFERENCES = ['"$ref"', '"$recursiveRef"'];
 
 /** The validator reads this keyword of each schema that it looks at, once. */
 const READ_ONCE = '$recursiveAnchor';

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { ProgressRedaction } from '../../src/record/redact-progress.ts';
 import { type FieldTable, type RunFields, rowsOf, runFields } from '../../src/run/fields.ts';
+import { beginProgress } from '../../src/run/progress.ts';
+import { Redactor } from '../../src/values/redact.ts';
+import { metaOf } from '../fixtures/states.ts';
 
 /** Each test holds a line that the compiler must refuse: where it accepts the line, the type check of the tests fails. */
 describe('the table of run fields does not compile', () => {
@@ -55,5 +59,27 @@ describe('the table of run fields', () => {
     for (const { key, spec } of rowsOf('identity', 'start', 'head', 'messages')) {
       expect([null, -0.5].filter(spec.isValid), key).toEqual([]);
     }
+  });
+});
+
+describe('redaction by the table of run fields', () => {
+  const by = () => new ProgressRedaction(new Redactor(() => '***', 'record'));
+
+  test('redacts every text of a field that is not in the table', () => {
+    const progress = { ...beginProgress(metaOf(), { version: '1', hash: 'h' }), later: { text: 'secret', count: 1 } };
+    expect(by().progress(progress)).toMatchObject({ later: { text: '***', count: 1 } });
+  });
+
+  test('keeps ids, attribution and counts, and redacts the prompt, inputs and messages', () => {
+    const begun = beginProgress(
+      metaOf(),
+      { version: '1', hash: 'h' },
+      { inputs: { a: 'secret' }, labels: { team: 'blue' } },
+    );
+    const redacted = by().progress(begun);
+    expect(redacted.meta).toEqual({ ...metaOf(), prompt: '***' });
+    expect(redacted.inputs.value).toEqual({ a: '***' });
+    expect(redacted.transcript.slice()).toMatchObject([{ content: [{ text: '***' }] }]);
+    expect([redacted.labels, redacted.definition]).toEqual([{ team: 'blue' }, begun.definition]);
   });
 });

@@ -1,7 +1,9 @@
 import { createCheckpointerFactory, memoryStore, type RunInfo } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { statesOf } from '../fixtures/states.ts';
+import { stateOf } from '../../src/record/state.ts';
+import { beginProgress } from '../../src/run/progress.ts';
+import { metaOf, statesOf } from '../fixtures/states.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
 
 const info: RunInfo = Object.freeze({
@@ -110,6 +112,8 @@ describe('maxRecordBytes', () => {
     const state = { iteration: 0, messages: [] };
     const tooLarge = { code: 'RECORD_TOO_LARGE' };
     await expect((await factory.begin({ ...info, prompt: long }))?.save(state)).rejects.toMatchObject(tooLarge);
+    const ofARun = stateOf(beginProgress(metaOf(), { version: '1', hash: 'h' }), { elapsedMs: 0, seq: 0 });
+    await expect((await factory.begin({ ...info, prompt: long }))?.save(ofARun)).rejects.toMatchObject(tooLarge);
     const own = { ...state, notes: long };
     await expect((await factory.begin(info))?.save(own)).rejects.toMatchObject(tooLarge);
     expect(store.log).toEqual([]);

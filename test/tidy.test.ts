@@ -128,6 +128,7 @@ const importTable: rules.ImportTable = {
     'src/store/sqlite/index',
     'src/store/postgres/index',
     'src/run/result',
+    'src/record/run-tree',
     'src/values',
   ],
   'src/cli': [
@@ -136,6 +137,7 @@ const importTable: rules.ImportTable = {
     'src/fan-out/index',
     'src/budget/genai-prices',
     'src/run',
+    'src/record/run-tree',
     'src/values',
   ],
   'src/index': [

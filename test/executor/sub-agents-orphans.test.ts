@@ -1,4 +1,4 @@
-import { createPalette, defineAgent, type RunCheckpoint, type RunOutcome } from 'pawl';
+import { createPalette, defineAgent, diagnose, type RunCheckpoint, type RunOutcome } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { answeringModel, promptOf, resultsOf, turnsOf } from '../fixtures/answering-model.ts';
@@ -104,6 +104,23 @@ describe('recover', () => {
       expect(model.calls).toHaveLength(0);
       expect(await process.store.listInterrupted()).toHaveLength(3);
     }
+  });
+
+  test('ends a child below a parked run whose own root has ended, as diagnose says (supervision 7)', async () => {
+    const left = without(await leftAtWork(), 'r');
+    const [mid, leaf] = [childId('r', 'c'), childId('r', 'c', 'c')];
+    const process = mortalProcess(
+      changed(left, mid, (record) => ({ ...record, parked: { code: 'X', reason: 'by hand' } })),
+    );
+    const reasons = new Map<string, string>();
+    for await (const { runId, reason } of diagnose(process.store)) reasons.set(runId, reason);
+    expect(reasons.get(leaf)).toContain('ended as cancelled');
+    const { executor, outcomes, model } = hostWith(process, hang);
+    const { resumed, parked } = await executor.recover();
+    expect([resumed, parked]).toEqual([[{ runId: leaf }], [{ runId: mid, reason: 'by hand' }]]);
+    await until(() => outcomes.length === 1);
+    expect(outcomes).toMatchObject([{ runId: leaf, status: 'cancelled' }]);
+    expect(model.calls).toHaveLength(0);
   });
 
   test('takes a run for a child only when a call of another began it: a parentRunId of the host’s is its own matter (supervision 7)', async () => {

@@ -1,10 +1,10 @@
 import type { Command, InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../../index.ts';
+import type { Place } from '../../record/run-tree.ts';
 import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
-import { pidOf, type RunStore, statusOf } from '../open/run-store.ts';
+import { pidOf, quoted, type RunStore, statusOf } from '../open/run-store.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/figures.ts';
-import { type Place, wayOn } from './run-tree.ts';
 
 /** Characters of a value in a line. */
 export const WIDTH = 72;
@@ -58,6 +58,13 @@ export function describeRecord(
     ...(commands.length === 0 ? [] : ['not heard yet:', ...told(commands)]),
     ...(status === 'interrupted' ? ['', wayOn(meta.runId, place, option)] : []),
   ];
+}
+
+/** How to continue a waiting run, as a line. */
+export function wayOn(runId: string, place: Place, option: string): string {
+  if (place.kind === 'own') return `go on with: pawl resume ${quoted(runId)}${option}`;
+  if (place.kind === 'orphan') return 'the run that began it is gone: `pawl recover` ends it as cancelled';
+  return `the run at the top goes on with it: pawl resume ${quoted(place.root)}${option}`;
 }
 
 export function field(name: string, value: string): string {

@@ -2,10 +2,10 @@ import type { InterruptedRun } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { caretakerOf } from '../open/caretaker.ts';
-import { openExistingStore, quoted, type RunStore, statusOf } from '../open/run-store.ts';
+import { openExistingStore, quoted, type RunStore, statusOf, treeIn } from '../open/run-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { wayOn } from './describe-run.ts';
 import { withoutRecord } from './obstacle.ts';
-import { RunTree, wayOn } from './run-tree.ts';
 
 /** `pawl park`: sets a run aside, so that nobody takes it up. */
 export const parkCommand: Command = (context) =>
@@ -23,7 +23,7 @@ export const unparkCommand: Command = (context) =>
     const isParked = !entry || statusOf(entry) !== 'interrupted';
     if (isParked) await caretakerOf(store).unpark(runId);
     const done = isParked ? `unparked ${oneLine(runId)}${warning(entry)}` : `run ${oneLine(runId)} is not parked`;
-    const place = entry ? await new RunTree(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
+    const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
     return { status: 'interrupted', text: `${done}; ${wayOn(runId, place, store.option)}` };
   });
 

@@ -1,12 +1,12 @@
 import type { InterruptedRun, RunCheckpoint } from '../../index.ts';
+import type { ChildPlace } from '../../record/run-tree.ts';
 import type { CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule, putsToWork } from '../open/agent-module.ts';
 import type { AuditFile } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
-import { loadRecord, quoted, type RunStore, statusOf } from '../open/run-store.ts';
+import { loadRecord, quoted, type RunStore, statusOf, treeIn } from '../open/run-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { type Obstacle, obstacleOf, unknownRun } from './obstacle.ts';
-import { parentOf, RunTree } from './run-tree.ts';
 import { Session } from './session.ts';
 
 /** How many runs are gone on with at once, when it is all of them. */
@@ -58,7 +58,7 @@ export class Resumption {
     // What is parked is no bad input: it needs a person.
     const exitCode = statusOf(entry) === 'parked' ? exitCodes.failed : exitCodes.badInput;
     if (obstacle) throw new Failure(`run ${oneLine(runId)} ${obstacle.reason}`, { exitCode });
-    const place = await new RunTree(this.#store, entries).placeOf(entry);
+    const place = await treeIn(this.#store, entries).placeOf(entry);
     if (place.kind === 'child') throw this.#leftTo(place, entry);
     return place.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId);
   }
@@ -67,7 +67,7 @@ export class Resumption {
   async all(): Promise<number> {
     const entries = await this.#store.listInterrupted();
     if (entries.length === 0) this.#context.output.say(`nothing to resume in ${this.#store.path}`);
-    const tree = new RunTree(this.#store, entries);
+    const tree = treeIn(this.#store, entries);
     const queue: Waiting[] = [];
     for (const entry of entries) {
       const { kind } = await tree.placeOf(entry);
@@ -122,8 +122,8 @@ export class Resumption {
     return { reason, needsSomebody: false };
   }
 
-  #leftTo({ root }: { readonly root: string }, entry: InterruptedRun): Failure {
-    const run = `run ${oneLine(entry.runId)} was begun by run ${oneLine(parentOf(entry) ?? root)}`;
+  #leftTo({ parent, root }: ChildPlace, entry: InterruptedRun): Failure {
+    const run = `run ${oneLine(entry.runId)} was begun by run ${oneLine(parent)}`;
     const todo = `go on with the run at the top: pawl resume ${quoted(root)}${this.#store.option}`;
     return new Failure(`${run}, which goes on with it; ${todo}`);
   }

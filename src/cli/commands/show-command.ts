@@ -2,12 +2,19 @@ import type { Command as RunCommand, RunOutcome } from '../../index.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, isAuditNamed } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
-import { isStoreThere, loadRecord, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
+import {
+  isStoreThere,
+  loadRecord,
+  openExistingStore,
+  pidOf,
+  type RunStore,
+  statusOf,
+  treeIn,
+} from '../open/run-store.ts';
 import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
 import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
 import { unknownRun } from './obstacle.ts';
-import { RunTree } from './run-tree.ts';
 
 /** `pawl show`: how far a run is, or how it ended; what an audit knows of it. */
 export const showCommand: Command = async (context) => {
@@ -44,7 +51,7 @@ async function storedRun(context: CommandContext, store: RunStore, runId: string
   if (!record) return { waiting: undefined, outcome: await store.outcome(runId) };
   const entries = await store.listInterrupted();
   const entry = entries.find((each) => each.runId === runId);
-  const place = entry ? await new RunTree(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
+  const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
   const commands = await commandsFor(context, store, runId);
   return { waiting: { record, entry, place, commands, module: moduleOf(context, store, runId) }, outcome: null };
 }

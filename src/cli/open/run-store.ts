@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { AppendingStore, Codec, ControlStore, InterruptedRun, OutcomeStore, RunCheckpoint } from '../../index.ts';
+import { RunTree } from '../../record/run-tree.ts';
 import { fileStore } from '../../store/file/index.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
 import { Failure, lineOf, oneLine } from '../ui/failure.ts';
@@ -72,6 +73,13 @@ function isThere({ kind, path }: StorePlace): boolean {
 /** The line of one run in the list of those that have not ended. */
 export async function findWaiting(store: RunStore, runId: string): Promise<InterruptedRun | undefined> {
   return (await store.listInterrupted()).find((entry) => entry.runId === runId);
+}
+
+/** The trees that the runs of a list belong to. */
+export function treeIn(store: Pick<RunStore, 'load'>, entries: readonly InterruptedRun[]): RunTree {
+  const tree = new RunTree({ load: (runId) => store.load(runId) });
+  for (const entry of entries) tree.add(entry);
+  return tree;
 }
 
 /** The record of a run; null when there is none. @throws {Failure} when it cannot be read */

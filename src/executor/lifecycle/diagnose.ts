@@ -3,6 +3,7 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { parentOf } from '../../record/identify.ts';
 import type { InterruptedRun } from '../../record/interrupted.ts';
 import { migrateRecord } from '../../record/migrate.ts';
+import { type Place, RunTree } from '../../record/run-tree.ts';
 import { isRewritten } from '../../record/upcast.ts';
 import { type CheckpointStore, checkStore } from '../../store/port.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
@@ -96,15 +97,12 @@ export async function* diagnose(
 
 type Finding = Pick<RunDiagnosis, 'verdict' | 'reason' | 'code' | 'needsSomebody'>;
 
-/** Runs of which it is remembered whether somebody goes on with their children. */
-const MAX_REMEMBERED = 1_000;
-
 class Doctor {
   readonly #store: CheckpointStore;
   readonly #options: DiagnoseOptions;
   readonly #agents: ReadonlyMap<string, Agent> | undefined;
   readonly #clock: Clock;
-  readonly #isStored = new Map<string, boolean>();
+  readonly #tree = new RunTree({ load: (runId) => this.#load(runId) });
 
   constructor(store: CheckpointStore, options: DiagnoseOptions) {
     this.#store = store;
@@ -158,7 +156,7 @@ class Doctor {
     const { agentId } = record.meta;
     if (!this.#agents || this.#agents.has(agentId)) return undefined;
     const parent = parentOf(record);
-    if (parent && (await this.#hasRoot(parent.runId))) return undefined;
+    if (parent && (await this.#placeOf(record)).kind === 'child') return undefined;
     const reason = `no agent ${agentId} is there to go on with it; its record is kept`;
     return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsSomebody: true };
   }
@@ -166,7 +164,7 @@ class Doctor {
   /** What becomes of its next start. */
   async #next(entry: Listed, record: RunCheckpoint): Promise<Finding> {
     const parent = parentOf(record);
-    if (parent) return this.#findingOfChild(parent.runId);
+    if (parent) return this.#findingOfChild(record, parent.runId);
     const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome = 'tell-model' } = this.#options;
     const started = { ...record, attempts: (record.attempts ?? 0) + 1 };
     const parked = parkingOf(started, maxAttempts, { onUnknownOutcome }) ?? this.#change(record);
@@ -186,30 +184,17 @@ class Doctor {
   }
 
   /** A child is its parent's business as long as there is a run above it that is none itself. */
-  async #findingOfChild(parentRunId: string): Promise<Finding> {
-    const hasRoot = await this.#hasRoot(parentRunId);
-    if (hasRoot)
+  async #findingOfChild(record: RunCheckpoint, parentRunId: string): Promise<Finding> {
+    const { kind } = await this.#placeOf(record);
+    if (kind === 'child')
       return { verdict: 'waits', reason: `run ${parentRunId} began it and goes on with it`, needsSomebody: false };
     const reason = 'the run that began it is gone: it is ended as cancelled, without another call of a model';
     return { verdict: 'resumes', reason, needsSomebody: false };
   }
 
-  async #hasRoot(parentRunId: string): Promise<boolean> {
-    const known = this.#isStored.get(parentRunId);
-    if (known !== undefined) return known;
-    // Records that name each other as parents have no root.
-    this.#isStored.set(parentRunId, false);
-    const parent = await this.#load(parentRunId).catch(() => undefined);
-    // One that cannot be read is there all the same.
-    const isThere = parent === undefined || (parent !== null && (await this.#isRooted(parent)));
-    if (this.#isStored.size >= MAX_REMEMBERED) this.#isStored.clear();
-    this.#isStored.set(parentRunId, isThere);
-    return isThere;
-  }
-
-  async #isRooted(record: RunCheckpoint): Promise<boolean> {
+  #placeOf(record: RunCheckpoint): Promise<Place> {
     const parent = parentOf(record);
-    return !parent || this.#hasRoot(parent.runId);
+    return this.#tree.placeOf({ runId: record.meta.runId, ...(parent ? { parent } : {}) });
   }
 
   #load(runId: string): Promise<RunCheckpoint | null> {

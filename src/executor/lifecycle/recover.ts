@@ -1,11 +1,12 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
+import { type ChildPlace, mayBeChild, RunTree } from '../../record/run-tree.ts';
 import type { CheckpointStore } from '../../store/port.ts';
+import { withDeadline } from '../../values/deadline.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { type Listed, listing, pages } from './listing.ts';
-import { mayBeChild, orphansAmong } from './run-tree.ts';
-import { agentFor, LIVE, type RecoveryReport, type Report, takeUp, type Work } from './take-up.ts';
+import { agentFor, LIVE, type RecoveryReport, type Report, type TakenUp, takeUp, type Work } from './take-up.ts';
 
 export type { RecoveryEntry, RecoveryReport } from './take-up.ts';
 
@@ -28,7 +29,7 @@ const optionKeys: KnownKeys<RecoverOptions> = {
 interface Later {
   readonly suspects: Listed[];
   readonly children: Listed[];
-  readonly known: Set<string>;
+  readonly tree: RunTree;
 }
 
 /** Takes up what earlier processes left: a bounded loop over the store's list, page by page, without transcripts. */
@@ -61,7 +62,7 @@ function checkCount(name: string, count: unknown): void {
 
 async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   const { services, signal, report } = work;
-  const later: Later = { suspects: [], children: [], known: new Set() };
+  const later: Later = { suspects: [], children: [], tree: treeIn(store, services) };
   // Hosts that boot together read the same list: in an order of its own each meets the others less often.
   const { random } = services.config;
   if (isOver(work)) return;
@@ -69,23 +70,34 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
     for (const run of candidatesOf(page, work, later)) await takeUpSoon(run, work);
     if (isOver(work)) return;
   }
-  const isKnown = (runId: string) => later.known.has(runId) || services.registry.live(runId) !== undefined;
-  for await (const { child, left } of orphansAmong(later.children, { services, store, isKnown })) {
+  for (const child of later.children) {
+    const place = await later.tree.placeOf(child);
     if (isOver(work)) return;
-    if (left) report.skipped.push({ runId: child.runId, reason: left });
-    else await takeUpSoon(child, work);
+    if (place.kind === 'child') report.skipped.push({ runId: child.runId, reason: whyLeft(place) });
+    else await takeUpSoon({ ...child, isOrphan: place.kind === 'orphan' }, work);
   }
   await takeUpSuspects(later.suspects, work);
+}
+
+function treeIn(store: CheckpointStore, { config, registry }: ExecutorServices): RunTree {
+  const limit = { ms: config.defaults.portMs, clock: config.clock, what: 'store.load' };
+  return new RunTree({
+    load: (runId) => withDeadline(store.load(runId), limit),
+    isLive: (runId) => registry.live(runId) !== undefined,
+  });
+}
+
+function whyLeft({ trouble }: ChildPlace): string {
+  return trouble ? `its parent cannot be read: ${trouble.code}: ${trouble.message}` : 'its parent goes on with it';
 }
 
 const isOver = ({ signal, services }: Work): boolean => signal?.aborted === true || services.isShutDown;
 
 /** The runs of a page that can be taken up at once. */
-function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, known }: Later): Listed[] {
+function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, tree }: Later): Listed[] {
   const ready: Listed[] = [];
   for (const entry of page) {
-    // Whether one that cannot be read is there, the store is asked itself.
-    if (entry.status !== 'quarantined') known.add(entry.runId);
+    tree.add(entry);
     const run = candidate(entry, work);
     if (!run) continue;
     if (mayBeChild(run)) children.push(run);
@@ -109,7 +121,7 @@ function candidate(entry: InterruptedRun, { services, report }: Work): Listed | 
 }
 
 /** Waits for a place, and no longer: the run itself goes on in the background. */
-async function takeUpSoon(run: Listed, work: Work): Promise<void> {
+async function takeUpSoon(run: TakenUp, work: Work): Promise<void> {
   if (!(await hasPlace(work))) return;
   // Without the run itself: ten thousand that have ended would be kept by what waits for all.
   work.begun.push(takeUp(run, work).then(() => {}));

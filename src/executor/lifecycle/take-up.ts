@@ -31,10 +31,16 @@ export interface Work {
   readonly begun: Promise<unknown>[];
 }
 
+/** A run to start. */
+export interface TakenUp extends Listed {
+  /** No run waits for its answer any more: it is cancelled. */
+  readonly isOrphan?: boolean;
+}
+
 export const LIVE = 'live in this process';
 
 /** Never rejects: one run that cannot even be made must not keep the others from being taken up. */
-export async function takeUp(run: Listed, work: Work): Promise<ActiveRun | undefined> {
+export async function takeUp(run: TakenUp, work: Work): Promise<ActiveRun | undefined> {
   const { runId } = run;
   const { services, report } = work;
   const { places, begun } = services.recovery;
@@ -69,16 +75,16 @@ async function isLive({ registry }: ExecutorServices, runId: string): Promise<bo
 }
 
 async function begin(
-  { runId, meta, parent }: Listed,
+  { runId, meta, isOrphan }: TakenUp,
   { services, report, maxAttempts }: Work,
 ): Promise<ActiveRun | undefined> {
   const { prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
   const agent = agentFor(services, meta.agentId) as Agent;
   const seed = { request, isNewId: false, origin: 'recovered' as const, maxAttempts, mustExist: true };
-  // Whoever wanted its answer is gone: it is ended in good order, without another call of a model.
+  // The run that wanted its answer has ended: this one is cancelled in good order, without another model call.
   const gone = new CancelledError('the run that began it is over');
-  const options = parent ? { signal: AbortSignal.abort(gone) } : {};
+  const options = isOrphan ? { signal: AbortSignal.abort(gone) } : {};
   const launched = await launch(services, agent, { seed, options });
   void launched.result.then(() => services.recovery.places.leave());
   const run = services.runBehind(launched.actor);

@@ -1,0 +1,105 @@
+import { CHILD_MARK } from '../run/identity.ts';
+import type { RunCheckpointMeta } from '../run/request.ts';
+import { type ErrorData, toErrorData } from '../values/error-data.ts';
+import type { RunHead } from './checkpoint.ts';
+import { parentOf } from './identify.ts';
+import type { InterruptedRun } from './interrupted.ts';
+
+/** A run that a call of another run began, and which that call continues. */
+export interface ChildPlace {
+  readonly kind: 'child';
+  readonly parent: string;
+  /** The run at the top of the tree: the one to start. */
+  readonly root: string;
+  /** Why that run cannot be read; absent when it can be. */
+  readonly trouble?: ErrorData;
+}
+
+/** Who continues a stored run: its own start, the run above it, or no run, because the one at the top has ended. */
+export type Place = { readonly kind: 'own' } | { readonly kind: 'orphan' } | ChildPlace;
+
+interface TreeOptions {
+  /** Reads a record; null when there is none. */
+  load(runId: string): Promise<RunHead | null>;
+  /** Whether a run is live in this process. One that was not listed exists then, whatever the store says. */
+  isLive?(runId: string): boolean;
+}
+
+/** A run as its tree sees it: below which run it is, and whether it can be read; null when there is none. */
+type Node = { readonly parent?: string | undefined; readonly trouble?: ErrorData } | null;
+
+/** A listed run whose record can be read. */
+type Listed = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
+
+/** Answers of the store are remembered for so many runs. */
+const REMEMBERED_RUNS = 1_000;
+
+/** Whether a listed run may be a child: a host's own list need not say so, but only a child has such an id. */
+export function mayBeChild({ parent, runId }: Pick<Listed, 'parent' | 'runId'>): boolean {
+  return parent !== undefined || runId.startsWith(CHILD_MARK);
+}
+
+/**
+ * The trees of stored runs, by the call that each record names as its beginning. Listed runs are not read again; of other
+ * runs the store is asked once each.
+ */
+export class RunTree {
+  readonly #options: TreeOptions;
+  readonly #listed = new Map<string, { readonly parent: string | undefined }>();
+  readonly #read = new Map<string, Node>();
+
+  constructor(options: TreeOptions) {
+    this.#options = options;
+  }
+
+  /** Adds a line of a list. Whether a record that cannot be read exists, only the store itself can tell. */
+  add(entry: InterruptedRun): void {
+    if (entry.status === 'quarantined') return;
+    // The list of a host may leave the parent out: then the record is read.
+    if (entry.parent || !mayBeChild(entry)) this.#listed.set(entry.runId, { parent: entry.parent?.runId });
+  }
+
+  async placeOf(run: Pick<Listed, 'runId' | 'parent'>): Promise<Place> {
+    const parent = run.parent?.runId ?? (mayBeChild(run) ? (await this.#stored(run.runId))?.parent : undefined);
+    return parent === undefined ? { kind: 'own' } : this.#placeBelow(parent);
+  }
+
+  async #placeBelow(parent: string): Promise<Place> {
+    const seen = new Set<string>();
+    for (let root = parent; !seen.has(root); ) {
+      seen.add(root);
+      const node = await this.#node(root);
+      if (!node) return { kind: 'orphan' };
+      // A run that cannot be read exists all the same.
+      if (node.parent === undefined)
+        return { kind: 'child', parent, root, ...(node.trouble ? { trouble: node.trouble } : {}) };
+      root = node.parent;
+    }
+    // Damaged records that name each other as parents have no run at the top.
+    return { kind: 'orphan' };
+  }
+
+  async #node(runId: string): Promise<Node> {
+    const listed = this.#listed.get(runId);
+    if (listed) return listed;
+    return this.#options.isLive?.(runId) ? {} : this.#stored(runId);
+  }
+
+  async #stored(runId: string): Promise<Node> {
+    const known = this.#read.get(runId);
+    if (known !== undefined) return known;
+    const node = await this.#load(runId);
+    if (this.#read.size >= REMEMBERED_RUNS) this.#read.clear();
+    this.#read.set(runId, node);
+    return node;
+  }
+
+  async #load(runId: string): Promise<Node> {
+    try {
+      const record = await this.#options.load(runId);
+      return record && { parent: parentOf(record)?.runId };
+    } catch (error) {
+      return { trouble: toErrorData(error) };
+    }
+  }
+}

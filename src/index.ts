@@ -128,7 +128,7 @@ export type {
 } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
 export type { Transcript } from './run/transcript.ts';
-export type { Allowed, Person, SettledWait, Vote, Wait, Waiting } from './run/wait.ts';
+export type { Allowed, Person, SettledWait, Vote, Wait, WaitFacts, Waiting } from './run/wait.ts';
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export {
   type BeginOptions,

@@ -17,7 +17,8 @@ export interface Vote {
   readonly note?: string;
 }
 
-interface WaitFacts {
+/** What every wait has. */
+export interface WaitFacts {
   readonly id: string;
   /** Wall clock, ms. */
   readonly createdAt: number;

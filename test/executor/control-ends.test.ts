@@ -1,5 +1,5 @@
 import { createCheckpointer, memoryStore } from 'pawl';
-import { callTool, hang, testClock } from 'pawl/testing';
+import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf } from '../fixtures/host.ts';
 import { afterCrash, plainStore, watchedStore } from '../fixtures/watched-store.ts';
@@ -207,5 +207,49 @@ describe('two who want the same stored run in one executor (recovery 3)', () => 
     const { executor } = hostOf({ checkpoints: watchedStore({ before }, await afterCrash(store)) });
     const answers = await Promise.allSettled([executor.park('r', 'one'), executor.park('r', 'two')]);
     expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+  });
+});
+
+describe('the end of a run', () => {
+  /** A host that writes down in which order a run ends: the calls of its store that change it, `onOutcome` and the audit. */
+  function hostWithOrder(inner: ReturnType<typeof memoryStore>, fault?: (method: string) => void) {
+    const order: string[] = [];
+    const checkpoints = watchedStore(
+      {
+        before: ({ method }) => {
+          if (!['load', 'claim', 'listInterrupted', 'inbox', 'outcome'].includes(method)) order.push(method);
+          fault?.(method);
+        },
+      },
+      inner,
+    );
+    const host = hostOf({
+      script: [reply('done')],
+      checkpoints,
+      onOutcome: () => void order.push('onOutcome'),
+      ports: { audit: { startRun: () => ({ close: () => void order.push('audit') }) } },
+    });
+    return Object.assign(host, { order });
+  }
+  const inOrder = ['append', 'onOutcome', 'audit', 'keepOutcome', 'delete'];
+
+  test('has one order, whether the run is live or cancelled in the store', async () => {
+    const live = hostWithOrder(memoryStore());
+    expect(await live.run({ runId: 'r' })).toMatchObject({ status: 'ok' });
+    expect(live.order.slice(-5)).toEqual(inOrder);
+    const stored = hostWithOrder(await left());
+    expect(await stored.executor.control('r').cancel('no more')).toBe('ended');
+    expect(stored.order.filter((method) => method !== 'release')).toEqual(inOrder);
+  });
+
+  test('comes also to a stored run whose record cannot hold its outcome: it is cancelled without it', async () => {
+    const store = await left();
+    const tooLarge = Object.assign(new Error('too large'), { code: 'RECORD_TOO_LARGE' });
+    const host = hostWithOrder(store, (method) => {
+      if (method === 'append') throw tooLarge;
+    });
+    expect(await host.executor.control('r').cancel('no more')).toBe('ended');
+    expect(host.warnings).toEqual(['run: outcome save failed']);
+    expect([await store.load('r'), (await store.outcome('r'))?.status]).toEqual([null, 'cancelled']);
   });
 });

@@ -5,7 +5,7 @@ import { statusOf } from '../../run/finalize.ts';
 import { keptOutcome, outcomeOf, type RunEnd } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
-import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
+import type { Claim } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
@@ -13,6 +13,7 @@ import { RunPanicError } from '../../values/errors.ts';
 import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
+import { endRun } from '../services/end-run.ts';
 
 /** How often a refused save of the outcome is tried again, and after which waits. */
 const OUTCOME_RETRIES = 3;
@@ -93,14 +94,28 @@ function outputOf(run: ActiveRun, outcome: RunOutcome): RunOutput {
   return { ...withoutId(outcome), saveErrors: run.life.saveErrors };
 }
 
-/** First the outcome is durable, then it is delivered and kept, then the record goes: a crash in between loses nothing. */
-async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
-  const { services } = run;
+/** The end of a live run. One that is not recorded is only announced. */
+function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   const { checkpointer, claim } = run.resources;
-  const { store, keepOutcomesMs, clock } = services.config;
   const { progress, error, cause } = input;
-  if (checkpointer && !progress.outcome) await recordOutcome(run, progress, outcome);
-  // Before anybody hears of the end: what is left may be somebody else's run by now, or become so while the host listens.
+  const kept = run.redaction?.records.outcome(outcome) ?? outcome;
+  const stored = checkpointer && {
+    claim,
+    outcome: { ...kept, ...fingerprintIn(progress) },
+    record: progress.outcome ? undefined : () => recordOutcome(run, progress, outcome),
+    closeAudit: () => closeAudit(run, outcome),
+    remove: async () => {
+      await finalizeCheckpoint(checkpointer, error, cause);
+      forgetClaim(run);
+    },
+  };
+  const announce = () => announced(run, progress, outcome);
+  return endRun(run.services.config, { runId: run.runId, announce, stored: stored ?? undefined });
+}
+
+async function announced(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
+  const { claim } = run.resources;
+  // Before the host is told: what is left may be another process's run by now, or become so while the host listens.
   await takeBack(run, claim).catch((error) => {
     if (hasCode(error, 'LEASE_LOST')) throw error;
   });
@@ -108,19 +123,11 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
   try {
     if (run.life.isOurs) await deliver(run, progress, outcome);
   } finally {
-    // The host has been told: whatever is said of the claim now changes no result.
+    // The host knows the outcome: what the store says of the claim now changes no result.
     await takeBack(run, claim).catch((error) => {
       if (!hasCode(error, 'LEASE_LOST')) throw error;
     });
   }
-  if (checkpointer) await closeAudit(run, outcome);
-  if (checkpointer && store && isKeepingOutcomes(store) && keepOutcomesMs > 0) {
-    const outcomeToKeep = run.redaction?.records.outcome(outcome) ?? outcome;
-    const kept = keptOutcome({ ...outcomeToKeep, ...fingerprintIn(progress) });
-    await store.keepOutcome(run.runId, kept, clock.now() + keepOutcomesMs, { claim });
-  }
-  await finalizeCheckpoint(checkpointer, error, cause);
-  if (checkpointer) forgetClaim(run);
 }
 
 /** @throws when the host could not take it: then the record stays, and the outcome is delivered again by a later start */
@@ -146,12 +153,11 @@ async function closeAudit(run: ActiveRun, outcome: RunOutcome): Promise<void> {
 }
 
 /**
- * A save that is refused is tried again for a second: the outcome must be durable before anybody hears of it. A record that
- * cannot hold it (too large, no JSON) will never, and goes without it.
+ * A refused save is tried again for a second: the outcome must be durable before the host is told.
  * @throws the store's error: then nothing is delivered, and the record stays for the next start
  */
 async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
-  const { clock, warn, defaults } = run.services.config;
+  const { clock, defaults } = run.services.config;
   const latest = clock.monotonic() + defaults.finalizeMs;
   const state = stateOf({ ...progress, outcome: keptOutcome(outcome) }, run.nowOf(progress));
   for (let tries = 0; ; tries++) {
@@ -161,8 +167,7 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
     } catch (error) {
       if (hasCode(error, 'LEASE_LOST')) throw error;
       if (tries === 0) run.life.saveErrors += 1;
-      const isHopeless = hasTrait(error, 'isUnstorable');
-      if (isHopeless) return warn('run: outcome save failed', { runId: run.runId, error: toErrorData(error) });
+      if (hasTrait(error, 'isUnstorable')) throw error;
       const wait = backoffMs(tries + 1, backoff);
       // Nobody waits for the end any longer than that; a timer would keep the process alive.
       if (tries >= OUTCOME_RETRIES || clock.monotonic() + wait >= latest) throw error;

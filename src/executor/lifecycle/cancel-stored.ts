@@ -5,13 +5,14 @@ import { keptOutcome, outcomeOf } from '../../run/outcome.ts';
 import { beginProgress } from '../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../run/result.ts';
 import { resumeProgress } from '../../run/resume.ts';
-import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
+import type { Claim } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { infoFrom } from '../run/run-info.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../run/stored-run.ts';
 import { Auditing } from '../services/auditing.ts';
+import { endRun } from '../services/end-run.ts';
 
 /**
  * Ends a run that nobody works on, interrupted or parked, without its agent: in the order of every end, so that a crash on
@@ -31,23 +32,23 @@ export function cancelStored(
 }
 
 function endStored(services: ExecutorServices, runId: string, reason: string): Promise<void> {
-  return withStoredRun(services, runId, async (run) => {
-    const outcome = run.record.outcome ?? cancelled(run.record, run.claim, recordedText(services, reason));
-    const { store, claim, bounded } = run;
-    const { onOutcome, keepOutcomesMs, clock } = services.config;
-    if (!run.record.outcome) {
-      const { parked: _, ...record } = run.record;
-      await bounded('store.append', rewriteHead(store, { ...record, outcome: keptOutcome(outcome) }, claim));
-    }
-    await bounded('onOutcome', Promise.resolve(onOutcome?.(outcome)));
-    await closeAudit(services, run, outcome);
+  return withStoredRun(services, runId, (run) => {
+    const { store, claim, bounded, record } = run;
+    const outcome = record.outcome ?? cancelled(record, claim, recordedText(services, reason));
     const options = claim ? { claim } : {};
-    if (isKeepingOutcomes(store) && keepOutcomesMs > 0) {
-      const until = clock.now() + keepOutcomesMs;
-      const kept = keptOutcome({ ...outcome, ...fingerprintIn(identified(run.record)) });
-      await bounded('store.keepOutcome', store.keepOutcome(runId, kept, until, options));
-    }
-    await bounded('store.delete', store.delete(runId, options));
+    const { parked: _, ...rest } = record;
+    const ended = { ...rest, outcome: keptOutcome(outcome) };
+    return endRun(services.config, {
+      runId,
+      announce: async () => bounded('onOutcome', Promise.resolve(services.config.onOutcome?.(outcome))),
+      stored: {
+        claim,
+        outcome: { ...outcome, ...fingerprintIn(identified(record)) },
+        record: record.outcome ? undefined : () => bounded('store.append', rewriteHead(store, ended, claim)),
+        closeAudit: () => closeAudit(services, run, outcome),
+        remove: () => bounded('store.delete', store.delete(runId, options)),
+      },
+    });
   });
 }
 

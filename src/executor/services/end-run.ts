@@ -1,0 +1,57 @@
+import { keptOutcome } from '../../run/outcome.ts';
+import type { RunOutcome } from '../../run/result.ts';
+import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { hasTrait, toErrorData } from '../../values/error-data.ts';
+import type { Config } from '../host/config.ts';
+
+/** What only a run with a record does at its end. */
+interface StoredEnd {
+  readonly claim: Claim | undefined;
+  /** As it is kept: redacted, with the fingerprint of the request. */
+  readonly outcome: RunOutcome & { readonly fingerprint?: string };
+  /** Stores the outcome in the head of the record; absent when the record has one already. */
+  readonly record?: (() => Promise<void>) | undefined;
+  /** Resolves when the audit is closed, or its time is over. */
+  readonly closeAudit: () => Promise<void>;
+  /** Deletes the record. */
+  readonly remove: () => Promise<unknown>;
+}
+
+interface RunEnd {
+  readonly runId: string;
+  /** Tells the host the outcome. */
+  readonly announce: () => Promise<void>;
+  /** Absent when no record of the run is kept. */
+  readonly stored: StoredEnd | undefined;
+}
+
+/**
+ * The end of a run, live or stored: the outcome is durable before the host is told, and kept before the record is deleted. So a
+ * crash at any point leaves a record whose outcome is only delivered again. Who acquired the run releases it afterwards.
+ * @throws the first error; then the later parts are left to the next start
+ */
+export async function endRun(config: Config, { runId, announce, stored }: RunEnd): Promise<void> {
+  if (!stored) return announce();
+  try {
+    await stored.record?.();
+  } catch (error) {
+    // A record that cannot hold its outcome (too large, no JSON) never will: the run ends without it.
+    if (!hasTrait(error, 'isUnstorable')) throw error;
+    config.warn('run: outcome save failed', { runId, error: toErrorData(error) });
+  }
+
+  await announce();
+  await stored.closeAudit();
+
+  await keep(config, runId, stored);
+  await stored.remove();
+}
+
+async function keep(config: Config, runId: string, { claim, outcome }: StoredEnd): Promise<void> {
+  const { store, keepOutcomesMs, clock, defaults } = config;
+  if (!store || !isKeepingOutcomes(store) || keepOutcomesMs <= 0) return;
+  const options = claim ? { claim } : {};
+  const kept = store.keepOutcome(runId, keptOutcome(outcome), clock.now() + keepOutcomesMs, options);
+  await withDeadline(kept, { ms: defaults.portMs, clock, what: 'store.keepOutcome' });
+}

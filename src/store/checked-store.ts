@@ -6,25 +6,29 @@ import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.
 import { isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
-import type { CheckpointStore } from './port.ts';
+import type { AppendingStore, CheckpointStore, ControlStore, OutcomeStore, OwningStore } from './port.ts';
 
-/** What a store may have. */
-const METHODS = [
-  'save',
-  'load',
-  'delete',
-  'listInterrupted',
-  'append',
-  'claim',
-  'renew',
-  'release',
-  'keepOutcome',
-  'outcome',
-  'forgetOutcomes',
-  'send',
-  'inbox',
-  'acknowledge',
-] as const;
+type MethodName = keyof (AppendingStore & OwningStore & OutcomeStore & ControlStore);
+
+/** The methods that a store may have. A method of the port without a line does not compile: it would be taken from every store. */
+const methods: { readonly [Name in MethodName]-?: true } = {
+  save: true,
+  load: true,
+  delete: true,
+  listInterrupted: true,
+  append: true,
+  claim: true,
+  renew: true,
+  release: true,
+  keepOutcome: true,
+  outcome: true,
+  forgetOutcomes: true,
+  send: true,
+  inbox: true,
+  acknowledge: true,
+};
+
+const METHODS = Object.keys(methods) as MethodName[];
 
 type Method = (...args: unknown[]) => unknown;
 
@@ -44,7 +48,7 @@ export function checkedStore<S extends CheckpointStore>(store: S): S {
   return guarded;
 }
 
-function guardedMethod(store: CheckpointStore, name: (typeof METHODS)[number]): Method {
+function guardedMethod(store: CheckpointStore, name: MethodName): Method {
   const what = `store.${name}`;
   return async (...args) => {
     try {
@@ -75,7 +79,7 @@ export function storeFailure(what: string, error: unknown): unknown {
 const MAX_WHY = 1_000;
 
 /** What a method may resolve to. The answer of any other method is not looked at. */
-const checkedAnswers: { readonly [Name in (typeof METHODS)[number]]?: (answer: unknown, runId: string) => unknown } = {
+const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId: string) => unknown } = {
   listInterrupted: checkedList,
   load: checkedRecord,
   claim: checkedClaim,

@@ -2,7 +2,7 @@ import { idempotencyKeyOf, oldCallName } from '../run/identity.ts';
 import type { ImageInput, ImagePart } from '../run/request.ts';
 import { imagePartOf } from '../run/request.ts';
 import type { Clock } from '../values/clock.ts';
-import { readProperty } from '../values/error-data.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
 import { frozenJson, type JsonValue, prototypeKeyIn } from '../values/json.ts';
 import type { Message, ToolOutput } from '../values/message.ts';
 import type { Tool, ToolContext } from './define.ts';
@@ -115,13 +115,24 @@ class RunningCall {
 
   /** What a middleware returns is checked as the output of a tool that made it itself. */
   async #executeThrough(around: NonNullable<ToolEnvironment['around']>, input: unknown): Promise<ReadyOutput> {
-    const output = await around(this.#signal(), async () => {
+    let hasRun = false;
+    const next = async () => {
       if (this.#isOver) throw new TypeError(`the call of tool "${this.#tool.name}" is over; it is not made any more`);
       const result: unknown = await this.#tool.execute(input, this.#context());
+      hasRun = true;
       return withImages(toToolOutput(result, this.#rule), this.#images.splice(0));
-    });
-    if (isToolOutput(output)) return new ReadyOutput(output);
-    throw new TypeError(`a middleware of tool "${this.#tool.name}" must return what next() gives: { type, value }`);
+    };
+    try {
+      const output = await around(this.#signal(), next);
+      if (isToolOutput(output)) return new ReadyOutput(output);
+      throw new TypeError(`a middleware of tool "${this.#tool.name}" must return what next() gives: { type, value }`);
+    } catch (error) {
+      if (!hasRun) throw error;
+      // The model must not take this for a call that had no effect.
+      throw new Error(`${toErrorData(error).message} (the tool had run; a middleware failed after it)`, {
+        cause: error,
+      });
+    }
   }
 
   #context(): ToolContext {

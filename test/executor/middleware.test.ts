@@ -337,6 +337,15 @@ describe('a middleware around a tool', () => {
     expect(seen).toBeInstanceOf(RangeError);
   });
 
+  test('that throws after the tool has run is an error that says so: the model must not take the effect for undone', async () => {
+    const tool: Middleware['tool'] = async (_, next) => {
+      await next();
+      throw new Error('the cache is full');
+    };
+    const value = 'the cache is full (the tool had run; a middleware failed after it)';
+    expect(await outputOf({ tool })).toEqual({ calls: 1, output: { type: 'error-text', value } });
+  });
+
   test('that calls next() twice is an error result, and the tool ran once', async () => {
     const { calls, output } = await outputOf({ tool: async (_, next) => [await next(), await next()][1] as never });
     expect(calls).toBe(1);

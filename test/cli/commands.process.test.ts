@@ -1,9 +1,9 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { nodeComplaint } from '../../src/cli/node-version.ts';
+import { bin } from '../toolchain/programs.ts';
 import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
 import { interruptedRun, storeRuns } from './stored-runs.ts';
 
@@ -114,7 +114,6 @@ describe.concurrent('pawl run', () => {
   test.skipIf(spawnSync('script', ['--version']).status !== 0)(
     'rewrites one line on a terminal, in colours unless NO_COLOR is set',
     async () => {
-      const bin = fileURLToPath(new URL('../../src/cli/bin.ts', import.meta.url));
       const watch = async (env: NodeJS.ProcessEnv) => {
         const command = `${process.execPath} ${bin} run ${agentFile('counter')} --run-id r1`;
         const options = { cwd: emptyFolder(), env: { PATH: process.env.PATH, HOLD: 'go', TERM: 'xterm', ...env } };

@@ -6,6 +6,7 @@ import { historiesOf, repeatedCalls } from '../../src/cli/demo/call-lines.ts';
 import { type Kill, Narrator } from '../../src/cli/demo/narrator.ts';
 import type { Output } from '../../src/cli/ui/output.ts';
 import { isAlive } from '../fixtures/processes.ts';
+import { bin } from '../toolchain/programs.ts';
 import { emptyFolder, Pawl, pawl } from './pawl.ts';
 import { hasTerminal, TerminalSession } from './terminal.ts';
 
@@ -27,7 +28,6 @@ interface DemoDocument {
   readonly repeated: number;
 }
 
-const bin = fileURLToPath(new URL('../../src/cli/bin.ts', import.meta.url));
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 
 test.concurrent('the demo kills a run twice at work, resumes it, and repeats nothing that was recorded or is of effect once', async () => {

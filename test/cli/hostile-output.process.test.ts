@@ -1,14 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { createAudit } from '../../src/index.ts';
 import { noUsage } from '../../src/values/usage.ts';
+import { bin } from '../toolchain/programs.ts';
 import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
 import { interruptedRun, storeRuns } from './stored-runs.ts';
 import { hasTerminal, TerminalSession } from './terminal.ts';
-
-const bin = fileURLToPath(new URL('../../src/cli/bin.ts', import.meta.url));
 
 /** Fills the clipboard, erases the window, turns text around, and speaks to three machines of continuous integration. */
 const HOSTILE =

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
-
-const bin = fileURLToPath(new URL('../../src/cli/bin.ts', import.meta.url));
+import { bin } from '../toolchain/programs.ts';
 
 export const agentFile = (name: string): string => fileURLToPath(new URL(`agents/${name}.ts`, import.meta.url));
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
+import { packageFlags } from '../toolchain/programs.ts';
 import { torture } from './random.ts';
 
 const RUNS = torture > 1 ? 10_000 : 300;
@@ -16,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function boot(what: 'leave' | 'recover'): string {
   const worker = fileURLToPath(new URL('./boot-worker.ts', import.meta.url));
-  const args = [NURSERY, '-C', 'pawl-source', worker, join(folder, 'runs.db'), String(RUNS), what];
+  const args = [NURSERY, ...packageFlags, worker, join(folder, 'runs.db'), String(RUNS), what];
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(`boot-worker ${what} failed: ${stderr}`);
   return stdout;

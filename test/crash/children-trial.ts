@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { RunCheckpoint, RunResult } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
+import { packageFlags } from '../toolchain/programs.ts';
 import { runIds } from './children-agents.ts';
 import type { ChildrenJob } from './children-worker.ts';
 import { readJsonLines } from './json-lines.ts';
@@ -69,7 +70,7 @@ export async function runTree(stops: readonly Stop[], undisturbed?: RunResult): 
 
 async function liveAndDie(folder: string, stop: Stop | undefined) {
   const job: ChildrenJob = { folder, ...(stop && 'failpoint' in stop ? { failpoint: stop.failpoint } : {}) };
-  const child = spawn(process.execPath, ['-C', 'pawl-source', worker, JSON.stringify(job)], { env });
+  const child = spawn(process.execPath, [...packageFlags, worker, JSON.stringify(job)], { env });
   let complaints = '';
   child.stderr.on('data', (text) => {
     complaints += text;

@@ -8,6 +8,7 @@ import type { RunResult } from 'pawl';
 import { type PostgresStore, postgresStore } from 'pawl/stores/postgres';
 import type pg from 'pg';
 import type { PostgresServer } from '../fixtures/postgres-server.ts';
+import { packageFlags } from '../toolchain/programs.ts';
 import { beginsIn, readLedger } from './ledger.ts';
 import type { PostgresJob } from './postgres-worker.ts';
 import type { Death, Stop, Trial } from './trial.ts';
@@ -42,7 +43,7 @@ export function newPlace(server: PostgresServer, runId = 'run-1'): Place {
 }
 
 export function startWorker(job: PostgresJob): ChildProcess {
-  const args = ['-C', 'pawl-source', worker, JSON.stringify(job)];
+  const args = [...packageFlags, worker, JSON.stringify(job)];
   return spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: environment });
 }
 

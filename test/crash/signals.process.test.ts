@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { InterruptedRun } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { packageFlags } from '../toolchain/programs.ts';
 import { readJsonLines } from './json-lines.ts';
 import { randomFrom, seed, torture } from './random.ts';
 import type { SignalJob } from './signals-worker.ts';
@@ -141,7 +142,7 @@ async function roundOf(plan: readonly Plan[]): Promise<Round> {
 
 async function boot(job: SignalJob): Promise<Boot> {
   const before = linesOf(job.folder, 'signals').length;
-  const child = spawn(process.execPath, ['-C', 'pawl-source', worker, JSON.stringify(job)], {
+  const child = spawn(process.execPath, [...packageFlags, worker, JSON.stringify(job)], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, NODE_NO_WARNINGS: '1' },
   });

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { RunCheckpoint, RunResult } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
+import { packageFlags } from '../toolchain/programs.ts';
 import type { FleetJob, Job } from './job.ts';
 import { beginsIn, type Line, readLedger } from './ledger.ts';
 
@@ -121,7 +122,7 @@ export const startWorker = (job: Job, under: readonly string[] = []) => startPro
 export const startFleet = (job: FleetJob) => startProcess(fleet, job);
 
 function startProcess(program: string, job: Job | FleetJob, under: readonly string[] = []): ChildProcess {
-  const [command = '', ...args] = [...under, process.execPath, '-C', 'pawl-source', program, JSON.stringify(job)];
+  const [command = '', ...args] = [...under, process.execPath, ...packageFlags, program, JSON.stringify(job)];
   return spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: environment,

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { packageFlags } from '../toolchain/programs.ts';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -13,7 +14,7 @@ interface Seen {
 test('10,000 children under one parent: the last thousand costs what the second did, and none is kept (supervision 8, faults 38)', {
   timeout: 120_000,
 }, () => {
-  const flags = ['--expose-gc', '--no-flush-bytecode', '-C', 'pawl-source'];
+  const flags = ['--expose-gc', '--no-flush-bytecode', ...packageFlags];
   const program = here('../fixtures/many-children.ts');
   const { stdout, stderr, status } = spawnSync(process.execPath, [...flags, program, '10000'], { encoding: 'utf8' });
   expect([stderr, status]).toEqual(['', 0]);

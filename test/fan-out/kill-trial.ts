@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadCheckpoint, type ModelResponse, toModelResponse } from 'pawl/fan-out';
 import { readJsonLines } from '../crash/json-lines.ts';
+import { packageFlags } from '../toolchain/programs.ts';
 
 /** What a worker is told. `naive`: it breaks a promise on purpose, so that a judge who does not see it is known to be blind. */
 export interface KillJob {
@@ -91,7 +92,7 @@ async function inFolder(job: KillJob, kills: readonly Kill[]): Promise<KillTrial
 
 /** One worker, from its start to its end or to our kill. */
 async function live(job: KillJob, kill: Kill | undefined) {
-  const args = ['-C', 'pawl-source', worker, JSON.stringify(job)];
+  const args = [...packageFlags, worker, JSON.stringify(job)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let complaint = '';
   child.stderr.on('data', (text) => {

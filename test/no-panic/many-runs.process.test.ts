@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { packageFlags } from '../toolchain/programs.ts';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const isTorture = process.env.PAWL_TORTURE === '1';
@@ -11,7 +12,7 @@ const MAX_BYTES_PER_RUN = 64;
 
 /** Does so many runs in a process of its own, and gives what it measured. */
 async function manyRuns(role: 'signal' | 'heap', count: number): Promise<Record<string, unknown>> {
-  const args = ['--expose-gc', '--no-flush-bytecode', '-C', 'pawl-source', here('many-runs.ts'), role, String(count)];
+  const args = ['--expose-gc', '--no-flush-bytecode', ...packageFlags, here('many-runs.ts'), role, String(count)];
   const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 2 ** 20 });
   return JSON.parse(stdout);
 }

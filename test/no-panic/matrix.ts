@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { packageFlags } from '../toolchain/programs.ts';
 import { type Row, rowsOf } from './rows.ts';
 import { endsAs } from './scene.ts';
 import type { Seen } from './worker.ts';
@@ -44,7 +45,7 @@ interface Work {
 }
 
 async function work(group: string, from: number): Promise<Work> {
-  const args = ['-C', 'pawl-source', here('worker.ts'), group, String(from)];
+  const args = [...packageFlags, here('worker.ts'), group, String(from)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let complaint = '';
   child.stderr.on('data', (text) => {

@@ -1,12 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, describe, test } from 'vitest';
+import { bin } from '../../toolchain/programs.ts';
 import { agentFile } from '../pawl.ts';
 import { hasTerminal, TerminalSession } from '../terminal.ts';
 
-const bin = fileURLToPath(new URL('../../../src/cli/bin.ts', import.meta.url));
 const folders: string[] = [];
 afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });

@@ -2,9 +2,11 @@
 // loading a module costs more than what stands in most of them. The command stays as tsc wrote it; it finds its own files by
 // where they lie.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, globSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, globSync, readFileSync, rmSync } from 'node:fs';
+import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
+import { parseSync } from 'rolldown/utils';
 import { entryPoints } from './entry-points.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -60,12 +62,27 @@ const { output } = await bundle.write({
 });
 await bundle.close();
 
-/** The command imports these one by one; everything else is in the bundle now. */
-const kept = /^dist\/(src\/(cli|run|values)|docs)\//;
-const bundled = new Set(output.map(({ fileName }) => `dist/${fileName}`));
-for (const file of globSync('dist/**/*.js').map((path) => path.replaceAll('\\', '/'))) {
-  if (!kept.test(file) && !bundled.has(file)) rmSync(file);
-}
+/** The command, the examples and all that they import one by one stay; everything else is in the bundle now. */
+const bundled = output.map(({ fileName }) => `dist/${fileName}`);
+const built = globSync('dist/**/*.js').map((path) => path.replaceAll('\\', '/'));
+const kept = new Set([...bundled, ...built.filter((path) => /^dist\/(src\/cli|docs)\//.test(path))]);
+// What is added while it is walked is walked as well.
+for (const file of kept) for (const imported of relativeImports(file)) kept.add(imported);
+for (const file of built) if (!kept.has(file)) rmSync(file);
 
 const command = 'dist/src/cli/bin.js';
 if (existsSync(command)) chmodSync(command, 0o755);
+
+/** The files that a built file imports, paths from the root. */
+function relativeImports(file: string): string[] {
+  const text = readFileSync(file, 'utf8');
+  const { staticImports, staticExports, dynamicImports } = parseSync(file, text).module;
+  const requests = [
+    ...staticImports.map(({ moduleRequest }) => moduleRequest.value),
+    ...staticExports.flatMap(({ entries }) => entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? [])),
+    ...dynamicImports.map(({ moduleRequest: { start, end } }) => text.slice(start + 1, end - 1)),
+  ];
+  return requests
+    .filter((request) => request.startsWith('.'))
+    .map((request) => posix.join(posix.dirname(file), request));
+}

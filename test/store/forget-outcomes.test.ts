@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileStore } from 'pawl/stores/file';
+import { type StoreDriver, storeFrom } from 'pawl/stores/kit';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
 import { expect, onTestFinished, test } from 'vitest';
@@ -33,4 +34,32 @@ test.each([
   expect(await store.forgetOutcomes?.()).toBe(0);
   expect(await store.outcome('a')).toBeNull();
   expect(await store.outcome('late')).not.toBeNull();
+});
+
+test("what a host's driver throws when outcomes are forgotten by the minute ends neither the process nor the next try", async () => {
+  const clock = testClock();
+  let tries = 0;
+  const driver: StoreDriver = {
+    write: async () => null as never,
+    load: async () => null,
+    list: async () => [],
+    outcome: async () => null,
+    inbox: async () => [],
+    forgetOutcomes: () => {
+      tries += 1;
+      throw new Error('not a promise that rejects');
+    },
+  };
+  const store = storeFrom(driver, { clock });
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => void unhandled.push(reason);
+  process.on('unhandledRejection', note);
+  onTestFinished(() => void process.off('unhandledRejection', note));
+  await store.claim('run', 'owner', 1_000);
+  for (let minute = 0; minute < 2; minute++) {
+    clock.advance(60_000);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  expect({ tries, unhandled }).toEqual({ tries: 2, unhandled: [] });
+  await store.close();
 });

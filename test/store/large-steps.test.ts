@@ -127,6 +127,20 @@ describe.for(kinds)('an open step of many calls in the $name store', ({ name, op
     await store.append({ runId: 'run', revision: 3, from, messages: [], head: headOf(3, next) });
     expect(await store.load('run')).toMatchObject(plain({ openStep: next }));
   });
+
+  test('is read as one save left it, also when the next save is asked for while it is read', async () => {
+    const { store } = open();
+    await store.save({ ...headOf(1, undefined), messages: sampleMessages });
+    const steps = [openStep(50)];
+    for (const call of ['call-3', 'call-7', 'call-9']) {
+      steps.push(startCalls(steps.at(-1) as OpenStep, new Set([call])));
+    }
+    for (const [i, step] of steps.entries()) {
+      const loading = store.load('run');
+      await store.append({ runId: 'run', revision: i + 2, from, messages: [], head: headOf(i + 2, step) });
+      expect(await loading).toMatchObject(plain(headOf(i + 1, steps[i - 1])));
+    }
+  });
 });
 
 test('what SQLite keeps beside a head goes when its step is over, and when one of fewer calls follows', async () => {

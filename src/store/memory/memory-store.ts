@@ -55,7 +55,9 @@ class MemoryDriver implements StoreDriver {
     const { record, lease } = this.#runs.get(runId) ?? {};
     if (!record) return null;
     for (const row of this.#rows.get(runId) ?? []) messages.add(row);
-    return { ...record.start, head: record.head, step: this.#steps.get(runId), attempts: lease?.attempts };
+    // A copy: the next write may change the texts before the record is made of them.
+    const step = this.#steps.get(runId)?.slice();
+    return { ...record.start, head: record.head, step, attempts: lease?.attempts };
   }
 
   async list(page: ListPage): Promise<ListedHead[]> {

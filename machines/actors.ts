@@ -16,9 +16,9 @@ function notProvided(): never {
 export interface ModelCallInput {
   readonly transcript: Transcript;
   readonly iteration: number;
-  /** Which turn of its loop it is, from 1. */
+  /** The turn of its loop, from 1. */
   readonly turn: number;
-  /** Of a pipeline: which phase asks, and what the ones before it left. */
+  /** In a pipeline: the phase that asks, and the outputs of the phases before it. */
   readonly phase?: number;
   readonly completedPhases: readonly PhaseOutput[];
 }
@@ -31,7 +31,7 @@ export interface SettleInput {
   readonly data?: JsonValue;
 }
 
-/** Whatever of a run has effects, as the charts know it. */
+/** All effects of a run, as the charts know them. */
 export const actors = {
   resolve: task<Resolution, { progress: Progress }>(notProvided),
   'call-model': task<ModelAnswer, ModelCallInput>(notProvided),

@@ -3,10 +3,10 @@ import type { Progress } from '../src/run/progress.ts';
 import type { RunContext, RunMachineEvent } from './context.ts';
 
 /*
- * The names of the actors that call models and tools. They are ours: what a model calls its calls is not to be trusted with a
- * name. The calls of the next step have the same ones and take the places of these, so that what has ended is not kept, nor
- * has to be stopped: XState remembers each event type that it ever saw, and copies a snapshot for each child that it forgets.
- * Where somebody looks on they are told apart all the same, by their step.
+ * The names of the actors that call models and tools. Pawl makes them: a call id of the model is not safe as a name. The calls
+ * of the next step reuse the same names and replace the ended actors, so no ended actor has to be kept or stopped. XState
+ * remembers each event type that it ever saw, and copies a snapshot for each child that it forgets. If an inspector may watch
+ * the run, each name includes its step.
  */
 
 export function modelCallId({ isInspected, progress }: RunContext): string {
@@ -22,7 +22,10 @@ export function toolCallId(
   return `tool.${iteration + 1}.${positionOf(openStep, callId)}`;
 }
 
-/** The places with these calls at work. Each gets the first that is free: a message may have many more calls than run at once. */
+/**
+ * The places with these calls at work. Each call gets the first free place: a message may have many more calls than run at
+ * once.
+ */
 export function withPlaces(places: RunContext['places'], calls: readonly OpenCall[]): RunContext['places'] {
   const taken = [...places];
   let from = 0;
@@ -39,7 +42,7 @@ export function withoutPlace(places: RunContext['places'], callId: string): RunC
   return place === -1 ? places : places.with(place, undefined);
 }
 
-/** What was named after its step would be kept for ever: it is let go when what it said is acted upon. */
+/** An actor named after its step would stay forever. It is removed when its answer is processed. */
 export function forgetNamed(
   context: RunContext,
   event: RunMachineEvent,

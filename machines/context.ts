@@ -11,47 +11,47 @@ import type { JsonValue } from '../src/values/json.ts';
 import type { Message, ToolOutput } from '../src/values/message.ts';
 import type { Spend, Usage } from '../src/values/usage.ts';
 
-/** What a run machine knows: plain data, no port, no clock, no store. */
+/** The context of a run machine: plain data, no port, no clock, no store. */
 export interface RunContext {
   readonly progress: Progress;
   readonly limits: Limits;
   readonly tools: ToolFacts;
   /** The agent's phases; none = a single loop. */
   readonly phases: readonly PhaseFacts[];
-  /** Whether the answer has to have a certain shape. */
+  /** Whether the agent has an output schema. */
   readonly hasOutputSchema: boolean;
-  /** Whether a critic is to be asked before the step limit ends the run. */
+  /** Whether a critic must be asked before the step limit ends the run. */
   readonly isWatched: boolean;
-  /** Whether somebody may look on: then model and tool calls are named after their steps, which costs some time. */
+  /** Whether an inspector may watch: then model and tool calls are named after their steps, which costs some time. */
   readonly isInspected: boolean;
   readonly isDurable: boolean;
-  /** How large the record may become; infinite without one. */
+  /** The size limit of the record; infinite without one. */
   readonly maxRecordBytes: number;
-  /** Boundaries are numbered; nothing past one is acted upon before it is in the store. */
+  /** Boundaries are numbered; the run acts on nothing past a boundary before that boundary is stored. */
   readonly requested: number;
   readonly persisted: number;
-  /** Calls with effects whose intent is on its way to the store, by the boundary that carries it. */
+  /** Calls with effects whose intent is being stored, by the boundary that carries it. */
   readonly intents: readonly { readonly boundary: number; readonly calls: readonly OpenCall[] }[];
-  /** Which call works at each place; calls that run side by side have a place each, and later ones take it again. */
+  /** The call that works at each place; calls that run at the same time have a place each, and later ones reuse it. */
   readonly places: readonly (string | undefined)[];
-  /** What was said to the run while it was resolving. */
+  /** Messages that were steered while the run was resolving. */
   readonly held: readonly Steer[];
-  /** What the critic did meanwhile. */
+  /** Nudges of the critic in that time. */
   readonly heldNudges: readonly Message[];
   readonly heldSteps: number;
-  /** The model's reply, until it may be acted upon. */
+  /** The model's reply, until the run may act on it. */
   readonly reply?: ModelReply;
   readonly error?: ErrorData;
-  /** The answer as the agent's output schema gave it. */
+  /** The answer as the agent's output schema returned it. */
   readonly data?: JsonValue;
-  /** Why the run was stopped from outside; the first cause stands. */
+  /** Why the run was stopped from outside; the first cause stays. */
   readonly cause?: ErrorData;
   readonly output?: RunOutput;
-  /** A restored run: the snapshot that it came from, which holds as long as its progress is this one. */
+  /** A restored run: its snapshot, which is valid while its progress is this one. */
   readonly restored?: Hidden<{ readonly progress: Progress; readonly persisted: object }>;
 }
 
-/** A run that has resolved nothing yet, besides where it is. */
+/** A run that has resolved nothing yet, without its progress. */
 export const unresolved: Omit<RunContext, 'progress'> = {
   limits: unresolvedLimits,
   tools: {},
@@ -72,7 +72,7 @@ export const unresolved: Omit<RunContext, 'progress'> = {
 
 export type RunInput = Pick<RunContext, 'progress' | 'restored'>;
 
-/** What `resolving` found. */
+/** The result of `resolving`. */
 export type Resolution =
   | ({ readonly kind: 'accepted' } & Pick<
       RunContext,
@@ -86,15 +86,15 @@ export type Resolution =
       | 'isDurable'
       | 'maxRecordBytes'
     >)
-  /** Somebody already has the answer: it is given again, nothing else happens. */
+  /** The answer exists already: the run returns it again and does nothing else. */
   | { readonly kind: 'answered'; readonly output: RunOutput }
   | { readonly kind: 'refused'; readonly error: ErrorData; readonly progress: Progress; readonly isDurable: boolean };
 
-/** Something to say to the model before its next turn. `receipt` names it in what is emitted. */
+/** A message to the model before its next turn. `receipt` names it in emitted events. */
 export interface Steer {
   readonly message: Message;
   readonly receipt: string;
-  /** The id of the command that said it, when it came from another process. */
+  /** The id of the command that sent it, if it came from another process. */
   readonly command?: string;
 }
 
@@ -102,12 +102,12 @@ export interface Steer {
 export type ModelAnswer =
   | { readonly reply: ModelReply }
   | { readonly error: ErrorData; readonly usage?: Usage; readonly spend?: Spend };
-/** What became of an answer that has to have a certain shape. */
+/** The check of an answer against the output schema. */
 export type OutputCheck = { readonly data: JsonValue } | { readonly problem: string };
 export type ToolAnswer = {
   readonly callId: string;
   readonly result: ToolOutput;
-  /** The run was told to leave before the call had begun: it is taken back. */
+  /** The run had to leave before the call began: the call is withdrawn. */
   readonly isUnbegun?: true;
 };
 
@@ -115,17 +115,17 @@ export type RunMachineEvent =
   /** The host cancels the run. */
   | { readonly type: 'run.cancel'; readonly reason?: string }
   | ({ readonly type: 'run.steer' } & Steer)
-  /** The run has to stop when no call with effects is under way any more. */
+  /** The run must stop when no call with effects is running any more. */
   | { readonly type: 'run.leave'; readonly cause: ErrorData }
-  /** The run has to stop: shutdown, deadline, the caller's signal, a lost lease, a store that failed for good. */
+  /** The run must stop: shutdown, deadline, the caller's signal, a lost lease, a store that failed for good. */
   | { readonly type: 'run.stop'; readonly cause: ErrorData }
-  /** These commands of other processes wait no longer: the record need not remember them. */
+  /** These commands of other processes wait no longer: the record may forget them. */
   | { readonly type: 'run.forget'; readonly commands: readonly string[] }
-  /** A run that a call of this one began has recorded something new: this one is getting on as well. */
+  /** A child run recorded something new: this run is making progress as well. */
   | { readonly type: 'run.progressed' }
-  /** The critic says something to the model before its next turn. */
+  /** The critic sends the model a message before its next turn. */
   | { readonly type: 'run.nudge'; readonly message: Message }
-  /** The critic allows so many more steps. */
+  /** The critic allows this many more steps. */
   | { readonly type: 'run.raise'; readonly by: number }
   /** Everything up to this boundary is recorded. */
   | { readonly type: 'boundary.persisted'; readonly boundary: number }
@@ -141,13 +141,13 @@ export type RunEmitted =
   | { readonly type: 'run.accepted' }
   /** The work begins, or a phase of it, in this state. */
   | { readonly type: 'run.working'; readonly state: string }
-  /** The run was stopped from outside: whatever works for it should end. */
+  /** The run was stopped from outside: everything that works for it should end. */
   | { readonly type: 'run.stopping'; readonly cause: ErrorData }
-  /** A message waits for the next turn; it is in the store when `boundary` is. */
+  /** A message waits for the next turn; it is stored when `boundary` is. */
   | { readonly type: 'steer.queued'; readonly receipt: string; readonly boundary: number }
-  /** Too many messages wait already; or this one is larger than what the run has room for, in bytes. */
+  /** Too many messages wait already; or this one is larger than the run's remaining room, in bytes. */
   | { readonly type: 'steer.refused'; readonly receipt: string; readonly bytes?: number; readonly left?: number }
-  /** What the critic wanted to say found no room. */
+  /** There was no room for a message of the critic. */
   | { readonly type: 'nudge.dropped'; readonly bytes: number; readonly left: number }
   | { readonly type: 'steer.applied'; readonly count: number }
   /** A call of the step that has just opened is answered without being run. */
@@ -155,7 +155,7 @@ export type RunEmitted =
   | { readonly type: 'step.done'; readonly progress: Progress; readonly tools: readonly string[] }
   | { readonly type: 'phase.started'; readonly index: number; readonly name: string }
   | { readonly type: 'phase.done'; readonly index: number; readonly name: string; readonly output: string }
-  /** Here is something to record. `force`: the throttle must not delay it. */
+  /** There is a state to record. `force`: the throttle must not delay it. */
   | {
       readonly type: 'boundary';
       readonly boundary: number;

@@ -1,49 +1,49 @@
 import { assign, emit, enqueueActions, fromPromise, setup } from 'xstate';
 
-/** What the critic of a run knows: plain data. All times are working time of the run, over all processes, in ms. */
+/** The context of a run's critic: plain data. All times are working time of the run, over all processes, in ms. */
 export interface CriticContext {
-  /** From here on silence raises an alarm; extensions move it. */
+  /** After this time silence raises an alarm; extensions move it. */
   readonly softLimitMs: number;
-  /** So long without a sign of life is an idle period. */
+  /** An idle period is this long without a sign of life. */
   readonly idleMs: number;
-  /** The end that nothing moves. */
+  /** The fixed end of the run. */
   readonly backstopMs: number;
   readonly lastActivityMs: number;
-  /** The alarm of this idle period is given; activity and extensions arm it again. */
+  /** The alarm of this idle period was raised; activity and extensions reset it. */
   readonly isAlarmGiven: boolean;
   /** Idle alarms so far, and those since the last finished step. */
   readonly alarms: number;
   readonly alarmsInStep: number;
   readonly nudges: number;
-  /** How many steps were finished when the last nudge was given. */
+  /** The number of finished steps at the last nudge. */
   readonly nudgedAtStep?: number;
-  /** How much later than the agent says the soft limit was ever put; 0 = never. */
+  /** The longest extension of the agent's soft limit; 0 = none. */
   readonly extendedToMs: number;
   readonly raisedSteps: number;
   /** Questions without a usable answer. */
   readonly failures: number;
-  /** The step limit was reached, and nobody has been asked about that yet. */
+  /** The step limit was reached, and the escalator has not been asked about it yet. */
   readonly isOutOfSteps: boolean;
   /** Why the run is to be killed. */
   readonly verdict?: string;
 }
 
-/** What is asked of the escalator: the run is idle, or out of steps. */
+/** The question to the escalator: the run is idle, or out of steps. */
 export type CriticQuestion = 'idle' | 'steps';
 
 /** The input of the actor that asks the escalator. */
 export type CriticAsked = { readonly question: CriticQuestion };
 
-/** What an escalator decided, once it is known to be sane. */
+/** A checked decision of an escalator. */
 export interface CriticDecision {
   readonly nudge?: string;
   readonly extendByMs?: number;
   readonly raiseStepsBy?: number;
-  /** The reason for the run's end; nothing else of the decision counts then. */
+  /** The reason for the run's end; the rest of the decision is ignored then. */
   readonly kill?: string;
 }
 
-/** The answer to a question, and where the run was when it came. */
+/** The answer to a question, and where the run was when it arrived. */
 export interface CriticAnswer {
   readonly at: number;
   /** Finished steps. */
@@ -53,7 +53,7 @@ export interface CriticAnswer {
 }
 
 export type CriticEvent =
-  /** Signs of life, the last one at `at`; `hasStepped`: a step was finished among them. */
+  /** Signs of life, the last one at `at`; `hasStepped`: they include a finished step. */
   | { readonly type: 'activity.seen'; readonly at: number; readonly hasStepped: boolean }
   | { readonly type: 'time.passed'; readonly at: number }
   | { readonly type: 'steps.exhausted' }
@@ -62,13 +62,13 @@ export type CriticEvent =
 export type CriticEmitted =
   | { readonly type: 'nudge.given'; readonly text: string }
   | { readonly type: 'steps.raised'; readonly by: number }
-  /** The question about the step limit is answered, and what was granted stands. */
+  /** The question about the step limit is answered, and granted steps are in effect. */
   | { readonly type: 'steps.settled' }
   | { readonly type: 'kill.decided'; readonly reason: string };
 
 /**
- * When a watching critic has to look at the clock next, in working time. An alarm is due when the run is past its soft
- * limit and idle for long enough; a run that was condemned before a crash does not wait at all.
+ * Returns when a watching critic must check the clock next, in working time. An alarm is due when the run is past its soft
+ * limit and idle for long enough. A run that was condemned before a crash does not wait.
  */
 export function nextLook(context: CriticContext): number {
   const { softLimitMs, idleMs, backstopMs, lastActivityMs, isAlarmGiven, verdict } = context;
@@ -76,7 +76,7 @@ export function nextLook(context: CriticContext): number {
   return isAlarmGiven ? backstopMs : Math.min(backstopMs, Math.max(softLimitMs, lastActivityMs + idleMs));
 }
 
-/** What signs of life change: the next idle period has its own alarm, a finished step a clean slate. */
+/** The effect of signs of life: the next idle period has its own alarm, and a finished step resets the alarms. */
 export function afterActivity(
   context: CriticContext,
   { at, hasStepped }: { readonly at: number; readonly hasStepped: boolean },
@@ -99,7 +99,7 @@ function afterAnswer(context: CriticContext, answer: CriticAnswer): Partial<Crit
     raisedSteps: context.raisedSteps + raiseStepsBy,
     extendedToMs: Math.max(context.extendedToMs, extendedToMs),
     softLimitMs: Math.max(context.softLimitMs, extendedToMs),
-    // Granted time is no idle period beyond the limit: when it is over, the critic looks again.
+    // Granted time is not an idle period beyond the limit: when it is over, the critic looks again.
     isAlarmGiven: context.isAlarmGiven && extendedToMs <= context.softLimitMs,
   };
 }
@@ -132,7 +132,7 @@ const pieces = setup({
       alarms: context.alarms + 1,
       alarmsInStep: context.alarmsInStep + 1,
     })),
-    /** Does what the escalator decided. */
+    /** Executes the escalator's decision. */
     carryOut: enqueueActions(({ context, enqueue }, { question, ...answer }: CriticAnswer & CriticAsked) => {
       const { nudge, raiseStepsBy } = answer.decision;
       enqueue.assign(afterAnswer(context, answer));
@@ -148,10 +148,10 @@ const pieces = setup({
   },
 });
 
-/** The escalator is asked. What it is asked stands here as a literal, not in the context. */
+/** The escalator is asked. The question is a literal here, not a value of the context. */
 function asking(question: CriticQuestion) {
   return pieces.createStateConfig({
-    description: 'The host is asked; a deadline stands behind it.',
+    description: 'The host is asked; a deadline limits the wait.',
     invoke: {
       id: 'ask',
       src: 'ask-escalator',
@@ -178,7 +178,7 @@ function asking(question: CriticQuestion) {
 
 const alarmed = asking('idle');
 
-/** Makes the machine: when a critic first has something to decide, since most processes that import the package have none. */
+/** Makes the machine when a critic first has to decide: most processes that import the package have no critic. */
 export function makeCriticMachine() {
   return pieces.createMachine({
     id: 'critic',
@@ -187,7 +187,7 @@ export function makeCriticMachine() {
     initial: 'watching',
     states: {
       watching: {
-        description: 'Signs of life are noted, and the host is not asked.',
+        description: 'Signs of life are recorded, and the host is not asked.',
         always: { guard: 'isOutOfSteps', target: 'out-of-steps' },
         on: {
           'activity.seen': { actions: { type: 'noteActivity', params: ({ event }) => event } },
@@ -205,7 +205,8 @@ export function makeCriticMachine() {
       },
       alarmed: {
         ...alarmed,
-        description: 'The run is past its soft limit and was silent for too long: the host is asked, once a silence.',
+        description:
+          'The run is past its soft limit and was silent for too long: the host is asked, once for each silence.',
         entry: 'giveAlarm',
         on: { ...alarmed.on, 'steps.exhausted': { actions: 'noteOutOfSteps' } },
       },
@@ -214,8 +215,8 @@ export function makeCriticMachine() {
         description: 'The run has used up its steps: the host is asked whether it may have more.',
         entry: 'takeUpSteps',
       },
-      killed: { type: 'final', entry: 'kill', description: 'The run is ended. Nothing is done to it after that.' },
-      stopped: { type: 'final', description: 'The run is over, or left to another process.' },
+      killed: { type: 'final', entry: 'kill', description: 'The run is ended. No further action follows.' },
+      stopped: { type: 'final', description: 'The run is over, or another process continues it.' },
     },
   });
 }

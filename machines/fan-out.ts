@@ -17,29 +17,29 @@ export interface ChartedModel {
   readonly id: string;
 }
 
-/** What opening found: what to ask each model, null for one that has answered in an earlier process. */
+/** The result of opening: the request for each model, null for one that answered in an earlier process. */
 export interface FanOutOpening {
   readonly invocations: readonly (Invocation | null)[];
 }
 
 export interface FanOutContext extends FanOutOpening {
   readonly hasJudge: boolean;
-  /** How the run of each model ended, by its place; absent = it was not asked, or is at work. */
+  /** How the run of each model ended, by its place; absent = it was not asked, or is running. */
   readonly outputs: { readonly [place: number]: RunOutput };
-  /** Why a model was told to leave off, by its place. */
+  /** Why a model had to stop, by its place. */
   readonly causes: { readonly [place: number]: ErrorData };
-  /** Why all of them were told so before they were asked. */
+  /** Why all models had to stop before they were asked. */
   readonly cause?: ErrorData;
-  /** Why nobody was asked. */
+  /** Why no model was asked. */
   readonly error?: ErrorData;
 }
 
 export type FanOutEvent =
-  /** All models leave off, so that a later call goes on with them. */
+  /** All models stop, so that a later call continues them. */
   | { readonly type: 'fan-out.leave'; readonly cause: ErrorData }
-  /** The time of one model is over. */
+  /** The time limit of one model is over. */
   | { readonly type: 'model.overdue'; readonly place: number; readonly cause: ErrorData }
-  /** A model that was told to leave off is still at it, because of a call with effects: that is not waited for any longer. */
+  /** A model that should stop is still running because of a call with effects; the fan-out waits no longer. */
   | { readonly type: 'leave.overdue'; readonly place: number };
 
 export type FanOutEmitted =
@@ -63,7 +63,7 @@ function notProvided(): never {
   throw new Error('this actor is provided by fanOut');
 }
 
-/** Statuses of a run that is not asked again as it is: any other goes on with the next call. */
+/** Statuses of a run that is not asked again: the next call continues a run of any other status. */
 const ended: readonly RunOutput['status'][] = ['ok', 'error', 'killed'];
 
 const runOf = (place: number) => `model(${place})` as const;
@@ -92,7 +92,7 @@ const pieces = setup({
     isMine: ({ event }, { place }: FanOutPlace) => 'place' in event && event.place === place,
     isLeft: (_, { status }: RunOutput) => status === 'interrupted',
     isOk: (_, { status }: RunOutput) => status === 'ok',
-    /** A choice takes two, and nobody is asked about a race that is not over. */
+    /** A choice needs two answers, and an unfinished race is not judged. */
     isToJudge: ({ context: { hasJudge, invocations, outputs, causes, cause } }) => {
       const isAnswered = (place: number) => invocations[place] === null || outputs[place]?.status === 'ok';
       const answered = invocations.filter((_, place) => isAnswered(place));
@@ -107,7 +107,7 @@ const pieces = setup({
       const invocation = context.invocations[place];
       if (invocation) enqueue.emit({ type: 'model.asked', place, invocation });
     }),
-    /** The run is told to leave off, so that what it has recorded is there for the next call. */
+    /** Stops the run, so that its recorded progress is there for the next call. */
     leave: enqueueActions(({ context, enqueue }, { place, cause }: Left) => {
       enqueue.assign({ causes: { ...context.causes, [place]: cause } });
       enqueue.sendTo(runOf(place), { type: 'run.leave', cause });
@@ -127,7 +127,7 @@ const pieces = setup({
   },
 });
 
-/** One model: its run is a child of the region, and goes when the region leaves `asking`. */
+/** One model: its run is a child of the region, and stops when the region leaves `asking`. */
 function region(place: number, id: string) {
   const mine = { place };
   const keepOutput = {
@@ -140,7 +140,7 @@ function region(place: number, id: string) {
     initial: 'entering',
     states: {
       entering: {
-        description: 'A model that has answered in an earlier process is not asked again.',
+        description: 'A model that answered in an earlier process is not asked again.',
         always: [
           { guard: { type: 'hasAnswered', params: mine }, target: 'answered' },
           { guard: 'isCalledOff', target: 'left' },
@@ -148,7 +148,7 @@ function region(place: number, id: string) {
         ],
       },
       asking: {
-        description: 'Its run is at work, with the loop, the tools and the limits of any other run.',
+        description: 'Its run is working, with the loop, the tools and the limits of any other run.',
         entry: { type: 'announceAsked', params: mine },
         invoke: {
           id: runOf(place),
@@ -177,7 +177,7 @@ function region(place: number, id: string) {
             },
           },
           leaving: {
-            description: 'It stops as soon as no call with effects is under way.',
+            description: 'It stops as soon as no call with effects is running.',
             on: {
               'leave.overdue': {
                 guard: { type: 'isMine', params: mine },
@@ -187,14 +187,14 @@ function region(place: number, id: string) {
           },
         },
       },
-      answered: { type: 'final', description: 'There is an answer: it is never asked again.' },
+      answered: { type: 'final', description: 'There is an answer: the model is never asked again.' },
       failed: { type: 'final', description: 'There will be no answer; the other models continue.' },
       left: { type: 'final', description: 'Cancelled, or out of time: the next call continues it.' },
     },
   });
 }
 
-/** One prompt, many models: a region for each, side by side; then the choice, then the files. */
+/** One prompt, many models: a region for each, in parallel; then the choice, then the files. */
 export function fanOutMachine(models: readonly ChartedModel[]) {
   const regions = Object.fromEntries(models.map(({ id }, place) => [runOf(place), region(place, id)]));
   return pieces.createMachine({
@@ -204,7 +204,7 @@ export function fanOutMachine(models: readonly ChartedModel[]) {
     initial: 'opening',
     states: {
       opening: {
-        description: 'Claims the checkpoint file, and reads what earlier processes have done.',
+        description: 'Claims the checkpoint file, and reads the results of earlier processes.',
         invoke: {
           id: 'open',
           src: 'open',
@@ -230,10 +230,10 @@ export function fanOutMachine(models: readonly ChartedModel[]) {
         on: { 'fan-out.leave': { target: 'closing' } },
       },
       closing: {
-        description: 'The answers go where they are kept, or stay in the checkpoint file for the next call.',
+        description: 'The answers are written to their destination, or stay in the checkpoint file for the next call.',
         invoke: { id: 'close', src: 'close', input: ({ context }) => context, onDone: { target: 'closed' } },
       },
-      closed: { type: 'final', description: 'Nothing is held any more.' },
+      closed: { type: 'final', description: 'The checkpoint file is released.' },
     },
   });
 }

@@ -6,13 +6,13 @@ import type { Progress } from '../src/run/progress.ts';
 import { toolCallsOf } from '../src/values/message.ts';
 import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 
-/** An answer that does not fit its schema is asked for once more. */
+/** An answer that does not fit its schema gets this many repair turns. */
 const MAX_REPAIRS = 1;
 
 type Context = { readonly context: RunContext };
 type Moment = Context & { readonly event: RunMachineEvent };
 
-/** The questions that the charts ask. */
+/** The guards of the charts. */
 export const guards = {
   hasOpenStep: ({ context }: Context) => context.progress.openStep !== undefined,
   isStepAnswered: ({ context: { progress } }: Context) =>
@@ -23,15 +23,15 @@ export const guards = {
   hasCause: ({ context }: Context) => context.cause !== undefined,
   hasEffectUnderWay: ({ context }: Context) => hasEffectUnderWay(context),
   isFreeToLeave: ({ context }: Context) => context.cause !== undefined && !hasEffectUnderWay(context),
-  /** The run was left between its answer and its end: what it has said is not asked for again. */
+  /** The previous process died between the run's answer and its end: the model is not asked again. */
   isAnsweredToCheck: ({ context }: Context) =>
     context.hasOutputSchema && isLastPhase(context) && hasAnswered(context.progress),
   isToolLoop: ({ context }: Context) => toolLoopOf(context.progress.counters, context.limits) !== undefined,
   isOutOfSteps: ({ context }: Context) => isOutOfSteps(context),
-  /** A raised limit is for the whole of a run: the phases of a pipeline keep their own caps. */
+  /** A raised limit is for a whole run: the phases of a pipeline keep their own limits. */
   isOutOfStepsWatched: ({ context }: Context) =>
     context.isWatched && context.phases.length === 0 && isOutOfSteps(context),
-  /** A last phase that is out of steps hands its last text on: that is the run's answer, and is held to the schema. */
+  /** A last phase that is out of steps returns its last text: it is the run's answer, and is checked against the schema. */
   isOutOfStepsToCheck: ({ context }: Context) =>
     context.hasOutputSchema && context.phases.length > 0 && isLastPhase(context) && isOutOfSteps(context),
   isLanded: (moment: Moment) => isLanded(moment),
@@ -54,7 +54,7 @@ export const guards = {
   isLeaveRunning: ({ context }: Context) => classifyCheckpointOutcome(context.error, context.cause) === 'leave-running',
 };
 
-/** A call whose intent is not stored has not begun; one that is a run of its own is left as this one is. */
+/** A call whose intent is not stored has not begun; a call that is a run is left for another process, like this run. */
 function hasEffectUnderWay({ progress, intents, tools }: RunContext): boolean {
   const unbegun = new Set(intents.flatMap(({ calls }) => calls.map(({ callId }) => callId)));
   const isRun = (name: string) => Object.hasOwn(tools, name) && tools[name]?.isRun === true;
@@ -64,7 +64,7 @@ function hasEffectUnderWay({ progress, intents, tools }: RunContext): boolean {
   );
 }
 
-/** Whether the conversation ends with an answer of this run's own: a host's history that ends so is gone on with. */
+/** Whether the conversation ends with an answer of this run: a run continues after an answer in a host's history. */
 function hasAnswered({ transcript, iteration, openPhase }: Progress): boolean {
   return (openPhase?.iteration ?? iteration) > 0 && transcript.at(-1)?.role === 'assistant';
 }
@@ -80,7 +80,7 @@ function isLanded({ context, event }: Moment): boolean {
   return persistedWith(context, event) >= context.requested;
 }
 
-/** Up to which boundary everything is recorded, with what this event says. */
+/** The boundary up to which everything is stored, after this event. */
 export function persistedWith({ persisted }: Pick<RunContext, 'persisted'>, event: RunMachineEvent): number {
   return event.type === 'boundary.persisted' ? Math.max(persisted, event.boundary) : persisted;
 }

@@ -1,6 +1,6 @@
 /**
- * The statecharts of Pawl, for hosts that look inside: to draw them, to walk them, to test against them.
- * A run is made with `executor.start` or `executor.logic`, never with the bare machine.
+ * The statecharts of Pawl, for hosts that draw them, walk them or test against them. Start a run with `executor.start` or
+ * `executor.logic`, never with the bare machine.
  */
 
 export type { ModelReply, RefusedCall } from '../src/run/reply.ts';

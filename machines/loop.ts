@@ -1,6 +1,6 @@
 import { pieces } from './setup.ts';
 
-/** A reply is acted upon when everything before it is recorded, be that as it comes or with the word that it is now. */
+/** The run acts on a reply when everything before it is stored: at once, or when the store confirms it. */
 const whenPersisted = [
   { guard: 'isLandedWithCalls', target: 'calling-tools' },
   { guard: 'isLandedToCheck', target: 'checking-output', actions: 'recordAnswer' },
@@ -8,8 +8,8 @@ const whenPersisted = [
 ] as const;
 
 /**
- * One agent loop, as a state: the `running` of a single-loop run and each phase of a pipeline are this state with
- * different ways out. It ends `answered`, `exhausted` (a limit was reached) or `failed` (the model gave up).
+ * One agent loop, as a state. The `running` of a single-loop run and each phase of a pipeline are this state, with different
+ * targets. It ends `answered`, `exhausted` (a limit was reached) or `failed` (the model call failed for good).
  */
 export const loop = pieces.createStateConfig({
   description: 'The agent works: model, tools, model, … until it answers or a limit is reached.',
@@ -41,7 +41,7 @@ export const loop = pieces.createStateConfig({
       },
     },
     'calling-model': {
-      description: 'The model is asked for the next turn. The save of the step before may still be under way.',
+      description: 'The model is asked for the next turn. The save of the step before may still be running.',
       entry: 'startModelCall',
       on: {
         'xstate.done.actor.model.*': [
@@ -55,12 +55,12 @@ export const loop = pieces.createStateConfig({
       },
     },
     landing: {
-      description: 'The reply is here; it is not acted upon before the step before it is recorded.',
+      description: 'The reply is here; it waits until the step before it is stored.',
       always: whenPersisted,
       on: { 'boundary.persisted': whenPersisted },
     },
     'calling-tools': {
-      description: 'The tool calls of one message run side by side; those with effects once their intent is recorded.',
+      description: 'The tool calls of one message run in parallel; those with effects once their intent is stored.',
       meta: { resumesAt: 'here' },
       entry: 'startTools',
       always: [
@@ -80,7 +80,7 @@ export const loop = pieces.createStateConfig({
       },
     },
     'checking-output': {
-      description: 'The answer is held against the output schema; one that does not fit gets one turn of repair.',
+      description: 'The answer is checked against the output schema; one that does not fit gets one repair turn.',
       invoke: {
         id: 'check-output',
         src: 'check-output',
@@ -101,8 +101,8 @@ export const loop = pieces.createStateConfig({
       },
     },
     answered: { type: 'final', description: 'The model answered without asking for tools.' },
-    exhausted: { type: 'final', description: 'A limit was reached: steps, failing tools, or one call over and over.' },
-    left: { type: 'final', description: 'The host is shutting down, and no call with effects is under way any more.' },
+    exhausted: { type: 'final', description: 'A limit was reached: steps, failing tools, or one repeated call.' },
+    left: { type: 'final', description: 'The host is shutting down, and no call with effects is running any more.' },
     failed: { type: 'final', description: 'The model call failed for good, or its answer does not fit the schema.' },
   },
 });

@@ -5,7 +5,7 @@ import { unresolved } from './context.ts';
 import { loop } from './loop.ts';
 import { pieces } from './setup.ts';
 
-/** What the chart of a run depends on: the agent's phases, by name. */
+/** The input of a run's chart: the agent's phases, by name. */
 export interface ChartedAgent {
   readonly id: string;
   readonly phases?: readonly { readonly name: string }[];
@@ -15,7 +15,7 @@ const cancelCause = ({ event }: { event: { readonly reason?: string } }): ErrorD
   toErrorData(new CancelledError(event.reason || 'the run was cancelled'));
 const givenCause = ({ event }: { event: { readonly cause: ErrorData } }): ErrorData => event.cause;
 
-/** What an agent at work listens to, whichever of its loops it is in. */
+/** The events that a working agent handles, in each of its loops. */
 const work = pieces.createStateConfig({
   description: 'An agent at work.',
   on: {
@@ -37,12 +37,12 @@ const work = pieces.createStateConfig({
 const running = pieces.createStateConfig({
   ...loop,
   ...work,
-  description: 'The one loop of an agent without phases: model, tools, model, … until an answer or a limit.',
+  description: 'The only loop of an agent without phases: model, tools, model, … until an answer or a limit.',
   entry: 'announceWork',
   onDone: { target: 'ending' },
 });
 
-/** One phase of a pipeline: the same loop, with a conversation of its own. */
+/** One phase of a pipeline: the same loop, with its own conversation. */
 function phase(index: number, { name, count }: { readonly name: string; readonly count: number }) {
   return pieces.createStateConfig({
     ...loop,
@@ -53,17 +53,17 @@ function phase(index: number, { name, count }: { readonly name: string; readonly
   });
 }
 
-/** For the types: which of these states a chart has depends on its agent. */
+/** Only for the types: the states of a chart depend on its agent. */
 type Stages = { readonly running: typeof running } & {
   readonly [Name in 'between-phases' | 'phase(0)']: typeof work;
 };
 
-/** The work of a run: one `running` for an agent without phases; an agent's phases are one state each. */
+/** The work of a run: one `running` for an agent without phases; else one state for each phase. */
 function stagesOf({ phases = [] }: ChartedAgent): Stages {
   if (phases.length === 0) return { running } as Stages;
   const count = phases.length;
   const betweenPhases = pieces.createStateConfig({
-    description: 'Which phase comes next: the first that is not complete; none = the pipeline is done.',
+    description: 'Selects the next phase: the first that is not complete; none = the pipeline is done.',
     meta: { resumesAt: 'here' },
     always: [
       ...phases.map((_, index) => ({
@@ -77,7 +77,7 @@ function stagesOf({ phases = [] }: ChartedAgent): Stages {
   return { 'between-phases': betweenPhases, ...Object.fromEntries(states) } as Stages;
 }
 
-/** A way out: one effect, then the end. Which of the three it is stands here as a literal, not in the context. */
+/** A way out: one effect, then the end. Which of the three it is, is a literal here, not a value of the context. */
 function settling(outcome: CheckpointOutcome, description: string) {
   return pieces.createStateConfig({
     description,
@@ -96,7 +96,7 @@ function settling(outcome: CheckpointOutcome, description: string) {
   });
 }
 
-/** The statechart of one run of an agent. It decides; whatever has effects is an actor that the executor provides. */
+/** The statechart of one run of an agent. It decides; every effect is an actor that the executor provides. */
 export function runMachine(agent: ChartedAgent) {
   return pieces.createMachine({
     id: 'run',
@@ -125,7 +125,7 @@ export function runMachine(agent: ChartedAgent) {
         },
       },
       resolved: {
-        description: 'Looks at what was found: an answer, an outcome to deliver, a refusal, or work to do.',
+        description: 'Checks what was found: an answer, an outcome to deliver, a refusal, or work to do.',
         entry: 'queueHeld',
         always: [
           { guard: 'hasOutput', target: 'settled' },
@@ -145,8 +145,8 @@ export function runMachine(agent: ChartedAgent) {
           { target: 'failing' },
         ],
       },
-      completing: settling('complete', 'The outcome is made durable and delivered, then the record goes.'),
-      failing: settling('fail', 'The error is made durable and delivered, then the record goes.'),
+      completing: settling('complete', 'The outcome is stored and delivered, then the record is deleted.'),
+      failing: settling('fail', 'The error is stored and delivered, then the record is deleted.'),
       'leaving-running': settling('leave-running', 'The newest state is saved; another process continues from here.'),
       settled: { type: 'final', description: 'The run is over; its output is the result.' },
     },

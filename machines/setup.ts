@@ -34,7 +34,7 @@ import { announceRefused, callToolOf, type Enqueue, phaseOf, startTools, withdra
 
 export type { ModelCallInput, SettleInput } from './actors.ts';
 
-/** The named pieces that the charts of `run.ts` and `loop.ts` are made of. */
+/** The named parts of the charts of `run.ts` and `loop.ts`. */
 export const pieces = setup({
   types: {
     context: {} as RunContext,
@@ -50,13 +50,13 @@ export const pieces = setup({
     adopt: assign((_, resolution: Resolution) => adopted(resolution)),
     announceAccepted: emit({ type: 'run.accepted' }),
     announceWork: emit({ type: 'run.working', state: 'running' }),
-    /** The first cause stands; the executor aborts the work with it, also that of a run which was to be waited for. */
+    /** The first cause stays. The executor aborts the work with it, also for a run that was waiting for its calls to end. */
     stop: enqueueActions(({ context, enqueue }, given: ErrorData) => {
       const cause = context.cause ?? given;
       enqueue.assign({ cause, error: context.error ?? cause });
       enqueue.emit({ type: 'run.stopping', cause });
     }),
-    /** The run goes on until it is free to stop, and begins nothing new; the first cause stands. */
+    /** The run continues until it is free to stop, and begins nothing new; the first cause stays. */
     keepCause: enqueueActions(({ context, enqueue }, cause: ErrorData) => {
       if (context.cause) return;
       enqueue.assign({ cause, error: context.error ?? cause });
@@ -93,21 +93,24 @@ export const pieces = setup({
     beginPhase: enqueueActions(({ context, enqueue }) => enterPhase(context, enqueue)),
     closePhase: enqueueActions(({ context, enqueue }) => leavePhase(context, enqueue)),
     closeStep: enqueueActions((moment, last: ToolAnswer | undefined) => endStep(moment, last)),
-    /** What is said to a run that is still resolving waits until its record is in hand. */
+    /** Messages to a run that is still resolving wait until its record is loaded. */
     holdSteering: enqueueActions(({ context, enqueue }, steer: Steer) => holdSteering(context, steer, enqueue)),
     holdNudge: enqueueActions(({ context, enqueue }, message: Message) => holdNudge(context, message, enqueue)),
     holdRaise: assign(({ context }, by: number) => ({ heldSteps: context.heldSteps + by })),
     queueHeld: enqueueActions(({ context, enqueue }) => queueHeld(context, enqueue)),
-    /** A steered message is stored at once, apart from the transcript, until the next turn takes it in. */
+    /** A steered message is stored at once, apart from the transcript, until the next turn takes it. */
     queueSteering: enqueueActions(({ context, enqueue }, steer: Steer) => queueSteering(context, [steer], enqueue)),
-    /** What the critic says waits as well, and comes after what the host has said. */
+    /** Messages of the critic wait as well, after those of the host. */
     queueNudge: enqueueActions(({ context, enqueue }, message: Message) => queueNudge(context, message, enqueue)),
     forgetCommands: assign(({ context: { progress } }, gone: readonly string[]) => ({
       progress: { ...progress, commands: progress.commands.filter((id) => !gone.includes(id)) },
     })),
     countProgress: enqueueActions(({ context, enqueue }) => countProgress(context, enqueue)),
     applySteering: enqueueActions(({ context, enqueue }) => applySteering(context, enqueue)),
-    /** The reply's calls become the open step; of an open step those start that may. Effects wait until their intent is recorded. */
+    /**
+     * The reply's calls become the open step; calls of an open step start if they may. Effects wait until their intent is
+     * stored.
+     */
     startTools: enqueueActions(({ context, event, enqueue }) => {
       const { progress, reply, tools } = context;
       const persisted = persistedWith(context, event);
@@ -138,7 +141,7 @@ export const pieces = setup({
         ...phaseOf(progress.openPhase),
       }),
     }),
-    /** Stops whatever still works, and takes back what has not begun. */
+    /** Stops all work, and withdraws calls that have not begun. */
     stopWork: enqueueActions(({ context, self, enqueue }) => {
       const unbegun = context.intents.flatMap((intent) => intent.calls);
       if (unbegun.length > 0) enqueue.assign({ progress: withdrawCalls(context.progress, unbegun), intents: [] });
@@ -152,13 +155,13 @@ export const pieces = setup({
 function adopted(resolution: Resolution): Partial<RunContext> {
   if (resolution.kind === 'answered') return { output: resolution.output };
   const { kind: _, ...found } = resolution;
-  // What was held goes with it: nothing has come of the run, and whoever said it hears that.
+  // Held messages are dropped with the refused run; their senders get the refusal.
   if (resolution.kind === 'refused') return { ...found, held: [], heldNudges: [], heldSteps: 0 };
   const { outcome } = resolution.progress;
   return outcome ? { ...found, error: outcome.error as ErrorData, cause: undefined as never } : found;
 }
 
-/** Begins a phase, or goes on with the one that was in progress. */
+/** Begins a phase, or continues the one that was in progress. */
 function enterPhase({ progress, phases }: RunContext, enqueue: Enqueue): void {
   const facts = currentPhase(progress, phases);
   if (!facts) return;
@@ -169,7 +172,7 @@ function enterPhase({ progress, phases }: RunContext, enqueue: Enqueue): void {
   enqueue.emit({ type: 'phase.started', index, name: facts.name });
 }
 
-/** Takes the phase's output down. What ended it is forgotten: a pipeline that comes here goes on. */
+/** Records the phase's output. The error that ended it is dropped: the pipeline continues. */
 function leavePhase(context: RunContext, enqueue: Enqueue): void {
   const facts = currentPhase(context.progress, context.phases);
   if (!facts) return;
@@ -187,7 +190,7 @@ function leavePhase(context: RunContext, enqueue: Enqueue): void {
   if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'phase', force: true, progress });
 }
 
-/** The answer stays in the conversation; what is wrong with it follows it, and the model has another turn. */
+/** The answer stays in the conversation; its problem follows it, and the model has another turn. */
 function repairAnswer(context: RunContext, check: OutputCheck, enqueue: Enqueue): void {
   const progress = askForRepair(context.progress, 'problem' in check ? check.problem : '');
   const boundary = context.requested + 1;
@@ -201,7 +204,7 @@ interface Moment {
   readonly enqueue: Enqueue;
 }
 
-/** Takes the waiting messages into the transcript: both stand in one record, so that none is lost or doubled. */
+/** Moves the waiting messages into the transcript: both are in one record, so that none is lost or doubled. */
 function applySteering({ progress }: RunContext, enqueue: Enqueue): void {
   const count = progress.undelivered.length + progress.nudges.length;
   if (count === 0) return;
@@ -218,7 +221,7 @@ function takeAnswer({ context, event, enqueue }: Moment): void {
   enqueue.emit({ type: 'step.done', progress, tools: [] });
 }
 
-/** A result of a call with effects is recorded as it arrives (its siblings do not wait for it), and others may start. */
+/** A result of a call with effects is recorded as it arrives (it does not wait for other calls), and others may start. */
 function takeResult({ context, event, enqueue }: Moment, { callId, result, isUnbegun }: ToolAnswer): void {
   forgetNamed(context, event, enqueue);
   const { openStep } = context.progress;
@@ -232,14 +235,14 @@ function takeResult({ context, event, enqueue }: Moment, { callId, result, isUnb
   startTools({ ...context, requested, places }, progress, { enqueue, also: { requested, places } });
 }
 
-/** Moves the answered step into the transcript and announces it, with the last result where one has just come. */
+/** Moves the answered step into the transcript and announces it, with the last result if it has just arrived. */
 function endStep({ context, event, enqueue }: Moment, last: ToolAnswer | undefined): void {
   forgetNamed(context, event, enqueue);
   const answered = last ? recordResult(context.progress, last.callId, last.result) : context.progress;
   const force = answered.openStep?.calls.some((call) => call.effect !== 'read') ?? false;
   const tools = answered.openStep?.calls.map((call) => call.name) ?? [];
   const progress = closeStep(answered);
-  // Of a phase that begins anew after a crash there is nothing to record yet.
+  // A phase that begins again after a crash has nothing to record yet.
   const isRecorded = context.isDurable && !progress.openPhase?.start;
   const boundary = context.requested + 1;
   enqueue.assign({ progress, intents: [], places: [], requested: isRecorded ? boundary : context.requested });

@@ -5,12 +5,15 @@ import { encodeMessage, type Message } from '../src/values/message.ts';
 import type { RunContext, RunEmitted, Steer } from './context.ts';
 import type { Enqueue } from './tool-calls.ts';
 
-/** Puts messages into the queue for the next turn, and announces it, so that they are stored. What finds no room is refused. */
+/**
+ * Puts messages into the queue for the next turn, and announces it, so that they are stored. A message without room is
+ * refused.
+ */
 export function queueSteering(context: RunContext, steers: readonly Steer[], enqueue: Enqueue): void {
   queue(context, steers, { enqueue, isChanged: false });
 }
 
-/** @param how.isChanged whether there is something to announce besides the messages */
+/** @param how.isChanged whether there is a change to announce besides the messages */
 function queue(
   context: RunContext,
   steers: readonly Steer[],
@@ -30,7 +33,7 @@ function queue(
   for (const refusal of refused) enqueue.emit(refusal);
 }
 
-/** Keeps what is said to a run that is still resolving, as far as it may wait at all. */
+/** Keeps messages to a run that is still resolving, up to the limits of the queue. */
 export function holdSteering({ held }: RunContext, steer: Steer, enqueue: Enqueue): void {
   const room = held.reduce((left, { message }) => left - bytesOf(message), MAX_WAITING_BYTES);
   const { taken, refused } = admitted([steer], { most: MAX_UNDELIVERED - held.length, room });
@@ -57,7 +60,7 @@ function admitted(steers: readonly Steer[], { most, room }: { readonly most: num
   return { taken, refused };
 }
 
-/** What the critic says waits as well; what finds no room is dropped. */
+/** Messages of the critic wait as well; one without room is dropped. */
 export function queueNudge(context: RunContext, message: Message, enqueue: Enqueue): void {
   const { progress, maxRecordBytes } = context;
   if (progress.nudges.length >= MAX_UNDELIVERED) return;
@@ -79,7 +82,9 @@ export function holdNudge({ heldNudges }: RunContext, message: Message, enqueue:
   else if (heldNudges.length < MAX_UNDELIVERED) enqueue.assign({ heldNudges: [...heldNudges, message] });
 }
 
-/** What came while the run was resolving, now that its record is in hand. The host comes before the critic. */
+/**
+ * Queues the messages that arrived while the run was resolving, now that its record is loaded. Those of the host come first.
+ */
 export function queueHeld(context: RunContext, enqueue: Enqueue): void {
   const { held, heldNudges, heldSteps, progress, maxRecordBytes } = context;
   if (held.length === 0 && heldNudges.length === 0 && heldSteps === 0) return;
@@ -100,7 +105,7 @@ export function queueHeld(context: RunContext, enqueue: Enqueue): void {
   queue({ ...context, progress: told }, held, { enqueue, isChanged: true });
 }
 
-/** A run whose children get on is not stuck, however often its process dies meanwhile. */
+/** A run whose children make progress is not stuck, even if its process dies often meanwhile. */
 export function countProgress(context: RunContext, enqueue: Enqueue): void {
   if (context.progress.attempts > 0) announce(context, { ...context.progress, attempts: 0 }, enqueue);
 }
@@ -116,7 +121,7 @@ function announce(context: RunContext, progress: Progress, { assign, emit }: Enq
 /** Bytes of the messages that may wait for the next turn, steered ones and nudges together. */
 const MAX_WAITING_BYTES: number = 8 * 2 ** 20;
 
-/** Messages may fill a record up to this share of `maxRecordBytes`; the rest is left for what the run does itself. */
+/** Messages may fill a record up to this share of `maxRecordBytes`; the rest is for the run's own data. */
 const SHARE = 0.75;
 
 const messageSizes = new WeakMap<Message, number>();
@@ -128,7 +133,7 @@ function bytesOf(message: Message): number {
   return cached(messageSizes, message, () => Buffer.byteLength(encodeMessage(message)));
 }
 
-/** How many bytes of messages may still be said to a run, so that they cannot make its record too large. */
+/** Returns how many bytes of messages a run may still take, so that they cannot make its record too large. */
 function roomToSay(progress: Progress, maxRecordBytes: number): number {
   const { undelivered, nudges } = progress;
   const waiting = [...undelivered, ...nudges].reduce((sum, message) => sum + bytesOf(message), 0);
@@ -136,7 +141,7 @@ function roomToSay(progress: Progress, maxRecordBytes: number): number {
   return Math.max(0, Math.floor(Math.min(MAX_WAITING_BYTES - waiting, maxRecordBytes * SHARE - inRecord)));
 }
 
-/** About the bytes of a run's record, without the messages that wait. */
+/** The approximate bytes of a run's record, without the messages that wait. */
 function recordSize({ transcript, openStep, inputs, images, earlier, completedPhases, meta }: Progress): number {
   const extras = cached(extrasSizes, images, () => jsonBytes([inputs.value, images.value, earlier.value]));
   const step = openStep ? cached(stepSizes, openStep, () => 2 * jsonBytes(openStep)) : 0;

@@ -1,6 +1,6 @@
 import type { ActorRefFromLogic, AnyActorRef, AnyEventObject, PromiseActorLogic } from 'xstate';
 
-/** What a task is told. */
+/** The arguments of a task. */
 export interface TaskArgs<Output, Input> {
   readonly input: Input;
   /** The task's own actor. */
@@ -12,8 +12,9 @@ const FAILED = 'task.failed';
 const STOP = 'xstate.stop';
 
 /**
- * An actor that does one thing and ends with what came of it, like XState's `fromPromise`, but for a signal of its own: what
- * works for a run watches the run's. A thousand runs at once feel an AbortController for each call of a model and a tool.
+ * An actor that does one thing and ends with its result. Unlike XState's `fromPromise` it has no signal of its own: tasks of a
+ * run watch the run's signal. For a thousand runs at once, an AbortController for each model and tool call costs measurable
+ * time.
  */
 export function task<Output, Input = unknown>(
   work: (args: TaskArgs<Output, Input>) => PromiseLike<Output>,
@@ -41,7 +42,7 @@ export function task<Output, Input = unknown>(
   };
 }
 
-/** XState complains of events to an actor that was stopped meanwhile. */
+/** XState warns about events to an actor that was stopped meanwhile. */
 function tell(self: AnyActorRef, event: AnyEventObject): void {
   if (self.getSnapshot().status === 'active') self.send(event);
 }

@@ -4,7 +4,7 @@ import { type Progress, startCalls, withdrawCalls } from '../src/run/progress.ts
 import { toolCallId, withPlaces } from './call-ids.ts';
 import type { RunContext, RunEmitted } from './context.ts';
 
-/** What XState's `enqueue` does for the functions that the pieces of `setup.ts` are made of. */
+/** XState's `enqueue`, as the functions behind the parts of `setup.ts` use it. */
 export interface Enqueue {
   readonly assign: (change: Partial<RunContext> | ((args: { readonly spawn: Spawn }) => Partial<RunContext>)) => void;
   readonly emit: (event: RunEmitted) => void;
@@ -14,8 +14,8 @@ export interface Enqueue {
 type Spawn = (src: 'call-tool', options: ReturnType<typeof callToolOf>) => unknown;
 
 /**
- * Starts what may start now: `read` calls at once, those with effects when the intent to run them is recorded. A run that is to
- * stop starts nothing: it would have to wait for that as well, or cut it off.
+ * Starts the calls that may start now: `read` calls at once, those with effects when their intent is stored. A run that must
+ * stop starts nothing: it would have to wait for that call as well, or abort it.
  */
 export function startTools(
   context: RunContext,
@@ -45,14 +45,16 @@ export function startTools(
   if (intended.length > 0) enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
 }
 
-/** Tells of the calls that have their result although none has started. */
+/** Announces the calls that have their result although none has started. */
 export function announceRefused({ openStep, iteration }: Progress, enqueue: Enqueue): void {
   for (const call of openStep?.calls ?? []) {
     if (call.state === 'done') enqueue.emit({ type: 'call.refused', step: iteration + 1, call });
   }
 }
 
-/** Takes back the calls whose intent is on its way, and has that recorded: a process that dies now has not begun them. */
+/**
+ * Withdraws the calls whose intent is being stored, and requests a save of that: a process that dies now has not begun them.
+ */
 export function withdrawIntents({ progress, intents, requested }: RunContext, enqueue: Enqueue): void {
   if (intents.length === 0) return;
   const calls = intents.flatMap((intent) => intent.calls);
@@ -62,17 +64,17 @@ export function withdrawIntents({ progress, intents, requested }: RunContext, en
   enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: left });
 }
 
-/** An actor that runs a call, and what it is told. */
+/** Returns an actor that runs a call, and its input. */
 export function callToolOf(call: OpenCall, progress: Progress, context: Pick<RunContext, 'isInspected' | 'places'>) {
   const { iteration, transcript, meta, inputs, openPhase } = progress;
   const input: ToolCallInput = { call, iteration, transcript, meta, inputs, ...phaseOf(openPhase) };
   return { id: toolCallId(context, progress, call.callId), input };
 }
 
-/** A call of a tool, and what it may know of its run. */
+/** A call of a tool, and the parts of its run that it may read. */
 export interface ToolCallInput extends Pick<Progress, 'iteration' | 'transcript' | 'meta' | 'inputs'> {
   readonly call: OpenCall;
-  /** Of a pipeline: which phase calls. */
+  /** In a pipeline: the phase that calls. */
   readonly phase?: number;
 }
 

@@ -8,7 +8,7 @@ import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkNames } from './names.ts';
 import { type Phase, readPhases } from './phase.ts';
 
-/** What a run is a run of. Ids and versions are the host's; `recover` finds agents by id. */
+/** The definition of an agent. Ids and versions are the host's; `recover` finds agents by id. */
 export interface AgentDefinition<Schema = unknown> {
   readonly id: string;
   /** Default: the id. */
@@ -17,37 +17,38 @@ export interface AgentDefinition<Schema = unknown> {
   readonly version?: string;
   /** The host's name for a class of models; default: the executor's `defaults.modelTier`. */
   readonly modelTier?: string;
-  /** The system prompt, word for word. An agent with phases needs none: each phase has its own. */
+  /** The system prompt, verbatim. An agent with phases needs none: each phase has its own. */
   readonly instructions?: string;
   readonly tools?: ToolEntries;
   readonly maxIterations?: number;
   /** Working time over all processes, ms. */
   readonly maxRuntimeMs?: number;
-  /** Tool calls of one message that run side by side; default 8. */
+  /** Tool calls of one message that run at the same time; default 8. */
   readonly toolConcurrency?: number;
-  /** Stages that follow one another, each a loop of its own; the output of the last is the run's. Absent = one loop. */
+  /** Stages that follow one another, each a loop of its own; the output of the last is the run's output. Absent = one loop. */
   readonly phases?: readonly Phase[];
-  /** Agents of the executor's palette that this one may put to work: tools named `agent__<id>`. */
+  /** Agents of the executor's palette that this agent may call: tools named `agent__<id>`. */
   readonly subAgents?: readonly string[];
   /** Skills of the palette: tools named `skill__<name>`. */
   readonly skills?: readonly string[];
-  /** What it is good for: what other agents are told of it when they may put it to work. */
+  /** What the agent is good for: other agents that may call it get this text. */
   readonly description?: string;
   /**
-   * The form of the answer: a schema of the same kinds as a tool's input. The answer is read as JSON and checked; one
-   * that does not fit gets one turn of repair. Of a pipeline it is the last phase's. The result has it as `data`.
+   * The form of the answer: a schema of the same kinds as a tool's input. Pawl reads the answer as JSON and checks it; an
+   * answer that does not fit gets one repair turn. In a pipeline it is the answer of the last phase. The result holds it as
+   * `data`.
    */
   readonly output?: Schema;
-  /** How its models are called: temperature, output tokens, tool choice, provider options. A phase may overrule each. */
+  /** Settings of its model calls: temperature, output tokens, tool choice, provider options. A phase may override each. */
   readonly settings?: ModelSettings;
 }
 
-/** An agent as runs use it. `Data` is what its `output` schema gives: `undefined` without one. */
+/** An agent as runs use it. `Data` is what its `output` schema returns: `undefined` without one. */
 export interface Agent<Data = unknown> extends AgentDefinition {
   readonly name: string;
   readonly version: string;
   readonly instructions: string;
-  /** `output`, read. */
+  /** `output`, parsed. */
   readonly outputSchema?: ToolInput<Data>;
 }
 
@@ -70,15 +71,15 @@ const agentKeys: KnownKeys<Agent> = {
   settings: true,
 };
 
-/** Agents that were read here: frozen, and of plain data as far as they are ours. */
+/** Agents that this module read: frozen, and plain data as far as Pawl made them. */
 const known = new WeakSet<object>();
-/** Frozen objects of other origin, by what was read of them. One that may change is read at each start. */
+/** The agent read from each frozen object of another origin. An object that may change is read at each start. */
 const readings = new WeakMap<object, Agent>();
 
 /**
- * Defines an agent. Its definition is read once: what becomes of the object afterwards changes nothing.
- * @throws {TypeError} when a field is not what it should be, for an unknown key, and for a phase that names a tool which the
- *   agent does not have, or in its instructions something else than `Query` and earlier phases
+ * Defines an agent. The definition is read once: later changes of the object have no effect.
+ * @throws {TypeError} for a field with a wrong value, for an unknown key, and for a phase that names a tool which the agent
+ *   does not have, or whose instructions name something other than `Query` and earlier phases
  * @example const agent = defineAgent({ id: 'greeter', instructions: 'Greet warmly.', tools: [lookup] })
  */
 export function defineAgent<const Schema = undefined>(definition: AgentDefinition<Schema>): Agent<DataOf<Schema>> {
@@ -88,10 +89,10 @@ export function defineAgent<const Schema = undefined>(definition: AgentDefinitio
 }
 
 /**
- * An agent as its runs have it. One of another copy of the package, or spread from another agent, is read once, into a
- * frozen copy; what its phases name is not checked then, because a stored run may be waiting for it.
+ * Returns the agent as its runs use it. An agent of another copy of the package, or a spread of one, is read once, into a
+ * frozen copy. The names in its phases are not checked then, because a stored run may be waiting for it.
  * @param refusal begins the message, for example `start needs`
- * @throws {TypeError} when it is not an agent @throws what a getter of it throws
+ * @throws {TypeError} for a value that is not an agent @throws what a getter of it throws
  */
 export function agentFrom(given: unknown, refusal: string): Agent {
   if (typeof given === 'object' && given !== null) {
@@ -137,7 +138,7 @@ function agentOf(given: AgentDefinition): Agent {
   return agent;
 }
 
-/** It is read from `output` again: of an agent that was spread with another `output` it would be the old one. */
+/** `outputSchema` is read from `output` again: an agent that was spread with another `output` would keep the old one. */
 function withoutSchema(given: AgentDefinition & { readonly outputSchema?: unknown }): AgentDefinition {
   const { outputSchema: _, ...rest } = given;
   return rest;
@@ -167,7 +168,7 @@ function readNames(of: string, field: string, given: readonly string[]): readonl
 
 const definitions = new WeakMap<Agent, RunDefinition>();
 
-/** What a record remembers of its agent's definition: to see later that it changed. */
+/** What a record stores of its agent's definition: a later change shows as a difference. */
 export function definitionOf(agent: Agent): RunDefinition {
   const found = definitions.get(agent);
   if (found) return found;

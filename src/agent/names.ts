@@ -4,7 +4,9 @@ import { nearest } from '../values/known-options.ts';
 import { placeholdersOf } from '../values/template.ts';
 import type { Phase } from './phase.ts';
 
-/** The tool by which an agent puts another agent, or a skill, to work. Models take up to 64 letters, digits, `_` and `-`. */
+/**
+ * The name of the tool by which an agent calls another agent, or a skill. Models accept up to 64 letters, digits, `_` and `-`.
+ */
 export function childToolName(kind: 'agent' | 'skill', name: string): string {
   return `${kind}__${name.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, 64);
 }
@@ -19,8 +21,8 @@ interface Named {
 }
 
 /**
- * Checks what an agent and its phases name. Whether the registry and the palette have it is known when a run starts.
- * @throws {TypeError} that names the phase, the name, and the nearest one that is there
+ * Checks the names in an agent and its phases. The start of a run checks that the registry and the palette have them.
+ * @throws {TypeError} that names the phase, the name, and the most similar known one
  */
 export function checkNames(agent: Named): void {
   const of = `agent ${agent.id}`;
@@ -37,7 +39,7 @@ export function checkNames(agent: Named): void {
   }
 }
 
-/** Names of the phases before this one; and its own where phases share it: the first of them finds nothing yet. */
+/** Names of the phases before this one, and its own if phases share it: the first of them finds no output yet. */
 function outputsBefore(phases: readonly Phase[], index: number): readonly string[] {
   const earlier = phases.slice(0, index).map(({ name }) => name);
   const later = phases.slice(index + 1).map(({ name }) => name);
@@ -51,7 +53,7 @@ function toolNamesOf({ tools = [], subAgents = [], skills = [] }: Named): readon
   return [...own, ...agents, ...skills.map((name) => childToolName('skill', name))];
 }
 
-/** A name that is unknown would be empty when the phase runs, and the model would get half of its instructions. */
+/** An unknown name would be empty when the phase runs, and the model would get half of its instructions. */
 function checkTemplate(where: string, template: string, names: readonly string[]): void {
   for (const { text, name } of placeholdersOf(template)) {
     if (name !== undefined && names.includes(name)) continue;
@@ -64,7 +66,7 @@ function checkTemplate(where: string, template: string, names: readonly string[]
 
 interface ToolNames {
   readonly names: readonly string[];
-  /** Whose they are. */
+  /** The owner of the names. */
   readonly owner: 'agent' | 'phase';
 }
 

@@ -3,35 +3,35 @@ import type { PhaseFacts } from '../run/phase.ts';
 import { sha256 } from '../values/digest.ts';
 import { type KnownKeys, readOptions } from '../values/known-options.ts';
 
-/** One stage of a multi-phase agent: a loop of its own, with a conversation of its own. */
+/** One stage of a multi-phase agent: a loop with its own conversation. */
 export interface Phase {
   /**
-   * Names its output for later instructions, and itself in events and results: letters A-Z a-z, digits, `_`, and no digit
-   * at the beginning. `Query` is taken. Two phases may share a name.
+   * Names its output for later instructions, and the phase in events and results: letters A-Z a-z, digits, `_`, no digit at
+   * the beginning. `Query` is reserved. Two phases may share a name.
    */
   readonly name: string;
   /**
-   * The system prompt, a template: `{{.Query}}` is the run's prompt, `{{.name}}` the output of the phase of that name
-   * (the latest of several). Other names are refused; there is no code and no path in it.
+   * The system prompt, a template: `{{.Query}}` is the run's prompt, `{{.name}}` the output of the phase of that name (the
+   * latest of several). Other names are refused; a template has no code and no paths.
    */
   readonly instructions: string;
-  /** Default: the agent's. A tier that no model serves is replaced by the agent's, with a warning. */
+  /** Default: the agent's. If no model serves the tier, the agent's tier replaces it, with a warning. */
   readonly modelTier?: string;
-  /** Names of those of the agent's tools that this phase may use; absent = all. */
+  /** Names of the agent's tools that this phase may use; absent = all. */
   readonly tools?: readonly string[];
-  /** Model turns; default: the agent's. A phase that runs out of them hands its last text on. */
+  /** Model turns; default: the agent's. A phase that uses them up passes its last text to the next phase. */
   readonly maxIterations?: number;
-  /** When it fails, `fallback` (default '') takes the place of its output, and the pipeline goes on. */
+  /** If the phase fails, `fallback` (default '') replaces its output, and the pipeline continues. */
   readonly optional?: boolean;
   readonly fallback?: string;
   /** One plain model call, without tools. */
   readonly bare?: boolean;
   /**
-   * Where another process goes on after a crash: `step` (the default) at the last step; `boundary` at the beginning of
-   * the phase, whose steps are then not even stored, as long as it has started nothing but `read` tools.
+   * Where another process continues after a crash. `step` (the default): at the last step. `boundary`: at the beginning of the
+   * phase; its steps are not stored, as long as it has started only `read` tools.
    */
   readonly recovery?: 'step' | 'boundary';
-  /** Goes before the agent's `settings`, key by key. */
+  /** Overrides the agent's `settings`, key by key. */
   readonly settings?: ModelSettings;
 }
 
@@ -48,12 +48,12 @@ const phaseKeys: KnownKeys<Phase> = {
   settings: true,
 };
 
-/** What a template can name. */
+/** Names that a template can use. */
 const templateName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /**
- * An agent's phases, each read once.
- * @param of names the agent in errors @throws {TypeError} naming the agent, the phase and what is wrong with it
+ * Reads an agent's phases, each once.
+ * @param of names the agent in errors @throws {TypeError} naming the agent, the phase and the problem
  */
 export function readPhases(of: string, phases: readonly Phase[]): readonly Phase[] {
   if (!Array.isArray(phases)) throw new TypeError(`${of}: phases must be a list`);
@@ -73,7 +73,7 @@ function readPhase(given: Phase, place: { readonly of: string; readonly at: stri
   });
 }
 
-/** Checked here and not when a run begins: by then a stored run may depend on it. */
+/** Checked here, not when a run begins: by then a stored run may depend on it. */
 function problemOf(phase: Partial<Phase>): string | undefined {
   const { name, instructions, maxIterations, recovery = 'step', tools = [] } = phase;
   if (typeof name !== 'string' || name === '') return ' needs a name: a string that is not empty';
@@ -92,7 +92,7 @@ function problemOf(phase: Partial<Phase>): string | undefined {
   return text && ` (${name}): ${text} must be a string`;
 }
 
-/** What runs must know of an agent's phases. @param maxIterations for phases without a cap of their own */
+/** Returns what runs need to know of an agent's phases. @param maxIterations for phases without a limit of their own */
 export function phaseFactsOf(phases: readonly Phase[] | undefined, maxIterations: number): readonly PhaseFacts[] {
   return (phases ?? []).map((phase) => ({
     name: phase.name,
@@ -105,7 +105,7 @@ export function phaseFactsOf(phases: readonly Phase[] | undefined, maxIterations
   }));
 }
 
-/** Of what a phase does and with what; not of how long it may take, nor of how it is recovered. */
+/** A hash of what a phase does, and with what; its time limits and its recovery are not part of it. */
 function hashOf({ name, instructions, modelTier, tools, optional, fallback, bare }: Phase): string {
   const text = JSON.stringify([name, instructions, modelTier ?? '', tools ?? null, !!optional, fallback ?? '', !!bare]);
   return sha256(text).slice(0, 16);

@@ -4,25 +4,25 @@ import { readSchema, type ToolInput } from '../tool/schema.ts';
 import type { JsonObject } from '../values/json.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 
-/** What `defineSkill` takes. */
+/** The argument of `defineSkill`. */
 export interface SkillDefinition<Schema> {
   /** 1 to 57 of the characters A-Z, a-z, 0-9, `_` and `-`: the model sees it as `skill__<name>`. */
   readonly name: string;
   /** For the model: what the skill does and when to use it. */
   readonly description: string;
-  /** What it takes; the same kinds of schema as a tool's input. */
+  /** The input; the same kinds of schema as a tool's input. */
   readonly input: Schema;
-  /** The prompt, a template: `{{.field}}` is a field of the input; what is no text is put in as JSON. */
+  /** The prompt, a template: `{{.field}}` is a field of the input. A value that is not text appears as JSON. */
   readonly instructions: string;
   /** Default: that of the agent that uses it. */
   readonly modelTier?: string;
-  /** One plain model call (the default), or a loop of its own with the tools that it names. */
+  /** One plain model call (the default), or a loop with the tools that it names. */
   readonly bare?: boolean;
   /** Names of registered tools, for a skill that is not bare. */
   readonly tools?: readonly string[];
   /** Model turns of a skill that is not bare; default: the executor's `defaults.maxIterations`. */
   readonly maxIterations?: number;
-  /** How its model is called; those of the agent that uses it do not count. */
+  /** Settings of its model calls; the settings of the calling agent do not apply. */
   readonly settings?: ModelSettings;
 }
 
@@ -55,7 +55,7 @@ const skillKeys: KnownKeys<SkillDefinition<unknown>> = {
 
 /**
  * Defines a skill.
- * @throws {TypeError} for a bad name, an unknown key, tools of a skill that is bare, or a schema that no JSON Schema can be had from
+ * @throws {TypeError} for a bad name, an unknown key, tools of a bare skill, or a schema without a JSON Schema
  * @example
  * const summarise = defineSkill({
  *   name: 'summarise',
@@ -89,7 +89,7 @@ export function defineSkill<const Schema>(definition: SkillDefinition<Schema>): 
   });
 }
 
-/** The values of a skill's input, as its template takes them. */
+/** Returns the values of a skill's input, as its template uses them. */
 export function textsOf(input: JsonObject): { readonly [name: string]: string } {
   return Object.fromEntries(
     Object.entries(input).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),

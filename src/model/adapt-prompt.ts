@@ -16,8 +16,8 @@ type ContentItem = Extract<LanguageModelV4ToolResultOutput, { type: 'content' }>
 type FileItem = Extract<ContentItem, { type: 'file' }>;
 
 /**
- * A prompt in the words of an older specification. What those have words for is passed on unchanged.
- * @throws {ModelError} for what they have none for
+ * Converts a prompt to an older specification. Parts that the older one knows are passed on unchanged.
+ * @throws {ModelError} for parts that it does not know
  */
 export function olderPrompt(prompt: LanguageModelV4Prompt, version: 'v3'): LanguageModelV3Prompt;
 export function olderPrompt(prompt: LanguageModelV4Prompt, version: OlderVersion): LanguageModelV2Prompt;
@@ -29,7 +29,7 @@ export function olderPrompt(prompt: LanguageModelV4Prompt, version: OlderVersion
   );
 }
 
-/** Nothing for a provider's own part: providers of v4 leave out what another one's means as well. */
+/** Drops a provider's own part: providers of v4 also ignore the parts of other providers. */
 function olderPart(part: Part, version: OlderVersion): unknown {
   switch (part.type) {
     case 'file':
@@ -52,7 +52,7 @@ function fileData(data: SharedV4FileData, version: OlderVersion): Uint8Array | s
     case 'text':
       return base64(Buffer.from(data.text));
     case 'url':
-      // A string would be taken for base64.
+      // A provider would take a string for base64.
       if (data.url instanceof URL) return data.url;
       throw inexpressible(version, `a file by the invalid URL ${JSON.stringify(data.url)}`);
     case 'reference':
@@ -106,7 +106,7 @@ function base64(data: Uint8Array | string): string {
   return typeof data === 'string' ? data : Buffer.from(data).toString('base64');
 }
 
-/** `image` alone is a media type of v4 only; before that it was `image/*`. */
+/** Only v4 accepts `image` alone as a media type; older versions need `image/*`. */
 function fullMediaType(mediaType: string): string {
   return mediaType.includes('/') ? mediaType : `${mediaType}/*`;
 }

@@ -28,10 +28,10 @@ export type OlderModel = LanguageModelV3 | LanguageModelV2;
 
 type OlderOptions = LanguageModelV3CallOptions & LanguageModelV2CallOptions;
 
-/** One adapter a model: whoever compares models, or keeps something by model, sees one. */
+/** One adapter for each model: code that compares models, or keeps data by model, sees the same object each time. */
 const adapters = new WeakMap<OlderModel, LanguageModelV4>();
 
-/** A model of an older specification as one of v4. What the model itself does is not changed. */
+/** A model of an older specification as one of v4. The behaviour of the model stays. */
 export function adapted(model: OlderModel): LanguageModelV4 {
   const known = adapters.get(model);
   if (known !== undefined) return known;
@@ -65,7 +65,7 @@ function adapterOf(model: OlderModel): LanguageModelV4 {
     async doStream(options) {
       const result: unknown = await model.doStream(olderOptions(options, version));
       const stream = readProperty(result, 'stream');
-      // Without a stream the result is wrong in any specification; whoever called will say so.
+      // Without a stream the result is wrong in any specification; the caller reports it.
       if (typeof readProperty(stream, 'getReader') !== 'function') return result as LanguageModelV4StreamResult;
       return { ...(result as LanguageModelV4StreamResult), stream: newerStream(stream as ReadableStream) };
     },
@@ -85,7 +85,7 @@ function olderTool(tool: NonNullable<LanguageModelV4CallOptions['tools']>[number
   return rest;
 }
 
-/** Not by `pipeThrough`, which only the runtime's own streams can be given to. */
+/** Does not use `pipeThrough`, which accepts only the runtime's own streams. */
 function newerStream(older: ReadableStream): ReadableStream<LanguageModelV4StreamPart> {
   const reader = older.getReader();
   return new ReadableStream(
@@ -104,7 +104,10 @@ function newerStream(older: ReadableStream): ReadableStream<LanguageModelV4Strea
 type OlderPart = LanguageModelV3StreamPart | LanguageModelV2StreamPart;
 type OlderContent = LanguageModelV3Content | LanguageModelV2Content;
 
-/** A part of an older model's stream in the words of v4. What is no part at all is left to whoever reads the stream. */
+/**
+ * Converts a part of an older model's stream to v4. A value that is not a part is passed on; the reader of the stream refuses
+ * it.
+ */
 function newerPart(part: OlderPart): LanguageModelV4StreamPart {
   if (readProperty(part, 'type') !== 'finish') return newerContent(part as OlderContent) as LanguageModelV4StreamPart;
   const finish = part as Extract<OlderPart, { type: 'finish' }>;
@@ -115,7 +118,7 @@ function newerPart(part: OlderPart): LanguageModelV4StreamPart {
   } as LanguageModelV4StreamPart;
 }
 
-/** A file carries its data differently; all else that may stand in content reads the same. */
+/** Only files carry their data differently; all other content reads the same. */
 function newerContent(part: OlderContent): LanguageModelV4Content {
   if (readProperty(part, 'type') !== 'file') return part as LanguageModelV4Content;
   const file = part as Extract<OlderContent, { type: 'file' }>;
@@ -130,7 +133,7 @@ function newerFinishReason(
   return { unified: reason === 'unknown' ? 'other' : reason, raw: reason };
 }
 
-/** v2 counts in plain numbers, and does not know what was written to a cache. */
+/** v2 counts in plain numbers, and does not count cache writes. */
 function newerUsage(usage: LanguageModelV3Usage | LanguageModelV2Usage): LanguageModelV4Usage {
   if (typeof readProperty(usage, 'inputTokens') === 'object') return usage as LanguageModelV3Usage;
   const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = (usage ?? {}) as LanguageModelV2Usage;

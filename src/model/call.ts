@@ -25,7 +25,7 @@ export interface ModelRequest {
   /** The system prompt; '' = none. */
   readonly system: string;
   readonly messages: readonly Message[];
-  /** Whether a message may have a file by URL; absent = look. */
+  /** Whether a message may have a file by URL; absent = the call checks. */
   readonly hasUrls?: boolean;
   readonly tools: readonly LanguageModelV4FunctionTool[];
   readonly signal: AbortSignal;
@@ -34,9 +34,9 @@ export interface ModelRequest {
   readonly firstChunkMs: number;
   /** From one piece of content to the next. */
   readonly chunkGapMs: number;
-  /** Told of each piece of text as it arrives. What it throws is swallowed. */
+  /** Gets each piece of text as it arrives. Its errors are ignored. */
   readonly onDelta?: (delta: { type: 'text' | 'reasoning'; text: string }) => void;
-  /** A tool choice is left out where there are no tools. */
+  /** Without tools the tool choice is left out. */
   readonly settings?: ModelSettings;
   /** Default: `replyLimits`. */
   readonly limits?: ReplyLimits;
@@ -46,19 +46,19 @@ export interface ModelRequest {
 
 type Reader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
 
-/** A stream whose parts are all there already would keep timers and other runs waiting: it yields this often. */
+/** A stream whose parts are all there already would block timers and other runs: reading yields after this many parts. */
 const PARTS_PER_TURN = 256;
-/** What may follow the finish part and is still read, so that wrappers of the stream see it close. */
+/** How many parts after the finish part are still read, so that wrappers of the stream see it close. */
 const PARTS_AFTER_FINISH = 16;
 
 /**
- * Calls a model and waits for the whole reply, reading it as a stream.
+ * Calls a model, reads its stream and returns the whole reply.
  *
- * @throws the signal's reason, at once, when the signal is aborted, whether or not the model obeys it
+ * @throws the signal's reason, at once, when the signal is aborted, even if the model ignores it
  * @throws {ModelStalledError} when no content came for too long
- * @throws {ReplyTooLargeError} when the reply passes a limit; nothing more of it is read
- * @throws {ModelError} for all else: the model threw (see `cause`), its stream broke off or reported an error, or there is
- *   a file by a URL that it does not take; `spentBy` says what such a call cost, where the model reported it
+ * @throws {ReplyTooLargeError} when the reply passes a limit; reading stops there
+ * @throws {ModelError} in all other cases: the model threw (see `cause`), its stream broke off or reported an error, or the
+ *   model does not take a file by URL. `spentBy` returns what such a call cost, if the model reported it
  */
 export function callModel(model: Model, request: ModelRequest): Promise<ModelReply> {
   return new ModelCall(request).run(model);
@@ -94,7 +94,7 @@ class ModelCall {
     });
   }
 
-  /** A reply that cannot be used was paid for all the same. */
+  /** A reply that cannot be used still costs tokens. */
   #costed<Failure extends object>(error: Failure): Failure {
     const { usage } = this.#collector;
     if (usage !== undefined) noteSpent(error, usage);
@@ -103,7 +103,7 @@ class ModelCall {
 
   readonly #onAbort = (): void => this.#fail(this.#request.signal.reason);
 
-  /** Whoever ends the call first decides how; everything later is nobody's business. */
+  /** The first end of the call decides its result; later ones are ignored. */
   #end(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
@@ -151,7 +151,7 @@ class ModelCall {
     try {
       onDelta({ type: part.type === 'text-delta' ? 'text' : 'reasoning', text: part.delta });
     } catch {
-      // An observer has no say in the call.
+      // An observer must not change the call.
     }
   }
 
@@ -187,12 +187,12 @@ function readerOf(result: LanguageModelV4StreamResult): Reader {
   throw new ModelError("the model's doStream gave no stream");
 }
 
-/** Cancels in the background: a stream that fails to end, or never does, holds nothing up. */
+/** Cancels in the background: a stream that fails to end, or never ends, delays nothing. */
 function cancel(reader: Reader, reason: unknown): void {
   try {
     Promise.resolve(reader.cancel(reason)).catch(() => {});
   } catch {
-    // It could not even be asked to stop; it is not read any more.
+    // The cancel call itself failed; the stream is not read any more.
   }
 }
 
@@ -210,7 +210,7 @@ function asModelError(error: unknown): ModelError | ReplyTooLargeError {
   return new ModelError(`the model call failed: ${toErrorData(error).message}`, { cause: error });
 }
 
-/** A proxy may throw even when asked what it is an instance of. */
+/** A proxy may throw from `instanceof`. */
 function isOwnError(error: unknown): error is ModelError | ReplyTooLargeError {
   try {
     return error instanceof ModelError || error instanceof ReplyTooLargeError;
@@ -220,17 +220,17 @@ function isOwnError(error: unknown): error is ModelError | ReplyTooLargeError {
 }
 
 /**
- * What a model is sent: the system prompt first (none when it is empty), then the transcript.
- * @param hasUrls whether a message may have a file by URL; to look for one in each message costs more than all the rest
+ * What the model gets: the system prompt first (none if it is empty), then the transcript.
+ * @param hasUrls whether a message may have a file by URL; searching each message for one costs more than everything else here
  */
 function promptOf(system: string, messages: readonly Message[], hasUrls = true): LanguageModelV4Prompt {
   const transcript = hasUrls ? messages.map(withUrls) : messages;
-  // Not by spreading: of a long transcript that takes three times the room.
+  // Not a spread: for a long transcript it takes three times the memory.
   const beginning: Message[] = system === '' ? [] : [{ role: 'system', content: system }];
   return beginning.concat(transcript);
 }
 
-/** In a transcript URLs are strings, because it is JSON; providers are promised URL objects. */
+/** A transcript is JSON and holds URLs as strings; providers expect URL objects. */
 function withUrls(message: Message): Message {
   if (typeof message.content === 'string' || !hasFileUrl(message)) return message;
   return { ...message, content: message.content.map(reviveUrl) } as Message;
@@ -243,7 +243,7 @@ function reviveUrl(part: unknown): unknown {
   return { ...part, output: { ...output, value: output.value.map(reviveUrl) } };
 }
 
-/** A string that is no URL goes out as it is: the provider's complaint says more than ours could. */
+/** A string that is not a URL is sent unchanged: the provider's error says more than Pawl could. */
 function toUrl(url: unknown): unknown {
   return typeof url === 'string' && URL.canParse(url) ? new URL(url) : url;
 }
@@ -255,8 +255,8 @@ interface StallLimits {
 }
 
 /**
- * Notices that a model has gone silent. A chunk of content only notes the time; one timer for the whole call looks at the
- * notes when it fires and sleeps for what is left. It is set for the shorter of the two limits, so that it never wakes late.
+ * Detects a model that stopped sending. A chunk of content only records the time. One timer for the whole call checks that
+ * time when it fires, and sleeps for the rest. It uses the shorter of the two limits, so it never wakes late.
  */
 class StallWatch {
   readonly #clock: Clock;
@@ -275,7 +275,7 @@ class StallWatch {
     this.#timer = clock.setTimeout(this.#check, Math.min(limits.firstChunkMs, limits.chunkGapMs));
   }
 
-  /** Content arrived. What arrives after its deadline is late, even where the timer has not come to fire. */
+  /** Content arrived. Content after its deadline is late, even if the timer has not fired yet. */
   content(): void {
     const now = this.#clock.monotonic();
     if (now >= this.#deadline) {

@@ -12,14 +12,14 @@ interface GivenReply {
 }
 
 /**
- * A reply that host code made or changed, held to what a provider's reply is held to: a frozen copy. What a budget counted is
- * not part of it. An absent `usage` counts as zero, an absent `finishReason` is `stop`.
- * @throws {ModelError} for what is no reply, {ReplyTooLargeError} for one above the limits, {NotJsonError} with the path
+ * Checks a reply that host code made or changed, by the rules for a provider's reply, and returns a frozen copy. The copy
+ * leaves out what a budget counted. An absent `usage` counts as zero, an absent `finishReason` is `stop`.
+ * @throws {ModelError} for a value that is not a reply, {ReplyTooLargeError} above the limits, {NotJsonError} with the path
  */
 export function checkedReply(given: unknown, limits: ReplyLimits): ModelReply {
-  if (!isObject(given) || !isObject(given.message)) throw wrong('is no object with a message');
+  if (!isObject(given) || !isObject(given.message)) throw wrong('is not an object with a message');
   const { finishReason = 'stop', usage } = given;
-  if (typeof finishReason !== 'string') throw wrong('has a finishReason that is no string');
+  if (typeof finishReason !== 'string') throw wrong('has a finishReason that is not a string');
   const refused = refusedCalls(given as unknown as GivenReply, limits);
   return Object.freeze({
     message: frozenJson(given.message, 'reply.message', MESSAGE_DEPTH) as unknown as AssistantMessage,
@@ -33,17 +33,17 @@ function wrong(what: string): ModelError {
   return new ModelError(`the reply that a middleware returned ${what}`);
 }
 
-/** The calls that must not run: those that the reply names, and those whose arguments are too large. */
+/** The calls that must not run: those that the reply lists, and those whose arguments are too large. */
 function refusedCalls({ message, refused: known }: GivenReply, limits: ReplyLimits): RefusedCall[] {
   if (message.role !== 'assistant') throw wrong('has a message whose role is not assistant');
-  if (!Array.isArray(message.content)) throw wrong('has a message whose content is no list of parts');
+  if (!Array.isArray(message.content)) throw wrong('has a message whose content is not a list of parts');
   const size = new ReplySize(limits);
   const reasons = reasonsIn(known);
   let position = 0;
   for (const part of message.content) {
     if (!isObject(part) || typeof part.type !== 'string') throw wrong('has a part without a type');
     if ((part.type === 'text' || part.type === 'reasoning') && typeof part.text !== 'string') {
-      throw wrong(`has a ${part.type} part whose text is no string`);
+      throw wrong(`has a ${part.type} part whose text is not a string`);
     }
     size.chars(size.sizeOf(part));
     if (part.type !== 'tool-call') size.part(undefined);
@@ -62,13 +62,13 @@ function reasonsIn(known: unknown): Map<number, string> {
   if (known === undefined) return new Map();
   const isRefused = (each: unknown) =>
     isObject(each) && Number.isSafeInteger(each.position) && typeof each.why === 'string';
-  if (!Array.isArray(known) || !known.every(isRefused)) throw wrong('has a list `refused` that is none');
+  if (!Array.isArray(known) || !known.every(isRefused)) throw wrong('has a field `refused` that is not a list');
   return new Map((known as RefusedCall[]).map(({ position, why }) => [position, why]));
 }
 
-/** The name of a call that is refused may be the one that is recorded for invalid names. */
+/** A refused call may have the name that replaces invalid names. */
 function checkedName({ toolCallId, toolName }: Record<string, unknown>, isRefused: boolean): string {
-  if (typeof toolCallId !== 'string') throw wrong('has a tool call whose toolCallId is no string');
+  if (typeof toolCallId !== 'string') throw wrong('has a tool call whose toolCallId is not a string');
   if (isToolName(toolName) || (toolName === INVALID_TOOL_NAME && isRefused)) return toolName as string;
   throw wrong(`calls "${printable(toolName)}", which is not a tool name`);
 }

@@ -11,12 +11,12 @@ interface FileByUrl {
 }
 
 /**
- * Sees that a model takes the files that stand in a prompt by URL. A model that lists the URLs it takes is held to its
- * list, since what it does with another one is anybody's guess; one that lists nothing may take all or none, and answers
- * for itself. Nothing is ever downloaded here: a URL of a model's or a user's choosing is no business of this process.
+ * Checks that a model accepts the files that a prompt gives by URL. Pawl refuses a URL that is not in the model's list, since
+ * the model's behaviour for it is unknown. A model without a list may accept all or none. Pawl never downloads a URL: a model
+ * or a user may have chosen it.
  *
- * @returns `undefined` when there is nothing to check; else it rejects with a ModelError, which is final, for a file by
- *   http(s) that is not in the list
+ * @returns `undefined` if there is nothing to check; else a promise that rejects with a final ModelError for a file by http(s)
+ *   that is not in the list
  */
 export function checkFileUrls(model: Model, messages: readonly Message[]): Promise<void> | undefined {
   const files = messages.flatMap(filesByUrl);
@@ -29,13 +29,13 @@ async function checkFiles(model: Model, files: readonly FileByUrl[]): Promise<vo
   const unsupported = files.find((file) => !isSupported(file, supported));
   if (unsupported === undefined) return;
   const { mediaType, url } = unsupported;
-  // The host alone: a signed URL is a secret.
+  // Only the host: a signed URL is a secret.
   throw new ModelError(
     `the model takes no ${mediaType} file by a URL at ${url.host} (see its supportedUrls), and Pawl downloads nothing; give the bytes of the file instead of its URL`,
   );
 }
 
-/** The files of a message that the model has not given itself. */
+/** The files of a message that the model has not made itself. */
 function filesByUrl({ role, content }: Message): FileByUrl[] {
   if ((role !== 'user' && role !== 'tool') || typeof content === 'string') return [];
   return content.flatMap(filesIn);
@@ -50,7 +50,7 @@ function filesIn(part: unknown): FileByUrl[] {
   return [{ mediaType: String(part.mediaType), url: new URL(url) }];
 }
 
-/** `undefined` = the model does not say. */
+/** Returns `undefined` if the model does not say. */
 async function supportedBy(model: Model): Promise<ReadonlyMap<string, unknown> | undefined> {
   const declared: unknown = readProperty(model, 'supportedUrls');
   try {
@@ -61,14 +61,17 @@ async function supportedBy(model: Model): Promise<ReadonlyMap<string, unknown> |
   }
 }
 
-/** By the rules of the AI SDK: patterns see the URL in lower case, and `image/*` is for all that begins with `image/`. */
+/**
+ * By the rules of the AI SDK: patterns match the URL in lower case, and `image/*` matches every type that begins with
+ * `image/`.
+ */
 function isSupported({ mediaType, url }: FileByUrl, supported: ReadonlyMap<string, unknown>): boolean {
   const type = (mediaType.includes('/') ? mediaType : `${mediaType}/*`).toLowerCase();
   const text = url.href.toLowerCase();
   for (const [key, patterns] of supported) {
     const prefix = key === '*' || key === '*/*' ? '' : key.toLowerCase().replace(/\*$/, '');
     const isOfType = prefix === '' || (prefix.endsWith('/') ? type.startsWith(prefix) : type === prefix);
-    // `search` does not care where a pattern with the flag `g` left off.
+    // `search` ignores the `lastIndex` of a pattern with the flag `g`.
     if (isOfType && Array.isArray(patterns) && patterns.some((pattern) => text.search(pattern) >= 0)) return true;
   }
   return false;

@@ -4,7 +4,7 @@ import { UnknownTierError, UnsupportedError } from '../values/errors.ts';
 import { letGo } from '../values/thenable.ts';
 import { adapted, type OlderModel } from './adapt.ts';
 
-/** A language model: any AI SDK model of specification v4, from whichever provider package. */
+/** A language model: any AI SDK model of specification v4, from any provider package. */
 export type Model = LanguageModelV4;
 
 /**
@@ -17,9 +17,9 @@ export type Models =
   | ((tier: string) => Model | OlderModel | undefined);
 
 /**
- * The model that serves a tier; one of spec v3 or v2 comes adapted.
- * @throws {UnknownTierError} when there is none, or looking it up threw; the message lists the tiers there are
- * @throws {UnsupportedError} when what stands under the tier is no model, or of another specification
+ * Returns the model that serves a tier; one of spec v3 or v2 is adapted.
+ * @throws {UnknownTierError} if there is none, or the lookup threw; the message lists the known tiers
+ * @throws {UnsupportedError} if the tier's entry is not a model, or has another specification
  */
 export function modelFor(models: Models, tier: string): Model {
   const found = lookUp(models, tier);
@@ -45,7 +45,7 @@ function lookUp(models: Models, tier: string): unknown {
 }
 
 function whyNone(models: Models, tier: string, found: string): string {
-  if (typeof models === 'function') return '; the models function gave none';
+  if (typeof models === 'function') return '; the models function returned none';
   if (Object.hasOwn(models, tier)) return `: its entry in models is ${found}`;
   const tiers = Object.keys(models);
   return tiers.length > 0 ? `; known tiers: ${tiers.join(', ')}` : '; there are no tiers';

@@ -10,7 +10,7 @@ import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
 import { brokenOff } from './retryable.ts';
 
-/** Stands in the transcript for arguments that are too large. Providers want an object. */
+/** Replaces arguments that are too large in the transcript. Providers want an object. */
 const TOO_LARGE = '{"omitted":"the arguments were too large"}';
 
 type StreamPart<Type extends LanguageModelV4StreamPart['type']> = Extract<LanguageModelV4StreamPart, { type: Type }>;
@@ -35,14 +35,14 @@ interface WholeSlot {
   size: number;
 }
 
-/** Puts a stream's parts together into one reply. Parts stand in the order in which they began. */
+/** Builds one reply from the parts of a stream. Parts keep the order in which they began. */
 export class ReplyCollector {
   readonly #size: ReplySize;
   readonly #slots: (TextSlot | CallSlot | WholeSlot)[] = [];
   readonly #texts = new Map<string, TextSlot>();
-  // Most replies need none of these: they are made when they are first needed.
+  // Most replies need none of these: they are made at first use.
   #reasonings: Map<string, TextSlot> | undefined;
-  /** Calls whose arguments are still on their way, by call id. */
+  /** Calls whose arguments are still incomplete, by call id. */
   #unfinished: Map<string, CallSlot> | undefined;
   #results: Map<string, WholeSlot> | undefined;
   #finish: StreamPart<'finish'> | undefined;
@@ -56,13 +56,13 @@ export class ReplyCollector {
     return this.#finish !== undefined;
   }
 
-  /** What the model reported that the reply cost, once it is complete. What cannot be read counts as nothing. */
+  /** The cost of the reply as the model reported it, once it is complete. Unreadable values count as zero. */
   get usage(): Usage | undefined {
     return this.#finish && tokenUsage(readProperty(this.#finish, 'usage'));
   }
 
   /**
-   * Takes one part in, and says whether it was content: keep-alives and metadata are not.
+   * Adds one part, and returns whether it was content: keep-alives and metadata are not.
    * @throws {ModelError} for a part that ends the call
    * @throws {ReplyTooLargeError} when a limit is passed
    */
@@ -106,7 +106,7 @@ export class ReplyCollector {
       case 'reasoning-file':
       case 'custom':
         this.#addPart(part);
-        // Providers announce a reply with parts of their own, long before its content comes.
+        // Providers announce a reply with parts of their own, long before its content arrives.
         return part.type !== 'custom';
       case 'tool-approval-request':
         throw new ModelError(
@@ -153,7 +153,7 @@ export class ReplyCollector {
     return part.delta !== '' || part.providerMetadata !== undefined;
   }
 
-  /** The newest metadata of a block stands for the whole: a signature comes with its last part. */
+  /** The newest metadata of a block replaces older ones: a signature comes with its last part. */
   #describe(slot: TextSlot | undefined, metadata: unknown): void {
     if (slot === undefined || metadata === undefined || metadata === slot.metadata) return;
     this.#size.chars(
@@ -187,7 +187,7 @@ export class ReplyCollector {
     if (begun === undefined) this.#size.call(call.toolCallId, call.toolName);
     const slot: CallSlot = begun ?? { type: 'call', name: call.toolName, chars: 0, bytes: 0 };
     if (begun === undefined) this.#slots.push(slot);
-    // What arrived piece by piece is counted already.
+    // The pieces that arrived before are already counted.
     this.#size.chars(Math.max(0, this.#size.sizeOf(call.input) - slot.chars));
     if (call.providerMetadata !== undefined) this.#size.chars(this.#size.sizeOf(call.providerMetadata));
     const isOurs = call.providerExecuted !== true;
@@ -214,15 +214,15 @@ export class ReplyCollector {
   }
 
   /**
-   * The finished reply; its message has entered (see `enterMessage`).
-   * @throws {ModelError} when the stream broke off, ended in an error, or holds what JSON cannot
+   * Returns the finished reply; its message has been entered (see `enterMessage`).
+   * @throws {ModelError} when the stream broke off, ended in an error, or holds a value that JSON cannot
    */
   reply(): ModelReply {
     if (this.#finish === undefined) throw brokenOff("the model's stream ended without a finish part");
     const finishReason = this.#finishReason(this.#finish.finishReason);
     for (const [id, { name }] of this.#unfinished ?? []) {
       const message = `the model's stream ended within the arguments of call "${printable(id)}" of tool "${printable(name)}"; it is not run`;
-      // Where the reply ran into its length limit, the next one would too.
+      // If the reply reached its length limit, the next one would too.
       throw finishReason === 'length' ? new ModelError(message) : brokenOff(message);
     }
     const message = enterMessage({ role: 'assistant', content: this.#content(finishReason === 'length') }, 'reply');
@@ -264,23 +264,28 @@ export class ReplyCollector {
   }
 }
 
-/** A call whose arguments are nested too deep is not run. The transcript says so in their place. */
+/** A call whose arguments are nested too deep does not run. The transcript holds a note in their place. */
 function callPart(slot: CallSlot, call: LanguageModelV4ToolCall, isCut: boolean): ToolCallPart {
   const part = toolCallPart(call, isCut);
-  // So many levels take twice as many characters: most arguments need no walk.
+  // This many levels need at least twice as many characters: most arguments need no walk.
   const isShort = typeof call.input === 'string' && call.input.length <= 2 * MAX_DEPTH;
   if (isShort || part.providerExecuted === true || !isDeeperThan(MAX_DEPTH, part.input)) return part;
   slot.why ??= `the arguments are nested deeper than ${MAX_DEPTH} levels; send flatter ones`;
   return { ...part, input: { omitted: 'the arguments were nested too deep' } };
 }
 
-/** Why a call of this name is not run. No provider takes such a name in the next request: the transcript has another. */
+/**
+ * Returns why a call of this name does not run. No provider accepts such a name in the next request: the transcript has
+ * another.
+ */
 function whyMisnamed(name: unknown): string | undefined {
   if (isToolName(name)) return undefined;
   return `"${printable(name)}" is not a tool name: it takes 1 to 128 of the characters A-Z a-z 0-9 _ . : -; call a listed tool`;
 }
 
-/** The usage a model reported as a run counts it. What is absent, negative or not a number counts as 0. */
+/**
+ * The usage that a model reported, as a run counts it. An absent or negative value, or one that is not a number, counts as 0.
+ */
 function tokenUsage(reported: unknown): Usage {
   const input = readProperty(reported, 'inputTokens');
   const output = readProperty(reported, 'outputTokens');

@@ -1,6 +1,6 @@
 import { ReplyTooLargeError } from '../values/errors.ts';
 
-/** How much one reply of a model may bring. */
+/** Limits of one reply of a model. */
 export interface ReplyLimits {
   /** Characters of the whole reply: text, reasoning, arguments, sources, files and metadata count. */
   readonly maxReplyChars: number;
@@ -15,13 +15,13 @@ export const replyLimits: ReplyLimits = Object.freeze({
   maxCallsPerMessage: 10_000,
 });
 
-/** Parts of a reply besides its calls. Each takes memory, also an empty one. */
+/** Parts of a reply besides its calls. Each takes memory, even an empty one. */
 const MAX_PARTS = 100_000;
 
 /** Longer ids count as characters of the reply. */
 const ID_CHARS = 64;
 
-/** Counts what a reply brings while it arrives. Every method throws a ReplyTooLargeError when a limit is passed. */
+/** Counts the reply while it arrives. Every method throws a ReplyTooLargeError when a limit is passed. */
 export class ReplySize {
   readonly #limits: ReplyLimits;
   #chars = 0;
@@ -32,7 +32,7 @@ export class ReplySize {
     this.#limits = limits;
   }
 
-  /** @param count characters that arrived; below zero = what they replace was longer */
+  /** @param count characters that arrived; negative if they replace a longer text */
   chars(count: number): void {
     this.#chars += count;
     const { maxReplyChars } = this.#limits;
@@ -55,15 +55,18 @@ export class ReplySize {
     this.chars(this.sizeOf(name));
   }
 
-  /** Why a call with these arguments is not run, if it is not. `earlier`: bytes of them that arrived piece by piece. */
+  /**
+   * Returns why a call with these arguments does not run, or `undefined`. `earlier`: bytes of them that arrived piece by
+   * piece.
+   */
   refusalOf(input: unknown, earlier: number): string | undefined {
     const { maxCallInputBytes } = this.#limits;
     const bytes = Math.max(earlier, bytesOf(input, maxCallInputBytes));
     if (bytes <= maxCallInputBytes) return undefined;
-    return `the arguments have ${bytes} bytes, and ${maxCallInputBytes} are allowed (maxCallInputBytes); the call was not run`;
+    return `the arguments have ${bytes} bytes; the limit is ${maxCallInputBytes} (maxCallInputBytes). The call was not run`;
   }
 
-  /** About the characters of a value as JSON, up to just above the limit. */
+  /** Estimates the characters of a value as JSON, up to just above the limit. */
   sizeOf(value: unknown): number {
     return sizeOf(value, this.#limits.maxReplyChars);
   }
@@ -77,7 +80,7 @@ function tooLarge(what: string, limit: keyof ReplyLimits): ReplyTooLargeError {
   return new ReplyTooLargeError(`the model's reply ${what} (${limit}); reading stopped there. Raise defaults.${limit}`);
 }
 
-/** What no provider sends is refused elsewhere, as no JSON. */
+/** Values that no provider sends are refused elsewhere, because they are not JSON. */
 function bytesOf(input: unknown, limit: number): number {
   if (typeof input === 'string') return input.length * 3 <= limit ? 0 : Buffer.byteLength(input);
   if (typeof input !== 'object' || input === null) return 0;
@@ -88,7 +91,7 @@ function bytesOf(input: unknown, limit: number): number {
   }
 }
 
-/** Ends at `most`, so that it ends for a value that refers to itself as well. */
+/** Stops at `most`, so it also ends for a value that refers to itself. */
 function sizeOf(value: unknown, most: number): number {
   if (typeof value === 'string') return value.length;
   const open: unknown[] = [value];

@@ -7,14 +7,14 @@ import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
 export type ReplyPart = AssistantMessage['content'][number];
 type StreamPart<Type extends LanguageModelV4StreamPart['type']> = Extract<LanguageModelV4StreamPart, { type: Type }>;
 
-/** What a model says about a part comes back to it with that part, unread and unchanged. */
+/** A model's metadata of a part goes back to it with that part, unread and unchanged. */
 export function withMetadata<Part extends object>(part: Part, metadata: unknown): Part {
   return metadata === undefined ? part : { ...part, providerOptions: metadata };
 }
 
 /**
- * A tool call as the transcript holds it. Its input is parsed here, once. What is not JSON stays the string it was: the
- * tool's validation answers it. `isCut`: the reply ran into its length limit, so that "no input" may be lost input.
+ * A tool call as the transcript holds it. Its input is parsed here, once. Text that is not JSON stays a string: the tool's
+ * validation refuses it. `isCut`: the reply reached its length limit, so "no input" may be lost input.
  */
 export function toolCallPart(call: LanguageModelV4ToolCall, isCut: boolean): ToolCallPart {
   const { toolCallId, toolName, providerExecuted } = call;
@@ -26,7 +26,7 @@ export function toolCallPart(call: LanguageModelV4ToolCall, isCut: boolean): Too
   return withMetadata(providerExecuted === true ? { ...part, providerExecuted } : part, call.providerMetadata);
 }
 
-/** Another name stands for an invalid one before anything records, prints or sends it. */
+/** Replaces an invalid name before any code records, prints or sends it. */
 function recordedName(name: unknown): string {
   return isToolName(name) ? name : INVALID_TOOL_NAME;
 }
@@ -53,7 +53,7 @@ export function toolResultPart(part: LanguageModelV4ToolResult): ToolResultPart 
   return withMetadata({ type: 'tool-result', toolCallId, toolName, output }, part.providerMetadata);
 }
 
-/** A file or a provider's own part as JSON: bytes become base64, URLs strings. */
+/** A file or a provider's own part as JSON: bytes become base64, URLs become strings. */
 export function wholePart(part: StreamPart<'file' | 'reasoning-file' | 'custom'>): ReplyPart {
   const { providerMetadata, ...rest } = part;
   const json = 'data' in rest ? { ...rest, data: fileData(rest.data) } : rest;

@@ -6,18 +6,18 @@ import type { Usage } from '../values/usage.ts';
 import { askedWait, isRetryable } from './retryable.ts';
 import { spentBy } from './spent.ts';
 
-/** How often a model is asked for one reply, the first time included. */
+/** How many times a model is called for one reply, the first time included. */
 const MODEL_ATTEMPTS = 3;
 
-/** The wait before the second attempt is between 0 and this; before each further one up to twice as much. */
+/** The wait before the second attempt is between 0 and this; the limit doubles for each further attempt. */
 const BASE_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
-/** It is added to what the provider asked for: callers who were refused together should not return together. */
+/** Added to the wait that the provider asked for: callers that were refused together should not return together. */
 const backoff: Backoff = { firstMs: BASE_MS, maxMs: MAX_BACKOFF_MS, jitter: 'full' };
-/** A provider that asks for more is not waited for: whoever runs the agent should hear of it now. */
+/** Pawl does not wait longer for a provider: the caller should get the error now. */
 const MAX_ASKED_MS = 60_000;
 
-/** An attempt that is about to be made because the one before it failed. */
+/** An attempt that follows a failed one. */
 export interface Retry {
   /** Its number; the first retry is attempt 2. */
   readonly attempt: number;
@@ -34,18 +34,18 @@ export interface RetryOptions {
   readonly attempts?: number;
   /** From 0 to below 1; default Math.random. */
   readonly random?: () => number;
-  /** Told of each retry before its wait. */
+  /** Called before the wait of each retry. */
   readonly onRetry?: (retry: Retry) => void;
-  /** Told what an attempt cost that failed, the last one included, where the model reported it. */
+  /** Called with the cost of each failed attempt, the last one included, if the model reported it. */
   readonly onSpent?: (usage: Usage) => void;
 }
 
 /**
- * Makes a model call, and makes it again while it fails in a way that may pass: after an exponential backoff with full
- * jitter, and not before the time that the provider asked for.
+ * Makes a model call, and repeats it while its error is retryable. Each retry waits for an exponential backoff with full
+ * jitter, and at least for the time that the provider asks for.
  *
  * @throws the signal's reason, at once, when the signal is aborted during a wait
- * @throws {ModelError | ModelStalledError} the last failure; after several attempts its message says how many
+ * @throws {ModelError | ModelStalledError} the last failure; after several attempts its message gives their number
  */
 export async function withRetries<T>(call: () => Promise<T>, options: RetryOptions): Promise<T> {
   const { signal, clock, attempts = MODEL_ATTEMPTS, onRetry, onSpent } = options;
@@ -59,7 +59,7 @@ export async function withRetries<T>(call: () => Promise<T>, options: RetryOptio
       if (!isRetryable(error)) throw final(error, attempt);
       const asked = askedWait(error, clock) ?? 0;
       if (asked > MAX_ASKED_MS)
-        throw final(error, attempt, `; the provider asks to wait ${asked} ms, which is too long`);
+        throw final(error, attempt, `; the provider asks for a wait of ${asked} ms, which is too long`);
       if (attempt >= attempts) throw final(error, attempt);
       const delayMs = asked + backoffMs(attempt, backoff, options.random);
       onRetry?.({ attempt: attempt + 1, delayMs, error: toErrorData(error, 'MODEL') });
@@ -69,7 +69,7 @@ export async function withRetries<T>(call: () => Promise<T>, options: RetryOptio
   }
 }
 
-/** The last failure, and how many attempts were made. What the first one ended stays as it is. */
+/** The last failure, with the number of attempts. A failure of the first attempt stays unchanged. */
 function final(error: unknown, attempts: number, why = ''): unknown {
   const code = readProperty(error, 'code');
   if ((attempts === 1 && why === '') || (code !== 'MODEL' && code !== 'MODEL_STALLED')) return error;

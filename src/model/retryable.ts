@@ -2,13 +2,13 @@ import type { Clock } from '../values/clock.ts';
 import { readProperty } from '../values/error-data.ts';
 import { ModelError } from '../values/errors.ts';
 
-/** Longer chains are cut: a hostile `cause` getter must not make us walk for ever. */
+/** Longer chains are cut: a hostile `cause` getter must not cause an endless walk. */
 const MAX_CHAIN = 16;
 
-/** Statuses below 500 that pass: timeout, conflict, too early, too many requests. */
+/** Statuses below 500 that are transient: timeout, conflict, too early, too many requests. */
 const passingStatuses: readonly unknown[] = [408, 409, 425, 429];
 
-/** A connection that could not be made or did not hold. A name that does not resolve is a wrong address: it is not here. */
+/** A connection that failed or broke. A name that does not resolve is a wrong address, and is not in this list. */
 const networkCodes: readonly unknown[] = [
   'ECONNRESET',
   'ECONNREFUSED',
@@ -25,18 +25,18 @@ const networkCodes: readonly unknown[] = [
   'UND_ERR_INFO',
 ];
 
-/** What provider packages throw for an answer that is not whole. */
+/** Errors that provider packages throw for an incomplete answer. */
 const brokenAnswers: readonly unknown[] = ['AI_InvalidResponseDataError', 'AI_EmptyResponseBodyError'];
 
-/** The error of a reply that is not whole. It is marked in the AI SDK's way as worth another attempt. */
+/** The error of an incomplete reply. It is marked as retryable in the AI SDK's way. */
 export function brokenOff(message: string): ModelError {
   return Object.assign(new ModelError(message), { isRetryable: true });
 }
 
-/** Whether another attempt may succeed where this one failed. What nobody knows anything about is final. */
+/** Returns whether another attempt may succeed. An unknown error is final. */
 export function isRetryable(error: unknown): boolean {
   const chain = chainOf(error);
-  // Provider packages hold every failed connection to be worth it, this one too.
+  // Provider packages mark every failed connection as retryable, this one too.
   if (chain.some((each) => readProperty(each, 'code') === 'ENOTFOUND')) return false;
   for (const each of chain) {
     const verdict = verdictOn(each);
@@ -50,7 +50,7 @@ function verdictOn(error: unknown): boolean | undefined {
   if (name === 'AbortError') return false;
   if (code === 'MODEL_STALLED' || networkCodes.includes(code) || brokenAnswers.includes(name)) return true;
   const [declared, status] = [readProperty(error, 'isRetryable'), statusOf(error)];
-  // The AI SDK's default for 425 is false, in the same words in which a provider would say so on purpose.
+  // The AI SDK's default for 425 is false, which cannot be distinguished from a provider's deliberate false.
   if (typeof declared === 'boolean') return declared || status === 425;
   return status === undefined ? undefined : status >= 500 || passingStatuses.includes(status);
 }
@@ -61,7 +61,7 @@ function statusOf(error: unknown): number | undefined {
   return found.find((each): each is number => typeof each === 'number' && each >= 400 && each < 600);
 }
 
-/** How long the provider asks to wait, in ms; `undefined` when it does not say. */
+/** Returns how long the provider asks to wait, ms; `undefined` if it does not say. */
 export function askedWait(error: unknown, clock: Clock): number | undefined {
   for (const each of chainOf(error)) {
     const headers = readProperty(each, 'responseHeaders');
@@ -80,7 +80,7 @@ function numberOf(header: unknown): number | undefined {
   return typeof header === 'string' && /^\s*\d+(\.\d+)?\s*$/.test(header) ? Number(header) : undefined;
 }
 
-/** An error and its causes, outermost first. */
+/** Returns an error and its causes, outermost first. */
 function chainOf(error: unknown): unknown[] {
   const chain: unknown[] = [];
   for (let each = error; each !== undefined && each !== null && chain.length < MAX_CHAIN; ) {

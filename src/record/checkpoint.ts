@@ -9,14 +9,16 @@ import type { Usage } from '../values/usage.ts';
 /** The version this code writes. Older records are upcast, newer ones refused. */
 export const RECORD_VERSION = 2;
 
-/** What changes from save to save, and which run it is: the record without messages, inputs, images and the earlier conversation. */
+/**
+ * The changing part of a record and its identity: the record without messages, inputs, images and the earlier conversation.
+ */
 export interface RunHead extends IdentityFields, Partial<HeadFields> {
   readonly version: 2;
   /** Counts the saves of the run. */
   readonly revision: number;
   /** Wall clock of the save that wrote it, ms. */
   readonly updatedAt: number;
-  /** Above this number the events of the next process begin. */
+  /** The events of the next process have higher numbers than this. */
   readonly seq?: number;
   readonly iteration: number;
   readonly completedPhases: readonly PhaseOutput[];
@@ -24,13 +26,13 @@ export interface RunHead extends IdentityFields, Partial<HeadFields> {
   readonly attempts: number;
 }
 
-/** One stored run: plain JSON, the whole of what a new process needs to go on. */
+/** One stored run: plain JSON with everything that a new process needs to continue it. */
 export interface RunCheckpoint extends RunHead, Partial<StartFields> {
-  /** The conversation, as it is before compaction; in a pipeline that of the phase in progress. */
+  /** The conversation, before compaction; in a pipeline that of the phase in progress. */
   readonly messages: readonly Message[];
 }
 
-/** A run's record at this moment. @param now wall clock, ms @param revision the number of this save */
+/** Makes a run's record. @param now wall clock, ms @param revision the number of this save */
 export function toCheckpoint(run: Progress, now: number, revision = 0): RunCheckpoint {
   const progress = recordable(run);
   const { meta, transcript } = progress;
@@ -52,7 +54,7 @@ const written = rowsOf('identity', 'head')
   }));
 
 /**
- * Adds to an object what makes the head of a record, without its meta: small, whatever the length of the run.
+ * Adds the head of a record to an object, without its meta: small for a run of any length.
  * @param progress recordable
  * @returns a bound for the UTF-16 units of its JSON: it costs less than to measure them, and is nearly always enough
  */
@@ -72,7 +74,7 @@ export function addHead(to: object, progress: Progress): number {
 
 const startKeys = rowsOf('start').map(({ key }) => key as keyof StartFields);
 
-/** Adds to an object what a run was given at its start, as far as it was given anything. */
+/** Adds the run's start data to an object, as far as it is not empty. */
 export function addStart<T extends object>(to: T, progress: Progress): T & Partial<StartFields> {
   const target = to as Record<string, unknown>;
   for (const key of startKeys) {
@@ -86,7 +88,7 @@ function isEmpty(value: object): boolean {
   return Array.isArray(value) ? value.length === 0 : Object.keys(value).length === 0;
 }
 
-/** What stands in a record and not in a resume state. */
+/** The fields of a record that a resume state does not have. */
 const isOfRecord = new Set<string>([
   'version',
   'updatedAt',
@@ -95,7 +97,7 @@ const isOfRecord = new Set<string>([
   ...rowsOf('identity').map(({ key }) => key),
 ]);
 
-/** Where a record's run goes on. */
+/** Returns the state from which a record's run continues. */
 export function toResumeState(record: RunCheckpoint): ResumeState {
   const state = Object.entries(record).filter(([key]) => !isOfRecord.has(key));
   return { ...Object.fromEntries(state), history: record.messages };

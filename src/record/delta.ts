@@ -2,12 +2,12 @@ import { rowsOf, type StartFields } from '../run/fields.ts';
 import type { Message } from '../values/message.ts';
 import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 
-/** What one save adds: the messages since the last save, and the head. */
+/** The addition of one save: the messages since the last save, and the head. */
 export interface RunDelta {
   readonly runId: string;
-  /** One more than the revision it follows. */
+  /** One more than the revision before it. */
   readonly revision: number;
-  /** How many messages the record has without this delta. */
+  /** The number of messages in the record without this delta. */
   readonly from: number;
   readonly messages: readonly Message[];
   readonly head: RunHead;
@@ -15,7 +15,10 @@ export interface RunDelta {
 
 const identityKeys = rowsOf('identity').map(({ key }) => key);
 
-/** What of a head is written with each save; the rest is `undefined`, which JSON leaves out. A copy costs less than a selection. */
+/**
+ * Returns the part of a head that each save writes; the rest is `undefined`, which JSON leaves out. A copy costs less than a
+ * selection.
+ */
 export function changingPart(head: RunHead): object {
   const part: Record<string, unknown> = { ...head };
   for (const key of identityKeys) if (part[key] !== undefined) part[key] = undefined;
@@ -24,7 +27,10 @@ export function changingPart(head: RunHead): object {
 
 const outside: ReadonlySet<string> = new Set(rowsOf('start', 'messages').map(({ key }) => key));
 
-/** The head of a record, or of a state: without messages, inputs, images and the earlier conversation, which it does not read. */
+/**
+ * Returns the head of a record, or of a state: without messages, inputs, images and the earlier conversation, which it does
+ * not read.
+ */
 export function headOf(record: RunCheckpoint): RunHead;
 export function headOf(record: object): object;
 export function headOf(record: object): object {
@@ -35,7 +41,7 @@ export function headOf(record: object): object {
 
 const startKeys = rowsOf('start').map(({ key }) => key as keyof StartFields);
 
-/** What a record, or a state, says the run was given at its start. */
+/** Returns the start data in a record, or a state. */
 export function startOf(state: Partial<StartFields>): Partial<StartFields> {
   const given = startKeys.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]);
   return Object.fromEntries(given) as Partial<StartFields>;

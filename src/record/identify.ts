@@ -4,18 +4,18 @@ import type { ParentCall } from '../run/request.ts';
 import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 import { rewritten } from './upcast.ts';
 
-/** The fingerprint of what a record says it was asked for. */
+/** Computes the fingerprint of a record's stored request. */
 export function fingerprintOfRecord(record: RunCheckpoint): string {
   const { meta, inputs = {}, images = [], earlier = [], labels = {} } = record;
   return storedFingerprintOf({ ...meta, inputs, images, earlier, labels });
 }
 
-/** The field that an outcome is kept with, so that a repeated start is compared after the end as well. */
+/** The field that an outcome is kept with, so that a repeated start is also compared after the end. */
 export function fingerprintIn({ fingerprint }: { readonly fingerprint?: string }): { readonly fingerprint?: string } {
   return fingerprint === undefined ? {} : { fingerprint };
 }
 
-/** The call that began a stored run. Only a record from before there were fingerprints spells it in its id. */
+/** Returns the call that began a stored run. Only a record from before fingerprints has it in its id. */
 export function parentOf({ meta, parent, fingerprint }: RunHead): ParentCall | undefined {
   const { runId, parentRunId } = meta;
   if (parent || fingerprint !== undefined || parentRunId === '') return parent;
@@ -26,8 +26,8 @@ export function parentOf({ meta, parent, fingerprint }: RunHead): ParentCall | u
 }
 
 /**
- * A record with a fingerprint: one from before there were any gets that of its stored request. Its calls that were under
- * way keep the idempotency keys that their receivers know. The next write of such a record is a whole one.
+ * Returns a record with a fingerprint: one from before fingerprints gets that of its stored request. Its running calls keep
+ * the idempotency keys that their receivers know. The next write of such a record is a whole one.
  */
 export function identified(record: RunCheckpoint): RunCheckpoint {
   if (record.fingerprint !== undefined) return record;

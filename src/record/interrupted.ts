@@ -15,7 +15,7 @@ export type InterruptedRun =
       readonly updatedAt: number;
       readonly attempts?: number;
       readonly owner?: string;
-      /** Why it is parked: an error code, and words. */
+      /** Why it is parked: an error code, and a text. */
       readonly code?: string;
       readonly reason?: string;
       /** The call that began the run; absent = a host did. */
@@ -27,13 +27,13 @@ export type InterruptedRun =
       readonly runId: string;
       /** The record cannot be read; its bytes are kept. */
       readonly status: 'quarantined';
-      /** The error code, and what was found. */
+      /** The error code, and the problem. */
       readonly reason: string;
-      /** When it was last written, where the store can tell: the next page of a list begins after it. */
+      /** The time of the last write, if the store knows it: the next page of a list begins after it. */
       readonly updatedAt?: number;
     };
 
-/** The line that a list shows for a record. @param owner who holds a live claim on it, when somebody does */
+/** Returns the entry of a record in a list. @param owner the owner of a live claim on it, if there is one */
 export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
   const parent = parentOf(head);
   return {
@@ -51,7 +51,7 @@ export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
   };
 }
 
-/** The line that a list shows for a record that cannot be read. @param error what reading it threw */
+/** Returns the entry of an unreadable record in a list. @param error what reading it threw */
 export function quarantinedRun(
   at: { readonly runId: string; readonly updatedAt: number },
   error: unknown,

@@ -11,11 +11,10 @@ import { rewritten } from './upcast.ts';
 export type RecordDraft = Writable<RunCheckpoint>;
 
 /**
- * A host's change to stored records before their runs go on, for what a deploy has renamed or dropped: a tool, a tier, a
- * field of `inputs`. It gets a draft of the record: either it changes the draft and returns nothing, or it leaves the draft
- * alone and returns another record. The stored record stays as it is until the run's next save. It may see a record again
- * that it has changed before.
- *
+ * A host's change to stored records before their runs continue, after a deploy that renamed or dropped a tool, a tier or a
+ * field of `inputs`. It gets a draft of the record. Either it changes the draft and returns nothing, or it returns another
+ * record and does not change the draft. The stored record does not change until the run's next save. The function may see a
+ * record again that it has changed before.
  * @example
  * const migrate: Migrate = (record) => {
  *   if (record.meta.modelTier === 'smart') record.meta.modelTier = 'deep';
@@ -25,11 +24,11 @@ export type RecordDraft = Writable<RunCheckpoint>;
 export type Migrate = (record: RecordDraft) => RunCheckpoint | RecordDraft | void;
 
 /**
- * A record as it is after the host's change. Nothing is written: with a loaded record this is a dry run.
- * @throws {MigrationError} when `migrate` throws, or gives what is no record of this run
+ * Returns a record after the host's change. Writes nothing: with a loaded record this is a dry run.
+ * @throws {MigrationError} if `migrate` throws, or returns a value that is not a record of this run
  * @example
  * const record = await store.load(runId)
- * if (record) migrateRecord(record, migrate) // throws where the run could not go on
+ * if (record) migrateRecord(record, migrate) // throws if the run could not continue
  */
 export function migrateRecord(record: RunCheckpoint, migrate: Migrate | undefined): RunCheckpoint {
   if (!migrate) return record;
@@ -41,7 +40,7 @@ export function migrateRecord(record: RunCheckpoint, migrate: Migrate | undefine
     if (parseCheckpoint(changed).meta.runId !== runId) throw new CheckpointCorruptError('it has another run id');
     return changed.messages.map((message, i) => enterMessage(message, `record.messages[${i}]`));
   });
-  // Who counts these is not the host.
+  // The host does not count these.
   const { version, revision, attempts } = record;
   return { ...changed, messages, version, revision, attempts, [rewritten]: true } as RunCheckpoint;
 }
@@ -68,6 +67,6 @@ function attempt<T>(runId: string, work: () => T): T {
   try {
     return work();
   } catch (cause) {
-    throw new MigrationError(`migrate could not bring the record of run ${runId} over; it is as it was`, { cause });
+    throw new MigrationError(`migrate failed for the record of run ${runId}; the record is unchanged`, { cause });
   }
 }

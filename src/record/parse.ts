@@ -10,9 +10,9 @@ import { RECORD_VERSION, type RunCheckpoint, type RunHead } from './checkpoint.t
 import { upcast } from './upcast.ts';
 
 /**
- * Reads a stored record. Checks what the runtime relies on and keeps everything else as it is.
- * @throws {CheckpointCorruptError} when it is damaged, naming the field
- * @throws {CheckpointTooNewError} when a newer version wrote it
+ * Parses a stored record. Checks the fields that the runtime relies on, and keeps all others unchanged.
+ * @throws {CheckpointCorruptError} if it is damaged, naming the field
+ * @throws {CheckpointTooNewError} if a newer version wrote it
  */
 export function parseCheckpoint(value: unknown): RunCheckpoint {
   const record = checkCheckpoint(value);
@@ -25,13 +25,13 @@ export function parseCheckpoint(value: unknown): RunCheckpoint {
   return record;
 }
 
-/** Pawl writes nothing so deep, and walks over it would overflow the stack. */
+/** Pawl writes nothing so deep, and a walk over it would overflow the stack. */
 function tooDeep(field: string): CheckpointCorruptError {
   return new CheckpointCorruptError(`this record is damaged: its field ${field} is nested too deep`);
 }
 
 /**
- * Checks a record that is about to be written: its texts are made by walks that end by themselves at a depth.
+ * Checks a record before it is written: its texts are made by walks that end by themselves at a depth.
  * @throws as `parseCheckpoint`
  */
 export function checkCheckpoint(value: unknown): RunCheckpoint {
@@ -40,30 +40,30 @@ export function checkCheckpoint(value: unknown): RunCheckpoint {
   return record as RunCheckpoint;
 }
 
-/** Reads a kept outcome. @throws {CheckpointCorruptError} when it is damaged */
+/** Parses a kept outcome. @throws {CheckpointCorruptError} if it is damaged */
 export function parseOutcome(value: unknown): RunOutcome {
   check(isOutcome(value), 'outcome');
   return value as RunOutcome;
 }
 
-/** Checks an open step. @throws {CheckpointCorruptError} when it is damaged */
+/** Checks an open step. @throws {CheckpointCorruptError} if it is damaged */
 export function parseOpenStep(value: unknown): OpenStep {
   check(isOpenStep(value), 'openStep');
   return value as OpenStep;
 }
 
-/** Checks calls of an open step. @throws {CheckpointCorruptError} when one is damaged */
+/** Checks calls of an open step. @throws {CheckpointCorruptError} if one is damaged */
 export function parseOpenCalls(calls: readonly unknown[]): void {
   check(calls.every(isOpenCall), 'openStep');
 }
 
-/** Reads the head of a record: everything but messages, inputs and images. */
+/** Parses the head of a record: everything but messages, inputs and images. */
 export function parseHead(value: unknown): RunHead {
   check(isObject(value), 'record');
   check(Number.isInteger(value.version) && Number(value.version) > 0, 'version');
   if (Number(value.version) > RECORD_VERSION) {
     throw new CheckpointTooNewError(
-      `this record has version ${value.version}, this Pawl reads up to ${RECORD_VERSION}: upgrade the package (the record is untouched)`,
+      `this record has version ${value.version}, this Pawl reads versions up to ${RECORD_VERSION}: upgrade the package (the record is untouched)`,
     );
   }
   const head = upcast(value);
@@ -82,8 +82,7 @@ export function parseHead(value: unknown): RunHead {
 }
 
 /**
- * The first field of a resume state that is not what it should be. What the state may leave out, and its messages, are not
- * checked here.
+ * Returns the first invalid field of a resume state. Optional fields that are absent, and its messages, are not checked here.
  */
 export function wrongFieldOf(state: Readonly<Record<string, unknown>>): string | undefined {
   const isWrong = (key: string, isFine: (value: unknown) => boolean) => state[key] !== undefined && !isFine(state[key]);
@@ -91,12 +90,11 @@ export function wrongFieldOf(state: Readonly<Record<string, unknown>>): string |
   return wrong?.key ?? ['revision', 'seq'].find((mark) => isWrong(mark, isCount));
 }
 
-/** Inputs, images and the earlier conversation stand beside the head in a whole record. */
+/** Inputs, images and the earlier conversation are beside the head in a whole record. */
 const rows = rowsOf('identity', 'head', 'start');
 const required = rows.flatMap(({ key, spec }) => (spec.required ? [key] : []));
 const checks = new Map<string, (value: unknown) => boolean>(rows.map(({ key, spec }) => [key, spec.isValid]));
 
 function check(isFine: boolean, field: string): asserts isFine {
-  if (!isFine)
-    throw new CheckpointCorruptError(`this record is damaged: its field ${field} is missing or not what it should be`);
+  if (!isFine) throw new CheckpointCorruptError(`this record is damaged: its field ${field} is missing or invalid`);
 }

@@ -7,7 +7,7 @@ import { Hidden } from '../values/hidden.ts';
 import { dropEncoding, enterMessage, type Message, type ToolOutput } from '../values/message.ts';
 import type { FieldRedactor, Redactor } from '../values/redact.ts';
 
-/** Redacts what is recorded of one run. Each object is redacted once. */
+/** Redacts the recorded data of one run. Each object is redacted once. */
 export class ProgressRedaction implements FieldRedactor {
   readonly #redactor: Redactor;
   readonly #seen = new WeakMap<object, object>();
@@ -18,7 +18,7 @@ export class ProgressRedaction implements FieldRedactor {
     this.#redactor = redactor;
   }
 
-  /** By the table of run fields; every text of a field that is not in the table is redacted. */
+  /** By the table of run fields; in a field without a row every text is redacted. */
   progress(progress: Progress): Progress {
     const fields: Record<string, unknown> = {};
     for (const [key, value] of Object.entries(progress)) fields[key] = this.#field(key, value);
@@ -33,7 +33,7 @@ export class ProgressRedaction implements FieldRedactor {
     return this.once(value, (hidden) => new Hidden(redact(hidden.value, this) as object));
   }
 
-  /** The redacted messages grow as the others do, so that only what is new is looked at, and stored. */
+  /** The redacted messages grow like the original ones: only new messages are read, and stored. */
   transcript(transcript: Transcript): Transcript {
     const isContinued = this.#source !== undefined && transcript.continues(this.#source);
     const from = isContinued ? (this.#source?.length ?? 0) : 0;

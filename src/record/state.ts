@@ -11,8 +11,8 @@ import { headOf } from './delta.ts';
 import type { ProgressRedaction } from './redact-progress.ts';
 
 /**
- * What the runtime hands to `Checkpointer.save`: a record without its meta and without a clock.
- * `messages` is a plain array; the runtime makes it only when somebody reads it.
+ * The argument of `Checkpointer.save`: a record without its meta and without times.
+ * `messages` is a plain array, made at its first read.
  */
 export interface RunCheckpointState
   extends Partial<Omit<IdentityFields, 'meta'>>,
@@ -20,35 +20,35 @@ export interface RunCheckpointState
     Partial<StartFields> {
   readonly messages?: readonly Message[];
   readonly iteration: number;
-  /** Above this number the events of the next process begin. */
+  /** The events of the next process have higher numbers than this. */
   readonly seq?: number;
 }
 
-/** The head of a state: what of it changes from save to save, and which run it is. */
+/** The head of a state: its changing part, and the identity of the run. */
 type StateHead = Omit<RunHead, 'version' | 'revision' | 'updatedAt' | 'meta'>;
 
-/** What is behind a state of the runtime's own. */
+/** The data behind a state that the runtime made. */
 interface Origin {
   readonly transcript: Transcript;
-  /** The state without what has a place of its own in a record: messages, inputs, images. */
+  /** The state without the parts that a record stores elsewhere: messages, inputs, images. */
   readonly fields: StateHead;
-  /** No more UTF-16 units has their JSON. */
+  /** An upper bound for the UTF-16 units of their JSON. */
   readonly bound: number;
 }
 
 const origins = hiddenField<Origin>();
 
-/** What a save must know besides the run's progress. */
+/** The inputs of a save besides the run's progress. */
 export interface SaveMoment {
   /** Its working time so far, ms. */
   readonly elapsedMs: number;
-  /** Above this number its events go on. */
+  /** Its next events have higher numbers than this. */
   readonly seq: number;
   readonly critic?: JsonObject | undefined;
   readonly redaction?: ProgressRedaction | undefined;
 }
 
-/** The state of a run at this moment. */
+/** Returns the present state of a run. */
 export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
   const { redaction, seq } = now;
   const progress = recordable(redaction?.progress(run) ?? run);
@@ -68,7 +68,7 @@ export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
   return state;
 }
 
-/** The transcript behind a state: the runtime's own, or one made of a host's plain array. */
+/** Returns the transcript behind a state: the runtime's own, or one made of a host's plain array. */
 export function transcriptOf(state: RunCheckpointState): { transcript: Transcript; isOurs: boolean } {
   const origin = origins.get(state);
   if (origin) return { transcript: origin.transcript, isOurs: true };
@@ -77,8 +77,8 @@ export function transcriptOf(state: RunCheckpointState): { transcript: Transcrip
 }
 
 /**
- * What of a state goes into the head of its record. Of a host's own state its lazy `messages` are not read.
- * @param attempts of a host's own state that has none
+ * Returns the fields of a state for the head of its record. The lazy `messages` of a host's own state are not read.
+ * @param attempts for a host's own state without any
  */
 export function headFieldsOf(state: RunCheckpointState, attempts: number): StateHead {
   const origin = origins.get(state);
@@ -87,7 +87,7 @@ export function headFieldsOf(state: RunCheckpointState, attempts: number): State
   return { counters, usage, completedPhases, attempts, ...headOf(state) } as StateHead;
 }
 
-/** A bound for the UTF-16 units of these fields as JSON. Of a host's own state none is known. */
+/** Returns a bound for the UTF-16 units of these fields as JSON. For a host's own state none is known. */
 export function sizeBound(state: RunCheckpointState): number {
   return origins.get(state)?.bound ?? Number.POSITIVE_INFINITY;
 }

@@ -5,9 +5,10 @@ import type { RunCheckpoint } from './checkpoint.ts';
 import { checkCheckpoint, parseCheckpoint } from './parse.ts';
 
 /**
- * The JSON text of a record, for a store of a host's own.
- * @throws {NotJsonError} naming the path of what JSON cannot hold @throws {InvalidRunIdError}
- * @throws {CheckpointCorruptError} when it is no record: better refused now than found unreadable at recovery
+ * Returns the JSON text of a record, for a store of a host's own.
+ * @throws {NotJsonError} naming the path of a value that JSON cannot hold @throws {InvalidRunIdError}
+ * @throws {CheckpointCorruptError} for a value that is not a record: refusing it now is better than an unreadable record at
+ *   recovery
  */
 export function encodeCheckpoint(record: RunCheckpoint): string {
   checkRunId(record.meta?.runId);
@@ -17,9 +18,9 @@ export function encodeCheckpoint(record: RunCheckpoint): string {
 }
 
 /**
- * The record of a stored text, brought to today's version.
- * @param runId under which it is stored
- * @throws {CheckpointCorruptError} when it is damaged, or of another run @throws {CheckpointTooNewError}
+ * Parses a stored text and returns its record, upcast to the present version.
+ * @param runId the id that it is stored under
+ * @throws {CheckpointCorruptError} if it is damaged, or of another run @throws {CheckpointTooNewError}
  */
 export function decodeCheckpoint(text: string, runId: string): RunCheckpoint {
   const record = parseCheckpoint(parsed(text));

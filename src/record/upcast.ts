@@ -5,29 +5,34 @@ import { RECORD_VERSION } from './checkpoint.ts';
 type Stored = Record<string, unknown>;
 
 /**
- * One small function a version: `upcasts[n]` changes the draft of a record of version n into one of version n + 1, or returns
- * that one. It gets a head without messages as well: lists read no more than that.
+ * One small function for each version: `upcasts[n]` changes the draft of a record of version n into one of version n + 1, or
+ * returns that one. It also gets heads without messages: lists read only those.
  */
 export type Upcasts = Readonly<Record<number, Recipe<Stored>>>;
 
-/** A change that raises RECORD_VERSION adds the step from the version before, and pins under `fixtures` what that one wrote. */
+/**
+ * A change that raises RECORD_VERSION adds the step from the version before, and pins a record of that version under
+ * `fixtures`.
+ */
 const upcasts: Upcasts = {
-  // Version 2 has labels, waits, threads, and whether a host's machine began the run: a record without them has none.
+  // Version 2 has labels, waits, threads and `hosted`: a record without them has none.
   1: () => {},
 };
 
-/** On a record that is no longer what its store holds: its next write has to be a whole one. Copies keep it, JSON does not. */
+/**
+ * Marks a record that differs from the stored one: its next write has to be a whole one. Copies keep the mark, JSON does not.
+ */
 export const rewritten: unique symbol = Symbol('pawl.rewritten');
 
-/** Whether a record was changed since its store gave it away, so that nothing may be appended to what is stored. */
+/** Returns whether a record was changed after its store returned it: then a delta must not be appended to the stored one. */
 export function isRewritten(record: object): boolean {
   return rewritten in record;
 }
 
 /**
- * Brings a stored record, or its head, of an older version to today's. Fields that a version dropped are ignored.
+ * Upcasts a stored record, or its head, to the present version. Fields that a version dropped are ignored.
  * @param record its version is a whole number
- * @throws {CheckpointCorruptError} when there is no way from its version to today's
+ * @throws {CheckpointCorruptError} if there is no path from its version to the present one
  */
 export function upcast(record: Stored, steps: Upcasts = upcasts, target: number = RECORD_VERSION): Stored {
   let current = record;
@@ -35,7 +40,7 @@ export function upcast(record: Stored, steps: Upcasts = upcasts, target: number 
     const step = steps[version];
     if (!step) throw new CheckpointCorruptError(`this record has version ${version}, which no Pawl has written`);
     const next = change(current, step);
-    // Only what a step has changed is other than what the store holds.
+    // Only a step that changed the record makes it differ from the stored one.
     const marks = next === current ? {} : { [rewritten]: true };
     current = { ...next, version: version + 1, ...marks };
   }

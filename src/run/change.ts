@@ -6,15 +6,15 @@ import type { ImagePart } from './request.ts';
 import type { Transcript } from './transcript.ts';
 
 /**
- * An instance of its own: what a host sets on immer's shared one does not reach it. It freezes nothing: messages are frozen
- * once, when they are entered, and the rest of a run's state is not walked at each change.
+ * A separate instance: settings that a host makes on immer's shared one do not affect it. It freezes nothing: messages are
+ * frozen once, at entry, and the rest of a run's state is not walked at each change.
  */
 const immer = new Immer({ autoFreeze: false });
 
 /** Values that a recipe replaces as a whole, and never changes. */
 export type WholeValue = string | Message | ToolOutput | ImagePart | Transcript | Hidden<object>;
 
-/** The draft of a value: the same fields, to be assigned, pushed to and deleted. Messages and JSON are replaced as a whole. */
+/** The draft of a value: its fields can be assigned, pushed to and deleted. Messages and JSON are replaced as a whole. */
 export type Writable<T> = JsonObject extends T
   ? T
   : T extends WholeValue
@@ -26,12 +26,11 @@ export type Writable<T> = JsonObject extends T
 export type Recipe<Draft, Next = Draft> = (draft: Draft) => Next | void;
 
 /**
- * A state as it is after `recipe` has changed a draft of it, or the new state that `recipe` returns. What did not change is
- * shared with the old state; where nothing changed, the answer is the old state itself.
+ * Returns a state after `recipe` has changed a draft of it, or the new state that `recipe` returns. Unchanged parts are shared
+ * with the old state; without a change the result is the old state itself.
  *
- * A Transcript is no part of a draft: immer passes it through as it is. A recipe appends to the one of the old state, and hands
- * it nothing that it read from the draft.
- *
+ * A Transcript is not part of a draft: immer passes it through unchanged. A recipe appends to the transcript of the old state,
+ * and adds nothing to it that it read from the draft.
  * @example change(progress, (draft) => { draft.commands.push(id); })
  */
 export function change<T extends object>(state: T, recipe: Recipe<Writable<T>, T | Writable<T>>): T {

@@ -1,7 +1,7 @@
 import { CheckpointCorruptError, UndeliveredError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 
-/** What a run is told from outside its process. Sent twice with the same `id`, it counts once. */
+/** A command to a run from outside its process. Sent twice with the same `id`, it counts once. */
 export type Command =
   | { readonly id: string; readonly kind: 'cancel'; readonly reason?: string }
   | { readonly id: string; readonly kind: 'steer'; readonly text: string; readonly children?: boolean };
@@ -12,27 +12,27 @@ export interface SentCommand {
   readonly command: Command;
 }
 
-/** So many commands may wait for one run. */
+/** Most commands that may wait for one run. */
 export const MAX_COMMANDS = 1_000;
 
-/** So many cancels may wait besides. */
+/** Most cancels that may wait besides. */
 const MAX_CANCELS = 24;
 
-/** The most that wait for one run: an inbox is read up to so many. */
+/** Most commands of both kinds for one run: an inbox is read up to this number. */
 export const MAX_WAITING: number = MAX_COMMANDS + MAX_CANCELS;
 
-/** So many characters of commands may wait for one run, as they are stored. */
+/** Most characters of commands that may wait for one run, as they are stored. */
 export const MAX_INBOX_CHARS: number = 16 * 2 ** 20;
 
-/** Shorter commands are taken also when that many wait. */
+/** Shorter commands are accepted even if the characters are used up. */
 const SMALL_CHARS = 4_096;
 
-/** Before how many waiting commands there is a place for another one: a cancel must get through. */
+/** Most waiting commands before which another one has a place: a cancel must always find one. */
 export function placesFor(kind: Command['kind']): number {
   return kind === 'cancel' ? MAX_WAITING : MAX_COMMANDS;
 }
 
-/** Whether an inbox with so many characters has no room for this text. */
+/** Whether an inbox with this many characters has no room for this text. */
 export function isInboxFull(chars: number, text: string, kind: Command['kind']): boolean {
   return kind !== 'cancel' && text.length > SMALL_CHARS && chars + text.length > MAX_INBOX_CHARS;
 }
@@ -43,7 +43,7 @@ const MAX_ID_CHARS = 128;
 /** Longest text of a command, in characters. */
 const MAX_TEXT_CHARS = 2 ** 20;
 
-/** @throws {TypeError} for what is no command @throws {UndeliveredError} for one whose text is too long */
+/** @throws {TypeError} for a value that is not a command @throws {UndeliveredError} for a text that is too long */
 export function checkCommand(command: Command): Command {
   if (!isCommand(command)) {
     throw new TypeError("a command is { id, kind: 'cancel', reason? } or { id, kind: 'steer', text, children? }");
@@ -55,7 +55,9 @@ export function checkCommand(command: Command): Command {
 
 export function tooLongToSay({ length }: string): UndeliveredError | undefined {
   if (length <= MAX_TEXT_CHARS) return undefined;
-  return new UndeliveredError(`a message to a run may have ${MAX_TEXT_CHARS} characters, and this one has ${length}`);
+  return new UndeliveredError(
+    `a message to a run may have up to ${MAX_TEXT_CHARS} characters, and this one has ${length}`,
+  );
 }
 
 /** @throws {CheckpointCorruptError} */

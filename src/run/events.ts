@@ -6,25 +6,25 @@ import type { Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
 import type { ToolEffect } from './ledger.ts';
 
-/** What happened, without the run, the number and the time. `step` counts from 1 over the whole life of the run. */
+/** An event without the run, the number and the time. `step` counts from 1 over the whole life of the run. */
 export type RunEventBody =
   /** A new run was accepted. */
   | { readonly type: 'run.started' }
-  /** A recorded run continues; nothing that was recorded is announced again. */
+  /** A recorded run continues; recorded events are not published again. */
   | { readonly type: 'run.resumed'; readonly iteration: number; readonly attempts: number }
   /** The run's machine is in another state, for example `completing`. */
   | { readonly type: 'run.status'; readonly state: string }
-  /** A start or a recovery found that the run is set aside until a person unparks it. */
+  /** A start or a recovery found that the run is parked until a person unparks it. */
   | { readonly type: 'run.parked'; readonly code: string; readonly reason: string }
   /** The last event. */
   | { readonly type: 'run.ended'; readonly status: RunStatus; readonly output: string; readonly error?: ErrorData }
   /** A model turn begins. */
   | { readonly type: 'step.started'; readonly step: number }
-  /** A model turn and its tool calls are over; `usage` is that of the run so far. */
+  /** A model turn and its tool calls are over; `usage` is the run's total so far. */
   | { readonly type: 'step.done'; readonly step: number; readonly usage: Usage; readonly tools: readonly string[] }
   /** A piece of the model's answer as it arrives. A retried model call sends its pieces again. */
   | { readonly type: 'model.delta'; readonly step: number; readonly kind: 'text' | 'reasoning'; readonly text: string }
-  /** A model call failed in a way that may pass. `attempt` is the one made after `delayMs`: the first retry is 2. */
+  /** A model call failed with a retryable error. `attempt` is the one made after `delayMs`: the first retry is 2. */
   | {
       readonly type: 'model.retry';
       readonly step: number;
@@ -62,11 +62,11 @@ export type RunEventBody =
   | { readonly type: 'phase.started'; readonly index: number; readonly name: string }
   /** A phase is over. */
   | { readonly type: 'phase.done'; readonly index: number; readonly name: string; readonly output: string }
-  /** The phase was complete when this process took the run over. */
+  /** The phase was complete before this process continued the run. */
   | { readonly type: 'phase.skipped'; readonly index: number; readonly name: string }
   /** A steered message was accepted, and waits for the next turn. */
   | { readonly type: 'steer.queued' }
-  /** The messages that waited are in the transcript; the model reads them in the turn that begins. */
+  /** The waiting messages are in the transcript; the model reads them in the turn that begins. */
   | { readonly type: 'steer.applied'; readonly count: number }
   /** A save is stored. */
   | { readonly type: 'checkpoint.saved'; readonly iteration: number }
@@ -75,16 +75,16 @@ export type RunEventBody =
   /** This consumer was too slow: `count` events before this one are missing for it, pieces of text first. */
   | { readonly type: 'events.dropped'; readonly count: number };
 
-/** One event of a run. `seq` rises by 1, with a jump at a resume and never back; `at` is the wall clock, ms. */
+/** One event of a run. `seq` rises by 1, jumps forward at a resume, and never falls; `at` is the wall clock, ms. */
 export type RunEvent = RunEventBody & { readonly runId: string; readonly seq: number; readonly at: number };
 
 /**
- * What a host's redaction does to a field: nothing (`public`: names, ids, codes), or it changes the text, every text in the JSON,
- * in the tool's output, or in the error.
+ * How a host's redaction treats a field: not at all (`public`: names, ids, codes), or it changes the text, every text in the
+ * JSON, in the tool's output, or in the error.
  */
 export type FieldRedaction = 'public' | 'text' | 'json' | 'output' | 'error';
 
-/** The redactions that keep a field's type. What may hold a host's or a model's words is never `public`. */
+/** The redactions that keep a field's type. A field that may hold a host's or a model's words is never `public`. */
 type RedactionOf<Value> = [Value] extends [string]
   ? string extends Value
     ? 'public' | 'text'
@@ -97,7 +97,7 @@ type RedactionOf<Value> = [Value] extends [string]
         ? 'json'
         : 'public' | 'json';
 
-/** A redaction for each field that is more than a number or a flag. */
+/** A redaction for each field that is not a number or a flag. */
 export type EventRows<Event> = {
   readonly [Field in keyof Event as Field extends 'type'
     ? never
@@ -111,21 +111,27 @@ export interface EventSpec<Event> {
   readonly redact: EventRows<Event>;
   /** The method of the audit recorder that gets it; `log` = `logEvent`, `skip` = none. */
   readonly audit: 'skip' | 'log' | 'step' | 'tool' | 'phase';
-  /** The model says nothing more of what it was saying: a line that waits for its end is passed on before this. */
+  /** The event ends the model's current text: a buffered incomplete line is published before it. */
   readonly endsText: boolean;
-  /** `kept`: tells of what the record holds. `passing`: of interest while it happens. `none`: of this process or consumer only. */
+  /**
+   * `kept`: reports a fact of the record. `passing`: only of interest while it happens. `none`: of this process or consumer
+   * only.
+   */
   readonly keep: 'kept' | 'passing' | 'none' | ((event: Event) => 'kept' | 'passing');
-  /** The critic sees it as a sign of life. `delta`: a piece of what comes whole later; a full buffer drops these first. */
+  /**
+   * The critic takes it as a sign of life. `delta`: a piece of a text that arrives whole later; a full buffer drops these
+   * first.
+   */
   readonly activity?: 'step' | 'tool' | 'delta';
 }
 
-/** A row for each type of events. It does not compile while a type, or a field that may hold a text, has none. */
+/** A row for each type of events. It does not compile while a type, or a field that may hold a text, has no row. */
 export type EventTable<Body extends { readonly type: string }> = {
   readonly [Type in Body['type']]: EventSpec<Extract<Body, { readonly type: Type }>>;
 };
 
 /**
- * What Pawl knows of each type of events. A new type needs a docstring and its fields above, a row here, the call that publishes it,
+ * The table of all types of events. A new type needs a docstring and its fields above, a row here, the call that publishes it,
  * and a sample in test/run/events.test.ts; `npm run docs` writes the table of docs/events.md.
  */
 export const runEvents = {
@@ -189,12 +195,12 @@ type With<Field extends keyof EventSpec<unknown>, Value> = {
   [Type in keyof Table]: Table[Type] extends { readonly [F in Field]: Value } ? Type : never;
 }[keyof Table];
 
-/** The events that the audit gets in one way. */
+/** The events that the audit gets through one method. */
 export type AuditedAs<Class extends EventSpec<unknown>['audit']> = Extract<
   RunEvent,
   { readonly type: With<'audit', Class> }
 >;
-/** The events that the critic sees as one kind of activity. */
+/** The events that the critic takes as one kind of activity. */
 export type ActiveAs<Kind extends EventSpec<unknown>['activity']> = Extract<
   RunEvent,
   { readonly type: With<'activity', Kind> }
@@ -206,7 +212,7 @@ type AnySpec = Omit<EventSpec<never>, 'redact'> & { readonly redact: Readonly<Re
 const specs: ReadonlyMap<string, AnySpec> = new Map(Object.entries(runEvents));
 const unknownEvent: AnySpec = { redact: {}, audit: 'skip', endsText: false, keep: 'none' };
 
-/** The row of an event's type. A type that this version does not know has one that passes on nothing but numbers. */
+/** Returns the row of an event's type. The row of an unknown type passes on only numbers. */
 export function specOf({ type }: { readonly type: string }): AnySpec {
   return specs.get(type) ?? unknownEvent;
 }
@@ -225,15 +231,15 @@ export function isActiveAs<Kind extends NonNullable<EventSpec<unknown>['activity
   return specOf(event).activity === as;
 }
 
-/** What a journal does with an event. */
+/** Returns how a journal treats an event. */
 export function keepOf<Event extends RunEventBody>(event: Event): 'kept' | 'passing' | 'none' {
   const { keep } = specOf(event);
   return typeof keep === 'function' ? keep(event as never) : keep;
 }
 
 /**
- * A copy of an event without what a host wants to hide. Numbers and flags stay. A field without a row is left out, and of an
- * event without one only numbers stay: another version may have put anything there.
+ * Returns a redacted copy of an event. Numbers and flags stay. A field without a row is left out, and an event without a row
+ * keeps only numbers: another version may have put anything there.
  */
 export function redactedEvent<Event extends RunEventBody>(event: Event, redactor: Redactor): Event {
   const isKnown = specs.has(event.type);

@@ -19,18 +19,18 @@ import { isOutcome, type RunOutcome, redactOutcome } from './result.ts';
 import { isWaiting, redactWaiting, type Waiting } from './wait.ts';
 
 /*
- * Everything that is recorded of a run is declared here: a field in one of the interfaces, and a row of the table that says
- * how it is stored, checked, redacted and bounded. A field without a row does not compile. Records, their heads, resume
- * states and the progress of a live run have their fields from here.
+ * All recorded fields of a run are declared here: each in one of the interfaces, and as a row of the table that says how it is
+ * stored, checked, redacted and bounded. A field without a row does not compile. Records, their heads, resume states and the
+ * progress of a live run get their fields from here.
  */
 
-/** Which definition of its agent a run was begun with. */
+/** The definition of its agent that a run began with. */
 export interface RunDefinition {
   readonly version: string;
   readonly hash: string;
 }
 
-/** Why a record was set aside. */
+/** Why a record was parked. */
 export interface ParkedReason {
   readonly code: string;
   readonly reason: string;
@@ -39,53 +39,53 @@ export interface ParkedReason {
 /** A run's place in a conversation of several runs. */
 export interface ThreadPlace {
   readonly id: string;
-  /** How many messages of the thread come before the run's own. */
+  /** The number of messages of the thread before the run's own. */
   readonly upTo: number;
 }
 
-/** Which run it is. Written once, with the first record; lists read it. */
+/** The identity of a run. Written once, with the first record; lists read it. */
 export interface IdentityFields {
   readonly meta: RunCheckpointMeta;
-  /** Tells the request from others: a start with another one is refused. */
+  /** A hash of the request: a start with another request is refused. */
   readonly fingerprint?: string;
   /** The call that began the run; absent = a host did. */
   readonly parent?: ParentCall;
-  /** What the host called the run by, to find it in lists (`invocation.labels`). They are not redacted. */
+  /** The host's labels of the run, to find it in lists (`invocation.labels`). They are not redacted. */
   readonly labels?: Labels;
-  /** The conversation that the run is a turn of. This version stores it; no run has one yet. */
+  /** The conversation that contains the run as a turn. This version stores it; no run has one yet. */
   readonly thread?: ThreadPlace;
   /** A host's machine began the run (`executor.logic`). */
   readonly hosted?: true;
 }
 
-/** What a run was given at its start. Written once, with the first record; lists do not read it. */
+/** The data that a run got at its start. Written once, with the first record; lists do not read it. */
 export interface StartFields {
-  /** What the host gave the run for its tools. */
+  /** The host's values for the tools of this run. */
   readonly inputs: JsonObject;
   readonly images: readonly ImagePart[];
   /** The earlier conversation (`invocation.history`). A conversation in `messages` begins with it. */
   readonly earlier: readonly Message[];
 }
 
-/** Where a run stands. Written with each save, in the order of the table. */
+/** The state of a run. Written with each save, in the order of the table. */
 export interface HeadFields {
   /** Working time before this process, ms. */
   readonly elapsedMs: number;
   /** Completed model turns over the whole life of the run. */
   readonly iteration: number;
-  /** The step whose tool calls have not all answered. */
+  /** The step with unanswered tool calls. */
   readonly openStep?: OpenStep;
   /** The phase in progress of a multi-phase agent; `messages` is its conversation. */
   readonly openPhase?: OpenPhase;
-  /** What the run waits for; absent = nothing. */
+  /** The waits of the run; absent = none. */
   readonly waiting?: Waiting;
   /** Steered messages that wait for the next turn. */
   readonly undelivered: readonly Message[];
-  /** What the critic wants to say to the model. It comes after what the host has said. */
+  /** The critic's messages to the model. They come after those of the host. */
   readonly nudges: readonly Message[];
-  /** What the critic wants to know after a crash. */
+  /** The critic's state, for the time after a crash. */
   readonly critic?: JsonObject;
-  /** What a budget counts; absent without one. */
+  /** The cost as a budget counts it; absent without a budget. */
   readonly spend?: Spend;
   readonly counters: GuardCounters;
   readonly usage: Usage;
@@ -93,7 +93,7 @@ export interface HeadFields {
   /** Starts in a row that recorded nothing new. */
   readonly attempts: number;
   readonly definition: RunDefinition;
-  /** Ids of the commands that the run has taken in, as long as they may wait in the store, or be sent again. */
+  /** Ids of the commands that the run has accepted: the store may still hold them, or their senders may send them again. */
   readonly commands: readonly string[];
   /** Steps that the critic has allowed beyond the agent's limit. */
   readonly raisedSteps: number;
@@ -101,23 +101,23 @@ export interface HeadFields {
   readonly parked?: ParkedReason;
 }
 
-/** Everything that is recorded of a run. A field that is not optional is in every run; a record may lack it (see `empty`). */
+/** All recorded fields of a run. Every run has each field that is not optional; a record may lack it (see `empty`). */
 export interface RunFields extends IdentityFields, StartFields, HeadFields {
-  /** The conversation, as it is before compaction. */
+  /** The conversation, before compaction. */
   readonly messages: readonly Message[];
 }
 
-/** Where a field is written: `identity` and `start` once, `head` with each save, of `messages` what is new. */
+/** When a field is written: `identity` and `start` once, `head` with each save, of `messages` only new ones. */
 export type FieldPart = 'identity' | 'start' | 'head' | 'messages';
 
 /** How a field is stored, checked, redacted and bounded. */
 export interface FieldSpec<T> {
   readonly part: FieldPart;
-  /** A record without it is damaged. */
+  /** A record without the field is damaged. */
   readonly required?: true | undefined;
-  /** What a record without it means. */
+  /** The value for a record without the field. */
   readonly empty?: T | undefined;
-  /** `unless-empty`: left out of records as long as it is absent, or as empty as `empty`. */
+  /** `unless-empty`: left out of records while it is absent, or equals `empty`. */
   readonly write: 'always' | 'unless-empty';
   isValid(value: unknown): boolean;
   /** `public`: holds no text of hosts, models or tools. There is no default. */
@@ -152,7 +152,7 @@ export type FieldTable<Fields> = {
 /** No field of size 0 has more UTF-16 units than this. */
 export const SMALL_FIELD = 4_096;
 
-/** A character may be escaped in JSON: with 6 bytes for a UTF-16 unit, and 3 bytes are counted for a unit of JSON. */
+/** JSON may escape a character with 6 bytes for a UTF-16 unit; the bound counts 3 bytes for a unit of JSON. */
 const inJson = (text: string): number => 2 * text.length;
 const sizeOfMessages = (messages: readonly Message[]): number =>
   messages.reduce((units, message) => units + encodeMessage(message).length + 1, 0);
@@ -160,8 +160,8 @@ const redactMessages = (messages: readonly Message[], by: FieldRedactor): readon
   by.list(messages, (message) => by.message(message));
 
 /**
- * The fields of a run. Their order is that of the JSON: what changes with most saves comes first, because a database's log
- * leaves out how a row ends when it ends as before.
+ * The fields of a run, in the order of the JSON. The fields that most saves change come first, because a database's log leaves
+ * out the end of a row if it did not change.
  */
 export const runFields = {
   meta: {
@@ -325,7 +325,7 @@ export type FullHead = {
   readonly [K in keyof HeadFields as undefined extends HeadFields[K] ? never : K]: HeadFields[K];
 };
 
-/** What they are in a run that has done nothing. */
+/** Their values in a run that has done nothing. */
 export const emptyHead: FullHead = Object.fromEntries(
   Object.entries(runFields).flatMap(([key, spec]) =>
     spec.part === 'head' && 'empty' in spec ? [[key, spec.empty]] : [],
@@ -343,17 +343,17 @@ const allRows: readonly FieldRow[] = Object.entries(runFields).map(([key, spec])
   spec: spec as FieldSpec<unknown>,
 }));
 
-/** The rows of some parts, in their order. */
+/** Returns the rows of some parts, in their order. */
 export function rowsOf(...parts: readonly FieldPart[]): readonly FieldRow[] {
   return allRows.filter(({ spec }) => parts.includes(spec.part));
 }
 
-/** Which run it is, without its meta. */
+/** The identity of a run, without its meta. */
 export type Identity = Omit<IdentityFields, 'meta'>;
 
 const identityKeys = rowsOf('identity').flatMap(({ key }) => (key === 'meta' ? [] : [key as keyof Identity]));
 
-/** What a request, a head or a progress says of which run it is. */
+/** Returns the identity fields of a request, a head or a progress. */
 export function identityOf(of: Identity): Identity {
   const given = identityKeys.filter((key) => of[key] !== undefined).map((key) => [key, of[key]]);
   return Object.fromEntries(given) as Identity;

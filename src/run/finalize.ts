@@ -1,18 +1,18 @@
 import { type ErrorData, hasCode, toErrorData } from '../values/error-data.ts';
 import { ShutdownError } from '../values/errors.ts';
 
-/** What becomes of a run's record at its end. */
+/** What the end of a run does with its record. */
 export type CheckpointOutcome = 'complete' | 'leave-running' | 'fail';
 
-/** How a run ended, as its result says it. */
+/** How a run ended, as its result reports it. */
 export type RunStatus = 'ok' | 'error' | 'timeout' | 'cancelled' | 'killed' | 'interrupted';
 
-/** Whether a cause is a shutdown: by code, through `cause` chains and AggregateErrors. */
+/** Returns whether a cause is a shutdown: by code, through `cause` chains and AggregateErrors. */
 export function isShutdown(cause: unknown): boolean {
   return hasCode(cause, 'ERR_SHUTDOWN');
 }
 
-/** A cause as plain data. As such an AggregateError loses its members: what is a shutdown stays recognisable as one. */
+/** A cause as plain data. Plain data of an AggregateError has no members: a shutdown in it stays recognisable. */
 export function causeData(cause: unknown): ErrorData {
   const data = toErrorData(cause);
   if (!isShutdown(cause) || isShutdown(data)) return data;
@@ -20,10 +20,10 @@ export function causeData(cause: unknown): ErrorData {
 }
 
 /**
- * The finalize matrix. Success wins; otherwise only the *cause* of the stop (why the run's signal was aborted) can leave
- * the record for the next process; every other error ends the run for good.
+ * The finalize matrix. Success wins. Otherwise only the *cause* of the stop (why the run's signal was aborted) can leave the
+ * record for the next process; every other error ends the run for good.
  *
- * @param error what the run ended with; `undefined` or `null` = it succeeded
+ * @param error the error that ended the run; `undefined` or `null` = it succeeded
  * @param cause why the run was stopped from outside; `undefined` or `null` = it was not
  * @example classifyCheckpointOutcome(new Error('aborted'), new ShutdownError()) // 'leave-running'
  */
@@ -32,14 +32,14 @@ export function classifyCheckpointOutcome(error: unknown, cause: unknown): Check
   return isShutdown(cause) ? 'leave-running' : 'fail';
 }
 
-/** By the error's own code: what a provider calls CANCELLED somewhere in its cause is no cancel of the run. */
+/** By the error's own code: a provider's CANCELLED deeper in its cause is not a cancel of the run. */
 const statusByCode: ReadonlyMap<string, RunStatus> = new Map([
   ['LEASE_LOST', 'interrupted'],
   ['DEADLINE_EXCEEDED', 'timeout'],
   ['CANCELLED', 'cancelled'],
 ]);
 
-/** The status that goes with an outcome. Only a kill speaks louder than the error the run itself ended with. */
+/** Returns the status for an outcome. Only a kill overrides the error that the run itself ended with. */
 export function statusOf(
   outcome: CheckpointOutcome,
   error: ErrorData | undefined,

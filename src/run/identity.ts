@@ -3,7 +3,7 @@ import { InvalidRunIdError } from '../values/errors.ts';
 import { canonicalJson, type JsonObject } from '../values/json.ts';
 import type { RunRequest } from './request.ts';
 
-/** Ids that begin with it are ids of children. A host cannot start a run under such an id. */
+/** The prefix of the ids of children. A host cannot start a run under such an id. */
 export const CHILD_MARK = '~';
 
 /** The id of the run that a call begins. A process that repeats the call finds the same run. */
@@ -17,20 +17,20 @@ export function idempotencyKeyOf(runId: string, callId: string): string {
 }
 
 /**
- * The key of a model call: 64 hexadecimal digits, equal in each process that makes the call for this step. A phase that failed
- * may leave its step number to the next one, so the phase is part of it.
+ * The key of a model call: 64 hexadecimal digits, equal in each process that makes the call for this step. A failed phase and
+ * the next phase may use the same step number, so the phase is part of it.
  */
 export function modelCallKeyOf(runId: string, step: number, phase: number | undefined): string {
   const call = [runId, 'model', step];
   return sha256Of(JSON.stringify(phase === undefined ? call : [...call, phase])).toString('hex');
 }
 
-/** The key and the child id of a call that was under way when its record had no fingerprint yet. */
+/** The key and the child id of a call that was running when its record had no fingerprint yet. */
 export function oldCallName(runId: string, callId: string, separator: ':' | '~'): string {
   return `${runId}${separator}${callId}`;
 }
 
-/** What makes two starts the same request. */
+/** The fields that make two starts the same request. */
 export type Asked = Pick<
   RunRequest,
   'prompt' | 'earlier' | 'images' | 'callerId' | 'channelId' | 'guildId' | 'inputs' | 'labels'
@@ -39,8 +39,8 @@ export type Asked = Pick<
 };
 
 /**
- * The fingerprint of a request: SHA-256, as 64 hexadecimal digits, of its canonical JSON. A field that is empty ('', [],
- * {}) is left out, as one that is absent: so a field that a later version adds changes no fingerprint of today.
+ * The fingerprint of a request: SHA-256, as 64 hexadecimal digits, of its canonical JSON. An empty field ('', [], {}) is left
+ * out, like an absent one: a field that a later version adds changes no existing fingerprint.
  */
 export function fingerprintOf(asked: Asked): string {
   const { agentId, prompt, earlier: history = [], images, callerId, channelId, guildId, inputs, labels = {} } = asked;
@@ -50,12 +50,12 @@ export function fingerprintOf(asked: Asked): string {
   return sha256Of(canonicalJson(Object.fromEntries(given))).toString('hex');
 }
 
-/** Begins a fingerprint that was made of a stored request. */
+/** The prefix of a fingerprint that was computed from a stored request. */
 const STORED = 'stored:';
 
 /**
- * The fingerprint of a record that was stored without one: that of its stored request. A stored request may be redacted, and
- * two requests may be redacted to one text, so such a fingerprint is told apart from that of a request itself.
+ * The fingerprint of a record that was stored without one: that of its stored request. Redaction may turn two requests into
+ * one text, so this fingerprint has its own prefix.
  */
 export function storedFingerprintOf(asked: Asked): string {
   return STORED + fingerprintOf(asked);
@@ -90,8 +90,8 @@ function base32(bytes: Uint8Array): string {
 const MAX_RUN_ID_BYTES = 512;
 
 /**
- * The one check of run ids, for all stores and the executor: any string of 1 to 512 bytes (UTF-8) is an id.
- * A lone surrogate is refused, because UTF-8 would turn two such ids into one.
+ * The one check of run ids, for all stores and the executor: any string of 1 to 512 bytes (UTF-8) is an id. A lone surrogate
+ * is refused, because UTF-8 would turn two such ids into one.
  * @throws {InvalidRunIdError}
  */
 export function checkRunId(runId: unknown): string {
@@ -99,13 +99,13 @@ export function checkRunId(runId: unknown): string {
     throw new InvalidRunIdError('a run id must be a string that is not empty');
   const bytes = Buffer.byteLength(runId, 'utf8');
   if (bytes > MAX_RUN_ID_BYTES)
-    throw new InvalidRunIdError(`a run id has at most ${MAX_RUN_ID_BYTES} bytes, this one has ${bytes}`);
+    throw new InvalidRunIdError(`a run id has at most ${MAX_RUN_ID_BYTES} bytes, and this one has ${bytes}`);
   if (!runId.isWellFormed()) throw new InvalidRunIdError('a run id must be well-formed Unicode');
   return runId;
 }
 
 /**
- * The check of an id under which a host begins a run.
+ * Checks the id of a run that a host begins.
  * @throws {InvalidRunIdError} also for an id that begins with `~`: only a call of another run begins such a run
  */
 export function checkHostRunId(runId: unknown): string {

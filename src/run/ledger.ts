@@ -4,8 +4,8 @@ import type { AssistantMessage, ToolOutput } from '../values/message.ts';
 import { type Allowed, isAllowed, isOptional } from './wait.ts';
 
 /**
- * What repeating a call would do. `read`: nothing; `idempotent`: the receiver recognises the idempotency key; `once`: the
- * effect would happen twice, so an unrecorded call is never repeated.
+ * The effect of a repeated call. `read`: none; `idempotent`: the receiver recognises the idempotency key; `once`: the effect
+ * would happen twice, so an unrecorded call is never repeated.
  */
 export type ToolEffect = 'read' | 'idempotent' | 'once';
 
@@ -15,16 +15,16 @@ export interface OpenCall {
   readonly name: string;
   readonly input: JsonValue;
   readonly effect: ToolEffect;
-  /** `waiting`: what `allowed` will say is not decided yet, or the call waits for an answer. No call of this version does. */
+  /** `waiting`: `allowed` is not decided yet, or the call waits for an answer. No call of this version does. */
   readonly state: 'planned' | 'waiting' | 'started' | 'done';
-  /** How often the call was started, over all processes. */
+  /** How many times the call was started, over all processes. */
   readonly attempt: number;
   readonly result?: ToolOutput;
-  /** It was under way when an older version wrote its record: its idempotency key stays `runId:callId`. */
+  /** It was running when an older version wrote its record: its idempotency key stays `runId:callId`. */
   readonly hasOldKey?: true;
-  /** Who let it start; absent = no approval was asked for. */
+  /** The persons or the rule that allowed its start; absent = no approval was required. */
   readonly allowed?: Allowed;
-  /** What its own waits have given it, in order. */
+  /** The answers to its own waits, in order. */
   readonly answers?: readonly JsonValue[];
 }
 
@@ -40,13 +40,13 @@ export function isOpenCall(value: unknown): boolean {
 
 type Calls = readonly OpenCall[];
 
-/** How many calls may run side by side, in all and of one tool. */
+/** How many calls may run at the same time, in all and for one tool. */
 export interface CallLimits {
   readonly all: number;
   readonly ofTool: (name: string) => number;
 }
 
-/** What a list of calls belongs to, and has been at this moment of it. */
+/** The ledger of a list of calls, and its version. */
 interface Moment {
   readonly ledger: Ledger;
   readonly version: number;
@@ -55,8 +55,8 @@ interface Moment {
 const moments = hiddenField<Moment>();
 
 /**
- * The ledger behind a step. One that has changed since is not given: what came later is not part of the step. Then, and for a
- * step that has none, another can be made of its calls.
+ * Returns the ledger behind a step; none if the ledger has changed since, because later changes are not part of the step. A
+ * new ledger can be made of the calls then, and for a step without one.
  */
 export function ledgerOf(step: object): Ledger | undefined {
   const moment = moments.get(step);
@@ -64,20 +64,20 @@ export function ledgerOf(step: object): Ledger | undefined {
 }
 
 /**
- * The calls of a step, for all versions of the step together. A message may have thousands of calls: to copy their list for
- * each one that starts and each that answers would cost more than the calls. So there is one list, which changes, and
- * what it was before can be worked out from the changes.
+ * The calls of a step, shared by all versions of the step. A message may have thousands of calls: a copy of their list for
+ * each start and each answer would cost more than the calls. So there is one list, which changes. Its earlier versions are
+ * computed from the changes.
  */
 export class Ledger {
   readonly #lines: OpenCall[];
   readonly #changes: { readonly position: number; readonly before: OpenCall }[] = [];
   readonly #positions: Map<string, number> = new Map();
-  /** How many calls of each tool are at work. */
+  /** The number of running calls of each tool. */
   readonly #atWork: Map<string, number> = new Map();
   #started = 0;
   #done = 0;
   #queues: Queue[] | undefined;
-  /** The list that was last given, and of which version it is. */
+  /** The list that was returned last, and its version. */
   #given: { readonly version: number; readonly calls: Calls } | undefined;
 
   constructor(calls: Calls) {
@@ -92,7 +92,7 @@ export class Ledger {
     return this.#changes.length;
   }
 
-  /** The step with the calls as they are now; they stay so in it, whatever becomes of them. */
+  /** Returns the step with its present calls; later changes do not affect it. */
   showIn(message: AssistantMessage): { readonly message: AssistantMessage; readonly calls: Calls } {
     const moment = { ledger: this, version: this.version };
     const step = {
@@ -120,12 +120,12 @@ export class Ledger {
     return this.#done === this.#lines.length;
   }
 
-  /** Whether all calls but this one are done, and it is at work. */
+  /** Whether all calls but this one are done, and this one is running. */
   isLast(callId: string): boolean {
     return this.#done === this.#lines.length - 1 && this.call(callId)?.state === 'started';
   }
 
-  /** The place of a call in its message; -1 for one that is not there. */
+  /** The place of a call in its message; -1 for an unknown call. */
   positionOf(callId: string): number {
     return this.#positions.get(callId) ?? -1;
   }
@@ -190,7 +190,7 @@ function queuesOf(calls: Calls, { all, ofTool }: CallLimits): Queue[] {
   return [...queues.values()];
 }
 
-/** One look at a queue: which of its calls would start next, and would there be room for it? */
+/** One look at a queue: its next call, and whether there is room for it. */
 class Look {
   readonly #queue: Queue;
   readonly #calls: Calls;
@@ -206,7 +206,7 @@ class Look {
     this.#at = queue.next;
   }
 
-  /** Where the next call stands in its message; infinite when none may start. */
+  /** The place of the next call in its message; infinite if none may start. */
   get position(): number {
     const position = this.#queue.positions[this.#at];
     const name = position === undefined ? undefined : this.#calls[position]?.name;

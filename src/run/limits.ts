@@ -4,7 +4,7 @@ import { canonicalJson, isCount, isObject } from '../values/json.ts';
 import { isToolError } from '../values/message.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 
-/** What bounds one run. Times in milliseconds. */
+/** The limits of one run. Times in milliseconds. */
 export interface Limits {
   /** Model turns, the answering one included, over the whole life of the run. */
   readonly maxIterations: number;
@@ -12,11 +12,11 @@ export interface Limits {
   readonly maxRuntimeMs: number;
   readonly maxConsecutiveToolErrors: number;
   readonly maxSameToolCallRepeats: number;
-  /** Tool calls of one message that run side by side. */
+  /** Tool calls of one message that run at the same time. */
   readonly toolConcurrency: number;
 }
 
-/** The limits of a run that is still resolving: nothing may be done. */
+/** The limits of a run that is still resolving: it may do nothing. */
 export const unresolvedLimits: Limits = Object.freeze({
   maxIterations: 0,
   maxRuntimeMs: 0,
@@ -25,13 +25,13 @@ export const unresolvedLimits: Limits = Object.freeze({
   toolConcurrency: 0,
 });
 
-/** What the guards remember from step to step; part of the record. */
+/** The counters of the guards from step to step; part of the record. */
 export interface GuardCounters {
   /** Steps in a row in which every call failed. */
   readonly failedSteps: number;
-  /** For each call of the last step (hash of name and canonical input): in how many steps in a row it was made. */
+  /** For each call of the last step (hash of name and canonical input): the number of steps in a row with it. */
   readonly repeats: { readonly [callHash: string]: number };
-  /** How often an answer was sent back because it did not fit the output schema. */
+  /** How many answers were sent back because they did not fit the output schema. */
   readonly repairs?: number;
 }
 
@@ -41,7 +41,7 @@ function hashOf(call: OpenCall): string {
   return fingerprint(`${call.name}\n${canonicalJson(call.input)}`);
 }
 
-/** The counters after a step whose calls have all answered. */
+/** Returns the counters after a step whose calls have all answered. */
 export function countStep(counters: GuardCounters, step: OpenStep): GuardCounters {
   const allFailed = step.calls.every((call) => call.result !== undefined && isToolError(call.result));
   const repeats: Record<string, number> = {};
@@ -50,7 +50,7 @@ export function countStep(counters: GuardCounters, step: OpenStep): GuardCounter
   return { failedSteps: allFailed ? counters.failedSteps + 1 : 0, repeats, ...(repairs ? { repairs } : {}) };
 }
 
-/** The error that ends a run which turns in circles, or undefined. */
+/** Returns the error that ends a run in a loop, or undefined. */
 export function toolLoopOf(counters: GuardCounters, limits: Limits): ToolLoopError | undefined {
   if (counters.failedSteps >= limits.maxConsecutiveToolErrors) {
     return new ToolLoopError(
@@ -62,7 +62,7 @@ export function toolLoopOf(counters: GuardCounters, limits: Limits): ToolLoopErr
   return new ToolLoopError(`the same tool call was made in ${most} steps in a row (maxSameToolCallRepeats)`);
 }
 
-/** Whether a stored value is GuardCounters. */
+/** Returns whether a stored value is GuardCounters. */
 export function isCounters(value: unknown): boolean {
   if (!isObject(value) || !isCount(value.failedSteps) || !isCounts(value.repeats)) return false;
   return value.repairs === undefined || isCount(value.repairs);

@@ -2,9 +2,12 @@ import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { frozenJson, isObject, type JsonObject } from '../values/json.ts';
 import { checkWord, type KnownKeys, kindOf, type OptionsPlace, readOptions } from '../values/known-options.ts';
 
-/** How models are called: the call settings of the AI SDK. A model that does not know one ignores it, or says so. */
+/**
+ * The settings of model calls: the call settings of the AI SDK. A model ignores a setting that it does not know, or reports
+ * it.
+ */
 export interface ModelSettings {
-  /** How much chance there is in the answer, from 0; most providers take up to 1 or 2. */
+  /** How random the answer is, from 0; most providers accept up to 1 or 2. */
   readonly temperature?: number;
   /** From 0 to 1. Set this or `temperature`, not both. */
   readonly topP?: number;
@@ -15,21 +18,21 @@ export interface ModelSettings {
   readonly maxOutputTokens?: number;
   /** The model ends its text before one of these. */
   readonly stopSequences?: readonly string[];
-  /** A whole number; models that take one answer the same request alike. */
+  /** A whole number; models that accept one answer the same request alike. */
   readonly seed?: number;
-  /** How much the model thinks before it answers. Models of spec v3 and v2 do not take it: see their `providerOptions`. */
+  /** How much the model thinks before it answers. Models of spec v3 and v2 do not accept it: see their `providerOptions`. */
   readonly reasoning?: NonNullable<LanguageModelV4CallOptions['reasoning']>;
   /**
-   * Whether the model may call tools (`auto`, the default), must not (`none`), must call one (`required`), or must call this one.
-   * The last two hold for the first turn of a loop only: a model that must call a tool in each turn never answers. Nothing is
-   * sent where there are no tools.
+   * Whether the model may call tools (`auto`, the default), must not (`none`), must call one (`required`), or must call this
+   * one. The last two apply to the first turn of a loop only: a model that must call a tool in each turn never answers.
+   * Without tools the choice is not sent.
    */
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly type: 'tool'; readonly toolName: string };
-  /** For a provider alone, by its name: `{ openai: { store: false } }`. Plain JSON. */
+  /** Options for one provider, by its name: `{ openai: { store: false } }`. Plain JSON. */
   readonly providerOptions?: { readonly [provider: string]: JsonObject };
 }
 
-/** The full names of all settings, for errors of places where one of them is given by mistake. @param at default: `settings` */
+/** Returns the full names of all settings, for errors about a setting in a wrong place. @param at default: `settings` */
 export function settingNames(at = 'settings'): readonly string[] {
   return Object.keys(settingKeys).map((key) => `${at}.${key}`);
 }
@@ -50,7 +53,7 @@ const settingKeys: KnownKeys<ModelSettings> = {
 
 const efforts: readonly string[] = ['provider-default', 'none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
 
-/** What each number must be. */
+/** The valid range of each number. */
 const numbers: readonly [keyof ModelSettings, string, (value: number) => boolean][] = [
   ['temperature', 'a number of 0 or more', (value) => value >= 0],
   ['topP', 'a number from 0 to 1', (value) => value >= 0 && value <= 1],
@@ -62,7 +65,7 @@ const numbers: readonly [keyof ModelSettings, string, (value: number) => boolean
 ];
 
 /**
- * Settings, checked and copied. Headers are no setting: they hold keys, and belong to the model that the host makes.
+ * Checks and copies settings. Headers are not a setting: they hold keys, and belong to the model that the host makes.
  * @throws {TypeError} that names the setting; {NotJsonError} for provider options that are not JSON
  */
 export function checkSettings(settings: ModelSettings, place: OptionsPlace): ModelSettings {
@@ -106,7 +109,7 @@ function optionsOf(name: string, given: unknown): NonNullable<ModelSettings['pro
   return frozenJson(given, name) as { readonly [provider: string]: JsonObject };
 }
 
-/** A phase's settings over its agent's, key by key; provider options key by key within each provider. */
+/** Merges a phase's settings over its agent's, key by key; provider options key by key within each provider. */
 export function mergeSettings(agent: ModelSettings = {}, phase: ModelSettings = {}): ModelSettings {
   const providers = [agent.providerOptions ?? {}, phase.providerOptions ?? {}] as const;
   const names = new Set(providers.flatMap(Object.keys));

@@ -13,7 +13,7 @@ import { redactAllowed } from './wait.ts';
 
 export type { OpenCall, ToolEffect } from './ledger.ts';
 
-/** The one step whose tool calls have not all answered: the model's message and the ledger of its calls. */
+/** The one step with unanswered tool calls: the model's message and the ledger of its calls. */
 export interface OpenStep {
   readonly message: AssistantMessage;
   readonly calls: readonly OpenCall[];
@@ -23,8 +23,8 @@ export const outcomeUnknown =
   'Outcome unknown: the process died while this call was running. It may or may not have taken effect; it is not repeated.';
 
 /**
- * What becomes of the ledger after a crash: results stay, planned calls are still to run, calls that were under way run
- * again when that is harmless. Of a `once` call nobody knows whether it took effect: it is answered, never repeated.
+ * The ledger after a crash: results stay, planned calls still have to run, running calls are repeated if that is harmless. It
+ * is unknown whether a running `once` call took effect: it is answered, never repeated.
  */
 export function recoverOpenStep({ message, calls }: OpenStep): OpenStep {
   const recovered = change(calls, (draft) => {
@@ -36,22 +36,25 @@ export function recoverOpenStep({ message, calls }: OpenStep): OpenStep {
   return stepOf(message, recovered);
 }
 
-/** The positions of the calls that are not what they were. A call never changes in place: one that changed is another object. */
+/**
+ * Returns the positions of the calls that have changed. A call object never changes in place: a changed call is another
+ * object.
+ */
 export function changedCalls(before: readonly OpenCall[], now: readonly OpenCall[]): number[] {
   const changed: number[] = [];
   for (let i = 0; i < now.length; i++) if (now[i] !== before[i]) changed.push(i);
   return changed;
 }
 
-/** Whether a crash left a `once` call of which nobody knows the outcome. */
+/** Returns whether a crash left a `once` call with an unknown outcome. */
 export function hasUnknownOutcome(step: OpenStep): boolean {
   return step.calls.some((call) => call.state === 'started' && call.effect === 'once');
 }
 
-/** Up to so many calls it costs less to go through them than to keep a ledger. */
+/** Up to this many calls, a search costs less than a ledger. */
 const FEW = 16;
 
-/** A step that opens with these calls. */
+/** Returns a new step with these calls. */
 export function stepOf(message: AssistantMessage, calls: readonly OpenCall[]): OpenStep {
   return calls.length <= FEW ? { message, calls } : new Ledger(calls).showIn(message);
 }
@@ -60,7 +63,7 @@ function ledgerFor(step: OpenStep): Ledger | undefined {
   return ledgerOf(step) ?? (step.calls.length <= FEW ? undefined : new Ledger(step.calls));
 }
 
-/** The planned calls that may start now. */
+/** Returns the planned calls that may start now. */
 export function callsToStart(step: OpenStep, limits: CallLimits): readonly OpenCall[] {
   const ledger = ledgerFor(step);
   if (ledger) return ledger.startable(limits);
@@ -85,7 +88,7 @@ export function callOf(step: OpenStep, callId: string): OpenCall | undefined {
   return ledger ? ledger.call(callId) : step.calls.find((call) => call.callId === callId);
 }
 
-/** The place of a call in its message; -1 for one that is not of this step. */
+/** Returns the place of a call in its message; -1 for a call of another step. */
 export function positionOf(step: OpenStep, callId: string): number {
   return ledgerFor(step)?.positionOf(callId) ?? step.calls.findIndex((call) => call.callId === callId);
 }
@@ -101,7 +104,7 @@ function changed(step: OpenStep, callIds: ReadonlySet<string>, change: (call: Op
   return ledger.showIn(step.message);
 }
 
-/** Takes back calls that were to start and never did: their intent had not landed when the run stopped. */
+/** Withdraws calls that should start and never did: their intent was not stored when the run stopped. */
 export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
   const withdrawn = change(step.calls, (draft) => {
     for (const call of draft.filter(({ callId, state }) => callIds.has(callId) && state === 'started')) {
@@ -112,7 +115,7 @@ export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): Ope
   return withdrawn === step.calls ? step : stepOf(step.message, withdrawn);
 }
 
-/** Records a result. A result for a call that is not under way (a late one) changes nothing. */
+/** Records a result. A result for a call that is not running (a late one) changes nothing. */
 export function recordResult(step: OpenStep, callId: string, result: ToolOutput): OpenStep {
   const callIds = new Set([callId]);
   return changed(step, callIds, (call) => (call.state === 'started' ? { ...call, state: 'done', result } : call));
@@ -122,13 +125,13 @@ export function isAllAnswered(step: OpenStep): boolean {
   return ledgerFor(step)?.isAllDone ?? step.calls.every((call) => call.state === 'done');
 }
 
-/** Whether this call is the only one that has not answered. */
+/** Returns whether this call is the only unanswered one. */
 export function isLastUnanswered(step: OpenStep, callId: string): boolean {
   const isIt = (call: OpenCall) => call.state === (call.callId === callId ? 'started' : 'done');
   return ledgerFor(step)?.isLast(callId) ?? step.calls.every(isIt);
 }
 
-/** The tool message of a step whose calls have all answered: results in call order. */
+/** Returns the tool message of a step whose calls have all answered: results in call order. */
 export function resultsMessage(step: OpenStep): ToolMessage {
   const content = step.calls.map((call) => ({
     type: 'tool-result' as const,
@@ -139,22 +142,22 @@ export function resultsMessage(step: OpenStep): ToolMessage {
   return { role: 'tool', content };
 }
 
-/** Whether a stored value is an OpenStep. */
+/** Returns whether a stored value is an OpenStep. */
 export function isOpenStep(value: unknown): boolean {
   return isObject(value) && isMessage(value.message) && Array.isArray(value.calls) && value.calls.every(isOpenCall);
 }
 
-/** A line of the ledger without its texts has no more UTF-16 units of JSON than this. */
+/** A line of the ledger without its texts has at most this many UTF-16 units of JSON. */
 const LINE_UNITS = 128;
 
-/** A bound for the UTF-16 units of a step's JSON: what the calls say stands in the message and in the ledger. */
+/** Returns a bound for the UTF-16 units of a step's JSON: the texts of the calls are in the message and in the ledger. */
 export function sizeOfStep({ message, calls }: OpenStep): number {
   if (calls.length > FEW) return sizeOfMany(message, calls);
   if (calls.some((call) => call.result)) return Number.POSITIVE_INFINITY;
   return 2 * encodeMessage(message).length + LINE_UNITS * calls.length;
 }
 
-/** Of messages with many calls: the calls that were measured last, and the units of the message and of them. */
+/** For messages with many calls: the calls that were measured last, and the units of the message and of them. */
 const measured = new WeakMap<object, { readonly calls: readonly OpenCall[]; readonly units: number }>();
 
 /** Measures the calls that have changed since the last time. */
@@ -172,10 +175,10 @@ function sizeOfMany(message: AssistantMessage, calls: readonly OpenCall[]): numb
 const unitsOf = (call: OpenCall | undefined): number => JSON.stringify(call ?? null).length + 1;
 
 const inputLost =
-  'The process stopped before this call had ended, and what it was called with is not in the record: it was redacted. ' +
-  'Whether it took effect is unknown. Make the call again where that is harmless.';
+  'The process stopped before this call had ended, and its arguments are not in the record: they were redacted. ' +
+  'It is unknown whether the call took effect. Make the call again if that is harmless.';
 
-/** A step without what must not be recorded. */
+/** Returns a step without its secrets. */
 export function redactStep(step: OpenStep, by: FieldRedactor): OpenStep {
   return by.once(step, ({ message, calls }) => ({
     message: by.message(message) as OpenStep['message'],
@@ -183,12 +186,12 @@ export function redactStep(step: OpenStep, by: FieldRedactor): OpenStep {
   }));
 }
 
-/** The calls that a redactor was given last. */
+/** The calls that a redactor got last. */
 const lastRedacted = new WeakMap<FieldRedactor, { readonly calls: Calls; readonly redacted: Calls }>();
 
 type Calls = OpenStep['calls'];
 
-/** A step may have thousands of calls, and is redacted as often: the calls that have not changed are not looked up. */
+/** A step may have thousands of calls, and is redacted as many times: unchanged calls are not looked up. */
 function redactCalls(calls: Calls, by: FieldRedactor): Calls {
   const last = lastRedacted.get(by);
   const redacted = calls.map((call, i) => {
@@ -200,8 +203,8 @@ function redactCalls(calls: Calls, by: FieldRedactor): Calls {
 }
 
 /**
- * A call whose input was changed must not be made with it: the next process tells the model instead. A `once` call that was
- * running keeps its state: its outcome counts as unknown.
+ * A call whose input was changed must not be made with it: the next process reports it to the model instead. A running `once`
+ * call keeps its state: its outcome counts as unknown.
  */
 function redactCall({ result, allowed, answers, ...call }: OpenCall, by: FieldRedactor): OpenCall {
   const input = by.json(call.input);

@@ -3,11 +3,11 @@ import { encodeMessage, textOf } from '../values/message.ts';
 import type { Progress } from './progress.ts';
 import type { EndedFacts, FailedOutput, RunOutcome } from './result.ts';
 
-/** The last text the model wrote in this conversation: the answer, or what there is of one. */
+/** Returns the last text that the model wrote in this conversation: the answer, or an incomplete one. */
 export function lastTextOf(progress: Progress): string {
   const open = progress.openStep ? textOf(progress.openStep.message) : '';
   if (open !== '') return open;
-  // What an earlier conversation ended with is no answer of this one.
+  // The end of an earlier conversation is not an answer of this one.
   for (let i = progress.transcript.length - 1; i >= progress.earlier.value.length; i--) {
     const message = progress.transcript.at(i);
     if (message?.role !== 'assistant') continue;
@@ -17,31 +17,31 @@ export function lastTextOf(progress: Progress): string {
   return '';
 }
 
-/** A pipeline's output is that of its last phase; of one that broke off, what there is of the phase in progress. */
+/** The output of a pipeline is that of its last phase; of an interrupted pipeline, the last text of the phase in progress. */
 function outputOf(progress: Progress): string {
   const last = progress.completedPhases.at(-1)?.output;
   if (!progress.openPhase && last !== undefined) return last;
   return lastTextOf(progress) || (last ?? '');
 }
 
-/** The answer in the form of the output schema: just given, or recorded with the last phase before a crash. */
+/** The answer after the output schema: just computed, or recorded with the last phase before a crash. */
 function dataOf(progress: Progress, data: JsonValue | undefined): { data?: JsonValue } {
   const recorded = progress.openPhase ? undefined : progress.completedPhases.at(-1)?.data;
   const found = data === undefined ? recorded : data;
   return found === undefined ? {} : { data: found };
 }
 
-/** With which status a run ends; any but `ok` says why. */
+/** The status at a run's end; any but `ok` has an error. */
 export type RunEnd = { readonly status: 'ok'; readonly data?: JsonValue } | Pick<FailedOutput, 'status' | 'error'>;
 
-/** How the run ends, from what it has done. */
+/** Returns the outcome of a run, from its progress. */
 export function outcomeOf(
   progress: Progress,
   end: RunEnd,
   told: Pick<RunOutcome, 'durable' | 'saveErrors' | 'outcomeId'>,
 ): RunOutcome {
   const { runId, output, ...facts } = factsOf(progress);
-  // Stores keep an outcome in the order of its keys here.
+  // Stores keep an outcome in the key order of this code.
   if (end.status === 'ok')
     return { runId, status: end.status, output, ...facts, ...told, ...dataOf(progress, end.data) };
   return { runId, status: end.status, output, error: end.error, ...facts, ...told };
@@ -62,14 +62,14 @@ function factsOf(progress: Progress): Omit<EndedFacts, 'durable' | 'saveErrors'>
 /** Longest outcome that is stored, in characters. */
 const MAX_CHARS = 8 * 2 ** 20;
 
-/** What a longer one keeps of its answer, of the outputs of its phases together, and of the messages that were not delivered. */
+/** How much a longer outcome keeps of its answer, of the outputs of its phases together, and of the undelivered messages. */
 const OUTPUT_CHARS = 2 ** 21;
 const PHASES_CHARS = 2 ** 20;
 const UNDELIVERED_CHARS = 2 ** 20;
 
 /**
- * The outcome as it is stored. One that is too long is shortened and marked (`isCut`); the result that the run itself gives,
- * and the first delivery, stay whole.
+ * Returns the outcome as it is stored. A longer one is shortened and marked (`isCut`); the result of the run itself, and the
+ * first delivery, stay whole.
  */
 export function keptOutcome(outcome: RunOutcome): RunOutcome {
   if (sizeOf(outcome) <= MAX_CHARS) return outcome;

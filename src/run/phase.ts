@@ -3,33 +3,33 @@ import type { FieldRedactor } from '../values/redact.ts';
 import type { Spend, Usage } from '../values/usage.ts';
 import type { GuardCounters } from './limits.ts';
 
-/** What a finished phase of a multi-phase agent left behind. */
+/** The output of a finished phase of a multi-phase agent. */
 export interface PhaseOutput {
   readonly name: string;
   readonly output: string;
   readonly index?: number;
-  /** Hash of the phase's definition, to see on resume whether it is still the same. */
+  /** Hash of the phase's definition: a resume compares it. */
   readonly hash?: string;
-  /** Of the last phase of an agent with an output schema: the answer as the schema gave it. */
+  /** For the last phase of an agent with an output schema: the answer as the schema returned it. */
   readonly data?: JsonValue;
 }
 
-/** What a run has to know of a phase: plain data. The phase's model, tools and prompt stay with the executor. */
+/** The facts of a phase that a run needs: plain data. The phase's model, tools and prompt stay with the executor. */
 export interface PhaseFacts {
   readonly name: string;
   readonly hash: string;
   /** Model turns that this phase may take. */
   readonly maxIterations: number;
-  /** One plain model call: what it asks of tools is not run. */
+  /** One plain model call: tool calls in its reply are not run. */
   readonly isBare: boolean;
-  /** A failure is replaced by `fallback`, and the pipeline goes on. */
+  /** `fallback` replaces the output of a failed phase, and the pipeline continues. */
   readonly isOptional: boolean;
   readonly fallback: string;
-  /** Where a process that takes the run over goes on: at the phase's last step, or at its beginning. */
+  /** Where another process continues: at the phase's last step, or at its beginning. */
   readonly recovery: 'step' | 'boundary';
 }
 
-/** The figures of a run at the beginning of a phase. */
+/** The numbers of a run at the beginning of a phase. */
 export interface PhaseStart {
   readonly iteration: number;
   readonly usage: Usage;
@@ -44,24 +44,24 @@ export interface OpenPhase {
   /** Completed model turns of this phase. */
   readonly iteration: number;
   /**
-   * Where the run stood when the phase began. Present as long as nothing of the phase is to be recorded: a phase that
-   * begins anew after a crash must leave no trace of its first try.
+   * The run's state when the phase began. Present while no part of the phase may be recorded: a phase that begins again after
+   * a crash must leave no trace of its first try.
    */
   readonly start?: PhaseStart;
 }
 
-/** Whether a stored value is a PhaseOutput. */
+/** Returns whether a stored value is a PhaseOutput. */
 export function isPhaseOutput(value: unknown): boolean {
   return hasTexts(value, ['name', 'output']);
 }
 
-/** Whether a stored value is an OpenPhase. One that has a `start` is not recorded. */
+/** Returns whether a stored value is an OpenPhase. One that has a `start` is not recorded. */
 export function isOpenPhase(value: unknown): boolean {
   if (!isObject(value) || value.start !== undefined) return false;
   return isCount(value.index) && typeof value.hash === 'string' && isCount(value.iteration);
 }
 
-/** A finished phase without what must not be recorded. */
+/** Returns a finished phase without its secrets. */
 export function redactPhase(phase: PhaseOutput, by: FieldRedactor): PhaseOutput {
   return by.once(phase, ({ data, ...rest }) => ({
     ...rest,

@@ -8,19 +8,19 @@ import type { OpenPhase, PhaseFacts, PhaseOutput } from './phase.ts';
 import { isBeyondOpening, openingOf, type Progress } from './progress.ts';
 import { emptyTranscript } from './transcript.ts';
 
-/** The phase that is in progress, or the one that comes next; undefined when all are done, or there are none. */
+/** Returns the phase in progress, or the next one; undefined if all are done, or there are none. */
 export function currentPhase(progress: Progress, phases: readonly PhaseFacts[]): PhaseFacts | undefined {
   return phases[progress.openPhase?.index ?? progress.completedPhases.length];
 }
 
-/** Begins a phase with a conversation of its own; of one that was in progress when the process died nothing changes. */
+/** Begins a phase with its own conversation; a phase that was in progress when the process died is unchanged. */
 export function beginPhase(progress: Progress, facts: PhaseFacts): Progress {
   if (progress.openPhase) return progress;
   const { iteration, usage, counters, spend } = progress;
   const start = { iteration, usage, counters, ...(spend ? { spend } : {}) };
   const opening = { index: progress.completedPhases.length, hash: facts.hash, iteration: 0 };
   return change(progress, (draft) => {
-    // Of a run that has said nothing yet, the opening is there, and stored.
+    // If the run has no turn yet, its opening is there, and stored.
     if (!isAtOpening(progress)) draft.transcript = openingOf(progress);
     draft.counters = noCounters;
     draft.openPhase = facts.recovery === 'boundary' ? { ...opening, start } : opening;
@@ -29,7 +29,7 @@ export function beginPhase(progress: Progress, facts: PhaseFacts): Progress {
 
 const isAtOpening = (progress: Progress): boolean => progress.transcript.length > 0 && !isBeyondOpening(progress);
 
-/** From now on the steps of the phase are recorded: it did something that must not be done twice. */
+/** From now on the steps of the phase are recorded: it had an effect that must not happen twice. */
 export function keepPhase(progress: Progress): Progress {
   if (!progress.openPhase?.start) return progress;
   return change(progress, (draft) => {
@@ -37,7 +37,7 @@ export function keepPhase(progress: Progress): Progress {
   });
 }
 
-/** Ends the phase in progress. Its output is its last text, or the fallback when it failed. */
+/** Ends the phase in progress. Its output is its last text, or the fallback if it failed. */
 export function closePhase(
   progress: Progress,
   facts: PhaseFacts,
@@ -54,9 +54,9 @@ export function closePhase(
   });
 }
 
-/** An answer that does not fit the output schema: the model is told why, and has another turn. */
+/** For an answer that does not fit the output schema: gives the model the problem and another turn. */
 export function askForRepair(progress: Progress, problem: string): Progress {
-  const text = `That answer does not have the form that was asked for: ${problem}. Answer again, in that form only.`;
+  const text = `That answer does not have the requested form: ${problem}. Answer again, in that form only.`;
   const transcript = progress.transcript.append(enterMessage({ role: 'user', content: [{ type: 'text', text }] }));
   return change(progress, (draft) => {
     draft.transcript = transcript;
@@ -64,14 +64,14 @@ export function askForRepair(progress: Progress, problem: string): Progress {
   });
 }
 
-/** Whether the pipeline goes on although its phase ended with this error. */
+/** Returns whether the pipeline continues after this error of its phase. */
 export function isPhasePassable(error: ErrorData | undefined, facts: PhaseFacts | undefined): boolean {
   return error === undefined || error.code === 'STEP_LIMIT' || facts?.isOptional === true;
 }
 
 /**
- * What a record says of a run at this moment. Of a phase that is not recorded yet, it says nothing; of a pipeline
- * between two phases, it holds no conversation.
+ * Returns the recordable part of a run: without a phase that is not recorded yet, and without a conversation between two
+ * phases.
  */
 export function recordable(progress: Progress): Progress {
   const { openPhase, completedPhases } = progress;
@@ -82,15 +82,15 @@ export function recordable(progress: Progress): Progress {
   return !openPhase && completedPhases.length > 0 ? { ...progress, transcript: emptyTranscript } : progress;
 }
 
-/** What a resumed pipeline says was done before, and what it was doing. */
+/** The completed phases of a resumed pipeline, and its phase in progress. */
 export interface PipelinePast {
   readonly completedPhases: readonly PhaseOutput[];
   readonly openPhase?: OpenPhase;
 }
 
 /**
- * How many of the completed phases are still what the agent says today: same place, same name, same definition.
- * A host's own list may lack places and hashes.
+ * Returns how many completed phases still match the agent's list: same place, same name, same definition. A host's own list
+ * may lack places and hashes.
  */
 function matching(past: PipelinePast, phases: readonly PhaseFacts[]): number {
   const isSame = ({ name, index, hash }: PhaseOutput, i: number) =>
@@ -99,16 +99,16 @@ function matching(past: PipelinePast, phases: readonly PhaseFacts[]): number {
   return first === -1 ? past.completedPhases.length : first;
 }
 
-/** Whether the agent's list of phases still matches what a record says of a run. */
+/** Returns whether the agent's list of phases still matches a record of the run. */
 export function isSamePipeline(past: PipelinePast, phases: readonly PhaseFacts[], hasMessages: boolean): boolean {
   const { completedPhases, openPhase } = past;
   if (matching(past, phases) < completedPhases.length) return false;
   if (openPhase) return openPhase.index === completedPhases.length && phases[openPhase.index]?.hash === openPhase.hash;
-  // A conversation without a phase is that of a single loop, and the other way round.
+  // A conversation without a phase belongs to a single loop, and the other way round.
   return phases.length === 0 ? completedPhases.length === 0 : !hasMessages;
 }
 
-/** The progress of a pipeline whose agent has changed: what still matches stays, the rest begins anew. */
+/** The progress of a pipeline whose agent has changed: matching phases stay, the rest begins again. */
 export function restartPipeline(
   progress: Progress,
   phases: readonly PhaseFacts[],

@@ -28,11 +28,11 @@ import type { ImagePart, RunCheckpointMeta, RunRequest } from './request.ts';
 import { Transcript } from './transcript.ts';
 
 /**
- * Everything a run has done so far, as an immutable value: what the machine carries and what a record is made of.
- * The functions below are the only way it changes.
+ * The whole progress of a run, as an immutable value: the machine carries it, and records are made of it. Only the functions
+ * below change it.
  */
 export interface Progress extends IdentityFields, HeadFields {
-  /** What the host gave the run for its tools. Neither these nor the images are in what an inspector sees. */
+  /** The host's values for the tools of this run. An inspector sees neither these nor the images. */
   readonly inputs: Hidden<JsonObject>;
   readonly images: Hidden<readonly ImagePart[]>;
   /** The earlier conversation that comes before the prompt (`invocation.history`). */
@@ -41,12 +41,12 @@ export interface Progress extends IdentityFields, HeadFields {
   readonly transcript: Transcript;
 }
 
-/** So many steered messages may wait for the next turn. */
+/** Most steered messages that may wait for the next turn. */
 export const MAX_UNDELIVERED = 1_000;
 
 export const noMessages: Hidden<readonly Message[]> = new Hidden([]);
 
-/** The progress of a run that has done nothing: its opening turn is the prompt and the images. */
+/** The progress of a new run: its opening turn is the prompt and the images. */
 export function beginProgress(
   meta: RunCheckpointMeta,
   definition: RunDefinition,
@@ -67,13 +67,13 @@ export function beginProgress(
   };
 }
 
-/** How a conversation begins: the earlier one, and a turn of the prompt and the images. */
+/** The opening of a conversation: the earlier one, and a turn of the prompt and the images. */
 export function openingOf({ meta, images, earlier }: Pick<Progress, 'meta' | 'images' | 'earlier'>): Transcript {
   const turn = enterMessage({ role: 'user', content: [{ type: 'text', text: meta.prompt }, ...images.value] });
   return Transcript.of([...earlier.value, turn]);
 }
 
-/** Whether a conversation has come further than its opening. */
+/** Returns whether a conversation is longer than its opening. */
 export function isBeyondOpening({
   transcript,
   openStep,
@@ -82,18 +82,18 @@ export function isBeyondOpening({
   return openStep !== undefined || transcript.length > earlier.value.length + 1;
 }
 
-/** What a run must know of its tools to keep its ledger: plain data, by tool name. */
+/** The facts of tools that a run's ledger needs: plain data, by tool name. */
 export type ToolFacts = {
   readonly [name: string]: {
     readonly effect: ToolEffect;
-    /** Calls of this tool that run side by side; absent = as many as the agent allows. */
+    /** Calls of this tool that run at the same time; absent = as many as the agent allows. */
     readonly concurrency?: number;
-    /** Its calls are runs of their own. */
+    /** Each of its calls is a run. */
     readonly isRun?: boolean;
   };
 };
 
-/** A reply that asks for tools opens a step; it enters the transcript only together with its results. */
+/** A reply with tool calls opens a step; it enters the transcript only together with its results. */
 export function openStep(progress: Progress, reply: ModelReply, tools: ToolFacts): Progress {
   const message = enterMessage(withUniqueCallIds(progress, reply.message)) as OpenStep['message'];
   const refused = new Map(reply.refused?.map(({ position, why }) => [position, why]));
@@ -101,7 +101,7 @@ export function openStep(progress: Progress, reply: ModelReply, tools: ToolFacts
   return { ...progress, ...spent(progress, reply), openStep: stepOf(message, calls) };
 }
 
-/** A turn that came to nothing was paid for all the same. */
+/** A turn that failed still costs tokens. */
 export function recordSpent(progress: Progress, cost: Cost): Progress {
   return cost.usage || cost.spend ? { ...progress, ...spent(progress, cost) } : progress;
 }
@@ -127,9 +127,9 @@ function refusedCall(call: OpenCall, why: string | undefined): OpenCall {
 }
 
 /**
- * Some models count their calls anew in each turn (`call_0`, `call_0`, …). Ids name ledger lines and make the
- * idempotency keys, so that one that was used before gets the step and position appended. What earlier phases called
- * theirs is not known any more: in a later phase each gets the phase appended.
+ * Some models restart the numbers of their calls in each turn (`call_0`, `call_0`, …). Ids name ledger lines and make the
+ * idempotency keys, so a repeated id gets the step and position appended. The ids of earlier phases are not known any more: in
+ * a later phase each id gets the phase appended.
  */
 function withUniqueCallIds(progress: Progress, message: ModelReply['message']): ModelReply['message'] {
   const seen = new Set<string>();
@@ -154,7 +154,7 @@ export function startCalls(progress: Progress, callIds: ReadonlySet<string>): Pr
   return progress.openStep ? { ...progress, openStep: startInStep(progress.openStep, callIds) } : progress;
 }
 
-/** Takes back calls that never began, so that a later start runs them instead of calling their outcome unknown. */
+/** Withdraws calls that never began, so that a later start runs them instead of reporting an unknown outcome. */
 export function withdrawCalls(progress: Progress, calls: readonly OpenCall[]): Progress {
   if (!progress.openStep || calls.length === 0) return progress;
   return { ...progress, openStep: withdrawInStep(progress.openStep, new Set(calls.map((call) => call.callId))) };
@@ -162,11 +162,11 @@ export function withdrawCalls(progress: Progress, calls: readonly OpenCall[]): P
 
 export function recordResult(progress: Progress, callId: string, result: ToolOutput): Progress {
   if (!progress.openStep) return progress;
-  // A result is something new: a step of many long calls may see more deploys than a run has attempts.
+  // A result is new progress: a step of many long calls may outlive more deploys than a run has attempts.
   return { ...progress, openStep: recordInStep(progress.openStep, callId, result), attempts: 0 };
 }
 
-/** Moves a step whose calls have all answered into the transcript: exactly two messages, and the ledger is gone. */
+/** Moves a step whose calls have all answered into the transcript: exactly two messages, and no ledger. */
 export function closeStep(progress: Progress): Progress {
   const { openStep: step, ...rest } = progress;
   if (!step || !isAllAnswered(step)) return progress;
@@ -179,14 +179,14 @@ export function closeStep(progress: Progress): Progress {
   };
 }
 
-/** Takes the messages that wait into the transcript, in order. */
+/** Moves the waiting messages into the transcript, in order. */
 export function deliver(progress: Progress): Progress {
   const transcript = progress.transcript.append(...progress.undelivered, ...progress.nudges);
   return change(progress, (draft) => {
     draft.transcript = transcript;
     draft.undelivered = [];
     draft.nudges = [];
-    // A phase that took a message in must not begin anew without it: from now on its steps are recorded.
+    // A phase that has taken a message must not begin again without it: from now on its steps are recorded.
     delete draft.openPhase?.start;
   });
 }
@@ -202,7 +202,7 @@ export function recordAnswer(progress: Progress, reply: ModelReply): Progress {
   };
 }
 
-/** What a model asks of tools that it does not have (in a bare phase) is not run: the answer is the rest. */
+/** Calls of tools that a model does not have (in a bare phase) are not run: the answer is the rest. */
 function withoutCalls(message: ModelReply['message']): ModelReply['message'] {
   if (toolCallsOf(message).length === 0) return message;
   const isKept = (part: (typeof message.content)[number]) =>

@@ -1,20 +1,20 @@
 import type { AssistantMessage } from '../values/message.ts';
 import type { Spend, Usage } from '../values/usage.ts';
 
-/** A call of a reply that must not run, and what the model reads instead of a result. */
+/** A call of a reply that must not run, and the text that replaces its result. */
 export interface RefusedCall {
-  /** Its place among the calls of the message that the run is to make; the first is 0. */
+  /** Its place among the calls of the message that the run has to make; the first is 0. */
   readonly position: number;
   readonly why: string;
 }
 
-/** One finished model turn, before anything of it is acted upon. */
+/** One finished model turn, before the run acts on it. */
 export interface ModelReply {
   readonly message: AssistantMessage;
   readonly finishReason: string;
   readonly usage: Usage;
   /** Calls that are answered with an error instead of being run. */
   readonly refused?: readonly RefusedCall[];
-  /** What the budget counted it as. */
+  /** The cost as the budget counted it. */
   readonly spend?: Spend;
 }

@@ -5,18 +5,18 @@ import type { Message } from '../values/message.ts';
 import type { IdentityFields } from './fields.ts';
 
 /**
- * An image for the model. `data`: the bytes, their base64, or where the model's provider finds them (a URL, or a string
- * that begins with `http://` or `https://`). A URL stays one: nothing is downloaded.
+ * An image for the model. `data`: the bytes, their base64, or a URL for the model's provider (a URL object, or a string that
+ * begins with `http://` or `https://`). Pawl does not download a URL.
  */
 export interface ImageInput {
   readonly mediaType: string;
   readonly data: Uint8Array | string | URL;
 }
 
-/** Names and texts that a host finds its runs by. */
+/** Names and texts by which a host finds its runs. */
 export type Labels = { readonly [name: string]: string };
 
-/** What a host asks for. Only `prompt` is needed; a `runId` of the caller's makes `start` idempotent. */
+/** A request of a host. Only `prompt` is required; with a `runId` of the caller, `start` is idempotent. */
 export interface Invocation {
   readonly prompt: string;
   readonly runId?: string;
@@ -28,18 +28,18 @@ export interface Invocation {
   readonly inputs?: { readonly [name: string]: JsonValue };
   readonly images?: readonly ImageInput[];
   /**
-   * An earlier conversation, which comes before the prompt: messages as in `result.messages`. Each tool call in it has its result.
-   * It is stored with the run, and a part of the request: a start with another history is another request.
+   * An earlier conversation, which comes before the prompt: messages as in `result.messages`. Each tool call in it has its
+   * result. It is stored with the run, and is part of the request: a start with another history is another request.
    */
   readonly history?: readonly Message[];
   /**
-   * What the run is found by (`executor.list({ labels })`): at most 32 names, with their texts at most 1,024 bytes of UTF-8.
+   * Labels to find the run by (`executor.list({ labels })`): at most 32 names, with their texts at most 1,024 bytes of UTF-8.
    * They are part of the request, and no redaction changes them.
    */
   readonly labels?: Labels;
 }
 
-/** The nine attributes of a run that stand in its record; absent = ''. */
+/** The nine attributes of a run in its record; absent = ''. */
 export interface RunCheckpointMeta {
   readonly runId: string;
   readonly agentId: string;
@@ -65,15 +65,15 @@ export const metaFields: readonly (keyof RunCheckpointMeta)[] = [
   'parentRunId',
 ];
 
-/** Whether a stored value is the attributes of a run. */
+/** Returns whether a stored value is the attributes of a run. */
 export function isMeta(value: unknown): boolean {
   return hasTexts(value, metaFields);
 }
 
-/** What every port is told of a run: one frozen object for all of them. */
+/** The info that every port gets of a run: one frozen object for all of them. */
 export interface RunInfo {
   readonly runId: string;
-  /** Whom the run is of: the agent's id. */
+  /** The subject of the run: the agent's id. */
   readonly subjectId: string;
   readonly name: string;
   readonly callerId: string;
@@ -88,14 +88,14 @@ export interface RunInfo {
   readonly maxIterations: number;
 }
 
-/** A model's view of an image as JSON: the file part of a user message. */
+/** An image as the model gets it, as JSON: the file part of a user message. */
 export interface ImagePart {
   readonly type: 'file';
   readonly mediaType: string;
   readonly data: { readonly type: 'data'; readonly data: string } | { readonly type: 'url'; readonly url: string };
 }
 
-/** The call that began a run: whose it is, and the run at the top of the tree. A run that a host started has none. */
+/** The call that began a run: the parent run, and the run at the top of the tree. A run that a host started has none. */
 export interface ParentCall {
   readonly runId: string;
   readonly callId: string;
@@ -103,14 +103,14 @@ export interface ParentCall {
   readonly rootRunId: string;
 }
 
-/** Whether a stored value is a ParentCall. */
+/** Returns whether a stored value is a ParentCall. */
 export function isParentCall(value: unknown): boolean {
   return hasTexts(value, ['runId', 'callId', 'rootRunId']);
 }
 
 /**
- * What the run machine is asked to do: plain data, the prompt still unread. It has no fingerprint where it is not whole: a run
- * that is taken up goes by its record.
+ * The input of the run machine: plain data, the prompt not yet parsed. An incomplete request has no fingerprint: a recovered
+ * run is known by its record.
  */
 export interface RunRequest extends Omit<IdentityFields, 'meta'> {
   readonly runId: string;
@@ -130,10 +130,10 @@ const MAX_LABEL_BYTES = 1_024;
 
 /**
  * Checks the labels of an invocation, or of a filter.
- * @throws {TypeError} for what is no object of texts @throws {InvalidLabelsError} for more than a run may have
+ * @throws {TypeError} for a value that is not an object of texts @throws {InvalidLabelsError} above the limits of a run
  */
 export function labelsOf(given: unknown, of = 'labels'): Labels {
-  if (!isObject(given)) throw new TypeError(`${of} must be an object of texts, not ${kindOf(given)}`);
+  if (!isObject(given)) throw new TypeError(`${of} must be an object of strings, not ${kindOf(given)}`);
   const entries = Object.entries(given);
   const wrong = entries.find(([, text]) => typeof text !== 'string');
   if (wrong) throw new TypeError(`${of}.${wrong[0].slice(0, 100)} must be a string, not ${kindOf(wrong[1])}`);
@@ -150,18 +150,18 @@ export function labelsOf(given: unknown, of = 'labels'): Labels {
   return Object.freeze(Object.fromEntries(entries) as Labels);
 }
 
-/** Whether a stored value is Labels. */
+/** Returns whether a stored value is Labels. */
 export function isLabels(value: unknown): boolean {
   return isObject(value) && Object.values(value).every((text) => typeof text === 'string');
 }
 
-/** What is here and nowhere else: no provider can fetch it. */
+/** Protocols of data on this machine: no provider can fetch it. */
 const localProtocols: readonly string[] = ['file:', 'blob:', 'data:', 'node:'];
 
 /**
- * An image as the file part of a message: plain JSON, bytes as base64, a URL as a string.
+ * Converts an image to the file part of a message: plain JSON, bytes as base64, a URL as a string.
  * @param where names it in the error, for example `images[0]`
- * @throws {TypeError} when it has no media type, or no data that a provider could come by
+ * @throws {TypeError} without a media type, or with data that a provider cannot get
  */
 export function imagePartOf(image: ImageInput, where: string): ImagePart {
   if (!isObject(image) || typeof image.mediaType !== 'string') throw new TypeError(`${where} needs a mediaType`);
@@ -174,13 +174,13 @@ function dataOf(data: unknown, where: string): ImagePart['data'] {
   if (data instanceof Uint8Array) return { type: 'data', data: Buffer.from(data).toString('base64') };
   if (data instanceof URL) return { type: 'url', url: fetchableUrl(data, `${where}.data`).href };
   if (typeof data !== 'string') throw new TypeError(`${where}.data must be bytes, their base64, or a URL`);
-  // A colon is in no base64.
+  // Base64 has no colon.
   if (!data.includes(':')) return { type: 'data', data };
   if (!URL.canParse(data)) throw new TypeError(`${where}.data is neither base64 nor a URL`);
   return { type: 'url', url: fetchableUrl(new URL(data), `${where}.data`).href };
 }
 
-/** A URL that a provider can fetch. @throws {TypeError} for one that leads to this process or machine */
+/** Returns a URL that a provider can fetch. @throws {TypeError} for one that points to this process or machine */
 export function fetchableUrl(url: URL, where: string): URL {
   if (!localProtocols.includes(url.protocol)) return url;
   throw new TypeError(`${where} is a ${url.protocol} URL, which no provider can fetch: pass the bytes or their base64`);

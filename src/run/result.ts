@@ -8,46 +8,46 @@ import { isUsage, type Spend, type Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
 import { isPhaseOutput, type PhaseOutput, redactPhase } from './phase.ts';
 
-/** What every result has, with any status. */
+/** The fields of every result, with any status. */
 export interface EndedFacts {
   readonly runId: string;
-  /** The answer; of a run that did not succeed, the last text it had. */
+  /** The answer; for a run that did not succeed, its last text. */
   readonly output: string;
   readonly usage: Usage;
-  /** What a budget counted; absent without one. */
+  /** The cost as a budget counts it; absent without a budget. */
   readonly spend?: Spend;
   readonly iterations: number;
   readonly phases: readonly PhaseOutput[];
   /** Steered messages that could not be delivered before the end. */
   readonly undelivered: readonly Message[];
-  /** Of an answer that is given again from the store: it was too long to be kept whole, and texts are shortened. */
+  /** For an answer that is read again from the store: it was too long to be kept whole, and its texts are shortened. */
   readonly isCut?: true;
   /** Whether the run was recorded: without a store none of the promises hold. */
   readonly durable: boolean;
-  /** Saves that the store refused; what they would have written was caught up by a later one, or is lost with the end. */
+  /** Saves that the store refused; a later save wrote their content, or it is lost with the end. */
   readonly saveErrors: number;
 }
 
 /** A run that succeeded. */
 export interface OkOutput<Data = unknown> extends EndedFacts {
   readonly status: 'ok';
-  /** The answer as the agent's `output` schema gave it; `undefined` without a schema. */
+  /** The answer as the agent's `output` schema returned it; `undefined` without a schema. */
   readonly data: Data;
   readonly error?: undefined;
 }
 
-/** A run that ended otherwise; its error says why. */
+/** A run with any other end; its error is the reason. */
 export interface FailedOutput extends EndedFacts {
   readonly status: Exclude<RunStatus, 'ok'>;
   readonly error: ErrorData;
   readonly data?: undefined;
 }
 
-/** How a run ended, without its transcript: what is stored, kept, and handed to a host machine as `output`. */
+/** How a run ended, without its transcript: the form that is stored, kept, and passed to a host machine as `output`. */
 export type RunOutput<Data = unknown> = OkOutput<Data> | FailedOutput;
 
 /**
- * How a run ended. `run.result` gives one, and never rejects.
+ * How a run ended. `run.result` resolves to one, and never rejects.
  * @example
  * const result = await executor.run(agent, { prompt });
  * if (result.status === 'ok') show(result.data);
@@ -55,7 +55,7 @@ export type RunOutput<Data = unknown> = OkOutput<Data> | FailedOutput;
  */
 export type RunResult<Data = unknown> = RunOutput<Data> & { readonly messages: readonly Message[] };
 
-/** A result as a host machine gets it: messages would land in its context and in every frame. */
+/** A result as a host machine gets it: messages would be copied into its context and into every frame. */
 export function withoutMessages({ messages: _, ...output }: RunResult): RunOutput {
   return output;
 }
@@ -63,19 +63,21 @@ export function withoutMessages({ messages: _, ...output }: RunResult): RunOutpu
 /** The terminal outcome as it is stored and delivered. `outcomeId` is the same at each delivery. */
 export type RunOutcome = {
   readonly outcomeId: string;
-  /** Of a kept outcome: tells the request from others, as in the record. */
+  /** In a kept outcome: the hash of the request, as in the record. */
   readonly fingerprint?: string;
 } & ((Omit<OkOutput, 'data'> & { /** Absent without an `output` schema. */ readonly data?: JsonValue }) | FailedOutput);
 
-/** A result, from the outcome that was stored of it. */
+/** Returns the result that an outcome was stored of. */
 export function withoutId({ outcomeId: _, fingerprint: __, ...output }: RunOutcome): RunOutput {
   return output as RunOutput;
 }
 
-/** What a list says of a run. */
+/** The status of a run in a list. */
 export type ListedStatus = 'live' | 'interrupted' | 'parked' | 'quarantined';
 
-/** The status of a stored run in a list: a readable one that has an owner is live, because owners are listed of live claims only. */
+/**
+ * The status of a stored run in a list: a readable one with an owner is live, because lists name owners of live claims only.
+ */
 export function listedStatus(entry: {
   readonly status?: 'interrupted' | 'parked' | 'quarantined';
   readonly owner?: string;
@@ -88,7 +90,7 @@ export function listedStatus(entry: {
 export class RunFailedError extends PawlError {
   readonly code: ErrorCode;
   declare readonly cause: ErrorData;
-  /** Not enumerable: whoever prints the error does not print the conversation. */
+  /** Not enumerable: printing the error must not print the conversation. */
   readonly #result: FailedOutput & Pick<RunResult, 'messages'>;
 
   constructor(result: FailedOutput & Pick<RunResult, 'messages'>) {
@@ -98,20 +100,20 @@ export class RunFailedError extends PawlError {
     this.#result = result;
   }
 
-  /** How the run ended: its status, its last words, what it used. */
+  /** How the run ended: its status, its last text, its usage. */
   get result(): FailedOutput & Pick<RunResult, 'messages'> {
     return this.#result;
   }
 }
 
-/** The result of a run that succeeded. @throws {RunFailedError} of any other */
+/** Returns the result of a run that succeeded. @throws {RunFailedError} for any other */
 export async function okOrThrow<Data>(result: Promise<RunResult<Data>>): Promise<RunResult<Data> & { status: 'ok' }> {
   const ended = await result;
   if (ended.status === 'ok') return ended;
   throw new RunFailedError(ended);
 }
 
-/** A run ends with one of these. A missing status does not compile. */
+/** All statuses of an ended run. A missing status does not compile. */
 const statuses: { readonly [Status in RunStatus]: true } = {
   ok: true,
   error: true,
@@ -121,7 +123,7 @@ const statuses: { readonly [Status in RunStatus]: true } = {
   interrupted: true,
 };
 
-/** Whether a stored value is a RunOutcome. */
+/** Returns whether a stored value is a RunOutcome. */
 export function isOutcome(value: unknown): boolean {
   if (!hasTexts(value, ['runId', 'output', 'outcomeId']) || !Object.hasOwn(statuses, String(value.status)))
     return false;
@@ -132,7 +134,7 @@ export function isOutcome(value: unknown): boolean {
   return hasLists && isCounted && isExplained && isNamed;
 }
 
-/** How a run ended, without what must not be recorded. */
+/** Returns an outcome without its secrets. */
 export function redactOutcome<T extends RunOutput | RunOutcome>(outcome: T, by: FieldRedactor): T {
   return by.once(outcome, () => {
     const { output, error, data, phases, undelivered } = outcome;

@@ -15,7 +15,7 @@ import type { OpenCall, OpenStep } from './open-step.ts';
 import { noMessages, openingOf, type Progress, type ToolFacts } from './progress.ts';
 import { Transcript } from './transcript.ts';
 
-/** Where a run goes on: a stored record's content, or a history of the host's own. Nothing in it is needed. */
+/** The state that a run continues from: a stored record's content, or a history of the host's own. All fields are optional. */
 export interface ResumeState extends Partial<HeadFields>, Partial<StartFields> {
   /** The transcript so far. Absent or empty = a fresh start. Calls at its end without results become the open step. */
   readonly history?: readonly Message[];
@@ -24,9 +24,9 @@ export interface ResumeState extends Partial<HeadFields>, Partial<StartFields> {
 }
 
 /**
- * The progress of a run that goes on.
- * @param fresh what the run would begin with; its meta and definition are today's
- * @throws {TranscriptInvalidError} when a result has no call, or a call before the end no result
+ * Returns the progress of a run that continues.
+ * @param fresh the progress of a new run; its meta and definition are the present ones
+ * @throws {TranscriptInvalidError} if a result has no call, or a call before the end has no result
  */
 export function resumeProgress(fresh: Progress, resume: ResumeState, tools: ToolFacts = {}): Progress {
   const history = (resume.history ?? []).map((message, i) => enterMessage(message, `history[${i}]`));
@@ -47,10 +47,10 @@ export function resumeProgress(fresh: Progress, resume: ResumeState, tools: Tool
   };
 }
 
-/** What the critic left is no part of a run's progress: an inspector would see it. */
+/** The critic's state is not part of a run's progress: an inspector would see it. */
 const headRows = rowsOf('head').filter(({ key }) => key !== 'critic');
 
-/** The head fields that a resume state has. */
+/** Returns the head fields of a resume state. */
 function headIn(resume: ResumeState): Partial<HeadFields> {
   const found = headRows.flatMap(({ key }) => {
     const value = resume[key as keyof HeadFields] ?? undefined;
@@ -59,14 +59,14 @@ function headIn(resume: ResumeState): Partial<HeadFields> {
   return Object.fromEntries(found) as Partial<HeadFields>;
 }
 
-/** A history of the host's own is sent as it is: what was to come before the prompt has no place in it. */
+/** A host's own history is sent as it is: an earlier conversation before the prompt does not apply. */
 function earlierOf({ earlier }: Progress, resume: ResumeState): Progress['earlier'] {
   if (resume.earlier) return new Hidden(resume.earlier.map((message, i) => enterMessage(message, `earlier[${i}]`)));
   return (resume.history ?? []).length > 0 ? noMessages : earlier;
 }
 
 /**
- * Messages that a host gives, each checked by its shape.
+ * Checks each message that a host gives, by its shape.
  * @param of names the list in errors, for example `history`
  * @throws {NotJsonError} @throws {TranscriptInvalidError}
  */
@@ -79,7 +79,7 @@ function enterGiven(given: readonly unknown[], of: string): readonly Message[] {
 }
 
 /**
- * The resume state that a host gives, its messages checked. Those of a stored record need it not: a record is parsed.
+ * Checks the messages of a resume state that a host gives. Those of a stored record were checked when it was parsed.
  * @throws {NotJsonError} @throws {TranscriptInvalidError}
  */
 export function enterResume(given: ResumeState): ResumeState {
@@ -90,7 +90,7 @@ export function enterResume(given: ResumeState): ResumeState {
   return { ...fields, ...Object.fromEntries(lists) };
 }
 
-/** @throws {TranscriptInvalidError} also where the ledger is not that of the calls in the message */
+/** @throws {TranscriptInvalidError} also if the ledger does not match the calls in the message */
 function checkOpenStep({ message, calls }: OpenStep): void {
   checkMessage(message, 'openStep.message');
   const asked = toolCallsOf(message);
@@ -108,19 +108,19 @@ const messageLists = [
 ] as readonly ('history' | 'earlier' | 'undelivered' | 'nudges')[];
 
 /**
- * An earlier conversation, as the beginning of a new run.
- * @throws {NotJsonError} @throws {TranscriptInvalidError} also when it ends in calls without results: no process would make them
+ * Checks an earlier conversation, the beginning of a new run.
+ * @throws {NotJsonError} @throws {TranscriptInvalidError} also if it ends in calls without results: no process would make them
  */
 export function enterHistory(given: readonly unknown[]): readonly Message[] {
   const history = enterGiven(given, 'history');
   const { open, settled } = splitHistory(history, {});
   if (!open) return history;
   throw new TranscriptInvalidError(
-    `history[${settled.length}]: the history ends in a tool call without a result; add the result, or leave the call out`,
+    `history[${settled.length}]: the history ends in a tool call without a result; add the result, or remove the call`,
   );
 }
 
-/** Checks that every call has one result, and takes an unanswered step at the end apart from what is settled. */
+/** Checks that every call has one result, and separates an unanswered step at the end. */
 function splitHistory(history: readonly Message[], tools: ToolFacts): { settled: readonly Message[]; open?: OpenStep } {
   let i = 0;
   while (i < history.length) {
@@ -164,7 +164,7 @@ function collectResults(history: readonly Message[], start: number, results: Map
   return i;
 }
 
-/** Nobody recorded how far an open step of a host's own history came: what has no result counts as under way. */
+/** The progress of an open step in a host's own history is unknown: calls without a result count as running. */
 function ledger(message: Message, results: ReadonlyMap<string, ToolOutput>, tools: ToolFacts): OpenCall[] {
   return toolCallsOf(message).map((call): OpenCall => {
     const result = results.get(call.toolCallId);

@@ -4,16 +4,16 @@ interface Buffer {
   readonly messages: Message[];
   /** sizes[i] = bytes of the JSON of messages 0..i. */
   readonly sizes: number[];
-  /** Of each tool call the index of the message that makes it: a view knows those before its end only. */
+  /** For each tool call the index of its message: a view knows only the calls before its end. */
   readonly callIds: Map<string, number>;
-  /** Index of the first message with a file by URL: only then is a prompt more than the list of messages. */
+  /** Index of the first message with a file by URL: only from there on a prompt needs more than the list of messages. */
   firstUrl: number;
 }
 
 /**
- * The append-only list of a run's messages, as an immutable value: `append` gives a new view in O(1), older views stay
- * as they were. Views share one buffer; it hides in a private field, so that whoever walks or prints a context
- * (XState, an inspector, a log) meets a two-field summary and not the conversation.
+ * The append-only list of a run's messages, as an immutable value: `append` returns a new view in O(1), older views do not
+ * change. Views share one buffer in a private field. Code that walks or prints a context (XState, an inspector, a log) sees a
+ * two-field summary instead of the conversation.
  */
 export class Transcript {
   readonly #buffer: Buffer;
@@ -74,7 +74,7 @@ export class Transcript {
     return this.#buffer.firstUrl < this.length;
   }
 
-  /** Whether a tool call of this id was ever made. */
+  /** Whether any message has a tool call of this id. */
   hasCallId(id: string): boolean {
     return (this.#buffer.callIds.get(id) ?? this.length) < this.length;
   }
@@ -100,5 +100,5 @@ function enter(buffer: Buffer, message: Message): void {
   }
 }
 
-/** No messages: what a record has of a pipeline between two phases. */
+/** No messages: the transcript in a pipeline's record between two phases. */
 export const emptyTranscript: Transcript = Transcript.of([]);

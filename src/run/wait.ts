@@ -4,7 +4,7 @@ import type { FieldRedactor } from '../values/redact.ts';
 
 /** A person who decides. */
 export interface Person {
-  /** As the host knows the person; '' where it does not say. */
+  /** The host's id of the person; '' if the host does not give one. */
   readonly id: string;
   readonly name?: string;
 }
@@ -22,21 +22,21 @@ export interface WaitFacts {
   readonly id: string;
   /** Wall clock, ms. */
   readonly createdAt: number;
-  /** When it ends by itself, wall clock in ms; absent = never. */
+  /** When it ends by itself, wall clock, ms; absent = never. */
   readonly dueAt?: number;
   /** The step in which it began, from 1. */
   readonly step: number;
-  /** The call that waits; absent where the run itself does. */
+  /** The call that waits; absent if the run itself waits. */
   readonly callId?: string;
   readonly tool?: string;
 }
 
-/** What a run waits for. */
+/** One wait of a run. */
 export type Wait = WaitFacts &
   (
     | {
         readonly kind: 'approval';
-        /** SHA-256 of the tool, its input and the version of the agent: an approval is for these alone. */
+        /** SHA-256 of the tool, its input and the version of the agent: an approval is valid for these alone. */
         readonly digest: string;
         readonly prompt?: string;
         readonly detail?: JsonValue;
@@ -58,7 +58,7 @@ export type Wait = WaitFacts &
     | { readonly kind: 'timer' }
     | { readonly kind: 'child'; readonly childRunId: string }
     | {
-        /** A model that is away. */
+        /** A model that does not answer. */
         readonly kind: 'retry';
         readonly error: ErrorData;
         readonly failures: number;
@@ -80,16 +80,16 @@ export interface SettledWait {
   readonly digest?: string;
 }
 
-/** What a run waits for, and how its last waits ended. This version stores it; no run waits yet. */
+/** The waits of a run, and the ends of its last waits. This version stores them; no run waits yet. */
 export interface Waiting {
   readonly waits: readonly Wait[];
-  /** When the run goes on at the latest, wall clock in ms; absent = when it is told to. */
+  /** The latest time at which the run continues, wall clock, ms; absent = when a command says so. */
   readonly wakeAt?: number;
   /** The newest 8. */
   readonly settled: readonly SettledWait[];
 }
 
-/** Who let a call start, and with what. */
+/** The persons or the rule that allowed a call to start, and the call's input. */
 export interface Allowed {
   /** `policy`: the executor's own rule. */
   readonly by: 'policy' | readonly Person[];
@@ -101,11 +101,11 @@ export interface Allowed {
   readonly note?: string;
 }
 
-/** Whether a stored value has a form. */
+/** Returns whether a stored value has a form. */
 export type Check = (value: unknown) => boolean;
 const isText: Check = (value) => typeof value === 'string';
 const isFlag: Check = (value) => typeof value === 'boolean';
-/** A check that lets pass what is absent, too. */
+/** A check that also accepts `undefined`. */
 export const isOptional =
   (check: Check): Check =>
   (value) =>
@@ -122,7 +122,7 @@ function has(value: unknown, checks: { readonly [field: string]: Check }): boole
 const isPerson: Check = (value) => has(value, { id: isText, name: isOptional(isText) });
 const isVote: Check = (value) => has(value, { by: isPerson, at: isAmount, note: isOptional(isText) });
 
-/** What the waits of each kind have besides. A missing kind does not compile. */
+/** The other fields of each kind of wait. A missing kind does not compile. */
 const kinds: { readonly [Kind in Wait['kind']]: Check } = {
   approval: (wait) =>
     has(wait, { digest: isText, prompt: isOptional(isText), quorum: isCount, votes: isListOf(isVote) }) &&
@@ -156,18 +156,18 @@ const isSettled: Check = (value) =>
     digest: isOptional(isText),
   });
 
-/** Whether a stored value is a Waiting. */
+/** Returns whether a stored value is a Waiting. */
 export function isWaiting(value: unknown): boolean {
   return has(value, { waits: isListOf(isWait), wakeAt: isOptional(isAmount), settled: isListOf(isSettled) });
 }
 
-/** Whether a stored value is an Allowed. */
+/** Returns whether a stored value is an Allowed. */
 export function isAllowed(value: unknown): boolean {
   const isBy: Check = (by) => by === 'policy' || isListOf(isPerson)(by);
   return has(value, { by: isBy, at: isAmount, digest: isText, note: isOptional(isText) });
 }
 
-/** What a run waits for, without what must not be recorded. Ids, names and schemas stay. */
+/** Returns the waits of a run without their secrets. Ids, names and schemas stay. */
 export function redactWaiting(waiting: Waiting, by: FieldRedactor): Waiting {
   return by.once(waiting, () => ({ ...waiting, waits: waiting.waits.map((wait) => redactWait(wait, by)) }));
 }
@@ -192,7 +192,7 @@ function redactWait(wait: Wait, by: FieldRedactor): Wait {
   }
 }
 
-/** Who let a call start, without what must not be recorded. */
+/** Returns an approval without its secrets. */
 export function redactAllowed(allowed: Allowed, by: FieldRedactor): Allowed {
   const { input, ...rest } = redactNote(allowed, by);
   return input === undefined ? rest : { ...rest, input: by.json(input) };

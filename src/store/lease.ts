@@ -20,6 +20,7 @@ export interface Lease extends Ownership {
 export interface LeaseRequest {
   readonly owner: string;
   readonly now: number;
+  readonly ttlMs: number;
   /** The epoch that a kept outcome remembers. */
   readonly lastEpoch: number;
   /** The attempts that the record counts. */
@@ -64,13 +65,14 @@ export function isHeld(
  * The lease of a new owner, or null when somebody else holds the run. Each grant counts as one more attempt.
  * @throws {CheckpointCorruptError} when the record was found damaged
  */
-export function grantLease(lease: Lease | undefined, request: LeaseRequest): (Ownership & { owner: string }) | null {
-  const { owner, now, isDead } = request;
+export function grantLease(lease: Lease | undefined, request: LeaseRequest): Lease | null {
+  const { owner, now, ttlMs, isDead } = request;
   refuseDamaged(lease);
   if (lease?.owner !== owner && isHeld(lease, now, isDead)) return null;
   return {
     owner,
     epoch: (lease?.epoch ?? request.lastEpoch) + 1,
+    expiresAt: now + ttlMs,
     attempts: (lease?.attempts ?? request.lastAttempts) + 1,
   };
 }

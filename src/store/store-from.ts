@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../codec/port.ts';
+import type { RunHead } from '../record/checkpoint.ts';
 import { checkRunId } from '../run/identity.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
@@ -37,6 +38,8 @@ export interface StoreFromOptions {
   readonly steps?: boolean | undefined;
   /** When the memory of a delta's encoded messages is given back: `before` it is written, or `after` it was (the default). */
   readonly dropEncoding?: 'before' | 'after' | undefined;
+  /** Puts the fields of a head in another order before it is encoded. */
+  readonly arrange?: (<T extends Partial<RunHead>>(head: T) => T) | undefined;
   /** For tests: when outcomes are forgotten by the minute. */
   readonly clock?: Clock | undefined;
 }
@@ -46,6 +49,7 @@ const optionKeys: KnownKeys<StoreFromOptions> = {
   blobs: true,
   steps: true,
   dropEncoding: true,
+  arrange: true,
   clock: true,
 };
 
@@ -74,7 +78,7 @@ export function storeFrom(driver: StoreDriver, options: StoreFromOptions = {}): 
   const parts: Parts = {
     driver,
     encryption,
-    bodies: new BodyWriter({ encryption, blobs, steps }),
+    bodies: new BodyWriter({ encryption, blobs, steps, arrange: options.arrange }),
     dropsBefore: options.dropEncoding === 'before',
     sweep: driver.forgetOutcomes && new Minutely(clock, () => void forgetQuietly(driver)),
   };

@@ -199,6 +199,7 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
     if (need) return need;
     const granted = grantLease(timed(facts), {
       owner,
+      ttlMs,
       now: facts.now ?? 0,
       // A driver may have to decrypt the record for its attempts: they are looked at only where no lease counts.
       lastEpoch: (facts.lease ? undefined : facts.keptEpoch) ?? 0,
@@ -206,7 +207,8 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
       isDead,
     });
     if (!granted) return { value: null };
-    return { value: { runId, ...granted }, change: { lease: granted, ttlMs } };
+    const { epoch, attempts } = granted;
+    return { value: { runId, owner, epoch, attempts }, change: { lease: { owner, epoch, attempts }, ttlMs } };
   };
 }
 

@@ -8,7 +8,7 @@ import { checkTraits, defineTool, refuseApproval, type Tool, type ToolContext } 
 import { ReadyOutput } from './output.ts';
 import { transcriptKey } from './run.ts';
 
-/** A tool of the AI SDK (`tool({…})`), which carries no name of its own. */
+/** A tool of the AI SDK (`tool({…})`), which has no name of its own. */
 export interface AiSdkTool {
   readonly description?: unknown;
   readonly inputSchema?: unknown;
@@ -17,11 +17,11 @@ export interface AiSdkTool {
   readonly execute?: unknown;
   readonly toModelOutput?: unknown;
   readonly needsApproval?: unknown;
-  /** As in `defineTool`: whether what `toModelOutput` gives may hold files by URL. `{ ...tool({…}), allowUrls: true }` */
+  /** As in `defineTool`: whether the output of `toModelOutput` may hold files by URL. `{ ...tool({…}), allowUrls: true }` */
   readonly allowUrls?: unknown;
 }
 
-/** An AI SDK tool with what the AI SDK has no word for. */
+/** An AI SDK tool with the options that the AI SDK does not have. */
 export interface AiSdkToolEntry {
   readonly tool: AiSdkTool;
   /** What repeating a call would do, as in `defineTool`; default `once`. */
@@ -47,15 +47,15 @@ type ToModelOutput = (options: { toolCallId: string; input: unknown; output: unk
 
 const noInput = { type: 'object', properties: {}, additionalProperties: false };
 
-/** Adapting reads a schema; a tool is adapted once for each name and each entry it is given. */
+/** Adapting reads a schema; a tool is adapted once for each name and each entry. */
 const adapted = new WeakMap<object, Map<string, Tool>>();
 
-/** Whether what stands in a record of tools is an entry. No tool of the AI SDK has a field `tool`. */
+/** Returns whether a value in a record of tools is an entry. No tool of the AI SDK has a field `tool`. */
 export function isAiSdkEntry(value: object): value is AiSdkToolEntry {
   return 'tool' in value;
 }
 
-/** An entry, read once. @throws {TypeError} for an unknown key, effect or limit */
+/** Reads an entry once. @throws {TypeError} for an unknown key, effect or limit */
 export function readAiSdkEntry(name: string, given: AiSdkToolEntry): AiSdkToolEntry {
   const entry = readOptions(given, entryKeys, { of: `tool "${name}"` });
   if (!isObject(entry.tool)) throw new TypeError(`tools.${name}.tool is not a tool`);
@@ -69,8 +69,9 @@ export function fromAiSdkEntry(name: string, { tool, ...traits }: AiSdkToolEntry
 }
 
 /**
- * An AI SDK tool as one of ours. Its effect is `once` where its entry says nothing else: it does not say what repeating it would do.
- * @throws {UnsupportedError} for tools without `execute` (the provider's or the client's), and those to be approved
+ * Adapts an AI SDK tool. Its effect is `once` unless its entry says otherwise: the tool does not say what a repetition would
+ * do.
+ * @throws {UnsupportedError} for tools without `execute` (the provider's or the client's), and tools that need approval
  */
 export function fromAiSdkTool(name: string, tool: AiSdkTool, traits: Traits = {}): Tool {
   const byName = adapted.get(tool) ?? new Map<string, Tool>();
@@ -138,10 +139,10 @@ async function finish(
   return new ReadyOutput(await (tool.toModelOutput as ToModelOutput).call(tool, { toolCallId, input, output }));
 }
 
-/** A tool that yields without ever waiting would keep its own time limit from being noticed. */
+/** A tool that yields without ever waiting would block the timer of its own time limit. */
 const VALUES_PER_TURN = 64;
 
-/** What a tool yields before its last value is progress. Nobody draws from it any more once the call has ended. */
+/** The values before the last one are progress. After the call has ended, no more values are read. */
 async function lastOf(values: AsyncIterable<unknown>, context: ToolContext): Promise<unknown> {
   const { signal } = context;
   let last: unknown;

@@ -1,10 +1,10 @@
 import { canonicalJson, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
 
 /*
- * What models say is checked in one go, which blocks the process: the check must take linear time. Three keywords of the
- * validator do not, and are rewritten in its copy of a schema. `pattern` runs an expression of the schema's author, who may
- * be an MCP server: it sees texts up to a length only. `uniqueItems` compares each item with each. Three formats are
- * expressions that take exponential time, or that nothing proves linear.
+ * The check of a model's value is synchronous and blocks the process, so it must take linear time. Three keywords of the
+ * validator do not, and are rewritten in its copy of a schema. `pattern` runs an expression of the schema's author, who may be
+ * an MCP server: it gets texts up to a length only. `uniqueItems` compares each item with each. Three formats are expressions
+ * that take exponential time, or are not proven linear.
  */
 
 /** Characters of the keys and texts of a value, and one for each of its parts. */
@@ -15,7 +15,7 @@ export const MAX_PATTERN_CHARACTERS = 10_000;
 /** Longer arrays are searched for duplicates here, in linear time. */
 const MAX_COMPARED_ITEMS = 256;
 
-/** Values of these keywords are no schemas. */
+/** Values of these keywords are not schemas. */
 const DATA = new Set(['const', 'enum', 'default', 'examples', 'required', 'type', 'dependentRequired']);
 /** Values of these keywords have schemas as values; their keys are names. */
 const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas', 'dependencies']);
@@ -28,7 +28,7 @@ export const boundedFormats: { readonly [name: string]: (text: string) => boolea
   [`${FORMAT_PREFIX}uri-reference`]: (text) => hasUriCharacters(text) && URL.canParse(text, 'http://host/'),
 };
 
-/** In the words of any language, unlike a URI. */
+/** Characters of any language, unlike a URI. */
 function isUrl(text: string): boolean {
   const isPlain = !/[\s"<>\\^`{|}]/.test(text) && URL.canParse(text);
   return isPlain && ['http:', 'https:', 'ftp:'].includes(new URL(text).protocol);
@@ -38,16 +38,16 @@ function isUri(text: string): boolean {
   return hasUriCharacters(text) && URL.canParse(text);
 }
 
-/** URL parsers trim and repair what a URI must not hold. */
+/** URL parsers trim and repair characters that a URI must not hold. */
 function hasUriCharacters(text: string): boolean {
   return !/[^!#-;=?-Z[\]_a-z~]/.test(text);
 }
 
-/** A reference to nothing: the validator throws when it comes to it, which no `not` or `if` around it can hide. */
+/** A reference to nothing: the validator throws at it, and no `not` or `if` around it can hide that. */
 const TOO_LONG = 'pawl:too-long';
 const MIXED = 'pawl:mixed';
 
-/** What is known of the long arrays of a value: that no, every or only some of them hold an item twice. */
+/** Whether all, some or none of the long arrays of a value have unique items. */
 export type LongArrays = 'unique' | 'duplicated' | 'mixed';
 
 const forLong: { readonly [each in LongArrays]: JsonValue } = {
@@ -56,7 +56,7 @@ const forLong: { readonly [each in LongArrays]: JsonValue } = {
   mixed: { $ref: MIXED },
 };
 
-/** A copy of a schema that the validator checks in linear time. */
+/** Returns a copy of a schema that the validator checks in linear time. */
 export function boundedSchema(schema: JsonValue, long: LongArrays): JsonValue {
   if (Array.isArray(schema)) return schema.map((each) => boundedSchema(each, long));
   if (!isObject(schema)) return schema;
@@ -83,7 +83,7 @@ function boundedKeyword(key: string, value: JsonValue, long: LongArrays): JsonVa
 
 function boundsOf({ pattern, uniqueItems }: JsonObject, long: LongArrays): JsonValue[] {
   const bounds: JsonValue[] = [];
-  // Beyond the bound the validator throws before it comes to the pattern.
+  // Beyond the bound the validator throws before it reaches the pattern.
   if (typeof pattern === 'string') {
     bounds.push({ if: { maxLength: MAX_PATTERN_CHARACTERS }, else: { $ref: TOO_LONG }, pattern });
   }
@@ -94,24 +94,24 @@ function boundsOf({ pattern, uniqueItems }: JsonObject, long: LongArrays): JsonV
   return bounds;
 }
 
-/** What the validator's error says when it came to one of the references to nothing. */
+/** Returns the message for a validator's error at one of the references to nothing. */
 export function boundPassed(message: string): string | undefined {
   if (message.includes(`"${TOO_LONG}"`)) {
     return `a text of more than ${MAX_PATTERN_CHARACTERS} characters cannot be checked against a pattern`;
   }
   if (!message.includes(`"${MIXED}"`)) return undefined;
-  return `where arrays of more than ${MAX_COMPARED_ITEMS} items hold duplicates, others cannot be checked for unique items`;
+  return `arrays of more than ${MAX_COMPARED_ITEMS} items cannot be checked for unique items if only some of them hold duplicates`;
 }
 
-/** What a walk over a value finds. */
+/** The result of a walk over a value. */
 export interface Measures {
-  /** Why the value is not checked at all. */
+  /** Why the value cannot be checked. */
   readonly fault?: string;
   readonly characters: number;
   readonly long: LongArrays;
 }
 
-/** Measures a value before anything recursive looks at it. */
+/** Measures a value before any recursive code reads it. */
 export function measure(value: unknown): Measures {
   const open: { readonly value: unknown; readonly depth: number }[] = [{ value, depth: 0 }];
   const long: (readonly unknown[])[] = [];
@@ -138,10 +138,10 @@ export function measure(value: unknown): Measures {
 }
 
 function refused(what: string): Measures {
-  return { fault: `the value ${what} and is not checked; send less`, characters: 0, long: 'unique' };
+  return { fault: `the value ${what} and is not checked; send a smaller one`, characters: 0, long: 'unique' };
 }
 
-/** Linear: long arrays stand within long arrays at very few levels. */
+/** Linear: long arrays can be nested in long arrays at very few levels only. */
 function duplicatesIn(arrays: readonly (readonly unknown[])[]): LongArrays {
   const duplicated = arrays.filter(
     (items) => new Set(items.map((item) => canonicalJson(item as JsonValue))).size < items.length,

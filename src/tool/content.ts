@@ -1,9 +1,9 @@
 import { isObject } from '../values/json.ts';
 
-/** The same in every copy of the package. JSON has no symbols: nothing that was parsed can carry it. */
+/** The same in every copy of the package. JSON has no symbols: a parsed value cannot carry it. */
 const brand: unique symbol = Symbol.for('pawl.tool-content') as never;
 
-/** What a provider reads of a part besides its content, by provider. */
+/** Options that a provider reads of a part, by provider. */
 export type ContentOptions = { readonly [provider: string]: { readonly [key: string]: unknown } };
 
 /** The content of a file: bytes or their base64, a text, a URL, or the ids that providers gave an uploaded file. */
@@ -16,7 +16,7 @@ export type ToolFileData =
   | { readonly type: 'url'; readonly url: URL | string }
   | { readonly type: 'reference'; readonly reference: { readonly [provider: string]: string } };
 
-/** One part of what a model reads of a tool's result. */
+/** One part of a tool's result, as the model reads it. */
 export type ToolContentPart =
   | { readonly type: 'text'; readonly text: string; readonly providerOptions?: ContentOptions }
   | {
@@ -36,10 +36,10 @@ export interface ToolContent {
 }
 
 /**
- * Makes the parts that a model reads of a tool's result: texts, files, provider options. Nothing else does: an object with
- * a `content` of its own, as untrusted APIs and MCP servers send it, is JSON for the model.
+ * Makes the parts of a tool's result that a model reads: texts, files, provider options. No other value does: an object with a
+ * `content` field, as untrusted APIs and MCP servers send it, is JSON for the model.
  *
- * @throws {TypeError} for no parts, or one that is neither text, file nor custom
+ * @throws {TypeError} for an empty list, or a part that is not text, file or custom
  * @example
  * execute: async ({ id }) =>
  *   toolContent([
@@ -55,7 +55,7 @@ export function toolContent(parts: readonly ToolContentPart[]): ToolContent {
   ) as unknown as ToolContent;
 }
 
-/** Whether a value was made by `toolContent`, of this or of another copy of the package. */
+/** Returns whether `toolContent` made a value, in this or another copy of the package. */
 export function isToolContent(value: unknown): value is ToolContent {
   return isObject(value) && value[brand as never] === true && Array.isArray(value.content);
 }

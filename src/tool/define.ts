@@ -7,18 +7,18 @@ import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { readSchema, type ToolInput, type ValueOf } from './schema.ts';
 
-/** For whom and for what the run is that calls the tool. */
+/** The run that calls the tool: its caller and its purpose. */
 export interface ToolInvocation {
   readonly callerId: string;
   readonly channelId: string;
   readonly guildId: string;
   readonly parentRunId: string;
   readonly prompt: string;
-  /** What the host gave the run for its tools; plain JSON. */
+  /** The host's values for the tools of this run; plain JSON. */
   readonly inputs: { readonly [name: string]: JsonValue };
 }
 
-/** How far the run is. */
+/** The progress of the run. */
 export interface RunTallies {
   /** Completed model turns, over the whole life of the run. */
   readonly iteration: number;
@@ -27,24 +27,24 @@ export interface RunTallies {
   readonly messages: number;
 }
 
-/** What a tool is told of the call it answers. */
+/** The context of a tool call. */
 export interface ToolContext {
   readonly runId: string;
   readonly callId: string;
-  /** The same at each attempt of this call, in every process: what an `idempotent` tool hands on. */
+  /** Equal at each attempt of this call, in every process. An `idempotent` tool passes it to its receiver. */
   readonly idempotencyKey: string;
-  /** 1 at the first start of the call; more after a crash. */
+  /** 1 at the first start of the call; higher after a crash. */
   readonly attempt: number;
   /** Aborted when the run stops or the tool's time is up, with the reason. */
   readonly signal: AbortSignal;
   readonly invocation: ToolInvocation;
   readonly runState: RunTallies;
   /**
-   * Puts images into the result of this call, so that the model sees them in its next turn, once. They are part of what
-   * is recorded of the call. An error result carries none.
+   * Adds images to the result of this call: the model sees them in its next turn, once. They are recorded with the call. An
+   * error result has no images.
    */
   attachImages(images: readonly ImageInput[]): void;
-  /** Reports how far the call is, as an event of the run; nothing of it is recorded. What is not JSON is dropped. */
+  /** Reports progress of the call as an event of the run; it is not recorded. A value that is not JSON is dropped. */
   progress(value: unknown): void;
 }
 
@@ -54,21 +54,21 @@ export interface Tool<Input = unknown, Output = unknown> {
   readonly description: string;
   readonly input: ToolInput;
   readonly effect: ToolEffect;
-  /** Milliseconds that one call may take; absent = the executor's `toolTimeoutMs`. */
+  /** Time limit of one call, ms; absent = the executor's `toolTimeoutMs`. */
   readonly timeoutMs?: number;
-  /** Calls of this tool that one message may have running side by side. */
+  /** Most calls of this tool that one message may run at the same time. */
   readonly concurrency?: number;
   /** Whether its results may hold files by URL; absent = no. */
   readonly allowUrls?: boolean;
-  /** Its calls are runs of their own. */
+  /** Each of its calls is a run. */
   readonly isRun?: boolean;
   execute(input: Input, context: ToolContext): Output;
 }
 
-/** What a tool's `execute` gets, from the schema of its input. A plain JSON Schema tells no types: any JSON object. */
+/** The argument of a tool's `execute`, derived from the input schema. A plain JSON Schema has no types: any JSON object. */
 export type InputOf<Schema> = ValueOf<Schema, JsonObject>;
 
-/** What `defineTool` takes. */
+/** The argument of `defineTool`. */
 export interface ToolDefinition<Schema, Output> {
   /** 1 to 64 of the characters A-Z, a-z, 0-9, `_` and `-`. */
   readonly name: string;
@@ -77,24 +77,24 @@ export interface ToolDefinition<Schema, Output> {
   /** A Standard Schema with a JSON Schema (zod 4, valibot, arktype), an AI SDK schema, or a plain JSON Schema. */
   readonly input: Schema;
   /**
-   * What repeating a call would do: `read` nothing, `idempotent` the receiver knows the `idempotencyKey`, `once` (the
-   * default) the effect twice. A `once` call costs one more durable write and is never repeated after a crash.
+   * The effect of a repeated call. `read`: none. `idempotent`: the receiver knows the `idempotencyKey`. `once` (the default):
+   * the effect happens twice. A `once` call costs one more durable write and is never repeated after a crash.
    */
   readonly effect?: ToolEffect;
   /** Milliseconds; absent = the executor's `toolTimeoutMs`. */
   readonly timeoutMs?: number;
   readonly concurrency?: number;
   /**
-   * Whether the parts of its results, and its images, may be files by URL, which the model's provider fetches; default
-   * false: such a result is an error for the model. Set it only where the URLs are your own, never for those of an
-   * untrusted API or of the model.
+   * Whether the parts of its results, and its images, may be files by URL, which the model's provider fetches. Default false:
+   * such a result is an error for the model. Set it only if the URLs are your own, never for those of an untrusted API or of
+   * the model.
    */
   readonly allowUrls?: boolean;
-  /** Approvals are not there yet: anything but `false` is refused. */
+  /** Approvals are not supported yet: any value but `false` is refused. */
   readonly needsApproval?: false;
   /**
-   * Does the work. Returns a string, a JSON value or `toolContent([...])` (text and file parts), or a promise of one.
-   * What it throws becomes an error result that the model reads; it does not end the run.
+   * Does the work. Returns a string, a JSON value or `toolContent([...])` (text and file parts), or a promise of one. A thrown
+   * error becomes an error result that the model reads; it does not end the run.
    */
   execute(input: InputOf<Schema>, context: ToolContext): Output;
 }
@@ -114,7 +114,7 @@ const toolKeys: KnownKeys<ToolDefinition<unknown, unknown>> = {
 /**
  * Defines a tool.
  *
- * @throws {TypeError} for a bad name, effect or limit, an unknown key, or a schema that no JSON Schema can be had from
+ * @throws {TypeError} for a bad name, effect or limit, an unknown key, or a schema without a JSON Schema
  * @throws {UnsupportedError} when it asks for approval
  * @example
  * const lookup = defineTool({
@@ -147,15 +147,16 @@ export function defineTool<const Schema, Output>(
   });
 }
 
-/** @throws {TypeError} for what no tool may be named */
+/** @throws {TypeError} for a name that no tool may have */
 export function checkName(name: unknown): void {
   if (isToolName(name) && /^[A-Za-z0-9_-]{1,64}$/.test(name)) return;
-  if (name === INVALID_TOOL_NAME) throw new TypeError(`the name "${name}" is taken: calls of invalid names get it`);
+  if (name === INVALID_TOOL_NAME)
+    throw new TypeError(`the name "${name}" is reserved: it replaces invalid names of calls`);
   const got = typeof name === 'string' ? JSON.stringify(name) : `a value of type ${typeof name}`;
   throw new TypeError(`a tool's name is 1 to 64 of the characters A-Z a-z 0-9 _ -, not ${got}`);
 }
 
-/** What a tool says of its calls. @throws {TypeError} */
+/** Checks a tool's effect and limits. @throws {TypeError} */
 export function checkTraits(name: string, traits: { readonly [Key in keyof Tool]?: unknown }): void {
   const { effect = 'once', allowUrls = false } = traits;
   if (!['read', 'idempotent', 'once'].includes(effect as string)) {
@@ -171,7 +172,7 @@ function checkLimit(tool: string, key: string, value: unknown): void {
   throw new TypeError(`tool "${tool}": ${key} must be a number above 0, not ${String(value)}`);
 }
 
-/** Also for tools that come from elsewhere: one that is to be approved must not run unasked. */
+/** Also for tools of the AI SDK: a tool that needs approval must not run without it. */
 export function refuseApproval(name: string, needsApproval: unknown): void {
   if (needsApproval === undefined || needsApproval === false) return;
   throw new UnsupportedError(`tool "${name}": needsApproval is not supported yet; leave it out or set it to false`);

@@ -10,13 +10,13 @@ import {
   measure,
 } from './bounded-schema.ts';
 
-/** One thing that is wrong with a value, and where. */
+/** One problem of a value, and its path. */
 export interface SchemaIssue {
   readonly path: readonly (string | number)[];
   readonly message: string;
 }
 
-/** These only say that something below them is wrong, and that something is reported too. */
+/** These issues only say that something below them is wrong, which is reported too. */
 const wrappers = new Set([
   'properties',
   'patternProperties',
@@ -32,21 +32,22 @@ type Library = typeof import('@cfworker/json-schema');
 let library: Library | undefined;
 let loading: Promise<Library> | undefined;
 
-/** Begun with the first schema: most processes that import Pawl (a command, a test, a web worker) never have one. */
+/** Loaded with the first schema: most processes that import Pawl (a command, a test, a web worker) have none. */
 async function load(): Promise<Library> {
   loading ??= import('@cfworker/json-schema');
   library = await loading;
   return library;
 }
 
-/** A larger value is checked up to its first fault: each fault of each item would be an object. */
+/** The check of a larger value stops at its first fault: each fault of each item would be an object. */
 const MAX_WITH_ALL_ISSUES = 20_000;
-/** Faults that are compared with each other, to leave out those that only repeat another. */
+/** Most faults that are compared with each other, to leave out those that only repeat another. */
 const MAX_COMPARED_ISSUES = 200;
 
 /**
- * How often a check may look at a schema: so often, and so often more for each character of the value. Alternatives that stand
- * within each other are all tried, at each level of a value: an honest schema takes twice as long for each level of a hostile one.
+ * How many times a check may look at a schema: this number, and the same again for each character of the value. Alternatives
+ * that are nested are all tried, at each level of a value: an honest schema takes twice as long for each level of a hostile
+ * one.
  */
 const LOOKS = 100_000;
 const LOOKS_PER_CHARACTER = 20;
@@ -59,9 +60,9 @@ interface Looks {
 class TooManyLooksError extends Error {}
 
 /**
- * A check against a JSON Schema; gives what is wrong, nothing = it fits. Takes linear time (see `boundedSchema`), except
- * for what `pattern` does to a text of up to 10,000 characters. A value that is too large for it does not fit. The
- * validator is made with the first check, which is a promise as long as the library is not there.
+ * Checks a value against a JSON Schema and returns its problems; none = it fits. Takes linear time (see `boundedSchema`),
+ * except for `pattern` on a text of up to 10,000 characters. A value that is too large does not fit. The first check makes the
+ * validator, and returns a promise until the library is loaded.
  */
 export function jsonSchemaValidator(
   schema: JsonObject,
@@ -79,7 +80,7 @@ export function jsonSchemaValidator(
     looks.left = LOOKS + LOOKS_PER_CHARACTER * characters;
     return issuesFor(validator, value);
   };
-  // A library that cannot be had is the trouble of whoever checks something.
+  // The next check reports a library that cannot be loaded.
   load().catch(() => {});
   return (value) => (library ? check(library, value) : load().then((loaded) => check(loaded, value)));
 }
@@ -89,7 +90,7 @@ function validatorOf(
   schema: JsonObject,
   { long, isLarge, looks }: { readonly long: LongArrays; readonly isLarge: boolean; readonly looks: Looks },
 ): Validator {
-  // The library has one table of formats. These names are nobody else's.
+  // The library has one table of formats. Only Pawl uses these names.
   Object.assign(format, boundedFormats);
   // The validator writes its marks into the schema that it gets.
   const own = structuredClone(boundedSchema(schema, long));
@@ -103,7 +104,7 @@ const TOO_MANY_LOOKS = 'the value takes too many steps to check against its sche
 
 const REFERENCES = ['"$ref"', '"$recursiveRef"'];
 
-/** The validator reads this keyword of each schema that it looks at, once. */
+/** The validator reads this keyword once of each schema that it looks at. */
 const READ_ONCE = '$recursiveAnchor';
 
 function countLooks(schema: unknown, looks: Looks): void {
@@ -126,7 +127,7 @@ function issuesFor(validator: Validator, value: unknown): SchemaIssue[] {
     const { valid, errors } = validator.validate(value);
     return valid ? [] : issuesOf(errors);
   } catch (error) {
-    // A schema that refers to itself without end overflows the stack before its looks are used up.
+    // A schema that refers to itself endlessly overflows the stack before its looks are used up.
     const isEndless = error instanceof TooManyLooksError || error instanceof RangeError;
     const message = isEndless ? TOO_MANY_LOOKS : boundPassed(toErrorData(error).message);
     if (message === undefined) throw error;
@@ -142,7 +143,7 @@ function draftOf({ $schema }: JsonObject): SchemaDraft {
 }
 
 function issuesOf(all: readonly OutputUnit[]): SchemaIssue[] {
-  // What stands below an `if` says what is wrong.
+  // The issues below an `if` say what is wrong.
   const errors = all.filter(({ keyword }) => keyword !== 'if');
   const compared = errors.slice(0, MAX_COMPARED_ISSUES);
   const telling = compared.filter(

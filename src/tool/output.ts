@@ -8,7 +8,7 @@ import { isToolContent } from './content.ts';
 
 type ContentOutput = Extract<LanguageModelV4ToolResultOutput, { type: 'content' }>;
 
-/** An output that is already in the model's form, from a tool that made it itself. */
+/** An output that is already in the model's form: the tool made it itself. */
 export class ReadyOutput {
   readonly output: unknown;
 
@@ -17,17 +17,17 @@ export class ReadyOutput {
   }
 }
 
-/** What a tool may give to a model. */
+/** Rules for the output of a tool. */
 export interface OutputRule {
-  /** Whether its files may stand at URLs. */
+  /** Whether its files may be given by URL. */
   readonly allowUrls: boolean;
 }
 
 /**
- * What the model gets to read of a tool's result: a string as text, what `toolContent` made as content (bytes become
- * base64, URLs strings), all else as JSON; nothing at all is `null`.
- * @throws {NotJsonError} with the path of what JSON cannot hold
- * @throws {TypeError} for a file by a URL where the rule allows none
+ * Converts a tool's result to the model's form: a string becomes text, a value of `toolContent` becomes content (bytes become
+ * base64, URLs become strings), any other value becomes JSON; `undefined` becomes `null`.
+ * @throws {NotJsonError} with the path of a value that JSON cannot hold
+ * @throws {TypeError} for a file by URL if the rule allows none
  */
 export function toToolOutput(result: unknown, rule: OutputRule): ToolOutput {
   if (result === undefined || result === null) return { type: 'json', value: null };
@@ -37,7 +37,7 @@ export function toToolOutput(result: unknown, rule: OutputRule): ToolOutput {
   return { type: 'json', value: frozenJson(result, 'result') } as ToolOutput;
 }
 
-/** A result with images that the tool attached. An error says why there is no result, and has none to show. */
+/** A result with the images that the tool attached. An error has no images. */
 export function withImages(output: ToolOutput, images: readonly ImagePart[]): ToolOutput {
   if (images.length === 0 || isToolError(output)) return output;
   return { type: 'content', value: [...partsOf(output), ...images] } as ToolOutput;
@@ -53,7 +53,7 @@ export function errorText(value: string): ToolOutput {
   return { type: 'error-text', value };
 }
 
-/** What was thrown, for the model: its message. The stack is not its business. */
+/** The message of a thrown value, for the model. The stack stays out of it. */
 export function thrownOutput(error: unknown): ToolOutput {
   return errorText(toErrorData(error).message);
 }
@@ -63,12 +63,12 @@ function readyOutput(output: unknown, rule: OutputRule): ToolOutput {
     throw new TypeError('toModelOutput must return an object with a type and the value that is of this type');
   }
   if (output.type === 'content') return contentOutput(output.value as readonly unknown[], rule);
-  // As for a result: nothing at all is null.
+  // As for a result: `undefined` becomes null.
   const ready = output.type === 'json' ? { ...output, value: output.value ?? null } : output;
   return frozenJson(ready, 'result') as ToolOutput;
 }
 
-/** What is none of these no provider can be sent: the run would end by it. */
+/** No provider accepts any other value: sending it would end the run. */
 export function isToolOutput(output: unknown): output is Record<string, unknown> {
   if (!isObject(output)) return false;
   const { type, value } = output;
@@ -87,14 +87,14 @@ function contentOutput(parts: readonly unknown[], rule: OutputRule): ToolOutput 
   return { type: 'content', value: frozenJson(value, 'result.content') as unknown as ContentOutput['value'] };
 }
 
-/** Where a part's file stands, in the words of any version of the AI SDK. */
+/** Returns the URL of a part's file, in the fields of any version of the AI SDK. */
 function urlOf(part: unknown): unknown {
   if (!isObject(part)) return undefined;
   return isObject(part.data) && part.data.type === 'url' ? part.data.url : part.url;
 }
 
 /**
- * A URL of an untrusted source would make the provider fetch what that source wants, with what stands in the URL.
+ * A URL of an untrusted source would make the provider fetch it, with the data inside the URL.
  * @throws {TypeError} which does not show the URL: a signed one is a secret
  */
 export function checkUrl(url: unknown, where: string, { allowUrls }: OutputRule): void {
@@ -106,7 +106,7 @@ export function checkUrl(url: unknown, where: string, { allowUrls }: OutputRule)
   fetchableUrl(new URL(String(url)), where);
 }
 
-/** The provider's `{ type: 'data' | 'url', … }` as JSON; bytes, a URL or a base64 string may also stand there bare. */
+/** The provider's `{ type: 'data' | 'url', … }` as JSON; bytes, a URL or a base64 string may also be given directly. */
 function fileData(data: unknown): unknown {
   if (data instanceof Uint8Array || typeof data === 'string') return { type: 'data', data: base64(data) };
   if (data instanceof URL) return { type: 'url', url: data.href };
@@ -115,14 +115,14 @@ function fileData(data: unknown): unknown {
   return data.url instanceof URL ? { ...data, url: data.url.href } : data;
 }
 
-/** Older AI SDKs have other names for the parts of files. Their data is base64 just so. */
+/** Older AI SDKs have other names for the parts of files. Their data is plain base64. */
 function withBase64(part: unknown): unknown {
   return isObject(part) && typeof part.data === 'string' ? { ...part, data: base64(part.data) } : part;
 }
 
 function base64(data: Uint8Array | string): string {
   if (typeof data !== 'string') return Buffer.from(data).toString('base64');
-  // A colon is in no base64. Some providers take a string with one for a URL.
+  // Base64 has no colon. Some providers take a string with one for a URL.
   if (data.includes(':')) throw new TypeError('the data of a file is neither bytes nor base64; give a URL as a URL');
   return data;
 }

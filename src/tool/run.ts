@@ -24,35 +24,35 @@ export interface ToolCall {
   readonly name: string;
   readonly input: JsonValue;
   readonly attempt: number;
-  /** A call that an older version began. */
+  /** An older version began the call. */
   readonly hasOldKey?: true;
 }
 
-/** What the run lends a call. */
+/** What the run provides for a call. */
 export interface ToolEnvironment {
-  /** `runState` is read when the tool reads it: give a getter, and the tallies are live. */
+  /** `runState` is read when the tool reads it: a getter keeps the tallies live. */
   readonly context: Pick<ToolContext, 'runId' | 'invocation' | 'runState'>;
-  /** The run's signal. When it is aborted the call ends at once. */
+  /** The run's signal. An abort ends the call at once. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** For tools that have no time limit of their own, ms. */
+  /** For tools without a time limit of their own, ms. */
   readonly timeoutMs: number;
-  /** The messages before the call, for tools of the AI SDK, which are handed them. */
+  /** The messages before the call, for tools of the AI SDK, which get them. */
   readonly transcript?: () => readonly Message[];
-  /** Told of a result that came when nobody waited for it any more. */
+  /** Gets a result that came after the call had ended. */
   readonly onLate?: (output: ToolOutput) => void;
-  /** Told how far the tool says it is. */
+  /** Gets the progress that the tool reports. */
   readonly onProgress?: (progress: JsonValue) => void;
-  /** Calls the tool by way of the host's middleware. `next` gives the whole output, with the images that the tool attached. */
+  /** Calls the tool through the host's middleware. `next` returns the whole output, with the images that the tool attached. */
   readonly around?: (signal: AbortSignal, next: () => Promise<ToolOutput>) => Promise<unknown>;
 }
 
-/** Where a call's context keeps the way to the messages: not part of what tools are promised. */
+/** The key of the messages in a call's context: not part of the promise to tools. */
 export const transcriptKey: unique symbol = Symbol('transcript');
 
 /**
- * Runs one tool call and gives what the model reads of it. Never rejects: an unknown tool, an input that does not fit or
- * holds a key that could reach a prototype, a throw, a time limit and an abort all are `error-text`.
+ * Runs one tool call and returns the output for the model. Never rejects: an unknown tool, an input that does not fit or holds
+ * a key that could reach a prototype, a thrown error, a time limit and an abort all become `error-text`.
  */
 export async function runTool(
   tool: Tool | undefined,
@@ -80,7 +80,7 @@ class RunningCall {
   readonly #tool: Tool;
   readonly #call: ToolCall;
   readonly #environment: ToolEnvironment;
-  /** Made when the tool first asks for its signal: most never do. */
+  /** Made when the tool first reads its signal: most never do. */
   #controller: AbortController | undefined;
   readonly #images: ImagePart[] = [];
   #resolve: (output: ToolOutput) => void = () => {};
@@ -95,7 +95,7 @@ class RunningCall {
     this.#environment = environment;
   }
 
-  /** Validates and executes; all of it synchronously, when schema and tool are synchronous. */
+  /** Validates and executes; synchronously if schema and tool are synchronous. */
   start(): unknown {
     const { input } = this.#tool;
     if (typeof this.#call.input === 'string' && input.jsonSchema.type !== 'string') {
@@ -113,11 +113,12 @@ class RunningCall {
     throw new TypeError(`invalid input for tool "${this.#tool.name}": ${validation.message}`);
   }
 
-  /** What a middleware returns is checked as the output of a tool that made it itself. */
+  /** The return value of a middleware is checked like the output of a tool that made it itself. */
   async #executeThrough(around: NonNullable<ToolEnvironment['around']>, input: unknown): Promise<ReadyOutput> {
     let hasRun = false;
     const next = async () => {
-      if (this.#isOver) throw new TypeError(`the call of tool "${this.#tool.name}" is over; it is not made any more`);
+      if (this.#isOver)
+        throw new TypeError(`the call of tool "${this.#tool.name}" is over; it cannot be made any more`);
       const result: unknown = await this.#tool.execute(input, this.#context());
       hasRun = true;
       return withImages(toToolOutput(result, this.#rule), this.#images.splice(0));
@@ -125,7 +126,7 @@ class RunningCall {
     try {
       const output = await around(this.#signal(), next);
       if (isToolOutput(output)) return new ReadyOutput(output);
-      throw new TypeError(`a middleware of tool "${this.#tool.name}" must return what next() gives: { type, value }`);
+      throw new TypeError(`a middleware of tool "${this.#tool.name}" must return the value of next(): { type, value }`);
     } catch (error) {
       if (!hasRun) throw error;
       // The model must not take this for a call that had no effect.
@@ -189,7 +190,7 @@ class RunningCall {
     try {
       this.#environment.onProgress?.(frozenJson(value, 'progress'));
     } catch {
-      // What cannot be said in JSON is not worth a failed call.
+      // Progress that JSON cannot hold must not fail the call.
     }
   }
 
@@ -218,7 +219,7 @@ class RunningCall {
     }
   }
 
-  /** The first end counts; a result after it is reported as late, and dropped. */
+  /** The first end counts; a later result is reported as late, and dropped. */
   #finish(output: ToolOutput): void {
     if (!this.#isOver) {
       this.#end(output);
@@ -227,7 +228,7 @@ class RunningCall {
     try {
       this.#environment.onLate?.(output);
     } catch {
-      // Whoever listens for late results has no say in the call.
+      // An observer of late results must not change the call.
     }
   }
 
@@ -241,7 +242,7 @@ class RunningCall {
   readonly #onAbort = (): void => this.#stop(this.#environment.signal.reason, errorText('aborted'));
 
   #onTimeout(timeoutMs: number): void {
-    const message = `tool "${this.#tool.name}" did not answer within ${timeoutMs} ms; whether it took effect is not known`;
+    const message = `tool "${this.#tool.name}" did not answer within ${timeoutMs} ms; it is unknown whether it took effect`;
     this.#stop(new DOMException(message, 'TimeoutError'), errorText(message));
   }
 

@@ -2,19 +2,19 @@ import { isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 
 /*
- * The keywords of a JSON Schema that the check of a value relies on. A schema may come from an MCP server: where a keyword has
- * another kind of value, the validator would fail at each call, in words of its own. Other keywords are not looked at.
+ * The keywords of a JSON Schema that the check of a value relies on. A schema may come from an MCP server: for a keyword with
+ * a wrong kind of value, the validator would fail at each call, with a message of its own. Other keywords are not checked.
  */
 
-/** What is wrong with the value of a keyword; undefined = nothing. */
+/** Returns the problem of a keyword's value; undefined = none. */
 type Check = (value: unknown) => string | undefined;
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
 
-/** The names of the bounds that are put into the validator's copy of a schema begin with it. */
+/** The names of the bounds in the validator's copy of a schema begin with it. */
 const OWN_PROTOCOL = 'pawl:';
 
-/** What names a schema, or refers to one by its name. */
+/** Keywords that name a schema, or refer to one by its name. */
 const NAMES = ['$id', 'id', '$ref', '$anchor', '$dynamicRef', '$dynamicAnchor', '$recursiveRef'];
 
 const needs =
@@ -75,7 +75,7 @@ function table(check: Check, keys: readonly string[]): Record<string, Check> {
   return Object.fromEntries(keys.map((key) => [key, check]));
 }
 
-/** The validator compiles it so. */
+/** The validator compiles it the same way. */
 function patternProblem(pattern: string): string | undefined {
   try {
     new RegExp(pattern, 'u');
@@ -85,7 +85,7 @@ function patternProblem(pattern: string): string | undefined {
   }
 }
 
-/** A schema of such a name would take the place of a bound, and lift it. URLs are compared as the validator reads them. */
+/** A schema of such a name would replace a bound, and remove it. URLs are compared as the validator reads them. */
 function ownNameProblem(name: unknown): string | undefined {
   const isOwn = isText(name) && URL.canParse(name) && new URL(name).protocol === OWN_PROTOCOL;
   return isOwn ? `must not begin with ${OWN_PROTOCOL}` : undefined;
@@ -101,9 +101,10 @@ const NAMED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What is wrong with a JSON Schema, with the path; undefined = nothing that the check of a value would stumble over.
+ * Returns the problem of a JSON Schema, with the path; undefined = nothing that would break the check of a value.
  * @param schema plain JSON of a bounded depth
- * @param table the checks; within what is no schema only names are looked at, because the validator looks for them everywhere
+ * @param table the checks; inside values that are not schemas only names are checked, because the validator looks for them
+ *   everywhere
  */
 export function schemaProblem(schema: unknown, path = '', table = keywords): string | undefined {
   if (typeof schema !== 'object' || schema === null) return undefined;

@@ -5,15 +5,15 @@ import { letGo } from '../values/thenable.ts';
 import { jsonSchemaValidator, type SchemaIssue } from './json-schema.ts';
 import { schemaProblem } from './schema-shape.ts';
 
-/** Whether an input fits; `value` is what the tool gets (a schema may fill in defaults or convert). */
+/** Whether an input fits; `value` is the tool's input (a schema may fill in defaults or convert). */
 export type Validation<Value = unknown> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly message: string };
 
-/** What a tool takes: the JSON Schema that the model is shown, and the check of what the model sends. */
+/** A tool's input: the JSON Schema for the model, and the check of the model's arguments. */
 export interface ToolInput<Value = unknown> {
   readonly jsonSchema: JsonObject;
-  /** Synchronous where the schema is. `message` names the paths and what is wrong there. */
+  /** Synchronous if the schema is. `message` names the paths and the problems. */
   validate(value: unknown): Validation<Value> | Promise<Validation<Value>>;
 }
 
@@ -23,7 +23,7 @@ export interface AiSdkSchemaOf<Value> {
   readonly jsonSchema: unknown;
 }
 
-/** What a schema gives: of a Standard Schema its output, of an AI SDK schema its type, of a plain JSON Schema `Plain`. */
+/** The output of a schema: of a Standard Schema its output, of an AI SDK schema its type, of a plain JSON Schema `Plain`. */
 export type ValueOf<Schema, Plain> =
   Schema extends StandardSchemaV1<unknown, infer Value>
     ? Value
@@ -33,7 +33,7 @@ export type ValueOf<Schema, Plain> =
         ? Value
         : Plain;
 
-/** What an agent's `output` schema gives as `data`: `undefined` without a schema, `unknown` when its type is unknown. */
+/** The type of `data` for an agent's `output` schema: `undefined` without a schema, `unknown` if its type is unknown. */
 export type DataOf<Schema> = unknown extends Schema
   ? unknown
   : Schema extends undefined
@@ -42,7 +42,7 @@ export type DataOf<Schema> = unknown extends Schema
 
 type Standard = StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props>;
 
-/** What AI SDK's `jsonSchema()` and `zodSchema()` give. */
+/** The return value of AI SDK's `jsonSchema()` and `zodSchema()`. */
 interface AiSdkSchema {
   readonly jsonSchema: unknown;
   readonly validate?: (value: unknown) => AiSdkResult | PromiseLike<AiSdkResult>;
@@ -56,9 +56,9 @@ const MAX_ISSUES = 8;
 const MAX_MESSAGE = 1_000;
 
 /**
- * Takes a tool's input schema in, in this order: a Standard Schema that also gives its JSON Schema, a schema of the AI
- * SDK (or a function that returns one), a plain JSON Schema.
- * @throws {TypeError} naming the tool, when none of these fits or no JSON Schema can be had
+ * Reads a tool's input schema, in this order: a Standard Schema that also has a JSON Schema, a schema of the AI SDK (or a
+ * function that returns one), a plain JSON Schema.
+ * @throws {TypeError} naming the tool, if none of these fits or there is no JSON Schema
  */
 export function readSchema(schema: unknown, toolName: string): ToolInput {
   const standard = readProperty(schema, '~standard');
@@ -72,7 +72,7 @@ export function readSchema(schema: unknown, toolName: string): ToolInput {
 function standardInput(standard: Standard, toolName: string): ToolInput {
   if (typeof standard.jsonSchema?.input !== 'function') {
     throw new TypeError(
-      `tool "${toolName}": the input schema (of ${standard.vendor}) gives no JSON Schema; use a version that implements ~standard.jsonSchema, or pass a JSON Schema`,
+      `tool "${toolName}": the input schema (of ${standard.vendor}) has no JSON Schema; use a version that implements ~standard.jsonSchema, or pass a JSON Schema`,
     );
   }
   return {
@@ -137,8 +137,8 @@ function plainInput(jsonSchema: JsonObject): ToolInput {
 }
 
 /**
- * What the model sent is frozen, being part of the transcript; the tool gets a copy that is its own. It is JSON, for which
- * this is several times as fast as structuredClone.
+ * The model's arguments are frozen, as part of the transcript; the tool gets its own copy. It is JSON, for which this is
+ * several times as fast as structuredClone.
  */
 function fromIssues(issues: readonly SchemaIssue[], value: unknown): Validation {
   return issues.length > 0 ? refusal(issues) : { ok: true, value: JSON.parse(JSON.stringify(value)) };

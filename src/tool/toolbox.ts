@@ -14,15 +14,15 @@ import {
 import { checkName, type Tool } from './define.ts';
 
 /**
- * An agent's tools: tools and names of registered ones, or a record by name, of AI SDK tools (`{ weather }`), and of AI SDK tools
- * with what they do not say themselves (`{ weather: { tool: weather, effect: 'read' } }`). Absent = none.
+ * An agent's tools: a list of tools and of names of registered ones, or a record by name. A record holds AI SDK tools (`{
+ * weather }`), or AI SDK tools with options (`{ weather: { tool: weather, effect: 'read' } }`). Absent = none.
  */
 export type ToolEntries =
   | readonly (Tool | string)[]
   | { readonly [name: string]: AiSdkTool | AiSdkToolEntry }
   | undefined;
 
-/** The tools of a run, in the forms in which they are needed. */
+/** The tools of a run, in all forms that the runtime needs. */
 export interface Toolbox {
   readonly tools: ReadonlyMap<string, Tool>;
   /** For the model. */
@@ -32,15 +32,15 @@ export interface Toolbox {
 }
 
 /**
- * Looks an agent's tools up.
- * @throws {UnknownToolError} for a name that is not registered; the message lists those that are
- * @throws {TypeError} for two tools of one name, a name that cannot be called, or an entry that is no tool
+ * Looks up an agent's tools.
+ * @throws {UnknownToolError} for a name that is not registered; the message lists the registered ones
+ * @throws {TypeError} for two tools of one name, a name that cannot be called, or an entry that is not a tool
  */
 export function toolboxOf(entries: ToolEntries, registry: readonly Tool[]): Toolbox {
   const tools = new Map<string, Tool>();
   for (const tool of resolve(entries, registry)) {
     if (!isToolName(tool.name)) {
-      throw new TypeError(`"${printable(tool.name)}" is no name for a tool; use 1 to 128 of A-Z a-z 0-9 _ . : -`);
+      throw new TypeError(`"${printable(tool.name)}" is not a tool name; use 1 to 128 of A-Z a-z 0-9 _ . : -`);
     }
     if (tools.has(tool.name)) throw new TypeError(`there are two tools named "${tool.name}"`);
     tools.set(tool.name, tool);
@@ -51,9 +51,9 @@ export function toolboxOf(entries: ToolEntries, registry: readonly Tool[]): Tool
 }
 
 /**
- * An agent's tools, read when it is defined, into a frozen list or record. Names are looked up, and schemas of AI SDK tools
- * read, when a run starts.
- * @throws {TypeError} for an entry that is no tool, and for an effect or a limit that cannot be
+ * An agent's tools, read when it is defined, into a frozen list or record. A run's start looks up names and reads the schemas
+ * of AI SDK tools.
+ * @throws {TypeError} for an entry that is not a tool, and for an invalid effect or limit
  */
 export function readEntries(of: string, entries: ToolEntries & object): ToolEntries & object {
   if (Array.isArray(entries)) {
@@ -75,22 +75,22 @@ function readEntry(of: string, name: string, entry: unknown): AiSdkTool | AiSdkT
   );
 }
 
-/** A tool of the AI SDK has no such fields: without this check a call would be `once` whatever they say. */
+/** A tool of the AI SDK has no such fields: without this check they would be ignored, and a call would be `once`. */
 function withoutTraits(name: string, tool: AiSdkTool): AiSdkTool {
   const trait = isTool(tool)
     ? undefined
     : ['effect', 'timeoutMs', 'concurrency'].find((key) => Object.hasOwn(tool, key));
   if (trait === undefined) return tool;
   throw new TypeError(
-    `tools.${name}: ${trait} stands beside the tool's own fields and is not read; write { tool: …, ${trait}: … }`,
+    `tools.${name}: ${trait} is among the tool's own fields and is not read; write { tool: …, ${trait}: … }`,
   );
 }
 
-/** What the model knows a tool by. */
+/** The name by which the model calls a tool. */
 export const nameOfEntry = (entry: Tool | string): string => (typeof entry === 'string' ? entry : entry.name);
 
 /**
- * A toolbox with further tools.
+ * A toolbox with more tools.
  * @throws {TypeError} for two tools of one name
  */
 export function joined(toolbox: Toolbox, more: readonly Tool[]): Toolbox {
@@ -98,7 +98,7 @@ export function joined(toolbox: Toolbox, more: readonly Tool[]): Toolbox {
 }
 
 /**
- * A toolbox with some of the tools only.
+ * A toolbox with only some of the tools.
  * @throws {UnknownToolError} for a name that is not in it
  */
 export function restrict(toolbox: Toolbox, names: readonly string[]): Toolbox {

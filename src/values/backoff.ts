@@ -1,22 +1,22 @@
 import type { Clock } from './clock.ts';
 
-/** The waits between the attempts of something that may succeed later. */
+/** The waits between the attempts of a call that may succeed later. */
 export interface Backoff {
   /** The wait before the first retry, ms. */
   readonly firstMs: number;
   /** The longest wait, ms, before jitter. */
   readonly maxMs: number;
-  /** How much longer each wait is than the one before; default 2. */
+  /** The factor from each wait to the next; default 2. */
   readonly factor?: number;
   /**
    * `full`: any time from 0 to the wait, for a service that refused many callers at once. `around`: from half of the wait to
-   * one and a half times, for processes that poll one lock. Without it each wait is exact.
+   * one and a half times the wait, for processes that poll one lock. Absent: each wait is exact.
    */
   readonly jitter?: 'full' | 'around';
 }
 
 /**
- * How long to wait before a retry, ms.
+ * Returns the wait before a retry, ms.
  * @param retry its number; the first retry is 1
  * @param random from 0 to below 1; default Math.random
  */
@@ -30,10 +30,10 @@ export function backoffMs(
   return jitter === 'around' ? ms * (0.5 + random()) : ms;
 }
 
-/** Between looks at a database that another process has locked. */
+/** Waits between two attempts on a database that another process has locked. */
 export const lockBackoff: Backoff = { firstMs: 2, maxMs: 200, jitter: 'around' };
 
-/** Waits so many ms, or until the signal is aborted; infinite: until it is aborted. Never rejects. */
+/** Waits `ms` milliseconds, or until the signal is aborted; if `ms` is infinite, until it is aborted. Never rejects. */
 export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

@@ -1,6 +1,6 @@
-/** Time as a port. Everything of Pawl that waits or measures uses the clock it was given. */
+/** Time as a port. All code of Pawl that waits or measures uses the clock that it gets. */
 export interface Clock {
-  /** Wall clock in ms since the epoch; only for timestamps that people read. */
+  /** Wall clock, ms since the epoch. Only for timestamps that people read. */
   now(): number;
   /** Milliseconds from an arbitrary origin; never jumps. For throttles, deadlines and leases. */
   monotonic(): number;

@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts';
 import { PortTimeoutError } from './errors.ts';
 
 /**
- * Waits for a promise, but not for ever. What comes after the deadline is dropped, a late rejection included.
+ * Waits for a promise, at most `ms` milliseconds. A value or a rejection after the deadline is ignored.
  * @param what names the wait in the error, for example `store.save`
  * @throws {PortTimeoutError} after `ms` milliseconds
  */
@@ -28,8 +28,7 @@ export function withDeadline<T>(
 }
 
 /**
- * Waits for a promise until the signal is aborted and `before` has settled. What comes after that is dropped, a late rejection
- * included.
+ * Waits for a promise until the signal is aborted and `before` has settled. A value or a rejection after that is ignored.
  * @throws the signal's reason
  */
 export function untilAborted<T>(

@@ -1,6 +1,5 @@
 /**
- * Node's crypto, loaded at its first use: it costs a sixth of what the whole package costs to import, and many a process
- * that imports the package begins no run.
+ * Node's crypto, loaded at its first use. It takes a sixth of the package's import time, and many processes never start a run.
  */
 export function nodeCrypto(): typeof import('node:crypto') {
   return process.getBuiltinModule('node:crypto');
@@ -12,8 +11,8 @@ export function sha256(text: string): string {
 }
 
 /**
- * Tells a text from others, as 64 bits (two lanes in the way of FNV-1a), where nobody gains anything by making two texts
- * look the same. Each step makes one, and a SHA-256 costs several times as much.
+ * A 64-bit hash of a text (two lanes of FNV-1a), for places where a forged collision gains nothing. Each step needs one, and a
+ * SHA-256 costs several times as much.
  */
 export function fingerprint(text: string): string {
   let high = 0x811c9dc5;

@@ -1,8 +1,8 @@
 import type * as errors from './errors.ts';
 
 /**
- * The codes of all errors of this package but those of `pawl/fan-out`; `docs/errors.md` explains each. They are read off
- * the classes, so that a new class is in the list at once.
+ * The codes of all errors of this package except those of `pawl/fan-out`; `docs/errors.md` explains each. The list derives
+ * from the classes, so a new class is in it at once.
  */
 export type KnownErrorCode = {
   [Name in keyof typeof errors]: (typeof errors)[Name] extends new (
@@ -12,18 +12,18 @@ export type KnownErrorCode = {
     : never;
 }[keyof typeof errors];
 
-/** A code of Pawl, or one of the host's own: what a port, a tool or a provider threw keeps its `code`. */
+/** A code of Pawl, or one of the host's own: an error that a port, a tool or a provider threw keeps its `code`. */
 export type ErrorCode = KnownErrorCode | (string & {});
 
-/** What an error means for who meets it. */
+/** What an error means to the code that catches it. */
 export interface ErrorPolicy {
-  /** `later`: the same call may succeed at another time, without a change to it. `never`: something has to change first. */
+  /** `later`: the same call may succeed at another time, unchanged. `never`: something has to change first. */
   readonly retry: 'never' | 'later';
-  /** Another owner has the run: it took the run from this process (`lost`), or had it before (`elsewhere`). */
+  /** Another owner has the run: it took the run from this process (`lost`), or already had it (`elsewhere`). */
   readonly ownership?: 'lost' | 'elsewhere';
-  /** A store did not answer, or had no room. */
+  /** The store did not answer, or had no room. */
   readonly isStoreAway?: true;
-  /** A save that fails with it fails at each attempt: this record can never be stored. */
+  /** A save that fails with this code fails at each attempt: this record can never be stored. */
   readonly isUnstorable?: true;
 }
 
@@ -74,7 +74,7 @@ const policies = {
   UNSUPPORTED: never,
 } as const satisfies { readonly [Code in KnownErrorCode]: ErrorPolicy };
 
-/** The policy of a code; undefined for a code that is not one of Pawl's. */
+/** Returns the policy of a code; undefined for a code that is not Pawl's. */
 export function policyOf(code: unknown): ErrorPolicy | undefined {
   return typeof code === 'string' && Object.hasOwn(policies, code) ? policies[code as KnownErrorCode] : undefined;
 }

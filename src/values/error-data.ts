@@ -1,16 +1,16 @@
 import { type ErrorCode, type ErrorPolicy, policyOf } from './error-codes.ts';
 import { hasTexts } from './json.ts';
 
-/** An error as plain data: what results, records and events carry. */
+/** An error as plain data. Results, records and events carry it. */
 export interface ErrorData {
   readonly name: string;
-  /** Stable, to branch on; see docs. `RUN_PANIC` where an error brought none. */
+  /** Stable, to branch on; see docs. `RUN_PANIC` for an error without a code. */
   readonly code: ErrorCode;
   readonly message: string;
   readonly cause?: ErrorData;
 }
 
-/** Chains longer than this are cut: a hostile `cause` getter must not make us walk for ever. */
+/** Longer chains are cut: a hostile `cause` getter must not cause an endless walk. */
 const MAX_CHAIN = 16;
 const MAX_MESSAGE = 4_000;
 
@@ -38,7 +38,7 @@ function describe(value: unknown): string {
   }
 }
 
-/** Turns anything that can be thrown into plain data. Total: it never throws, whatever the value does. */
+/** Turns anything that can be thrown into plain data. Never throws. */
 export function toErrorData(error: unknown, fallbackCode = 'RUN_PANIC', depth = 0): ErrorData {
   const cause = depth < MAX_CHAIN ? readProperty(error, 'cause') : undefined;
   return {
@@ -49,18 +49,18 @@ export function toErrorData(error: unknown, fallbackCode = 'RUN_PANIC', depth = 
   };
 }
 
-/** So many errors of one chain or aggregate are looked at: enough for any honest one, and an end for a hostile one. */
+/** Most errors of one chain or aggregate that are looked at: enough for any honest one, and a bound for a hostile one. */
 const MAX_VISITED = 10_000;
 
-/** Whether `code` stands anywhere in an error's `cause` chain or among the members of an AggregateError. Total, as `findCode`. */
+/** Returns whether an error, its `cause` chain or the members of an AggregateError have this code. Never throws. */
 export function hasCode(error: unknown, code: string): boolean {
   return findCode(error, (each) => each === code);
 }
 
 /**
- * Whether the code of an error, of one in its `cause` chain or of a member of an AggregateError passes a test.
- * Errors are known by code, not by class: there may be two copies of a package, and hosts have errors of their own.
- * Total: cycles, getters that throw and revoked proxies only end the search in that place.
+ * Returns whether the code of an error, of its `cause` chain or of a member of an AggregateError passes a test. Errors are
+ * compared by code, not by class: a process may hold two copies of a package, and hosts have errors of their own. Never
+ * throws: a cycle, a getter that throws or a revoked proxy ends the search there.
  */
 export function findCode(error: unknown, isMeant: (code: unknown) => boolean): boolean {
   const seen = new Set<unknown>();
@@ -81,14 +81,14 @@ function membersOf(error: object): unknown[] {
   return Array.from({ length }, (_, i) => readProperty(members, String(i)));
 }
 
-/** Whether a stored value is an error as plain data. */
+/** Returns whether a stored value is an error as plain data. */
 export function isErrorData(value: unknown): boolean {
   return hasTexts(value, ['name', 'code', 'message']);
 }
 
 /**
- * Whether the call that failed may succeed later without a change to it: `later` for a store that is away, a budget that is used
- * up, a run that another process works on. `never` for all else, and for codes that are not Pawl's.
+ * Returns whether the call that failed may succeed later, unchanged. `later` for a store that does not answer, a budget that
+ * is used up, a run that another process works on. `never` for everything else, and for codes that are not Pawl's.
  * @param error an error of Pawl, or its plain data, as `result.error`
  * @example if (result.error && retryOf(result.error) === 'later') await queue.again(job);
  */
@@ -96,7 +96,7 @@ export function retryOf(error: unknown): ErrorPolicy['retry'] {
   return policyOf(readProperty(error, 'code'))?.retry ?? 'never';
 }
 
-/** Whether an error, or one that caused it, has a policy with this trait. */
+/** Returns whether an error, or one of its causes, has a policy with this trait. */
 export function hasTrait(error: unknown, trait: 'ownership' | 'isStoreAway' | 'isUnstorable'): boolean {
   return findCode(error, (code) => policyOf(code)?.[trait] !== undefined);
 }

@@ -4,14 +4,14 @@ import { policyOf } from './error-codes.ts';
 const brand: unique symbol = Symbol.for('pawl.error') as never;
 
 /**
- * What all errors of Pawl share: a stable `code` to branch on, a message that says what happened and what to do.
- * Compare `error.code`, not classes: two copies of a package in one process have two classes but one code.
+ * The base of all errors of Pawl: a stable `code` to branch on, and a message that says what happened and what to do. Compare
+ * `error.code`, not classes: two copies of a package in one process have two classes but one code.
  */
 export abstract class PawlError extends Error {
   abstract readonly code: string;
   readonly [brand] = true;
 
-  /** Whether the call that failed may succeed later without a change to it. */
+  /** Whether the call that failed may succeed later, unchanged. */
   get retry(): 'never' | 'later' {
     return policyOf(this.code)?.retry ?? 'never';
   }
@@ -22,7 +22,7 @@ export abstract class PawlError extends Error {
   }
 }
 
-/** The host is shutting down: the run is left for the next process. */
+/** The host is shutting down: the next process continues the run. */
 export class ShutdownError extends PawlError {
   readonly code = 'ERR_SHUTDOWN';
 }
@@ -30,7 +30,7 @@ export class ShutdownError extends PawlError {
 export class CancelledError extends PawlError {
   readonly code = 'CANCELLED';
 }
-/** The run used up its `maxRuntimeMs`, over all processes that worked on it. */
+/** The run used up its `maxRuntimeMs`, counted over all processes that worked on it. */
 export class DeadlineExceededError extends PawlError {
   readonly code = 'DEADLINE_EXCEEDED';
 }
@@ -38,7 +38,7 @@ export class DeadlineExceededError extends PawlError {
 export class CriticKillError extends PawlError {
   readonly code = 'CRITIC_KILL';
 }
-/** The model kept calling tools that fail, or kept repeating one call. */
+/** The model called failing tools again and again, or repeated one call. */
 export class ToolLoopError extends PawlError {
   readonly code = 'TOOL_LOOP';
 }
@@ -46,11 +46,11 @@ export class ToolLoopError extends PawlError {
 export class StepLimitError extends PawlError {
   readonly code = 'STEP_LIMIT';
 }
-/** The agent's list of phases is not the one that the run was begun with. */
+/** The agent's list of phases differs from the list that the run began with. */
 export class DefinitionChangedError extends PawlError {
   readonly code = 'DEFINITION_CHANGED';
 }
-/** The answer does not fit the agent's output schema, also after a turn of repair. */
+/** The answer does not fit the agent's output schema, also after one repair turn. */
 export class OutputInvalidError extends PawlError {
   readonly code = 'OUTPUT_INVALID';
 }
@@ -58,11 +58,11 @@ export class OutputInvalidError extends PawlError {
 export class BudgetExceededError extends PawlError {
   readonly code = 'BUDGET_EXCEEDED';
 }
-/** Something threw that is nobody's own error: a port, a callback, a getter. */
+/** A port, a callback or a getter threw something that is not an error of Pawl. */
 export class RunPanicError extends PawlError {
   readonly code = 'RUN_PANIC';
 }
-/** The model call failed for good. */
+/** The model call failed, and no attempt is left. */
 export class ModelError extends PawlError {
   readonly code = 'MODEL';
 }
@@ -70,7 +70,7 @@ export class ModelError extends PawlError {
 export class ModelStalledError extends PawlError {
   readonly code = 'MODEL_STALLED';
 }
-/** A model's reply passed a limit of its size; reading stopped there. */
+/** The model's reply passed a size limit; reading stopped there. */
 export class ReplyTooLargeError extends PawlError {
   readonly code = 'REPLY_TOO_LARGE';
 }
@@ -82,7 +82,7 @@ export class PortTimeoutError extends PawlError {
 export class UnknownTierError extends PawlError {
   readonly code = 'UNKNOWN_TIER';
 }
-/** An agent names a tool that nobody registered. */
+/** An agent names a tool that is not registered. */
 export class UnknownToolError extends PawlError {
   readonly code = 'UNKNOWN_TOOL';
 }
@@ -94,15 +94,15 @@ export class AgentNotFoundError extends PawlError {
 export class UnsupportedError extends PawlError {
   readonly code = 'UNSUPPORTED';
 }
-/** The run must be durable but no record of it could be made. */
+/** The run must be durable, but its record could not be stored. */
 export class NotDurableError extends PawlError {
   readonly code = 'NOT_DURABLE';
 }
-/** A steered message came too late: the run is over, or ended before the message was delivered. */
+/** A steered message came too late: the run had ended, or ended before the delivery. */
 export class UndeliveredError extends PawlError {
   readonly code = 'UNDELIVERED';
 }
-/** A value cannot be stored as JSON; the message has the path to it. */
+/** JSON cannot hold the value; the message names the path to it. */
 export class NotJsonError extends PawlError {
   readonly code = 'NOT_JSON';
 }
@@ -126,11 +126,11 @@ export class RunIdConflictError extends PawlError {
 export class RunOwnedElsewhereError extends PawlError {
   readonly code = 'RUN_OWNED_ELSEWHERE';
 }
-/** The run was set aside because it kept dying without progress. */
+/** The run is parked because it died repeatedly without progress. */
 export class RunParkedError extends PawlError {
   readonly code = 'RUN_PARKED';
 }
-/** Another owner took the run over; nothing this process writes counts any more. */
+/** Another owner took the run over; writes of this process no longer count. */
 export class LeaseLostError extends PawlError {
   readonly code = 'LEASE_LOST';
 }
@@ -142,11 +142,11 @@ export class CheckpointCorruptError extends PawlError {
 export class CheckpointTooNewError extends PawlError {
   readonly code = 'CHECKPOINT_TOO_NEW';
 }
-/** The host's `migrate` failed on a stored record; the record is as it was. */
+/** The host's `migrate` failed on a stored record; the record is unchanged. */
 export class MigrationError extends PawlError {
   readonly code = 'MIGRATION';
 }
-/** What is stored cannot be read with the keys that the store was given; it is kept as it is. */
+/** The store's keys cannot read the stored bytes; the bytes are kept. */
 export class KeyMismatchError extends PawlError {
   readonly code = 'KEY_MISMATCH';
 }
@@ -154,11 +154,11 @@ export class KeyMismatchError extends PawlError {
 export class CheckpointMissingError extends PawlError {
   readonly code = 'CHECKPOINT_MISSING';
 }
-/** A record would grow over `maxRecordBytes`; nothing was written. */
+/** The save would make the record larger than `maxRecordBytes`; nothing was written. */
 export class RecordTooLargeError extends PawlError {
   readonly code = 'RECORD_TOO_LARGE';
 }
-/** A delta does not follow the revision that is stored. */
+/** A delta does not follow the stored revision. */
 export class RevisionGapError extends PawlError {
   readonly code = 'REVISION_GAP';
 }
@@ -166,7 +166,7 @@ export class RevisionGapError extends PawlError {
 export class StoreUnavailableError extends PawlError {
   readonly code = 'STORE_UNAVAILABLE';
 }
-/** The disk or the quota of the store is full; what was stored is intact. */
+/** The disk or the quota of the store is full; the stored data is intact. */
 export class StoreFullError extends PawlError {
   readonly code = 'STORE_FULL';
 }

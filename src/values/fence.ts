@@ -2,9 +2,10 @@ const FENCE = '```';
 const LANGUAGE = 'json';
 
 /**
- * The content of a Markdown code fence that holds a whole answer, since models like to wrap JSON in one; any other text as
- * it is. The content begins on the line below the opening fence, or beside it when it is a JSON object or array. Scans the
- * text a fixed number of times: expressions that match spaces around a body take quadratic or cubic time.
+ * Returns the content of a Markdown code fence that holds a whole answer, since models often wrap JSON in one. Returns any
+ * other text unchanged. The content begins on the line below the opening fence, or beside it if it is a JSON object or array.
+ * The function scans the text a fixed number of times: a regular expression for spaces around a body takes quadratic or cubic
+ * time.
  */
 export function withoutFence(text: string): string {
   const answer = text.trim();

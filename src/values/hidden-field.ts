@@ -1,13 +1,15 @@
-/** A field of objects that are not ours to have more properties. */
+/** A hidden field of objects whose visible properties must not change. */
 export interface HiddenField<Value> {
-  /** @param object must not be frozen yet; a second time it gets the newer value */
+  /** @param object must not be frozen yet; a second `put` replaces the value */
   put(object: object, value: Value): void;
-  /** Of anything: what a host hands over need not be an object. */
+  /** Accepts any value: a host may pass something that is not an object. */
   has(value: unknown): boolean;
   get(value: unknown): Value | undefined;
 }
 
-/** A constructor may give another object than the one it made: that is how a class adds a private field to it. */
+/**
+ * A constructor may return another object than the one it made. A class uses that to add a private field to a given object.
+ */
 class Given {
   constructor(object: object) {
     // biome-ignore lint/correctness/noConstructorReturn: see above
@@ -16,9 +18,9 @@ class Given {
 }
 
 /**
- * Like a WeakMap from objects to values: JSON, spreads, comparisons and inspectors do not see it, a copy does not have it, and
- * freezing does not fix it. Each step of each run makes such objects; a WeakMap has them all in one table, which grows, and
- * which every collection of garbage goes through.
+ * Like a WeakMap from objects to values: JSON, spreads, comparisons and inspectors do not see the field, a copy does not have
+ * it, and `put` replaces it on a frozen object. Each step of each run makes such objects. A WeakMap would keep them all in one
+ * growing table, which every garbage collection walks.
  */
 export function hiddenField<Value>(): HiddenField<Value> {
   class Field extends Given {

@@ -1,6 +1,6 @@
 /**
- * A value that those who walk or print a context do not see (XState, an inspector, a log): large, or the host's own
- * business. Only whoever asks for it by name gets it.
+ * A value that code which walks or prints a context (XState, an inspector, a log) does not see: it is large, or the host's
+ * own. Only `value` returns it.
  */
 export class Hidden<T extends object> {
   readonly #value: T;

@@ -6,12 +6,12 @@ export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** Values nested deeper than this are refused: recursion must end before the stack does. */
 export const MAX_DEPTH = 256;
-/** Levels of a message: a value of the greatest depth stands some levels down in it. */
+/** Levels of a message: a value of the greatest depth may be some levels down in it. */
 export const MESSAGE_DEPTH: number = MAX_DEPTH + 16;
-/** Levels of a record, in which messages stand. */
+/** Levels of a record, which contains messages. */
 export const RECORD_DEPTH: number = MESSAGE_DEPTH + 16;
 
-/** Whether objects and arrays are nested in each other at more than so many levels. Ends early in one that refers to itself. */
+/** Returns whether objects and arrays are nested deeper than `levels`. Ends early for a value that refers to itself. */
 export function isDeeperThan(levels: number, value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
@@ -22,10 +22,10 @@ export function isDeeperThan(levels: number, value: unknown): boolean {
 /**
  * Copies a value into deep-frozen plain JSON.
  *
- * A property that is `undefined` counts as absent. Everything else that JSON would alter or drop (Date, Map, class
- * instances, functions, NaN, `undefined` inside an array, cycles) is refused with the path to it.
+ * A property that is `undefined` counts as absent. Every other value that JSON would change or drop (Date, Map, class
+ * instances, functions, NaN, `undefined` inside an array, cycles) is refused with its path.
  *
- * @param levels most objects and arrays nested in each other
+ * @param levels how deep objects and arrays may be nested
  * @throws {NotJsonError} naming the path, for example `message.content[0].input.when`
  */
 export function frozenJson(value: unknown, path = 'value', levels: number = MAX_DEPTH): JsonValue {
@@ -34,7 +34,7 @@ export function frozenJson(value: unknown, path = 'value', levels: number = MAX_
 }
 
 /**
- * The JSON text of a record or a part of one: the same refusals as `frozenJson`, without the copy.
+ * Returns the JSON text of a record or a part of one: the same refusals as `frozenJson`, without the copy.
  * @throws {NotJsonError} naming the path
  */
 export function jsonText(value: unknown, path = 'value'): string {
@@ -42,10 +42,7 @@ export function jsonText(value: unknown, path = 'value'): string {
   return JSON.stringify(value);
 }
 
-/*
- * Nearly every value is JSON: paths are made only for the error of one that is not, by a second walk. Each step of a run
- * walks through all that it says.
- */
+/* Nearly every value is JSON. Only a second walk, for the error, builds paths: each step of a run walks all its new values. */
 
 const refused = Symbol('refused');
 
@@ -108,10 +105,10 @@ function whyNoContainer(value: object, left: number): string | undefined {
   return `is a ${prototype.constructor?.name || 'class instance'}; only plain JSON can be stored`;
 }
 
-/** Says what is wrong, and where. @throws {NotJsonError} */
+/** Throws an error that names the problem and its path. @throws {NotJsonError} */
 function refuse(value: unknown, path: string, levels: number): never {
   findFault(value, path, levels);
-  throw new NotJsonError(`${path} does not say the same twice; only plain JSON can be stored`);
+  throw new NotJsonError(`${path} has a getter whose value changes; only plain JSON can be stored`);
 }
 
 function findFault(value: unknown, path: string, left: number): void {
@@ -142,8 +139,8 @@ function setOwn(target: Record<string, JsonValue>, key: string, value: JsonValue
 }
 
 /**
- * The first key, at any depth, by which code that merges or copies the value would reach a prototype: an own `__proto__`, or
- * a `constructor` that holds a `prototype`. `undefined` when there is none.
+ * Returns the first key, at any depth, through which code that merges or copies the value would reach a prototype: an own
+ * `__proto__`, or a `constructor` that holds a `prototype`. `undefined` if there is none.
  */
 export function prototypeKeyIn(value: unknown): string | undefined {
   const open: unknown[] = [value];
@@ -160,7 +157,7 @@ export function prototypeKeyIn(value: unknown): string | undefined {
   return undefined;
 }
 
-/** JSON text with the keys of every object in order: equal values give equal text, whatever order they were built in. */
+/** Returns JSON text with sorted keys: equal values give equal text, in any order of construction. */
 export function canonicalJson(value: JsonValue): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
@@ -171,22 +168,22 @@ export function canonicalJson(value: JsonValue): string {
   return `{${fields.join(',')}}`;
 }
 
-/** Whether a value is a non-null object that is not an array. */
+/** Returns whether a value is a non-null object that is not an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether a value is an object in which each of these fields is a string. */
+/** Returns whether a value is an object in which each of these fields is a string. */
 export function hasTexts(value: unknown, fields: readonly string[]): value is Record<string, unknown> {
   return isObject(value) && fields.every((field) => typeof value[field] === 'string');
 }
 
-/** Whether a value is a whole number that is not negative. */
+/** Returns whether a value is a whole number >= 0. */
 export function isCount(value: unknown): boolean {
   return Number.isInteger(value) && Number(value) >= 0;
 }
 
-/** Whether a value is a finite number that is not negative. */
+/** Returns whether a value is a finite number >= 0. */
 export function isAmount(value: unknown): boolean {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0;
 }

@@ -1,23 +1,23 @@
 import { isObject } from './json.ts';
 import { isThenable } from './thenable.ts';
 
-/** A table of all fields of a type. It does not compile while a field of the type is missing in it, or one is too much. */
+/** A table of all fields of a type. It does not compile while a field is missing or superfluous. */
 export type KnownKeys<Options> = { readonly [Key in keyof Options]-?: true };
 
-/** Where options stand, for the error that refuses one of them. */
+/** Where the options are, for the error that refuses one of them. */
 export interface OptionsPlace {
-  /** Who takes the options, for example `createExecutor`. */
+  /** The function that takes the options, for example `createExecutor`. */
   readonly of: string;
-  /** Where in them, for example `defaults`; absent = at the top. */
+  /** The place inside them, for example `defaults`; absent = the top level. */
   readonly at?: string;
-  /** Full names of options that stand in other places: suggested where nothing in this place is near. */
+  /** Full names of options in other places: suggested if no option of this place is similar. */
   readonly elsewhere?: readonly string[];
 }
 
 /**
- * Refuses options that nobody reads: a typing error in a limit would silently remove the limit. Only own enumerable string
- * keys are looked at, so that an instance of a class may be given; symbols are never typing errors.
- * @throws {TypeError} for a value that is no object, and for the first key that is not known, with the nearest one that is
+ * Refuses unknown options: a typing error in a limit would silently remove the limit. Only own enumerable string keys are
+ * checked, so an instance of a class may be given; symbols are never typing errors.
+ * @throws {TypeError} for a value that is not an object, and for the first unknown key, with the most similar known one
  * @example checkKeys(options.defaults, defaultsKeys, { of: 'createExecutor', at: 'defaults' })
  */
 export function checkKeys(given: unknown, known: Readonly<Record<string, true>>, place: OptionsPlace): void {
@@ -33,7 +33,7 @@ export function checkKeys(given: unknown, known: Readonly<Record<string, true>>,
 }
 
 /**
- * Checks options and reads each field once, into a frozen copy: what a getter or a proxy answers later changes nothing.
+ * Checks options and reads each field once, into a frozen copy: later answers of a getter or a proxy change nothing.
  * @throws {TypeError} as `checkKeys` @throws what a getter throws
  */
 export function readOptions<Options extends object>(
@@ -46,7 +46,7 @@ export function readOptions<Options extends object>(
   return Object.freeze(Object.fromEntries(entries.filter(([, value]) => value !== undefined))) as Options;
 }
 
-/** What a value is, in a few words. The text of a string is left out: it may be a key, or a URL with a password. */
+/** Describes a value in a few words. The text of a string is left out: it may be a key, or a URL with a password. */
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined || typeof value === 'boolean') return String(value);
   if (typeof value === 'number' || typeof value === 'bigint') return `the number ${String(value)}`;
@@ -56,8 +56,8 @@ export function kindOf(value: unknown): string {
 }
 
 /**
- * Checks an option that is one of a few words.
- * @throws {TypeError} that lists them, with the nearest one
+ * Checks an option that accepts only these words.
+ * @throws {TypeError} that lists them, with the most similar one
  */
 export function checkWord(name: string, value: unknown, words: readonly string[]): void {
   if (value === undefined || (typeof value === 'string' && words.includes(value))) return;
@@ -69,18 +69,18 @@ export function checkWord(name: string, value: unknown, words: readonly string[]
 
 const MAX_SHOWN = 64;
 
-/** A key as it stands in code where it can, else quoted; long ones are cut. */
+/** A key as code spells it if it is an identifier, else quoted; long ones are cut. */
 function shown(key: string): string {
   return /^[A-Za-z_$][\w$]*$/.test(key) && key.length <= MAX_SHOWN ? key : quoted(key);
 }
 
-/** A string on one line of printable ASCII, at most 64 of its characters. */
+/** A string as one line of printable ASCII, at most 64 of its characters. */
 function quoted(text: string): string {
   const cut = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
   return JSON.stringify(cut).replaceAll(/[^ -~…]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** The candidate whose last name is the nearest; undefined when none is near enough to be meant. */
+/** Returns the candidate whose last name is the most similar; undefined if none is similar enough. */
 export function nearest(key: string, candidates: readonly string[]): string | undefined {
   if (key.length > MAX_SHOWN) return undefined;
   let best: string | undefined;
@@ -88,7 +88,7 @@ export function nearest(key: string, candidates: readonly string[]): string | un
   for (const candidate of candidates) {
     const name = candidate.slice(candidate.lastIndexOf('.') + 1);
     const distance = editDistance(key.toLowerCase(), name.toLowerCase());
-    // A short name becomes any other within a few edits: most of it must stay.
+    // A few edits turn a short name into any other: most of it must stay.
     if (distance >= least || distance * 2 > name.length) continue;
     [best, least] = [candidate, distance];
   }
@@ -116,9 +116,9 @@ function editDistance(from: string, to: string): number {
 }
 
 /**
- * Checks that a port has the functions that it is called by; absent ports are fine. They may stand on its prototype.
+ * Checks that a port has the functions that Pawl calls; an absent port is fine. The prototype may hold them.
  * @param needed.advice ends the message
- * @throws {TypeError} that names the port and the functions that are missing
+ * @throws {TypeError} that names the port and the missing functions
  */
 export function checkMethods(
   name: string,
@@ -134,7 +134,10 @@ export function checkMethods(
   throw new TypeError(`${name} must have the ${plural} ${methods.join(', ')}${advice || `; ${got}`}`);
 }
 
-/** Those of the functions that a value lacks. One whose getter throws is there: the call that needs it gets that error. */
+/**
+ * Returns the functions that a value lacks. A function whose getter throws counts as present: the call that needs it gets that
+ * error.
+ */
 export function missingMethods(value: unknown, methods: readonly string[]): readonly string[] {
   return methods.filter((method) => {
     try {

@@ -2,13 +2,13 @@ import { TranscriptInvalidError } from './errors.ts';
 import { isObject } from './json.ts';
 
 /*
- * The shape of messages that a host gives. The AI SDK's types (LanguageModelV4Prompt) say it to a compiler; what comes from
- * JSON, a database or a web form was never compiled. Fields that are not named here stay as they are.
+ * The shape of messages that a host gives. The AI SDK's types (LanguageModelV4Prompt) tell it to a compiler, but messages from
+ * JSON, a database or a web form were never compiled. Fields without a name here stay unchanged.
  */
 
 type Fields = Record<string, unknown>;
 
-/** What is wrong with a part; undefined = nothing. */
+/** Returns the problem with a part; undefined = none. */
 type Check = (part: Fields) => string | undefined;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
@@ -53,7 +53,7 @@ const outputs: Readonly<Record<string, Check>> = {
 
 const resultParts: Readonly<Record<string, Check>> = { text: needsText('text'), file };
 
-/** Results of older AI SDKs have more kinds of parts: of those only the type is looked at. */
+/** Results of older AI SDKs have more kinds of parts: of those only the type is checked. */
 function contentProblem(parts: readonly unknown[]): string | undefined {
   for (const [i, part] of parts.entries()) {
     const check = Object.hasOwn(resultParts, kindOf(part)) ? resultParts[kindOf(part)] : undefined;
@@ -110,9 +110,9 @@ const parts: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
 const roles = ['system', ...Object.keys(parts)];
 
 /**
- * Checks a message that a host gives: its role, and each of its parts as the AI SDK has them.
+ * Checks a message that a host gives: its role, and each of its parts as the AI SDK defines them.
  * @param at names the message, for example `history[2]`
- * @throws {TranscriptInvalidError} that names the part and says what it needs
+ * @throws {TranscriptInvalidError} that names the part and the problem
  */
 export function checkMessage(message: unknown, at: string): void {
   const problem = messageProblem(isObject(message) ? message : {});
@@ -145,7 +145,7 @@ function isOptions(value: unknown): boolean {
   return value === undefined || value === null || isObject(value);
 }
 
-/** The id that two calls of one message share: their results could not be told apart. */
+/** Returns the id that two calls of one message share. Their results would be ambiguous. */
 function repeatedCall(content: readonly Fields[]): string | undefined {
   const seen = new Set<string>();
   for (const { type, toolCallId, providerExecuted } of content) {

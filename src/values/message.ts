@@ -17,38 +17,38 @@ export type ToolResultPart = LanguageModelV4ToolResultPart;
 export type ToolOutput = LanguageModelV4ToolResultOutput;
 
 /**
- * The JSON text of each message that entered a transcript. Encoding is done once, on entry: it is the proof that the
- * message is JSON, it gives its size, and the stores write this very text. Once stored it is dropped (`undefined`).
+ * The JSON text of each message of a transcript. Pawl encodes a message once, when it enters: this proves that it is JSON,
+ * gives its size, and the stores write this very text. After the save it is dropped (`undefined`).
  */
 const encodings = hiddenField<string | undefined>();
 
 /**
- * Takes a message in: checks that it is JSON, copies it, freezes the copy and encodes it once.
- * @throws {NotJsonError} with the path of what JSON cannot hold, or of what is no object
+ * Takes a message into a transcript: checks that it is JSON, copies it, freezes the copy and encodes it once.
+ * @throws {NotJsonError} with the path of the value that JSON cannot hold, or for a value that is not an object
  */
 export function enterMessage(message: unknown, path = 'message'): Message {
   if (encodings.has(message)) return message as Message;
   const frozen = frozenJson(message, path, MESSAGE_DEPTH);
-  if (!isObject(frozen)) throw new NotJsonError(`${path} is no message: a message is an object with a role`);
+  if (!isObject(frozen)) throw new NotJsonError(`${path} is not a message: a message is an object with a role`);
   const copy = { ...frozen } as unknown as Message;
   encodings.put(copy, JSON.stringify(copy));
   return Object.freeze(copy);
 }
 
-/** The JSON text of a message; computed at most once for a message that entered a transcript. */
+/** Returns the JSON text of a message; computes it at most once for a message of a transcript. */
 export function encodeMessage(message: Message): string {
   return encodings.get(message) ?? JSON.stringify(message);
 }
 
-/** Gives the memory of an encoding back, once the message is stored. */
+/** Frees the memory of an encoding after the message is stored. */
 export function dropEncoding(message: Message): void {
   if (encodings.has(message)) encodings.put(message, undefined);
 }
 
-/** Takes a message in that a store has just parsed: JSON it is, nobody else holds it, and it need not be encoded again. */
+/** Takes in a message that a store has just parsed: it is JSON, no other code holds it, and it needs no encoding. */
 export function enterStored(message: Message): Message {
   if (encodings.has(message)) return message;
-  // A store of the host's own may give what it has frozen itself.
+  // A host's own store may return frozen messages.
   const open = Object.isExtensible(message) ? message : { ...message };
   encodings.put(open, undefined);
   return freezeDeep(open);
@@ -59,12 +59,12 @@ function freezeDeep<T extends object>(value: T): T {
   return Object.freeze(value);
 }
 
-/** Whether a message has a file that is given by its URL, in a part or in a tool's result. */
+/** Returns whether a message has a file by URL, in a part or in a tool's result. */
 export function hasFileUrl(message: Message): boolean {
   return typeof message.content !== 'string' && message.content.some(isFileUrl);
 }
 
-/** Whether a part is a file by URL, or a tool result with one. */
+/** Returns whether a part is a file by URL, or a tool result with one. */
 export function isFileUrl(part: unknown): boolean {
   if (!isObject(part)) return false;
   if (isObject(part.data)) return part.data.type === 'url' && typeof part.data.url === 'string';
@@ -72,7 +72,7 @@ export function isFileUrl(part: unknown): boolean {
   return Array.isArray(part.output.value) && part.output.value.some(isFileUrl);
 }
 
-/** The text of a message: its text parts, joined. */
+/** Returns the text of a message: its text parts, joined. */
 export function textOf(message: Message): string {
   if (typeof message.content === 'string') return message.content;
   let text = '';
@@ -80,7 +80,7 @@ export function textOf(message: Message): string {
   return text;
 }
 
-/** The tool calls of a message that we have to run (those the provider ran itself are not among them). */
+/** Returns the tool calls of a message that Pawl has to run, without those that the provider ran. */
 export function toolCallsOf(message: Message): ToolCallPart[] {
   if (message.role !== 'assistant') return [];
   return message.content.filter(
@@ -88,23 +88,23 @@ export function toolCallsOf(message: Message): ToolCallPart[] {
   );
 }
 
-/** The tool results of a tool message, in order. */
+/** Returns the tool results of a tool message, in order. */
 export function toolResultsOf(message: Message): ToolResultPart[] {
   if (message.role !== 'tool') return [];
   return message.content.filter((part): part is ToolResultPart => part.type === 'tool-result');
 }
 
-/** Whether a tool's output says that the call failed. */
+/** Returns whether a tool's output says that the call failed. */
 export function isToolError(output: ToolOutput): boolean {
   return output.type === 'error-text' || output.type === 'error-json' || output.type === 'execution-denied';
 }
 
-/** Whether a stored value is a list of messages. `every` skips the holes of a sparse array; `includes` does not. */
+/** Returns whether a stored value is a list of messages. `every` skips the holes of a sparse array; `includes` does not. */
 export function isMessages(value: unknown): boolean {
   return Array.isArray(value) && !value.includes(undefined) && value.every(isMessage);
 }
 
-/** Whether a stored value is a message. */
+/** Returns whether a stored value is a message. */
 export function isMessage(value: unknown): boolean {
   if (!isObject(value)) return false;
   if (value.role === 'system') return typeof value.content === 'string';

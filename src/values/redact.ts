@@ -3,35 +3,35 @@ import { isObject, type JsonValue } from './json.ts';
 import type { Message, ToolOutput } from './message.ts';
 import { letGo } from './thenable.ts';
 
-/** Where a text is about to go. */
+/** The destination of a text. */
 export interface RedactionPlace {
   /** `record`: stores, kept outcomes, snapshots of hosts; `event`: events and the audit; `log`: warnings; `frame`: inspectors. */
   readonly where: 'record' | 'event' | 'log' | 'frame';
 }
 
 /**
- * A host's redaction: gives a text back without what must not be seen. It is called for each text once, at once, and has to
- * find nothing in what it has given back itself.
+ * A host's redaction: returns the text without its secrets. Pawl calls it once for each text, synchronously. It must not find
+ * a secret in its own output.
  */
 export type Redaction = (text: string, at: RedactionPlace) => string;
 
-/** What the fields of a run are redacted by. */
+/** Redacts the fields of a run. */
 export interface FieldRedactor {
   text(text: string): string;
-  /** Every text in a JSON value; names of fields stay. */
+  /** Redacts every text in a JSON value; field names stay. */
   json<T>(value: T): T;
   error(error: ErrorData): ErrorData;
   output(output: ToolOutput): ToolOutput;
   message(message: Message): Message;
   list<T>(items: readonly T[], change: (item: T) => T): readonly T[];
-  /** Changes each object once: the second time it gives what came of the first. */
+  /** Changes each object once: a second call returns the result of the first. */
   once<T extends object>(value: T, change: (value: T) => T): T;
 }
 
-/** Stands for a text whose redaction failed. */
+/** Replaces a text whose redaction failed. */
 const FAILED = '[redaction failed]';
 
-/** Texts that may be changed, in what is made of them. Unchanged parts are the same objects as before. */
+/** Redacts texts in values. Unchanged parts stay the same objects. */
 export class Redactor {
   readonly #redact: Redaction;
   readonly #at: RedactionPlace;
@@ -41,7 +41,7 @@ export class Redactor {
     this.#at = Object.freeze({ where });
   }
 
-  /** A redaction that throws must not give the text away, and what it throws may hold the text. */
+  /** If the redaction throws, the text must not leak, and the thrown error may hold the text. */
   text(text: string): string {
     if (text === '') return text;
     try {
@@ -49,12 +49,12 @@ export class Redactor {
       if (typeof answer === 'string') return answer;
       letGo(answer);
     } catch {
-      // The mark says that something was here.
+      // The mark shows that a text was here.
     }
     return FAILED;
   }
 
-  /** Every text in a JSON value; names of fields stay. */
+  /** Redacts every text in a JSON value; field names stay. */
   json<T>(value: T): T {
     if (typeof value === 'string') return this.text(value) as T;
     if (Array.isArray(value)) return this.list(value, (item) => this.json(item)) as T;
@@ -84,7 +84,10 @@ export class Redactor {
     return value === output.value ? output : ({ ...output, value } as ToolOutput);
   }
 
-  /** Ids, names and files stay. What the model said and has a signature loses it with its text: no provider would take it. */
+  /**
+   * Ids, names and files stay. A signed part of the model loses its signature if its text changes: no provider accepts it
+   * then.
+   */
   message(message: Message): Message {
     if (message.role === 'system') {
       const content = this.text(message.content);

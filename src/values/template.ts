@@ -1,14 +1,14 @@
-/** What stands between the braces; anything else there is no name, and so an unknown one. */
+/** The text between the braces. Anything that is not a name is an unknown name. */
 const placeholder = /\{\{([^{}]*)\}\}/g;
 const dottedName = /^\s*\.([A-Za-z_][A-Za-z0-9_]*)\s*$/;
 
-/** What stands between two pairs of braces of a template; `name` is absent where it is none. */
+/** The text between two pairs of braces of a template; `name` is absent if the text is not a name. */
 export interface Placeholder {
   readonly text: string;
   readonly name?: string;
 }
 
-/** What a template refers to, in order. */
+/** Returns the placeholders of a template, in order. */
 export function placeholdersOf(template: string): readonly Placeholder[] {
   return Array.from(template.matchAll(placeholder), ([, text = '']) => {
     const name = dottedName.exec(text)?.[1];
@@ -17,10 +17,10 @@ export function placeholdersOf(template: string): readonly Placeholder[] {
 }
 
 /**
- * Fills a prompt in: `{{.name}}` becomes the value of that name. There is nothing else: no code, no paths. A value is
- * never looked at again, so that braces in it stay as they are. Unknown names become empty; `{{` without `}}` is text.
+ * Fills a prompt in: `{{.name}}` becomes the value of that name. A template has no code and no paths. Values are not expanded
+ * again, so braces in them stay. Unknown names become empty; `{{` without `}}` is text.
  * @param values by name; only own properties count
- * @param warn told once of each name that is unknown, and of braces that are not closed
+ * @param warn gets each unknown name once, and a warning for braces that are not closed
  * @example fillTemplate('From {{.survey}} answer {{.Query}}', { survey: 'notes', Query: 'why?' }) // 'From notes answer why?'
  */
 export function fillTemplate(
@@ -35,8 +35,8 @@ export function fillTemplate(
     unknown.add(inner.trim());
     return '';
   });
-  for (const name of unknown) warn(`{{${name}}} is no known name; it is left empty`);
-  // Split, not cut out: a brace before a placeholder and one behind it are no pair.
+  for (const name of unknown) warn(`{{${name}}} is not a known name; it is left empty`);
+  // Splits instead of cutting out: a brace before a placeholder and one after it are not a pair.
   if (template.split(placeholder).some((text, i) => i % 2 === 0 && text.includes('{{')))
     warn('{{ without }} is taken as text');
   return filled;

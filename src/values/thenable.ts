@@ -1,20 +1,20 @@
 import { readProperty } from './error-data.ts';
 
-/** Whether a value can be awaited, asked in a way that cannot throw. */
+/** Returns whether a value can be awaited. Never throws. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof readProperty(value, 'then') === 'function';
 }
 
-/** Lets a value go that nobody waits for: if it is a promise that rejects, that is nobody's business either. */
+/** Ignores a value that no code waits for: a promise that rejects later causes no unhandled rejection. */
 export function letGo(value: unknown): void {
   if (!isThenable(value)) return;
   try {
-    // The value must not be passed on: a promise reads `then` of what it passes on, which may throw.
+    // The value must not be passed on: a promise reads `then` of it, which may throw.
     value.then(
       () => {},
       () => {},
     );
   } catch {
-    // A `then` that throws has nothing to say either.
+    // A `then` that throws is ignored too.
   }
 }

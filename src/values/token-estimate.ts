@@ -2,14 +2,14 @@ import { isObject } from './json.ts';
 import type { Message } from './message.ts';
 
 const CHARACTERS_PER_TOKEN = 4;
-/** What providers charge for an image of common size; a document is taken for the same. */
+/** What providers charge for an image of common size; a document counts the same. */
 const TOKENS_PER_FILE = 1_000;
 /** A message costs some tokens besides its content. */
 const TOKENS_PER_MESSAGE = 4;
 
 /**
- * About how many tokens the messages have: a quarter of their characters (texts, thoughts, and the JSON of tool calls and
- * results), and a flat 1,000 for an image or file. Meant for "will it fit", not for bills.
+ * Estimates the tokens of messages: a quarter of their characters (texts, thoughts, and the JSON of tool calls and results),
+ * and a flat 1,000 for an image or file. For "will it fit", not for bills.
  */
 export function estimateTokens(messages: readonly Message[]): number {
   let tokens = 0;
@@ -42,7 +42,7 @@ function tokensOfPart(part: Exclude<Message['content'], string>[number]): number
   }
 }
 
-/** A tool may answer with images: their bytes are no text. */
+/** A tool may answer with images: their bytes are not text. */
 function tokensOfOutput(output: unknown): number {
   if (!isObject(output)) return tokensIn(output);
   if (output.type !== 'content' || !Array.isArray(output.value)) return tokensIn(output.value ?? output.reason);
@@ -52,7 +52,7 @@ function tokensOfOutput(output: unknown): number {
   return tokens;
 }
 
-/** A file may be a text that stands in the message. */
+/** A file may be a text inside the message. */
 function tokensOfFile(part: unknown): number {
   const isText = isObject(part) && isObject(part.data) && part.data.type === 'text';
   return isText ? tokensIn((part.data as { readonly text?: unknown }).text) : TOKENS_PER_FILE;

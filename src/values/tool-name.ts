@@ -1,20 +1,20 @@
-/** What models may call: every name that providers allow. `defineTool` accepts fewer. */
+/** Names that models may call: every name that providers allow. `defineTool` accepts fewer. */
 const CALLABLE = /^[A-Za-z0-9_.:-]{1,128}$/;
 
-/** The name that a call gets whose own name is outside the allowed form. No tool may have it. */
+/** Replaces a call's name that is outside the allowed form. No tool may have this name. */
 export const INVALID_TOOL_NAME = 'invalid_tool_name';
 
-/** So much of an invalid name is shown. */
+/** How many characters of an invalid name are shown. */
 const SHOWN_CHARACTERS = 64;
 
-/** Whether a tool of this name can be called. */
+/** Returns whether a tool of this name can be called. */
 export function isToolName(name: unknown): name is string {
   return typeof name === 'string' && CALLABLE.test(name) && name !== INVALID_TOOL_NAME;
 }
 
 /**
- * A text of a model as part of one line of plain ASCII: cut to its first characters, all others as `\u` escapes. A second
- * pass changes nothing.
+ * Returns a model's text as part of one line of plain ASCII: its first characters, all others as `\u` escapes. A second call
+ * changes nothing.
  */
 export function printable(text: unknown, characters: number = SHOWN_CHARACTERS): string {
   if (typeof text !== 'string') return `a value of type ${typeof text}`;

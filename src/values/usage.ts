@@ -1,6 +1,9 @@
 import { isAmount, isObject } from './json.ts';
 
-/** Tokens spent by a run, over all processes that worked on it. Counts are what providers reported; absent counts as 0, also where a budget counts an estimate (`spend`). */
+/**
+ * Tokens that a run spent, over all processes that worked on it, as providers reported them. An absent count is 0, even if a
+ * budget counts an estimate (`spend`).
+ */
 export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -27,12 +30,12 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** What a run has cost, as its budget counts it. Tokens that a provider did not report are estimated. */
+/** The cost of a run, as its budget counts it. Tokens that a provider did not report are estimated. */
 export interface Spend {
   readonly tokens: number;
-  /** US dollars, by the prices that the budget was given. */
+  /** US dollars, by the prices of the budget. */
   readonly usd: number;
-  /** How long model calls took. */
+  /** Duration of the model calls. */
   readonly seconds: number;
 }
 
@@ -44,14 +47,14 @@ export function addSpend(a: Spend, b: Spend): Spend {
 
 const usageFields = Object.keys(noUsage);
 
-/** Whether a stored value is a Usage. */
+/** Returns whether a stored value is a Usage. */
 export function isUsage(value: unknown): boolean {
   return isObject(value) && usageFields.every((field) => isAmount(value[field]));
 }
 
 const spendFields = Object.keys(noSpend);
 
-/** Whether a stored value is a Spend. */
+/** Returns whether a stored value is a Spend. */
 export function isSpend(value: unknown): boolean {
   return isObject(value) && spendFields.every((field) => isAmount(value[field]));
 }

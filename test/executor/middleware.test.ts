@@ -256,17 +256,17 @@ describe('a middleware around the model', () => {
     content: [{ type: 'tool-call', toolCallId: 'a', toolName: 'look', input: {}, ...rest }],
   });
   test.for<readonly [string, unknown, string]>([
-    ['nothing', undefined, 'is no object with a message'],
-    ['a text', 'done', 'is no object with a message'],
+    ['nothing', undefined, 'is not an object with a message'],
+    ['a text', 'done', 'is not an object with a message'],
     ['a message of a user', { message: { role: 'user', content: [] } }, 'whose role is not assistant'],
     [
       'a content that is a string',
       { message: { role: 'assistant', content: 'x' } },
-      'whose content is no list of parts',
+      'whose content is not a list of parts',
     ],
     ['a part without a type', { message: { role: 'assistant', content: [5] } }, 'a part without a type'],
-    ['a text that is a number', { message: text(5) }, 'a text part whose text is no string'],
-    ['a call without an id', { message: call({ toolCallId: 7 }) }, 'whose toolCallId is no string'],
+    ['a text that is a number', { message: text(5) }, 'a text part whose text is not a string'],
+    ['a call without an id', { message: call({ toolCallId: 7 }) }, 'whose toolCallId is not a string'],
     [
       'a call of a hostile name',
       { message: call({ toolName: 'a\u001b]52;' }) },
@@ -278,7 +278,11 @@ describe('a middleware around the model', () => {
       'a usage whose inputTokens is not',
     ],
     ['usage below zero', { message: text('x'), usage: { outputTokens: -1 } }, 'a usage whose outputTokens is not'],
-    ['a finishReason that is an object', { message: text('x'), finishReason: {} }, 'a finishReason that is no string'],
+    [
+      'a finishReason that is an object',
+      { message: text('x'), finishReason: {} },
+      'a finishReason that is not a string',
+    ],
     ['what is no JSON', { message: { ...text('x'), extra: () => {} } }, 'reply.message.extra'],
   ])('that returns %s is an error of the model', async ([, returned, message]) => {
     const { run } = hostOf({ middleware: [{ model: () => returned as ModelReply }] });
@@ -390,7 +394,7 @@ describe('a middleware around a tool', () => {
     await result;
     wake();
     await until(() => refused !== undefined);
-    expect(refused).toEqual(new TypeError('the call of tool "look" is over; it is not made any more'));
+    expect(refused).toEqual(new TypeError('the call of tool "look" is over; it cannot be made any more'));
     expect(calls).toBe(0);
   });
 
@@ -464,7 +468,7 @@ describe('a middleware around a tool', () => {
       const { output } = await outputOf({ tool: () => returned as never });
       expect(output).toEqual({
         type: 'error-text',
-        value: 'a middleware of tool "look" must return what next() gives: { type, value }',
+        value: 'a middleware of tool "look" must return the value of next(): { type, value }',
       });
     },
   );

@@ -56,8 +56,8 @@ describe('the palette of an executor', () => {
       expect(await run()).toMatchObject({ status: 'ok' });
       expect(model.calls[0]?.tools).toEqual([]);
       expect(warned.map(({ message }) => message)).toEqual([
-        'run: no agent reviewer in the palette; the agent goes without',
-        'run: no skill summarise in the palette; the agent goes without',
+        'run: no agent reviewer in the palette; the agent works without it',
+        'run: no skill summarise in the palette; the agent works without it',
       ]);
     },
   );

@@ -147,7 +147,7 @@ describe.for(['send', 'pay'] as const)('a phase that would begin anew, and has s
     const expected = await hostOf({ agent: { phases }, tools, script: entries }).run({ runId: 'r' });
     expect(told(await next.run({ runId: 'r' }))).toEqual(told(expected));
     expect(next.warned).toEqual([
-      { message: expect.stringContaining('goes on at its step'), fields: { runId: 'r', phase: 'b' } },
+      { message: expect.stringContaining('continues at its step'), fields: { runId: 'r', phase: 'b' } },
     ]);
   });
 

@@ -63,7 +63,7 @@ describe('a run id from the ids port', () => {
     const run = await host.start();
     expect(run).toMatchObject({ accepted: 'refused', error: { code: 'RUN_ID_CONFLICT' } });
     expect(run.error?.message).toBe(
-      'the port ids gave "taken", the id of another run: it must give a new id at each call',
+      'the port ids returned "taken", the id of another run: it must return a new id at each call',
     );
     expect(await run.result).toMatchObject(ends);
     expect(await onlyRecord(store)).toEqual(before);
@@ -127,7 +127,7 @@ describe('a run id from the ids port', () => {
     async (id) => {
       const host = hostOf({ ids: () => id as string });
       expect(await host.run()).toMatchObject({ status: 'ok', runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
-      expect(host.warnings).toEqual(['run: ids gave no run id; a random one is used']);
+      expect(host.warnings).toEqual(['run: the port ids returned no valid run id; a random one is used']);
     },
   );
 });

@@ -24,7 +24,7 @@ describe('the model of a tier', () => {
     expect(error).toBeInstanceOf(UnknownTierError);
     expect(error.message).toBe('no model serves tier "slow"; known tiers: fast, deep');
     expect(errorOf({}).message).toMatch(/there are no tiers/);
-    expect(errorOf(() => undefined).message).toMatch(/the models function gave none/);
+    expect(errorOf(() => undefined).message).toMatch(/the models function returned none/);
   });
 
   test('whose entry is undefined is an UnknownTierError that says so and does not list the tier as known', () => {

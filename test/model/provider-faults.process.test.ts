@@ -105,7 +105,7 @@ describe.each(providers)('a real server that fails, with the provider package fo
   test('429 that asks for two minutes is final at once (executor 8)', async () => {
     await using server = await serverOf(refused(429, { 'retry-after': '120' }), whole);
     const { error } = await ask(modelAt(provider, server.url));
-    expect(String(error)).toMatch(/asks to wait 120000 ms/);
+    expect(String(error)).toMatch(/asks for a wait of 120000 ms/);
     expect(server.requests).toBe(1);
   });
 });

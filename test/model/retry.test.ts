@@ -125,7 +125,7 @@ describe('the time that a provider asks for is waited, and the jitter on top (ex
     expect(retries).toEqual([]);
     expect(outcome.error).toMatchObject({
       code: 'MODEL',
-      message: 'slow down (after 1 attempt; the provider asks to wait 61000 ms, which is too long)',
+      message: 'slow down (after 1 attempt; the provider asks for a wait of 61000 ms, which is too long)',
     });
   });
 });

@@ -146,7 +146,7 @@ describe('a message that enters', () => {
     ['a list', [{ role: 'user' }]],
   ] as const)('%s is refused: it is no message (checkpoint 11)', ([, value]) => {
     expect(() => enterMessage(value, 'messages[3]')).toThrow(
-      expect.objectContaining({ code: 'NOT_JSON', message: expect.stringMatching(/^messages\[3\] is no message/) }),
+      expect.objectContaining({ code: 'NOT_JSON', message: expect.stringMatching(/^messages\[3\] is not a message/) }),
     );
   });
 

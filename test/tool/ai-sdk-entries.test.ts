@@ -67,7 +67,7 @@ describe('an AI SDK tool in a record may say what the AI SDK has no word for', (
     [
       'an effect beside the fields of the tool, which would not be read,',
       { ...weather(), effect: 'read' },
-      "tools.weather: effect stands beside the tool's own fields and is not read; write { tool: …, effect: … }",
+      "tools.weather: effect is among the tool's own fields and is not read; write { tool: …, effect: … }",
     ],
     ['a tool that is none', { tool: 'weather', effect: 'read' }, 'tools.weather.tool is not a tool'],
     [

@@ -54,7 +54,7 @@ describe('a schema is taken in', () => {
 describe('a schema is refused, with the name of the tool', () => {
   const standard = { version: 1, vendor: 'old', validate: (value: unknown) => ({ value }) };
   test.for([
-    ['a Standard Schema without a JSON Schema', { '~standard': standard }, /\(of old\) gives no JSON Schema/],
+    ['a Standard Schema without a JSON Schema', { '~standard': standard }, /\(of old\) has no JSON Schema/],
     ['a Standard Schema that cannot be converted', z.object({ when: z.date() }), /has no JSON Schema: /],
     ['a shape of schemas', { id: z.string() }, /is not a JSON Schema: input\.id/],
     ['a JSON Schema that is a promise', jsonSchema(async () => plain as never), /is a promise/],

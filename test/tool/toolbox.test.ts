@@ -56,7 +56,7 @@ describe('a toolbox', () => {
     'a tool made by hand whose name cannot be called is a TypeError: %j',
     (name) => {
       expect(() => toolboxOf([{ ...pay, name }], [])).toThrow(TypeError);
-      expect(() => toolboxOf([{ ...pay, name }], [])).toThrow(/^"[\x20-\x7e]{0,80}" is no name for a tool/);
+      expect(() => toolboxOf([{ ...pay, name }], [])).toThrow(/^"[\x20-\x7e]{0,80}" is not a tool name/);
     },
   );
 

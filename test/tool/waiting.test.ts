@@ -27,7 +27,7 @@ describe('a tool that takes too long', () => {
     await environment.clock.advance(4_999);
     expect(call.output).toBeUndefined();
     await environment.clock.advance(1);
-    const value = 'tool "probe" did not answer within 5000 ms; whether it took effect is not known';
+    const value = 'tool "probe" did not answer within 5000 ms; it is unknown whether it took effect';
     expect(call.output).toEqual({ type: 'error-text', value });
   });
 

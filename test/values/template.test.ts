@@ -42,7 +42,7 @@ describe('a template (pipeline 2)', () => {
   ])('%s is no name: it is empty, with one warning', (template) => {
     const [text, warnings] = filled(`<${template}>`);
     expect(text).toBe('<>');
-    expect(warnings).toEqual([expect.stringContaining('is no known name')]);
+    expect(warnings).toEqual([expect.stringContaining('is not a known name')]);
   });
 
   test('says once of each unknown name that it is unknown, however often it stands there', () => {

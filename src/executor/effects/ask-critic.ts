@@ -1,6 +1,6 @@
 import type { ActiveRun } from '../run/active-run.ts';
 
-/** Gives the critic time to raise the step limit; whether it did is in the run's progress. It never rejects. */
+/** Gives the critic time to raise the step limit; the run's progress shows its answer. Never rejects. */
 export async function askCritic(_: unknown, run: ActiveRun): Promise<void> {
   await run.resources.monitor?.outOfSteps();
 }

@@ -22,15 +22,15 @@ import type { CompactedView } from '../services/compaction.ts';
 import { countedUse, RequestEstimate, warnOfEstimate } from '../services/estimated-use.ts';
 import type { LoopContext } from '../services/loop-context.ts';
 
-/** One model call, with its retries: the transcript goes out, one reply or one error comes back. It never rejects. */
+/** Makes one model call, with its retries: sends the transcript, returns one reply or one error. Never rejects. */
 export async function callModelOnce(input: ModelCallInput, run: ActiveRun): Promise<ModelAnswer> {
   try {
     const loop = run.resources.loops[input.phase ?? 0];
     if (!loop) throw new ModelError('this run has no model');
-    // A host that brings a clock of its own decides itself when time passes.
+    // A host with its own clock decides itself when time passes.
     const turn = run.services.config.clock === systemClock ? yieldToEventLoop() : undefined;
     if (turn) await turn;
-    // What was let in may have stopped the run.
+    // Other code ran meanwhile and may have stopped the run.
     run.signal.throwIfAborted();
     return await new Turn(run, loop, input).answer();
   } catch (error) {
@@ -38,16 +38,16 @@ export async function callModelOnce(input: ModelCallInput, run: ActiveRun): Prom
   }
 }
 
-/** One turn of the model: reserved with the budget, asked for with retries, and paid for however it ends. */
+/** One turn of the model: reserves the budget, calls with retries, and pays in each case. */
 class Turn {
   readonly #run: ActiveRun;
   readonly #loop: LoopContext;
   readonly #input: ModelCallInput;
-  /** What failed attempts have cost. */
+  /** The cost of failed attempts. */
   #lost: Usage | undefined;
-  /** What the model is sent of a history that outgrows its window. */
+  /** The messages that replace a history which is too long for the window. */
   #shorter: readonly Message[] | undefined;
-  /** What the model replied, where a middleware may still drop it. */
+  /** The model's reply, which a middleware may still drop. */
   #paid: ModelReply | undefined;
   /** A middleware answered, and the model was not asked. */
   #isUnasked = false;
@@ -58,7 +58,7 @@ class Turn {
     this.#input = input;
   }
 
-  /** Without a budget nothing stands between the turn and its call: not even a promise, a thousand runs a second feel it. */
+  /** Without a budget the turn adds no promise to its call: a thousand runs a second would notice it. */
   async answer(): Promise<ModelAnswer> {
     const { budget } = this.#run.services.config;
     const spending = budget ? await Spending.reserve(this.#run, this.#estimate()) : undefined;
@@ -79,7 +79,7 @@ class Turn {
     }
   }
 
-  /** A turn that came to nothing is paid for as far as it was used. Of a reply that was cut off, all that was read is paid for. */
+  /** Pays for a failed turn as far as it was used. For an interrupted reply, all of it that was read is paid for. */
   async #costOf(spending: Spending | undefined, error: ErrorData): Promise<{ usage?: Usage; spend?: Spend }> {
     const paid = this.#paid;
     const usage = paid && this.#lost ? addUsage(paid.usage, this.#lost) : (paid?.usage ?? this.#lost);
@@ -92,9 +92,11 @@ class Turn {
     return { ...(usage ? { usage } : {}), ...(spend ? { spend } : {}) };
   }
 
-  /** The use of this turn as a budget counts it: the failed attempts, and the reply with an estimate of what was not reported. */
+  /**
+   * The usage of this turn as a budget counts it: the failed attempts, and the reply with an estimate of unreported tokens.
+   */
   #counted({ usage, message }: ModelReply): Usage {
-    // A middleware that answered for the model knows what that cost.
+    // A middleware that answered for the model knows its cost.
     if (this.#isUnasked) return usage;
     const use = countedUse(usage, { input: () => this.#inputTokens(), output: () => estimateTokens([message]) });
     if (use !== usage) this.#warnOfEstimate();
@@ -130,7 +132,7 @@ class Turn {
   #estimate(): BudgetedCall {
     const { tier, model } = this.#loop;
     const { transcript, iteration, phase } = this.#input;
-    // What the provider counted last, and what came since: a compacted history is shorter than the transcript.
+    // The provider's last count, and the messages since: a compacted history is shorter than the transcript.
     const { lastInputTokens, lastSize = 0 } = this.#loop;
     const known = lastInputTokens ? lastInputTokens - lastSize / 4 : 0;
     const inputTokens = Math.ceil(known + transcript.size / 4);
@@ -144,7 +146,7 @@ class Turn {
     return this.#askThrough(layers, step, request);
   }
 
-  /** What the host's middleware returns is held to what a provider's reply is held to, unless it is that reply. */
+  /** A reply of the host's middleware is checked like a provider's reply, unless it is that reply. */
   async #askThrough(layers: NonNullable<Layers['model']>, step: number, request: ModelRequest): Promise<ModelReply> {
     const { signal, services } = this.#run;
     let asking: Promise<ModelReply> | undefined;
@@ -160,7 +162,7 @@ class Turn {
       asking = ask();
       return asking;
     });
-    // A model call that is under way ends by itself when the run is aborted, and says what it has cost.
+    // A running model call ends by itself when the run is aborted, and reports its cost.
     const reply = await untilAborted(answer, signal, () => asking);
     this.#isUnasked = asking === undefined;
     return this.#paid && reply === this.#paid ? reply : checkedReply(reply, services.config.defaults);
@@ -192,7 +194,7 @@ class Turn {
     });
   }
 
-  /** What is stored stays whole; what the model sees of it may be shorter. */
+  /** The stored history stays whole; the model may get a shorter one. */
   #shortened(view: CompactedView): Promise<readonly Message[]> {
     const { tier, model, lastInputTokens } = this.#loop;
     const messages = this.#input.transcript.slice();
@@ -207,7 +209,7 @@ class Turn {
     return {
       system: this.#loop.system(completedPhases),
       messages,
-      // A compactor may bring files of its own.
+      // A compactor may add files of its own.
       hasUrls: transcript.hasUrls || this.#loop.view !== undefined,
       tools: this.#loop.toolbox.definitions,
       settings: settingsFor(this.#loop, this.#input.turn),
@@ -223,8 +225,8 @@ class Turn {
 }
 
 /**
- * The settings of one turn of a loop. A choice that forces a call holds for the first turn only: a model that must call a tool
- * in each turn never answers. Without the tool nothing is sent.
+ * The settings of one turn of a loop. A tool choice that forces a call applies to the first turn only: a model that must call
+ * a tool in each turn never answers. If the tool is absent, no choice is sent.
  */
 function settingsFor({ settings, toolbox }: LoopContext, turn: number): ModelSettings {
   const { toolChoice, ...rest } = settings;

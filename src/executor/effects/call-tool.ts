@@ -9,19 +9,19 @@ import { callThrough, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 
-/** One tool call: whatever the tool does, one result for the model comes back. It never rejects. */
+/** Makes one tool call and returns one result for the model. Never rejects. */
 export async function callTool(input: ToolCallInput, run: ActiveRun): Promise<ToolAnswer> {
   const { callId, name, effect, attempt, input: args } = input.call;
   const { services } = run;
   try {
     const toolbox = run.resources.loops[input.phase ?? 0]?.toolbox;
-    // Calls that wait for nothing come one after another, thousands of them where a message has as many.
+    // Calls that wait for nothing follow one another, thousands of them in a large message.
     const turn = services.config.clock === systemClock ? yieldToEventLoop() : undefined;
     if (turn) await turn;
-    // A run that is to leave begins nothing any more, also when it was told so while the call waited here.
+    // A run that must leave begins nothing more, even if the request came while the call waited here.
     const isOver = () => run.signal.aborted || run.actor.getSnapshot().context.cause !== undefined;
     if (turn && isOver()) return notBegun(callId);
-    // Looked at in the very turn in which the call begins: while we waited for the store the process may have slept.
+    // Checked in the turn in which the call begins: the process may have slept during a wait for the store.
     while (input.call.effect !== 'read' && !services.leases.isFresh(run)) {
       if (!(await services.leases.confirm(run, isOver))) return notBegun(callId);
     }
@@ -46,7 +46,7 @@ export async function callTool(input: ToolCallInput, run: ActiveRun): Promise<To
   }
 }
 
-/** The run is somebody else's: what is answered here is read by nobody. */
+/** Another owner has the run: no code reads this answer. */
 function notBegun(callId: string): ToolAnswer {
   const result = {
     type: 'error-text',
@@ -55,7 +55,7 @@ function notBegun(callId: string): ToolAnswer {
   return { callId, result, isUnbegun: true };
 }
 
-/** The host's middleware around one call; undefined where there is none. */
+/** The host's middleware around one call; undefined without middleware. */
 function aroundTool(
   { runId, agent, services, resources, progress }: ActiveRun,
   input: ToolCallInput,
@@ -70,7 +70,7 @@ function aroundTool(
   return (signal, next) => callThrough(layers, Object.freeze({ ...info, signal }), next);
 }
 
-/** What the run lends a call. The tallies are live: they are read when the tool reads them. */
+/** The environment of a call. The tallies are live: they are read when the tool reads them. */
 function environmentOf(run: ActiveRun, { meta, inputs, transcript }: ToolCallInput): ToolEnvironment {
   const { callerId, channelId, guildId, parentRunId, prompt } = meta;
   const { clock, defaults } = run.services.config;

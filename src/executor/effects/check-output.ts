@@ -8,7 +8,7 @@ import { withoutFence } from '../../values/fence.ts';
 import { frozenJson, prototypeKeyIn } from '../../values/json.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 
-/** Holds an answer against the agent's output schema. It never rejects: a schema that throws has found a problem. */
+/** Checks an answer against the agent's output schema. Never rejects: an error of the schema is a problem of the answer. */
 export function checkOutput(
   { progress }: { progress: Progress },
   { services, agent }: ActiveRun,
@@ -16,7 +16,7 @@ export function checkOutput(
   return checkedOutput(services, lastTextOf(progress), agent.outputSchema);
 }
 
-/** Holds an answer against a schema. It never rejects. */
+/** Checks a value against a schema. Never rejects. */
 export async function checkedOutput(
   { config }: ExecutorServices,
   answer: string,
@@ -37,7 +37,7 @@ async function check(answer: string, schema: ToolInput | undefined): Promise<Out
   return validation.ok ? { data: frozenJson(validation.value, 'output') } : { problem: validation.message };
 }
 
-/** A schema of a text takes the answer as it is. */
+/** A schema of a string takes the answer unchanged. */
 function parsed(text: string, { jsonSchema }: ToolInput): unknown {
   if (jsonSchema.type === 'string') return text;
   const value = fromJson(text);

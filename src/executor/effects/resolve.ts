@@ -24,9 +24,9 @@ import { loopsFor } from '../services/loop-context.ts';
 import { checkedOutput } from './check-output.ts';
 
 /**
- * How a run gets its things, in this order: its place in the table of live runs, the claim and the record, model and
- * tools, the checkpointer and the first save, the deadline. What can't be serialised goes into the active run; the machine
- * gets plain data back. It never rejects.
+ * Gets the resources of a run, in this order: its place in the table of live runs, the claim and the record, model and tools,
+ * the checkpointer and the first save, the deadline. Values that cannot be serialised are stored in the active run; the
+ * machine gets plain data. Never rejects.
  */
 export async function resolve({ progress }: { progress: Progress }, run: ActiveRun): Promise<Resolution> {
   const resolving = found(run, progress).catch((error: unknown) => refused(run, progress, error));
@@ -46,10 +46,10 @@ async function refused(run: ActiveRun, progress: Progress, error: unknown): Prom
 async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const { seed, options, services } = run;
   if (seed.refusal) throw seed.refusal;
-  // A host's machine may go on to its next run while the executor shuts down.
+  // A host's machine may begin its next run while the executor shuts down.
   if (services.isShutDown) {
     const cause = new ShutdownError('this executor is shut down');
-    // The cause, not only the error: it is left for the next process, and no failure.
+    // The cause, not only the error: the run is left for the next process, and has not failed.
     run.stop(cause);
     throw cause;
   }
@@ -64,7 +64,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const limits = limitsOf(run);
   const record = found.record ?? carriedRecord(run);
   const given = options.resume && enterResume(options.resume);
-  // What is recorded of the run is newer than what the host gives, and calls in it must not be made again.
+  // The record is newer than the state that the host gives, and its calls must not be made again.
   const resume = found.record || !given ? record && toResumeState(record) : given;
   refuseWaits(run.runId, resume);
   const named = identifiedBy(record, fresh);
@@ -91,10 +91,10 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   run.checkOurs();
   run.life.isOurs = true;
   services.inbox.enter(commandTargetOf(run, progress.commands));
-  // A run that was told to end while nobody worked on it should not ask its model once more.
+  // A run that was cancelled while no process worked on it should not ask its model again.
   if (isStored) await services.inbox.lookFirst();
   if (early) return { kind: 'refused', error: toErrorData(early), progress, isDurable: run.isDurable };
-  // A run that has ended is only delivered: nobody looks after it any more.
+  // A run that has ended is only delivered: it needs no lease, inbox or deadline.
   if (!progress.outcome) {
     await restoreSpend(run, progress.spend);
     supervise(run, limits, { progress, saved: resume?.critic });
@@ -114,9 +114,9 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
 }
 
 /**
- * Takes the run's place in the table of live runs. When another actor of this process has it, its result is the answer;
- * unless that one was interrupted here: then the place is free, and this one goes on.
- * @throws RunIdConflictError when that one is of another request
+ * Takes the run's place in the table of live runs. If another actor of this process has the place, its result is the answer.
+ * If that actor was interrupted here, the place is free, and this run continues.
+ * @throws RunIdConflictError if that run has another request
  */
 async function takePlace(run: ActiveRun): Promise<RunOutput | undefined> {
   const { registry } = run.services;
@@ -125,7 +125,7 @@ async function takePlace(run: ActiveRun): Promise<RunOutput | undefined> {
     const isAsked = isAskedRun(askerOf(run), first);
     if (!isAsked && first.life.resolution === 'accepted' && !first.life.isFinished) throw conflict(askerOf(run));
     const output = withoutMessages(await first.life.ended.promise);
-    // A start that was refused for its request says nothing of the run.
+    // A start that was refused for its request has no answer of the run.
     if (output.error?.code === 'RUN_ID_CONFLICT') continue;
     if (isAsked && (output.status !== 'interrupted' || run.services.isShutDown)) return output;
   }
@@ -133,8 +133,8 @@ async function takePlace(run: ActiveRun): Promise<RunOutput | undefined> {
 }
 
 /**
- * Model and tools. Of a run that is resumed, an error here is kept until its record is in hand, so that the record is
- * failed and not retried for ever; but a tool that a deploy removed is no error of the run: its record stays.
+ * Gets model and tools. For a resumed run an error here waits until the record is loaded: then the record fails, and is not
+ * retried endlessly. A tool that a deploy removed is not an error of the run: its record stays.
  */
 function equip(run: ActiveRun, isResumed: boolean): Error | undefined {
   const { agent, services, runId } = run;
@@ -151,7 +151,7 @@ function equip(run: ActiveRun, isResumed: boolean): Error | undefined {
   }
 }
 
-/** Where the run is; and whether that is something else than its record says, because its agent has changed. */
+/** Where the run is; and whether that differs from its record, because its agent has changed. */
 function progressOf(
   run: ActiveRun,
   fresh: Progress,
@@ -172,7 +172,7 @@ function progressOf(
   return { progress: { ...recovered, attempts: from.attempts }, isReplaced };
 }
 
-/** The last phase's answer in the form of the output schema, where a host's own list of phases came without it. */
+/** Checks the last phase's answer against the output schema, if a host's own list of phases has it without data. */
 async function withData(run: ActiveRun, progress: Progress): Promise<Progress> {
   const { agent, services } = run;
   const last = progress.completedPhases.at(-1);
@@ -183,15 +183,15 @@ async function withData(run: ActiveRun, progress: Progress): Promise<Progress> {
   return { ...progress, completedPhases: [...progress.completedPhases.slice(0, -1), { ...last, data: check.data }] };
 }
 
-/** A phase that was to begin anew does not: it has done something that must not be done twice. */
+/** A phase that should begin again does not: it has had an effect that must not happen twice. */
 function warnOfStep({ agent, runId, services }: ActiveRun, { openPhase }: Progress): void {
   const phase = openPhase && agent.phases?.[openPhase.index];
   if (phase?.recovery !== 'boundary') return;
   const fields = { runId, phase: phase.name };
-  services.config.warn('run: a phase goes on at its step, not at its beginning: what it did is recorded', fields);
+  services.config.warn('run: a phase continues at its step, not at its beginning: its effects are recorded', fields);
 }
 
-/** Whether somebody may look on: an inspector of ours, or whoever looks at the machine that the run is part of. */
+/** Whether an inspector may watch: Pawl's own, or one of the machine that contains the run. */
 function isInspected({ services, options, actor }: ActiveRun): boolean {
   return services.config.inspect !== undefined || options.inspect !== undefined || actor._parent !== undefined;
 }

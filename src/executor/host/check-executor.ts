@@ -42,9 +42,9 @@ const saveErrorKeys: KnownKeys<NonNullable<ExecutorOptions['onSaveError']>> = { 
 const of = 'createExecutor';
 
 /**
- * Checks what an executor is made of: a name that is not known, or a port that cannot do its work, would else show only when
- * a run is not durable, not bounded or not charged.
- * @throws {TypeError} that names the option and says what it must be
+ * Checks the options of an executor. Without this check an unknown name, or a port that cannot do its work, would show only
+ * when a run is not durable, not bounded or not charged.
+ * @throws {TypeError} that names the option and its valid values
  */
 export function checkExecutor(options: ExecutorOptions, defaults: Defaults): void {
   const elsewhere = [

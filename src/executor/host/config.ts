@@ -62,7 +62,7 @@ export interface Config {
   readonly keepOutcomesMs: number;
   readonly clock: Clock;
   readonly newId: () => string;
-  /** Whether `newId` gives ids that no other run can have. */
+  /** Whether `newId` returns ids that no other run can have. */
   readonly hasRandomIds: boolean;
   readonly random: () => number;
   readonly warn: Warn;
@@ -72,7 +72,7 @@ export interface Config {
   readonly onStep: ReturnType<typeof guarded<[step: Parameters<NonNullable<ExecutorOptions['onStep']>>[0]]>>;
 }
 
-/** @throws {TypeError} when the options cannot make an executor */
+/** @throws {TypeError} if the options cannot make an executor */
 export function configOf(options: ExecutorOptions): Config {
   checkExecutor(options, defaults);
   const logged = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
@@ -92,7 +92,7 @@ export function configOf(options: ExecutorOptions): Config {
     store: store && checkedStore(store),
     defaults: limits,
     requireDurable: options.requireDurable ?? false,
-    // biome-ignore lint/suspicious/noThenProperty: a policy's word, and nobody awaits a policy
+    // biome-ignore lint/suspicious/noThenProperty: a policy's field, and no code awaits a policy
     onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...given(options.onSaveError) },
     onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
     onDefinitionChange: options.onDefinitionChange ?? 'refuse',
@@ -115,17 +115,17 @@ export function configOf(options: ExecutorOptions): Config {
   };
 }
 
-/** The options that say something: one that is undefined is absent, and must not take the place of a default. */
+/** The options with a value: an undefined option is absent, and must not replace a default. */
 function given<Options extends object>(options: Options | undefined): Options {
   return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Options;
 }
 
-/** @throws {TypeError} for one that is no agent, or whose id cannot be read */
+/** @throws {TypeError} for a value that is not an agent, or whose id cannot be read */
 function agentsById(given: readonly Agent[]): ReadonlyMap<string, Agent> {
   return new Map(given.map((agent, i) => agentById(agent, `createExecutor: agents[${i}]`)));
 }
 
-/** One that throws when it is read stays as it is: `recover` reports its runs, and takes up those of the other agents. */
+/** An agent that throws when it is read stays as it is: `recover` reports its runs, and recovers those of the other agents. */
 function agentById(given: Agent, what: string): readonly [string, Agent] {
   try {
     const agent = readable(what, () => agentFrom(given, `${what} is not`));
@@ -142,7 +142,7 @@ function portsOf({ ports = {} }: ExecutorOptions): Pick<Config, 'budget' | 'audi
   return { budget, audit, critic, palette };
 }
 
-/** Run ids from the host's port; a random one when the port throws, or gives something that is none. */
+/** Returns run ids from the host's port; a random id if the port throws or returns something else. */
 function guardedId(ids: (() => string) | undefined, warn: Warn): () => string {
   return () => {
     if (!ids) return crypto.randomUUID();
@@ -151,13 +151,13 @@ function guardedId(ids: (() => string) | undefined, warn: Warn): () => string {
       letGo(id);
       return checkHostRunId(id);
     } catch (error) {
-      warn('run: ids gave no run id; a random one is used', { error: toErrorData(error) });
+      warn('run: the port ids returned no valid run id; a random one is used', { error: toErrorData(error) });
       return crypto.randomUUID();
     }
   };
 }
 
-/** A host's source of random numbers; where it throws or gives something else, the one of this machine stands in. */
+/** A host's source of random numbers. If it throws or returns something else, `Math.random` replaces it. */
 function guardedRandom(random: (() => number) | undefined): () => number {
   return () => {
     try {

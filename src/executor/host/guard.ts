@@ -5,7 +5,7 @@ import type { Logger } from './options.ts';
 
 export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>) => void;
 
-/** A logger that cannot hurt: what a host's logger throws is dropped, since there is nowhere left to say it. */
+/** A logger that cannot throw. Errors of the host's logger are dropped, because no other place is left to report them. */
 export function guardedWarn(logger: Logger): Warn {
   return (message, fields = {}) => {
     try {
@@ -16,10 +16,10 @@ export function guardedWarn(logger: Logger): Warn {
   };
 }
 
-/** A host's callback: a function or, as XState takes it too and inspectors give it, an observer with `next`. */
+/** A host's callback: a function, or an observer with `next`, as XState accepts it and inspectors provide it. */
 type Callback<A extends unknown[]> = ((...args: A) => unknown) | { readonly next?: (...args: A) => unknown };
 
-/** A host's callback that cannot hurt: whatever it throws or rejects with is logged. */
+/** A host's callback that cannot fail: what it throws or rejects with is logged. */
 export function guarded<A extends unknown[]>(
   what: string,
   callback: Callback<A> | undefined,
@@ -44,8 +44,8 @@ interface Observer {
 }
 
 /**
- * An observer that cannot hurt, made of one in any form that can be subscribed: an object, an instance of a class, or up
- * to three functions.
+ * An observer that cannot throw, made of any form that can be subscribed: an object, an instance of a class, or up to three
+ * functions.
  */
 export function guardedObserver(warn: Warn, ...observer: readonly unknown[]): Observer {
   const [first] = observer;
@@ -58,14 +58,14 @@ export function guardedObserver(warn: Warn, ...observer: readonly unknown[]): Ob
   return { next: part('next', 0), error: part('error', 1), complete: part('complete', 2) };
 }
 
-/** Makes an Error of anything thrown: what is nobody's own error becomes a RunPanicError. */
+/** Makes an Error of any thrown value: a value that is not an error becomes a RunPanicError. */
 export function asError(thrown: unknown): Error {
   const data = toErrorData(thrown);
   if (data.code !== 'RUN_PANIC' && isError(thrown)) return thrown;
   return new RunPanicError(data.message, { cause: thrown });
 }
 
-/** A proxy may throw even when asked what it is an instance of. */
+/** A proxy may throw from `instanceof`. */
 export function isError(value: unknown): value is Error {
   try {
     return value instanceof Error;
@@ -74,7 +74,7 @@ export function isError(value: unknown): value is Error {
   }
 }
 
-/** A proxy may throw even when asked what it is an instance of. */
+/** A proxy may throw from `instanceof`. */
 export function isTypeError(thrown: unknown): thrown is TypeError {
   try {
     return thrown instanceof TypeError;
@@ -83,7 +83,7 @@ export function isTypeError(thrown: unknown): thrown is TypeError {
   }
 }
 
-/** @throws {TypeError} also where reading throws something else: there is no run yet whose result could carry it */
+/** @throws {TypeError} for any error of reading: there is no run yet whose result could carry it */
 export function readable<T>(what: string, read: () => T): T {
   try {
     return read();

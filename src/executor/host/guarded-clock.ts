@@ -3,10 +3,10 @@ import { toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
 import type { Warn } from './guard.ts';
 
-/** A host's clock may be the timers of Node, which take a longer time for none at all. */
+/** A host's clock may use the timers of Node, which treat a longer time as 1 ms. */
 const MAX_MS = 2 ** 31 - 1;
 
-/** A host's clock that cannot hurt: where it throws, or tells no time, the clock of this machine stands in. Warned of once. */
+/** A host's clock that cannot fail: if it throws, or returns no time, the system clock replaces it. Warns once. */
 export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
   if (!clock) return systemClock;
   let isWarned = false;
@@ -17,7 +17,7 @@ export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
       letGo(answer);
       return answer;
     } catch (error) {
-      if (!isWarned) warn('run: the clock threw; the clock of this machine stands in', { error: toErrorData(error) });
+      if (!isWarned) warn('run: the clock threw; the system clock replaces it', { error: toErrorData(error) });
       isWarned = true;
       return instead();
     }
@@ -27,9 +27,9 @@ export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
       const answer = ask();
       letGo(answer);
       if (Number.isFinite(answer)) return answer;
-      throw new TypeError('a clock tells the time in finite numbers');
+      throw new TypeError('a clock must return finite numbers');
     }, instead);
-  /** Timers of this machine that stand in: the host's clock knows nothing of them. */
+  /** Timers of the system clock that replace the host's: the host's clock does not know them. */
   const standIns = new WeakSet<object>();
   const standIn = (callback: () => void, ms: number) => {
     const timer = systemClock.setTimeout(callback, ms) as object;
@@ -54,11 +54,11 @@ export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
   };
 }
 
-/** The timer may be ours, or something that only the host's clock understands. */
+/** The timer may be Pawl's, or something that only the host's clock understands. */
 function clearQuietly(timer: unknown): void {
   try {
     systemClock.clearTimeout(timer);
   } catch {
-    // Then it was not ours, and there is nothing to clear.
+    // Then it is the host's timer, and there is nothing to clear.
   }
 }

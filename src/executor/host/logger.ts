@@ -5,11 +5,11 @@ import { isThenable, letGo } from '../../values/thenable.ts';
 import { isError } from './guard.ts';
 import type { Logger } from './options.ts';
 
-/** What a JSON logger may be given. */
+/** The options of a JSON logger. */
 export interface JsonLoggerOptions {
-  /** Takes one line, without its line break. Default: `console.error`, that is, stderr. What it throws is dropped. */
+  /** Takes one line, without its line break. Default: `console.error`, which writes to stderr. Its errors are dropped. */
   readonly write?: (line: string) => void;
-  /** Gives the time of a line; default: the clock of this machine. */
+  /** The time of a line; default: the system clock. */
   readonly clock?: Pick<Clock, 'now'>;
 }
 
@@ -21,17 +21,16 @@ const optionKeys: KnownKeys<JsonLoggerOptions> = {
 const MAX_TEXT = 4_000;
 const MAX_DEPTH = 8;
 const MAX_ITEMS = 100;
-/** Characters and members of one line; what comes after is marked as cut. */
+/** Most characters and members of one line; the rest is marked as cut. */
 const MAX_LINE = 32_000;
 
-/** The names that a line has anyway. A field of one of these names is not written. */
+/** The names that each line has. A field with one of these names is not written. */
 const own: readonly string[] = ['time', 'level', 'message'];
 
 /**
- * A logger that writes one JSON object a line: `time` (ISO), `level` (always `warn`: nothing else is logged), `message`,
- * and the fields beside them. Whatever the fields hold, a line comes of it: what JSON has no word for is described,
- * errors become `{ name, code, message, cause? }`, long texts and lists are cut.
- *
+ * A logger that writes one JSON object for each line: `time` (ISO), `level` (always `warn`: nothing else is logged),
+ * `message`, and the fields beside them. Any field can be written: values that JSON does not know are described, errors become
+ * `{ name, code, message, cause? }`, long texts and lists are cut.
  * @example createExecutor({ models, logger: jsonLogger() })
  * @example createExecutor({ models, logger: jsonLogger({ write: (line) => file.write(`${line}\n`) }) })
  */
@@ -45,13 +44,13 @@ export function jsonLogger(options: JsonLoggerOptions = {}): Logger {
         const line = { time: timeOf(clock), level: 'warn', message: textOf(message, left), ...fieldsOf(fields, left) };
         letGo(write(JSON.stringify(line)));
       } catch {
-        // There is nowhere left to say it.
+        // No other place is left to report it.
       }
     },
   };
 }
 
-/** What may still be written of a line. */
+/** The rest of a line's limits. */
 interface Left {
   room: number;
 }
@@ -79,7 +78,7 @@ function fieldsOf(fields: unknown, left: Left): object {
   return plain;
 }
 
-/** Anything as something that JSON holds; `undefined` only for what is absent. It never throws. */
+/** Converts any value to JSON; `undefined` only for an absent value. Never throws. */
 function plainOf(value: unknown, left: Left, around: readonly object[]): unknown {
   left.room -= 1;
   if (typeof value === 'string') return textOf(value, left);
@@ -96,7 +95,7 @@ function plainOf(value: unknown, left: Left, around: readonly object[]): unknown
   }
 }
 
-/** A value that says itself how it is written is asked: it may have reasons to keep things to itself. */
+/** A `toJSON` method decides: it may hide parts of its value on purpose. */
 function objectOf(value: object, left: Left, around: readonly object[]): unknown {
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
   if (isThenable(value)) return '[promise]';
@@ -117,7 +116,7 @@ function arrayOf(values: readonly unknown[], left: Left, around: readonly object
 }
 
 function membersOf(value: object, left: Left, around: readonly object[]): object {
-  // Without a prototype `__proto__` is a name like any other.
+  // Without a prototype `__proto__` is an ordinary name.
   const members: Record<string, unknown> = Object.create(null);
   const names = Object.keys(value);
   let count = 0;

@@ -5,17 +5,17 @@ import { isObject, type JsonValue } from '../../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { Message, ToolOutput } from '../../values/message.ts';
 
-/** What a middleware knows of every call. Frozen; it holds nothing that the run reads again. */
+/** Facts about each call, for middleware. Frozen; the run never reads it again. */
 export interface CallInfo {
   readonly runId: string;
   /** Counts from 1 over the whole life of the run. */
   readonly step: number;
   readonly agentId: string;
-  /** The host's name for the class of the model that the loop works with, for example `fast`. */
+  /** The host's name for the class of the loop's model, for example `fast`. */
   readonly tier: string;
   /**
-   * Names this call, 64 hexadecimal digits. A process that repeats the call after a crash gives it the same key. For a tool call
-   * it equals the tool's `idempotencyKey`.
+   * Names this call, 64 hexadecimal digits. A process that repeats the call after a crash gives it the same key. For a tool
+   * call it equals the tool's `idempotencyKey`.
    */
   readonly key: string;
   /** Aborted when the call must end: the run was cancelled, left or is over, or the tool's time is up. */
@@ -28,7 +28,7 @@ export interface CallInfo {
 export interface ModelCallInfo extends CallInfo {
   readonly provider: string;
   readonly modelId: string;
-  /** What the model is sent: the transcript, shortened where a compactor shortened it. */
+  /** The messages that the model gets: the transcript, or the compactor's shorter form of it. */
   readonly messages: readonly Message[];
   readonly tools: readonly LanguageModelV4FunctionTool[];
 }
@@ -46,13 +46,13 @@ export interface ToolCallInfo extends CallInfo {
 }
 
 /**
- * Functions around the calls of all runs of an executor. `next()` makes the call, at most once; without it the call is not
- * made, and what the function returns is the answer. What the function throws is a model error, or a tool result `error-text`.
+ * Functions around the calls of all runs of an executor. `next()` makes the call, at most once. Without `next()` the call is
+ * not made, and the return value of the function is the answer. An error that the function throws is a model error, or a tool
+ * result `error-text`.
  *
- * `model` stands inside the budget and outside the retries: one `next()` may ask the model several times.
- * `tool` stands inside the time limit of the tool, after the validation of the input. A call that is refused before (an unknown
+ * `model` runs inside the budget and outside the retries: one `next()` may ask the model several times.
+ * `tool` runs inside the time limit of the tool, after the validation of the input. A call that is refused before (an unknown
  * tool, invalid input) does not reach it.
- *
  * @example
  * const timing: Middleware = {
  *   async tool(call, next) {
@@ -79,18 +79,18 @@ export interface Layers {
   readonly tool?: readonly Layer<ToolCallInfo, ToolOutput>[];
 }
 
-/** Of a run without labels. */
+/** For a run without labels. */
 export const noLabels: CallInfo['labels'] = Object.freeze({});
 
 const middlewareKeys: KnownKeys<Middleware> = { model: true, tool: true };
 
-/** @throws {TypeError} for a list, an entry or a function that is none */
+/** @throws {TypeError} for a list, an entry or a function of the wrong type */
 export function checkMiddleware(given: unknown, of: string): void {
   if (given === undefined) return;
   if (!Array.isArray(given)) throw new TypeError(`${of}: middleware must be a list, not ${kindOf(given)}`);
   for (const [i, each] of given.entries()) {
     const at = `middleware[${i}]`;
-    // An instance of a class may have fields of its own.
+    // An instance of a class may have other fields.
     if (!isObject(each) || Object.getPrototypeOf(each) === Object.prototype)
       checkKeys(each, middlewareKeys, { of, at });
     for (const kind of ['model', 'tool'] as const) {
@@ -114,7 +114,7 @@ export function layersOf(middleware: readonly Middleware[] = []): Layers {
 
 /**
  * Makes a call through all layers; the first is the outermost.
- * @throws what a layer throws
+ * @throws the error of a layer
  */
 export function callThrough<Info, Answer>(
   layers: readonly Layer<Info, Answer>[],
@@ -128,7 +128,7 @@ export function callThrough<Info, Answer>(
   return from(0);
 }
 
-/** A layer that has returned has given its answer: a call that it made afterwards could take effect behind a recorded result. */
+/** A layer that has returned has given its answer: a later call of `next` could take effect after a recorded result. */
 async function enter<Info, Answer>(
   layer: Layer<Info, Answer>,
   info: Info,
@@ -142,7 +142,7 @@ async function enter<Info, Answer>(
   };
   const observed = (): Promise<Answer> => {
     const answer = next();
-    // A layer may answer without waiting for the call: its failure must not reach the process.
+    // A layer may answer without waiting for the call: a failure of that call must not reach the process.
     answer.catch(() => {});
     return answer;
   };

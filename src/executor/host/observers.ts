@@ -5,17 +5,20 @@ import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts
 import { guarded, type Warn } from './guard.ts';
 
 /**
- * How a run came to this process. `started`: by `executor.start`, also where it continues from its record. `recovered`: by
+ * How a run came to this process. `started`: by `executor.start`, also if it continues from its record. `recovered`: by
  * `executor.recover`. `hosted`: by a host's machine, through `executor.logic`. `child`: by a call of another run.
  */
 export type RunOrigin = 'started' | 'recovered' | 'hosted' | 'child';
 
-/** A run as its observers see it. All its events in this process come with the same frozen object. */
+/** A run as its observers see it. All its events in this process carry the same frozen object. */
 export interface ObservedRun {
-  /** What every port gets of the run, after `redact`. */
+  /** The info that every port gets of the run, after `redact`. */
   readonly info: RunInfo;
   readonly origin: RunOrigin;
-  /** Starts since the run last recorded something new, this one included: 1 is the first. 0: the start was refused before it was counted. */
+  /**
+   * Starts since the run last recorded something new, this one included: 1 is the first. 0: the start was refused before it
+   * was counted.
+   */
   readonly attempt: number;
   /** The run at the top of the tree: the run's own id, unless another run began it. */
   readonly rootRunId: string;
@@ -24,9 +27,8 @@ export interface ObservedRun {
 /**
  * Gets the events of every run of an executor, in order, after `redact`. The event is frozen.
  *
- * `onEvent` is called synchronously, and the run does not wait for what it returns: hand work that takes time to a queue. What it
- * throws, or rejects with, is logged and changes nothing.
- *
+ * `onEvent` is called synchronously, and the run does not wait for its return value: put slow work into a queue. An error that
+ * it throws, or rejects with, is logged and changes nothing.
  * @example
  * const counter: RunObserver = {
  *   onEvent(event, run) {
@@ -39,18 +41,18 @@ export interface RunObserver {
   onEvent?(event: RunEvent, run: ObservedRun): void;
 }
 
-/** An observer that is there, and cannot hurt. */
+/** An observer with all methods, which cannot throw. */
 export type Observer = Required<RunObserver>;
 
 const observerKeys: KnownKeys<RunObserver> = { onEvent: true };
 
-/** @throws {TypeError} for a list, an entry or a function that is none */
+/** @throws {TypeError} for a list, an entry or a function of the wrong type */
 export function checkObservers(given: unknown, of: string): void {
   if (given === undefined) return;
   if (!Array.isArray(given)) throw new TypeError(`${of}: observers must be a list, not ${kindOf(given)}`);
   for (const [i, each] of given.entries()) {
     const at = `observers[${i}]`;
-    // An instance of a class may have fields of its own.
+    // An instance of a class may have other fields.
     if (!isObject(each) || Object.getPrototypeOf(each) === Object.prototype) checkKeys(each, observerKeys, { of, at });
     const { onEvent } = each as { readonly onEvent?: unknown };
     if (onEvent !== undefined && typeof onEvent !== 'function')

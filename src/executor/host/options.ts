@@ -19,12 +19,12 @@ import type { Usage } from '../../values/usage.ts';
 import type { Middleware } from './middleware.ts';
 import type { RunObserver } from './observers.ts';
 
-/** Where warnings go. Default: the console. */
+/** Receives warnings. Default: the console. */
 export interface Logger {
   warn(message: string, fields: Readonly<Record<string, unknown>>): void;
 }
 
-/** What holds where neither the agent nor the invocation says anything. Times in milliseconds. */
+/** Values for everything that neither the agent nor the invocation sets. Times in milliseconds. */
 export interface Defaults {
   readonly modelTier: string;
   readonly maxIterations: number;
@@ -32,11 +32,11 @@ export interface Defaults {
   readonly maxConsecutiveToolErrors: number;
   readonly maxSameToolCallRepeats: number;
   readonly toolConcurrency: number;
-  /** How often a model call is made that fails in a way that may pass, the first time included. */
+  /** How many times a model call with retryable errors is made, the first time included. */
   readonly modelAttempts: number;
   /** Longest wait for the first chunk of a model's answer. */
   readonly firstChunkMs: number;
-  /** Longest silence within one. */
+  /** Longest silence between two chunks. */
   readonly chunkGapMs: number;
   /** Most characters of one reply: text, reasoning, arguments, sources, files and metadata count. */
   readonly maxReplyChars: number;
@@ -49,27 +49,30 @@ export interface Defaults {
   readonly portMs: number;
   /** Longest time that finalising a run may take. */
   readonly finalizeMs: number;
-  /** How long a claim holds without renewal; it is renewed every third of that. */
+  /** How long a claim is valid without renewal; it is renewed every third of that. */
   readonly leaseMs: number;
-  /** How often the store is asked what other processes have to say to the runs that are live here. */
+  /** How often the store is asked for commands of other processes to the runs that are live here. */
   readonly controlMs: number;
 }
 
-/** What a host may plug in, each on its own. Whatever a port does, runs end: what it throws is logged, or is their result. */
+/**
+ * The ports of a host, each optional. A failing port never keeps a run from ending: its error is logged, or becomes the
+ * result.
+ */
 export interface Ports {
   /** Decides run by run whether it is recorded, and how. */
   readonly checkpointer?: CheckpointerFactory;
-  /** Who may spend how much. */
+  /** Limits and counts what runs spend. */
   readonly budget?: Budget;
-  /** Remembers runs when their records are gone. */
+  /** Keeps a history of runs after their records are deleted. */
   readonly audit?: Audit;
-  /** Watches runs that take long. */
+  /** Watches long runs. */
   readonly critic?: Critic;
-  /** The agents and skills that agents may put to work. */
+  /** The agents and skills that agents may call. */
   readonly palette?: Palette;
 }
 
-/** Who gets XState's inspection events: a function, or an observer as inspectors give one. */
+/** Gets XState's inspection events: a function, or an observer as inspectors provide it. */
 export type Inspect = ((event: InspectionEvent) => void) | Observer<InspectionEvent>;
 
 export interface ExecutorOptions {
@@ -83,44 +86,47 @@ export interface ExecutorOptions {
   readonly checkpoints?: CheckpointStore;
   readonly ports?: Ports;
   readonly defaults?: Partial<Defaults>;
-  /** Refuse runs that cannot be recorded, instead of running them without. */
+  /** Refuses runs that cannot be recorded, instead of running them without a record. */
   readonly requireDurable?: boolean;
-  /** While saves fail: how many finished steps may be unsaved, and then wait for the store or fail the run. */
+  /** While saves fail: how many finished steps may be unsaved, and whether the run then waits for the store or fails. */
   readonly onSaveError?: { readonly maxUnsavedSteps?: number; readonly then?: 'wait' | 'fail' };
-  /** A `once` call was under way when the process died: tell the model so, or set the run aside for a person. */
+  /** A `once` call was running when the process died: tell the model so, or park the run for a person. */
   readonly onUnknownOutcome?: 'tell-model' | 'park';
   /**
-   * An agent's list of phases no longer matches a record: set the run aside for a person (`refuse`, the default), begin it
-   * anew (`restart`), or keep the completed phases that still match (`continue-matching`).
+   * An agent's list of phases no longer matches a record: park the run for a person (`refuse`, the default), begin it again
+   * (`restart`), or keep the completed phases that still match (`continue-matching`).
    */
   readonly onDefinitionChange?: 'refuse' | 'restart' | 'continue-matching';
-  /** Changes a stored record before its run goes on, where a deploy has renamed what it names. */
+  /** Changes a stored record before its run continues, after a deploy that renamed something in it. */
   readonly migrate?: Migrate;
   /**
-   * Gives texts back without what nobody must see, before they go into records, events, the audit, logs and inspectors. The
-   * living run, its result and its callbacks have the texts as they are; a run that goes on in another process has the redacted ones.
+   * Removes secrets from texts before they are written to records, events, the audit, logs and inspectors. The live run, its
+   * result and its callbacks keep the full texts; a run that continues in another process has the redacted ones.
    */
   readonly redact?: Redaction;
-  /** Goes before the instructions of every agent. */
+  /** Comes before the instructions of every agent. */
   readonly systemHeader?: string;
-  /** Shortens a history that outgrows the model's context window, for the model's eyes only; see `contextTokens`. */
+  /**
+   * Shortens a history that is too long for the model's context window. Only the model sees the short form; see
+   * `contextTokens`.
+   */
   readonly compactor?: Compactor;
-  /** Context windows by tier, in tokens. Without a figure for its tier a history is sent whole. */
+  /** Context windows by tier, in tokens. Without a number for its tier a history is sent whole. */
   readonly contextTokens?: { readonly [tier: string]: number } | ((tier: string) => number | undefined);
-  /** Told of each run's end, at least once, with a stable `outcomeId`. A rejection keeps the record for another delivery. */
+  /** Gets the end of each run, at least once, with a stable `outcomeId`. A rejection keeps the record for another delivery. */
   readonly onOutcome?: (outcome: RunOutcome) => Promise<void> | void;
-  /** How long stores keep answers after the record is gone; default 7 days. */
+  /** How long stores keep answers after the record is deleted; default 7 days. */
   readonly keepOutcomesMs?: number;
   readonly clock?: Clock;
   /** For the jitter of retries: a number from 0 to 1; default Math.random. */
   readonly random?: () => number;
   /**
    * Makes run ids, each one new; default: random UUIDs. The id of another run that is live, stored or kept is RUN_ID_CONFLICT.
-   * Where it throws, or gives what no host may give as a run id, a random one is used, with a warning.
+   * If it throws, or returns an invalid run id, a random one is used, with a warning.
    */
   readonly ids?: () => string;
   readonly logger?: Logger;
-  /** XState's inspection events of every run. What it throws is logged and changes nothing. */
+  /** Gets XState's inspection events of every run. Its errors are logged and change nothing. */
   readonly inspect?: Inspect;
   readonly onStep?: (step: StepInfo) => void;
   /** Functions around each model call and each tool call of every run; the first is the outermost. */
@@ -129,7 +135,7 @@ export interface ExecutorOptions {
   readonly observers?: readonly RunObserver[];
 }
 
-/** Told after each finished step. */
+/** The argument of `onStep`, after each finished step. */
 export interface StepInfo {
   readonly runId: string;
   readonly iteration: number;
@@ -138,18 +144,18 @@ export interface StepInfo {
   readonly tools: readonly string[];
 }
 
-/** What one run may be given besides its invocation. */
+/** Options of one run besides its invocation. */
 export interface RunOptions {
-  /** Aborting it stops the run: a reason with code ERR_SHUTDOWN leaves it for the next process, any other cancels it. */
+  /** An abort stops the run: a reason with code ERR_SHUTDOWN leaves it for the next process, any other cancels it. */
   readonly signal?: AbortSignal;
   /**
    * Continues from this state instead of from the prompt. Its `history` is sent as it is, and the prompt, the images and the
    * `history` of the invocation are ignored. Without a `history`, for example `{ completedPhases }`, the run (or its next phase)
-   * begins with the prompt. A run that is stored under this `runId` goes on from its record, and nothing of this state is used: a
-   * start that is repeated must not make recorded calls again. To begin a new run with an earlier conversation, use `invocation.history`.
+   * begins with the prompt. If a run is stored under this `runId`, it continues from its record and ignores this state: a
+   * repeated start must not make recorded calls again. To begin a new run with an earlier conversation, use `invocation.history`.
    */
   readonly resume?: ResumeState;
-  /** An existing checkpointer; the factory is not asked. */
+  /** An existing checkpointer; the factory is not called. */
   readonly checkpointer?: Checkpointer;
   readonly inspect?: Inspect;
   readonly onStep?: (step: StepInfo) => void;

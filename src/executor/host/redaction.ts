@@ -10,10 +10,10 @@ import type { Warn } from './guard.ts';
 
 type Delta = Extract<RunEventBody, { type: 'model.delta' }>;
 
-/** A line of a stream that is longer than this many characters is passed on in pieces, between two words where it has any. */
+/** A streamed line of more characters is passed on in pieces, split between two words if possible. */
 const MAX_LINE = 4_096;
 
-/** What leaves one run through anything else than its result, without what the host wants nobody to see. */
+/** Redacts everything that leaves one run, except its result. */
 export class RunRedaction {
   readonly records: ProgressRedaction;
   readonly #events: Redactor;
@@ -25,8 +25,8 @@ export class RunRedaction {
   }
 
   /**
-   * The events to publish for one. What a model says is passed on by the line: a secret arrives in pieces, none of which
-   * looks like one.
+   * Returns the events to publish for one. A model's text is passed on line by line: a secret arrives in pieces, and no single
+   * piece looks like one.
    */
   events(body: RunEventBody): readonly RunEventBody[] {
     if (body.type === 'model.delta') return this.#said(body);
@@ -41,7 +41,7 @@ export class RunRedaction {
     return Object.freeze({ ...info, prompt: this.records.text(info.prompt) });
   }
 
-  /** How the audit hears of the end. */
+  /** Redacts the output for the audit. */
   output(output: RunOutput): RunOutput {
     const text = this.#events.text(output.output);
     if (output.status === 'ok') return { ...output, output: text };
@@ -74,10 +74,10 @@ export function redactedRun(
   return { progress: records.progress(progress), output: output && records.outcome(output) };
 }
 
-/** Fields that say which run it is, and not what is in it. */
+/** Fields that name the run, and hold none of its content. */
 const named = new Set(['runId', 'agentId', 'code', 'callId']);
 
-/** A log that gets no text unredacted. */
+/** A logger that gets no text unredacted. */
 export function redactedWarn(warn: Warn, redact: Redaction | undefined): Warn {
   if (!redact) return warn;
   const redactor = new Redactor(redact, 'log');
@@ -85,8 +85,8 @@ export function redactedWarn(warn: Warn, redact: Redaction | undefined): Warn {
 }
 
 /**
- * An inspector that gets copies of what it is told: JSON, without what must not be seen. Events and snapshots are small, since
- * transcripts are not in them. The actors are the living ones: whoever looks into them sees everything.
+ * An inspector that gets redacted JSON copies. Events and snapshots are small, since they hold no transcripts. The actors are
+ * the live ones: code that reads them sees everything.
  */
 export function redactedInspect(
   inspect: ((event: InspectionEvent) => void) | undefined,
@@ -104,7 +104,7 @@ export function redactedInspect(
   };
 }
 
-/** What a value is as JSON, its texts redacted. One that cannot be read is nothing. */
+/** A value as JSON, its texts redacted; undefined if it cannot be read. */
 function copyOf(value: unknown, redactor: Redactor): unknown {
   const change = (key: string, item: unknown) =>
     typeof item === 'string' && !named.has(key) ? redactor.text(item) : item;

@@ -28,7 +28,7 @@ const invocationKeys: KnownKeys<Invocation> = {
   labels: true,
 };
 
-/** What a request needs besides the invocation. */
+/** The inputs of a request besides the invocation. */
 export interface Beginning {
   readonly agentId: string;
   readonly newId: () => string;
@@ -40,7 +40,8 @@ export interface Beginning {
 
 /**
  * Checks an invocation and makes plain JSON of it.
- * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {InvalidLabelsError}; {NotJsonError} for what cannot be stored; {TranscriptInvalidError} for a broken history
+ * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {InvalidLabelsError}; {NotJsonError} for a value that cannot be
+ *   stored; {TranscriptInvalidError} for a broken history
  */
 export function requestOf(invocation: unknown, { agentId, newId, parent, isHosted = false }: Beginning): RunRequest {
   if (!isObject(invocation)) throw new TypeError('a run needs an invocation: { prompt: string, … }');
@@ -79,7 +80,7 @@ function labelled(given: unknown): Pick<RunRequest, 'labels'> {
   return Object.keys(labels).length > 0 ? { labels } : {};
 }
 
-/** @throws {TypeError} for a key with the prefix that no host may use: no key of `inputs` has a meaning to Pawl */
+/** @throws {TypeError} for a key with the reserved prefix: no key of `inputs` has a meaning to Pawl */
 function inputsOf(given: unknown): JsonObject {
   const inputs = plainInputs(given);
   const reserved = Object.keys(inputs).find((key) => key.startsWith('pawl.'));
@@ -93,7 +94,7 @@ function plainInputs(given: unknown): JsonObject {
   return frozenJson(given ?? {}, 'inputs') as JsonObject;
 }
 
-/** What is known of a request that was refused: its id as it was given, and nothing that must be right. */
+/** The request of a refused start: its id as given, and no field that must be valid. */
 export function refusedRequest(invocation: unknown, newId: () => string): RunRequest {
   const [runId, prompt] = [readProperty(invocation, 'runId'), readProperty(invocation, 'prompt')];
   return {
@@ -108,13 +109,13 @@ export function refusedRequest(invocation: unknown, newId: () => string): RunReq
   };
 }
 
-/** An id that is no string, as a text. */
+/** A text for an id that is not a string. */
 function shown(runId: unknown): string {
   if (typeof runId === 'string') return runId;
   return typeof runId === 'object' || typeof runId === 'function' ? `(${typeof runId})` : String(runId);
 }
 
-/** The stored attributes of a run that is begun with today's definition of its agent. */
+/** The stored attributes of a run that begins with the present definition of its agent. */
 export function metaFor(agent: Agent, request: RunRequest, modelTier: string): RunCheckpointMeta {
   const { runId, callerId, channelId, guildId, prompt, parentRunId } = request;
   return {

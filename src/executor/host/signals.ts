@@ -8,21 +8,21 @@ import type { Config } from './config.ts';
 /** A signal, for example SIGTERM. The type needs no types of Node. */
 export type SignalName = `SIG${string}`;
 
-/** What `executor.shutdownOnSignals` takes. */
+/** The options of `executor.shutdownOnSignals`. */
 export interface SignalOptions {
   /** Which signals; default SIGTERM and SIGINT. */
   readonly signals?: readonly SignalName[];
   /**
-   * Longest time from the signal to the exit, ms; default 8,000, which is less than the 10 s that `docker stop` waits. Where
-   * whoever stops the process waits longer (Kubernetes: 30 s), it may be longer, by a second or two less than that.
+   * Longest time from the signal to the exit, ms; default 8,000, less than the 10 s that `docker stop` waits. If the
+   * supervisor waits longer (Kubernetes: 30 s), set it to a second or two less than that wait.
    */
   readonly drainMs?: number;
   /**
-   * Called with the signal, at once: stop taking in work. `left` resolves when the runs have been left: close what they needed.
-   * The exit waits for what this returns, within `drainMs`. What it throws is logged.
+   * Called with the signal, at once: stop accepting work. `left` resolves when the executor has left its runs: close their
+   * resources then. The exit waits for the returned promise, within `drainMs`. An error is logged.
    */
   onSignal?(signal: SignalName, left: Promise<void>): unknown;
-  /** How the process is ended; default `process.exit`. `false`: the host ends it by itself, unless a second signal comes. */
+  /** Ends the process; default `process.exit`. `false`: the host ends it by itself, unless a second signal comes. */
   readonly exit?: ((code: number) => void) | false;
 }
 
@@ -33,7 +33,7 @@ const optionKeys: KnownKeys<SignalOptions> = {
   exit: true,
 };
 
-/** What a shutdown on signals needs of its executor. */
+/** The parts of an executor that a shutdown on signals uses. */
 export interface Leaving {
   readonly config: Pick<Config, 'clock' | 'warn'>;
   /** @returns whether everything was left in good order */
@@ -41,13 +41,13 @@ export interface Leaving {
 }
 
 const DRAIN_MS = 8_000;
-/** A terminal signals its whole foreground, and npm passes the signal on once more: that is still one Ctrl-C. */
+/** A terminal signals its whole foreground group, and npm passes the signal on again: that is still one Ctrl-C. */
 const SAME_PRESS_MS = 100;
 
 /** Executors of this process that are leaving. The process ends when the last of them has left. */
 const leaving = new Set<Promise<boolean>>();
 
-/** The signals of one executor: nobody listens to them, or one listener does. */
+/** The signals of one executor: no listener, or one. */
 export class SignalSwitch {
   readonly #executor: Leaving;
   #listener: SignalListener | undefined;
@@ -56,7 +56,7 @@ export class SignalSwitch {
     this.#executor = executor;
   }
 
-  /** @throws {TypeError} for options that cannot be; then everything is as it was */
+  /** @throws {TypeError} for invalid options; then nothing changes */
   on(options: SignalOptions): Disposable {
     const listener = new SignalListener(this.#executor, options);
     this.#listener?.stop();
@@ -65,23 +65,23 @@ export class SignalSwitch {
     return { [Symbol.dispose]: () => listener.stop() };
   }
 
-  /** For an executor that was shut down. One that leaves because of a signal still has to hear the next. */
+  /** For an executor that was shut down. An executor that leaves because of a signal still handles the next one. */
   off(): void {
     if (!this.#listener?.isLeaving) this.#listener?.stop();
   }
 }
 
 /**
- * Leaves the runs of an executor when the process is told to end, and ends it: with 0 after a SIGTERM, which is an order that
- * was carried out; with 128 + n after any other signal, as a shell expects of a program that somebody interrupted; with 1 when
- * the time was over before all was left in good order. The second signal ends it at once, with 128 + n.
+ * Leaves the runs of an executor on a signal, and ends the process. The exit code is 0 after a SIGTERM, which is an order that
+ * was carried out; 128 + n after any other signal, as a shell expects of an interrupted program; 1 if the time was over before
+ * everything was left in good order. The second signal ends the process at once, with 128 + n.
  */
 class SignalListener {
   readonly #executor: Leaving;
   readonly #options: SignalOptions;
   readonly #signals: readonly NodeJS.Signals[];
   readonly #drainMs: number;
-  /** Nobody waits any longer for what was to be done before the exit. */
+  /** Resolves when the exit waits no longer for the remaining work. */
   readonly #giveUp = Promise.withResolvers<boolean>();
   #firstAt: number | undefined;
   #isForced = false;
@@ -105,7 +105,7 @@ class SignalListener {
     for (const signal of this.#signals) process.on(signal, this.#onSignal);
   }
 
-  /** The signals do again what they did before. A shutdown that is under way goes on. */
+  /** Restores the former behaviour of the signals. A running shutdown continues. */
   stop(): void {
     for (const signal of this.#signals) process.off(signal, this.#onSignal);
   }
@@ -165,7 +165,7 @@ class SignalListener {
 function checkedSignal(signal: SignalName): NodeJS.Signals {
   const isKnown = Object.hasOwn(signalNumbers(), signal) && signal !== 'SIGKILL' && signal !== 'SIGSTOP';
   if (isKnown) return signal as NodeJS.Signals;
-  throw new TypeError(`shutdownOnSignals: ${signal} is no signal that a process can listen to`);
+  throw new TypeError(`shutdownOnSignals: ${signal} is not a signal that a process can listen to`);
 }
 
 function interrupted(signal: NodeJS.Signals): number {

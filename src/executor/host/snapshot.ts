@@ -11,14 +11,14 @@ import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isDeeperThan, isObject, RECORD_DEPTH } from '../../values/json.ts';
 
 /**
- * A run inside a host's persisted snapshot: its record, with XState's fields beside it. Of a durable run it is only a
- * reference (`stored`, no messages): the truth is in the store, and a host's snapshot stays small.
+ * A run inside a host's persisted snapshot: its record, with XState's fields beside it. For a durable run it is only a
+ * reference (`stored`, no messages): the store has the truth, and a host's snapshot stays small.
  */
 export type PersistedRun = RunCheckpoint &
   Snapshot<RunOutput> & {
     /** A reference. */
     readonly stored?: true;
-    /** Taken before its first record was stored: whole, and gone on from only while nothing can have come of it. */
+    /** A snapshot from before the first record: whole, and continued only while the run cannot have had an effect. */
     readonly unstored?: true;
   };
 
@@ -37,14 +37,14 @@ export function persistedRun(
   return { ...headOf(record), messages: [], ...status, stored: true };
 }
 
-/** A whole run that is not over, with its working time, the number its events go on above, and what its critic remembers. */
+/** A whole unfinished run, with its working time, its last event number, and the critic's state. */
 export function atMoment(run: PersistedRun, { elapsedMs, seq, critic }: SaveMoment): PersistedRun {
   if (run.stored || run.status !== 'active') return run;
   return { ...run, elapsedMs: Math.round(elapsedMs), seq, ...(critic ? { critic } : {}) };
 }
 
 /**
- * A stored record as a snapshot, to give to `createActor(executor.logic(agent), { snapshot })`.
+ * Converts a stored record to a snapshot, for `createActor(executor.logic(agent), { snapshot })`.
  * @example createActor(executor.logic(agent), { snapshot: asSnapshot(record) }).start()
  */
 export function asSnapshot(record: RunCheckpoint): PersistedRun {
@@ -52,7 +52,7 @@ export function asSnapshot(record: RunCheckpoint): PersistedRun {
 }
 
 /**
- * Reads what a host's snapshot says of a run.
+ * Reads a run in a host's snapshot.
  * @throws {CheckpointCorruptError} {CheckpointTooNewError}
  */
 export function parsePersisted(value: unknown): PersistedRun {
@@ -66,7 +66,7 @@ export function parsePersisted(value: unknown): PersistedRun {
   return record;
 }
 
-/** What a run was asked for, from its record. It is compared with nothing, so it has no fingerprint. */
+/** The request of a run, from its record. No code compares it, so it has no fingerprint. */
 export function requestFrom(record: RunCheckpoint): RunRequest {
   const { meta, inputs = {}, images = [], earlier = [] } = record;
   const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;

@@ -1,14 +1,15 @@
-/** After so long, ms, the event loop gets a turn. */
+/** After this time, ms, the event loop gets a turn. */
 const PATIENCE_MS = 20;
 
-/** The real ones, also in a test that puts others in their place: a turn that nobody makes would not come. */
+/** The real functions, also in a test that replaces them: a replaced timer might never fire. */
 const [nextTurn, now] = [setImmediate, performance.now.bind(performance)];
 let lastAt = now();
 let turn: Promise<void> | undefined;
 
 /**
- * A model that answers from memory and a store that writes in place wait for nothing, so that a run would keep everything else
- * of its process out until it ends: timers, signals, requests, its own cancellation. Undefined when there is no need to wait.
+ * Lets the event loop run if this run has held it too long. A model that answers from memory and a store that writes
+ * synchronously never wait, so a run would block timers, signals, requests and its own cancellation until it ends. Returns
+ * undefined if there is no need to wait.
  */
 export function yieldToEventLoop(): Promise<void> | undefined {
   if (turn || now() - lastAt < PATIENCE_MS) return turn;

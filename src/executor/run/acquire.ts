@@ -19,11 +19,11 @@ import { refuseWaits } from './run-info.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
 import { rewriteHead, untilUntouched } from './stored-run.ts';
 
-/** What the store knows of a run that is about to start. */
+/** The state of a starting run in the store. */
 export interface Found {
-  /** The record it goes on from. */
+  /** The record that it continues from. */
   readonly record?: RunCheckpoint;
-  /** It ended before, and this was the answer. */
+  /** It ended before, with this answer. */
   readonly outcome?: RunOutcome;
   /** Starts in a row without progress, this one included. */
   readonly attempts: number;
@@ -31,22 +31,22 @@ export interface Found {
 
 export const DEFAULT_MAX_ATTEMPTS = 3;
 
-/** A call to the store that ends, whatever the store does. */
+/** Bounds a call of the store in time. */
 export function askStore<T>(run: ActiveRun, what: string, answer: Promise<T>): Promise<T> {
   const { clock, defaults } = run.services.config;
   return withDeadline(answer, { ms: defaults.portMs, clock, what });
 }
 
 /**
- * Makes the run ours and reads what is stored of it. The start is counted (by the claim) before anything of the run is
- * looked at: a record that kills whoever reads it must not be read for ever. One that is merely refused counts nothing.
- * @throws RunOwnedElsewhereError, RunIdConflictError, RunParkedError, CheckpointMissingError, CheckpointCorruptError, …:
- *   then the run is not ours and its record is as it was
+ * Claims the run and reads its stored state. The claim counts the start before any of the run is read: a record that kills its
+ * reader must not be read endlessly. A start that is only refused counts nothing.
+ * @throws RunOwnedElsewhereError, RunIdConflictError, RunParkedError, CheckpointMissingError, CheckpointCorruptError, …: then
+ *   this process does not have the run, and its record is unchanged
  */
 export async function acquireRun(run: ActiveRun): Promise<Found> {
   const { store } = run.services.config;
   if (!store || run.options.checkpointer) return { attempts: 1 };
-  // Whoever cancels or parks it here just now has the same owner: a claim of ours would take the run from them.
+  // A cancel or park in this process uses the same owner: a second claim would take the run from it.
   await untilUntouched(run.services, run.runId);
   if (!(await claim(run, store))) return lookElsewhere(run, store);
   try {
@@ -58,21 +58,21 @@ export async function acquireRun(run: ActiveRun): Promise<Found> {
 }
 
 /**
- * What a record has that no list could see, because lists read no transcripts: it is quarantined. Where the store was just
- * asked for this run by its id, nobody knows whether a list could read it: the key may be a wrong one.
+ * Damage of a record that no list could see, because lists read no transcripts: it is quarantined. If the start named this run
+ * by its id, it is unknown whether a list could read it: the key may be wrong.
  */
 function damageFrom({ seed }: ActiveRun, error: unknown): ReleaseOptions {
   const { code, message } = toErrorData(error);
-  // Only the store's own word counts: a `migrate` that returns a bad record says nothing of the stored one.
+  // Only the store's own error counts: a bad record of `migrate` proves nothing about the stored one.
   return seed.mustExist === true && code === 'CHECKPOINT_CORRUPT' ? { damage: message } : {};
 }
 
-/** As before a start that could not even try: the claim counts it before anybody knows whether the record can be read. */
+/** The options of a release after a start that could not even try: the claim counts it before the record is read. */
 export function uncounted({ claim }: ActiveRun): ReleaseOptions {
   return claim ? { attempts: Math.max(0, claim.attempts - 1) } : {};
 }
 
-/** False when another process has the run. */
+/** Returns false if another process has the run. */
 async function claim(run: ActiveRun, store: CheckpointStore): Promise<boolean> {
   if (!isOwning(store)) return true;
   const { services, runId } = run;
@@ -89,8 +89,8 @@ async function claim(run: ActiveRun, store: CheckpointStore): Promise<boolean> {
 }
 
 /**
- * What a start gets of a run that another process has: its answer, when that is kept already, or the error that says so.
- * @throws RunIdConflictError, RunOwnedElsewhereError: then `scope.isElsewhere` says whether it is the run that is asked for
+ * Reads a run that another process has: returns its kept answer, or throws the error that reports the owner.
+ * @throws RunIdConflictError, RunOwnedElsewhereError: then `life.isElsewhere` says whether it is the requested run
  */
 async function lookElsewhere(run: ActiveRun, store: CheckpointStore): Promise<Found> {
   const { runId } = run;
@@ -119,7 +119,7 @@ async function keptOutcome(run: ActiveRun, store: CheckpointStore): Promise<RunO
 
 async function look(run: ActiveRun, store: CheckpointStore): Promise<Found> {
   const { runId, seed, services } = run;
-  // No run has a random id yet. That of a host's own port may be the id of a run that is stored, or that has ended.
+  // No run has a random id yet. An id of a host's own port may belong to a run that is stored, or that has ended.
   if (seed.isNewId && services.config.hasRandomIds) return { attempts: 1 };
   const record = await load(run, store);
   if (!record) {
@@ -138,7 +138,7 @@ async function look(run: ActiveRun, store: CheckpointStore): Promise<Found> {
   return { record: taken, attempts };
 }
 
-/** One read of wrong bytes says nothing of the disk: a record is damaged when it is so twice. */
+/** One read of wrong bytes does not prove damage: a record is damaged if two reads fail. */
 async function load(run: ActiveRun, store: CheckpointStore): Promise<RunCheckpoint | null> {
   const read = () => askStore(run, 'store.load', store.load(run.runId));
   try {
@@ -150,8 +150,8 @@ async function load(run: ActiveRun, store: CheckpointStore): Promise<RunCheckpoi
 }
 
 /**
- * Whether a run of which the store knows nothing has begun all the same. A snapshot that a host took before the first
- * record was stored cannot say; but a run that had ended since would still be known from its outcome, as long as that is kept.
+ * Whether a run without stored state has begun all the same. A host's snapshot from before the first record cannot tell. A run
+ * that has ended since is still known from its outcome, as long as that is kept.
  */
 function hasBegun({ seed: { persisted }, services }: ActiveRun, store: CheckpointStore): boolean {
   if (!persisted?.unstored) return persisted?.stored ?? false;
@@ -160,8 +160,8 @@ function hasBegun({ seed: { persisted }, services }: ActiveRun, store: Checkpoin
 }
 
 /**
- * The record as the host's `migrate` leaves it. A deploy may rename what a request says: the record is compared before and
- * after. Of another request's record nothing is told, also not that it cannot be migrated.
+ * Returns the record after the host's `migrate`. A deploy may rename fields of a request: the record is compared before and
+ * after. No fact of another request's record is reported, not even that it cannot be migrated.
  */
 function comparedAndMigrated(run: ActiveRun, record: RunCheckpoint): RunCheckpoint {
   const isAsked = isAskedRecord(askerOf(run), record);
@@ -176,7 +176,7 @@ function comparedAndMigrated(run: ActiveRun, record: RunCheckpoint): RunCheckpoi
   throw conflict(askerOf(run));
 }
 
-/** This start did not count: nothing of the run was tried. The record goes back as it was, and the claim with it. */
+/** This start did not count: no part of the run was tried. The record is restored unchanged, and the claim released. */
 export async function returnRun(run: ActiveRun): Promise<void> {
   const { services } = run;
   const { record } = run.resources;
@@ -185,14 +185,14 @@ export async function returnRun(run: ActiveRun): Promise<void> {
     if (record && store && isOwning(store) && run.resources.claim)
       await rewrite(run, store, { ...record, attempts: record.attempts - 1 });
   } catch (error) {
-    warn('run: the record could not be given back', { runId: run.runId, error: toErrorData(error) });
+    warn('run: the record could not be restored', { runId: run.runId, error: toErrorData(error) });
   }
   await releaseClaim(run, uncounted(run));
 }
 
 async function refuseParked(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
   const maxAttempts = run.seed.maxAttempts ?? DEFAULT_MAX_ATTEMPTS;
-  // What was parked because its agent had changed goes on when the agent is again what it was.
+  // A run that was parked because its agent had changed continues when the agent is the same again.
   const standing = record.parked?.code === 'DEFINITION_CHANGED' ? undefined : record.parked;
   const parked = standing ?? parkingOf(record, maxAttempts, run.services.config) ?? changeOf(run, record);
   if (!parked) return;
@@ -201,7 +201,7 @@ async function refuseParked(run: ActiveRun, store: CheckpointStore, record: RunC
   throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
 }
 
-/** Why a start of this record, which is counted in its `attempts`, sets it aside instead. */
+/** Why a start of this record, which its `attempts` counts, parks it instead. */
 export function parkingOf(
   record: RunCheckpoint,
   maxAttempts: number,
@@ -219,7 +219,7 @@ export function parkingOf(
   return undefined;
 }
 
-/** Whether the agent's list of phases is still the one that the record was made with. */
+/** Whether the agent's list of phases still equals that of the record. */
 export function isPipelineSame({ agent }: Pick<ActiveRun, 'agent'>, record: RunCheckpoint): boolean {
   const opening = 1 + (record.earlier?.length ?? 0);
   const hasBegun = record.messages.length > opening || record.openStep !== undefined;
@@ -238,13 +238,13 @@ async function rewrite(run: ActiveRun, store: CheckpointStore, record: RunCheckp
   return askStore(run, 'store.append', rewriteHead(store, record, run.resources.claim));
 }
 
-/** The claim went with the record that it was for. */
+/** The claim was deleted with its record. */
 export function forgetClaim(run: ActiveRun): void {
   run.resources.claim = undefined;
   run.services.leases.drop(run);
 }
 
-/** Lets the run go. What goes wrong here is harmless: an unreleased claim runs out by itself. */
+/** Releases the claim. A failure is harmless: a claim that is not released expires. */
 export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Promise<void> {
   const { claim: held, services } = run;
   const { store } = services.config;
@@ -257,7 +257,7 @@ export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Pr
   }
 }
 
-/** The whole record that a host's snapshot carries, when it is not just a reference. */
+/** The whole record that a host's snapshot carries, if it is not only a reference. */
 export function carriedRecord(run: ActiveRun): RunCheckpoint | undefined {
   const { persisted } = run.seed;
   return persisted && !persisted.stored ? identified(persisted) : undefined;

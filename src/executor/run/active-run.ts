@@ -24,12 +24,12 @@ import { RunLife, RunResources } from './run-state.ts';
 import type { RunSeed } from './seed.ts';
 import { Steering } from './steering.ts';
 
-/** What all runs of one executor share. */
+/** The state that all runs of one executor share. */
 export type ExecutorServices = Services<ActiveRun>;
 
 /**
- * What belongs to one run and cannot be serialised: model, tools, checkpointer, claim, signal, timers. Only the
- * executor's actors see it; nothing of it ever enters the machine's context, an event or an actor's input.
+ * The parts of one run that cannot be serialised: model, tools, checkpointer, claim, signal, timers. Only the executor's
+ * actors use it. The machine's context, events and inputs of actors never contain any of it.
  */
 export class ActiveRun implements LiveRun, Leaseholder {
   readonly services: ExecutorServices;
@@ -45,7 +45,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
   /** The call of another run that began it. */
   parent: ParentCall | undefined;
   readonly events: EventStream;
-  /** Undefined = everything is passed on as it is. */
+  /** Undefined = everything is passed on unchanged. */
   readonly redaction: RunRedaction | undefined;
   /** Undefined = none. */
   #observers: ObserverList | undefined;
@@ -71,7 +71,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.checkpointing = new Checkpointing(this, this.steering);
   }
 
-  /** What holds the lease. */
+  /** The claim that holds the lease. */
   get claim(): Claim | undefined {
     return this.resources.claim;
   }
@@ -85,12 +85,12 @@ export class ActiveRun implements LiveRun, Leaseholder {
     return this.#controller.signal;
   }
 
-  /** Whether something of it is stored. A host's own checkpointer may be lazy, and say so only once it has written. */
+  /** Whether a part of it is stored. A host's own checkpointer may be lazy, and report it only after its first write. */
   get isDurable(): boolean {
     return this.resources.checkpointer !== null && readProperty(this.resources.checkpointer, 'durable') !== false;
   }
 
-  /** What a save must know besides the run's progress: its working time over all processes, and its last event. */
+  /** The inputs of a save besides the run's progress: its working time over all processes, and its last event. */
   nowOf(progress: Progress): SaveMoment {
     const until = this.life.finishedAt ?? this.services.config.clock.monotonic();
     const elapsedMs = progress.elapsedMs + until - this.life.startedAt;
@@ -106,7 +106,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   #publish(body: RunEventBody): void {
     const event = this.events.publish(body);
-    // A start that gives an earlier answer again is no run of its own.
+    // A start that returns an earlier answer again is not a run of its own.
     if (event && this.#observers && this.life.resolution !== 'answered') this.#observers.pass(event, this.observed);
   }
 
@@ -116,13 +116,13 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.#observers.add(observer);
   }
 
-  /** The run as observers see it, from the first event that they get. */
+  /** The run as observers see it, from their first event. */
   get observed(): ObservedRun {
     this.#observed ??= observedRun(this);
     return this.#observed;
   }
 
-  /** Where the run is; undefined when its actor could not even begin. */
+  /** Where the run is; undefined if its actor could not begin. */
   get progress(): Progress | undefined {
     return (this.actor.getSnapshot().context as RunContext | undefined)?.progress;
   }
@@ -135,7 +135,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     if (!this.#controller.signal.aborted) this.#controller.abort(reason);
   }
 
-  /** Whether the actor still works; XState complains of events to one that does not. */
+  /** Whether the actor still works; XState warns about events to an actor that does not. */
   get isActive(): boolean {
     return this.actor.getSnapshot().status === 'active';
   }
@@ -144,21 +144,24 @@ export class ActiveRun implements LiveRun, Leaseholder {
     if (this.isActive) this.actor.send(event);
   }
 
-  /** @param told.children says it to the runs that it has put to work as well @param told.command the id of the command that says it */
+  /**
+   * @param told.children whether running child runs get the message as well @param told.command the id of the command that
+   *   sent it
+   */
   steerAll(text: string, told: { children?: boolean; command?: string }): Promise<'durable' | 'queued'> {
-    // Not before this run has taken it: what finds no place here comes again, and they would hear it each time.
+    // Not before this run has accepted it: a command without room is delivered again, and the children would get it each time.
     const tellChildren = () => {
       for (const child of this.resources.children) child.steerAll(text, { children: true }).catch(() => {});
     };
     return this.steering.send(text, told.command, told.children ? tellChildren : undefined);
   }
 
-  /** Asks the run to stop; the first cause stands. */
+  /** Asks the run to stop; the first cause stays. */
   stop(cause: unknown): void {
     this.send({ type: 'run.stop', cause: causeData(cause) });
   }
 
-  /** Another owner has the run: nothing more is written or announced here. */
+  /** Another owner has the run: this process writes and announces nothing more. */
   loseLease(cause: unknown): void {
     this.life.isLost = true;
     this.resources.checkpointer = null;
@@ -168,7 +171,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.stop(new LeaseLostError(`run ${this.runId} was taken over by another process`, { cause }));
   }
 
-  /** After each wait: meanwhile somebody else may have taken the run. @throws {LeaseLostError} */
+  /** Called after each wait: another owner may have taken the run meanwhile. @throws {LeaseLostError} */
   checkOurs(): void {
     if (this.life.isLost) throw new LeaseLostError(`run ${this.runId} was taken over by another process`);
   }
@@ -177,7 +180,10 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.#cleanups.add(cleanup);
   }
 
-  /** Once: before the record goes, so that no crash leaves a run open in the audit that nobody goes on with; or at the end. */
+  /**
+   * Closes the audit once: before the record is deleted, so that no crash leaves an ended run open in the audit; or at the
+   * end.
+   */
   closeAudit(output: RunOutput): Promise<void> | undefined {
     const { audit } = this.resources;
     this.resources.audit = undefined;
@@ -189,7 +195,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     return this.outlive(closing);
   }
 
-  /** @param work goes on when the run is over, and never rejects: a shutdown waits for it */
+  /** @param work continues after the run's end, and never rejects: a shutdown waits for it */
   outlive(work: Promise<void>): Promise<void> {
     const { closing } = this.services;
     closing.add(work);
@@ -197,7 +203,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     return work;
   }
 
-  /** The end, however it came about; only the first call counts. */
+  /** The end, for any reason; only the first call counts. */
   finish(output: RunOutput): void {
     if (this.life.isFinished) return;
     this.life.isFinished = true;
@@ -217,7 +223,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
   }
 }
 
-/** What is let go at an end. A host's signal or clock may refuse even that. */
+/** The cleanups of a run's end. A host's signal or clock may throw in one. */
 class Cleanups {
   readonly #onThrow: (error: unknown) => void;
   readonly #waiting: (() => void)[] = [];
@@ -227,13 +233,13 @@ class Cleanups {
     this.#onThrow = onThrow;
   }
 
-  /** For the end, or at once when that is over. */
+  /** Runs the cleanup at the end, or at once if the end is past. */
   add(cleanup: () => void): void {
     if (this.#isOver) this.#attempt(cleanup);
     else this.#waiting.push(cleanup);
   }
 
-  /** The end is here. */
+  /** Runs all cleanups. */
   run(): void {
     this.#isOver = true;
     for (const cleanup of this.#waiting.splice(0)) this.#attempt(cleanup);

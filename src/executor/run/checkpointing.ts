@@ -11,14 +11,14 @@ import type { Steering } from './steering.ts';
 
 type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
 
-/** A save may have to wait for the one in flight, each bounded by `portMs`; a host's own checkpointer may never answer. */
+/** A save may wait for the save before it, each bounded by `portMs`; a host's own checkpointer may never answer. */
 const WRITES_AHEAD = 3;
 const backoff: Backoff = { firstMs: 250, maxMs: 10_000 };
 
 /**
- * The one listener between a run's machine and its checkpointer: hands each requested boundary over and tells the
- * machine when it is stored. While the store fails, a bounded number of finished steps may go on unsaved; an intent
- * never does, so that no tool with effects starts before the store knows of it.
+ * The one listener between a run's machine and its checkpointer. It passes each requested boundary to the checkpointer and
+ * reports to the machine when it is stored. While the store fails, a bounded number of finished steps may be unsaved; an
+ * intent never may. So no tool with effects starts before the store has its intent.
  */
 export class Checkpointing {
   readonly #run: ActiveRun;
@@ -29,7 +29,7 @@ export class Checkpointing {
   /** Saves that failed since the last one that was stored. */
   #failures = 0;
   #timer: unknown;
-  /** What the last boundary was handed to; the active run knows it no longer when the run was taken over. */
+  /** The checkpointer of the last boundary; the active run has none after another process took the run over. */
   #checkpointer: Checkpointer | null = null;
 
   constructor(run: ActiveRun, steering: Steering) {
@@ -46,7 +46,7 @@ export class Checkpointing {
     void this.#save(boundary, { force: boundary.force });
   }
 
-  /** A save that the throttle had put off failed later; the checkpointer tries it again by itself. */
+  /** A save that the throttle delayed failed later; the checkpointer repeats it by itself. */
   flushFailed(error: unknown): void {
     this.#count(error);
     if (isTakenOver(error)) this.#run.loseLease(error);
@@ -65,7 +65,7 @@ export class Checkpointing {
       else await withDeadline(save, { ms: WRITES_AHEAD * defaults.portMs, clock, what: 'checkpointer.save' });
       this.#hasLanded(boundary);
     } catch (error) {
-      // A step that is tried again is no further unsaved step.
+      // A step whose save is repeated is not another unsaved step.
       if (boundary.kind === 'step' && !attempt.isRetry) this.#unsavedSteps += 1;
       this.#failed(boundary, error);
     }
@@ -100,8 +100,8 @@ export class Checkpointing {
   }
 
   /**
-   * Whether the run must not go on before this is stored. Finished steps and steered messages may be behind for a while;
-   * but to pass over one is to pass over all before it, and an intent among those must not be.
+   * Whether the run must wait until this is stored. Finished steps and steered messages may be late for a while. But skipping
+   * one boundary skips all before it, and an intent among them must be stored.
    */
   #isBlocking({ kind }: Boundary): boolean {
     const mayBeBehind = kind === 'step' || kind === 'steer';

@@ -9,9 +9,9 @@ import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { CancelledError, ShutdownError } from '../../values/errors.ts';
 import type { ActiveRun } from './active-run.ts';
 
-/** Agents that put agents to work may be nested so deep. */
+/** How deep agents that call agents may be nested. */
 const MAX_DEPTH = 8;
-/** The first pause before a child is started again; each further one is twice as long, up to a third of a lease. */
+/** The first pause before a child is started again; it doubles up to a third of a lease. */
 const FIRST_RETRY_MS = 250;
 
 /** A run that a call of another run begins. */
@@ -21,10 +21,10 @@ interface Task {
   readonly context: ToolContext;
 }
 
-/** @throws what became of a child that did not end well, with what it had so far: the parent's model decides */
+/** @throws the end of a child that did not succeed, with its output so far: the parent's model decides */
 export async function answerOf(run: ActiveRun, task: Task): Promise<unknown> {
   const depth = (run.seed.depth ?? 0) + 1;
-  if (depth > MAX_DEPTH) throw new Error(`agents may be nested ${MAX_DEPTH} deep: this one is not put to work`);
+  if (depth > MAX_DEPTH) throw new Error(`agents may be nested ${MAX_DEPTH} deep: this one is not started`);
   const result = await resultOf(run, task, depth);
   if (result.status === 'ok') return result.data === undefined ? result.output : result.data;
   const why = result.error ? `: ${result.error.code}: ${result.error.message}` : '';
@@ -33,9 +33,9 @@ export async function answerOf(run: ActiveRun, task: Task): Promise<unknown> {
 }
 
 /**
- * A child that another process holds on to is waited for: that process is dead, or about to let it go. One that was
- * interrupted here goes on, unless the executor shuts down: then there is no answer, and the parent is left as well.
- * While the store refuses its start it is started again: the record of one that was begun must not be left behind.
+ * Waits for a child that another process has: that process is dead, or about to release it. A child that was interrupted here
+ * continues, unless the executor shuts down: then there is no answer, and the parent is left as well. While the store refuses
+ * its start it is started again: the record of a child that has begun must not be left behind.
  */
 async function resultOf(run: ActiveRun, task: Task, depth: number): Promise<RunResult> {
   const { services, signal } = run;
@@ -56,7 +56,7 @@ function isUnfinished({ status, durable, error }: RunResult): boolean {
   return isElsewhere || (error?.code === 'ERR_SHUTDOWN' && (durable || status !== 'interrupted'));
 }
 
-/** A budget's check may be what timed out: it comes when the store has answered, and the run is known. */
+/** The timeout may be that of a budget's check, which comes after the store has answered and the run is known. */
 function isStoreAway({ life: { resolution }, info }: ActiveRun, { error }: RunResult): boolean {
   if (resolution !== 'refused' || (error?.code !== 'NOT_DURABLE' && info !== undefined)) return false;
   return hasTrait(error, 'isStoreAway');
@@ -75,7 +75,7 @@ async function runOnce(run: ActiveRun, { agent, prompt, context }: Task, depth: 
   // A list by labels finds the whole tree.
   const labels = run.progress?.labels ?? {};
   const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: run.runId, labels };
-  // Nobody would read its answer.
+  // No code would read its answer.
   signal.throwIfAborted();
   const controller = new AbortController();
   const follow = () => controller.abort(forChild(signal.reason));
@@ -98,8 +98,8 @@ async function runOnce(run: ActiveRun, { agent, prompt, context }: Task, depth: 
 }
 
 /**
- * What another process goes on with, it has to find: then the children are left as their parent is. Otherwise they are
- * cancelled, whatever ended the parent: a child was not killed, and had no deadline of its own.
+ * If another process will continue the parent, it must find the children: they are left as their parent is. Otherwise they are
+ * cancelled, for every end of the parent: a child was not killed, and had no deadline of its own.
  */
 function forChild(reason: unknown): unknown {
   if (isShutdown(reason) || hasCode(reason, 'LEASE_LOST'))
@@ -107,7 +107,7 @@ function forChild(reason: unknown): unknown {
   return new CancelledError(`the parent run was stopped: ${toErrorData(reason).message}`);
 }
 
-/** The run that a call begins. A call that an older version began has its child under the id which that version gave it. */
+/** The id of the run that a call begins. A call that an older version began has its child under the id of that version. */
 function childIdOf({ runId }: ActiveRun, { callId, idempotencyKey }: ToolContext): string {
   const isOld = idempotencyKey === oldCallName(runId, callId, ':');
   return isOld ? oldCallName(runId, callId, '~') : childRunId(runId, callId);

@@ -3,7 +3,7 @@ import type { CommandTarget } from '../services/command-inbox.ts';
 import type { ActiveRun } from './active-run.ts';
 
 /**
- * What a run does with the commands of other processes.
+ * Handles the commands of other processes for one run.
  * @param stored the commands that its record knows; its progress knows them only when `resolving` is over
  */
 export function commandTargetOf(run: ActiveRun, stored: readonly string[]): CommandTarget {
@@ -18,7 +18,7 @@ export function commandTargetOf(run: ActiveRun, stored: readonly string[]): Comm
       return known.length > 0 ? [...new Set([...known, ...taken])] : taken;
     },
     async obey(given) {
-      // From a host's store, or from a newer version: what is not known must not end a run.
+      // From a host's store, or from a newer version: an unknown command must not end a run.
       const command = parseCommand(given);
       if (command.kind === 'steer') {
         const { text, children = false, id } = command;
@@ -26,7 +26,7 @@ export function commandTargetOf(run: ActiveRun, stored: readonly string[]): Comm
       }
       const { reason } = command;
       run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
-      // It stays in the inbox and goes with the record: a crash on the way to the end must not undo it.
+      // It stays in the inbox and is deleted with the record: a crash on the way to the end must not undo it.
       await run.life.ended.promise;
       return false;
     },

@@ -14,14 +14,14 @@ import { guarded } from '../host/guard.ts';
 import type { Observer } from '../host/observers.ts';
 import type { RunActor } from './run-actor.ts';
 
-/** A run that a critic watches may take this long at most, over all processes; its `maxRuntimeMs` is only a hint then. */
+/** The longest working time of a run with a critic, over all processes; its `maxRuntimeMs` is only a hint then. */
 export const WATCHED_RUNTIME_MS = 24 * 3_600_000;
 
-/** More than this in one nudge is no nudge. */
+/** A longer nudge is refused. */
 const MAX_NUDGE = 10_000;
 const TAIL = 6;
 
-/** What a critic's run has to offer. */
+/** The parts of a run that its critic uses. */
 export interface Watched {
   readonly runId: string;
   readonly services: { readonly config: Config };
@@ -43,14 +43,14 @@ interface Past {
   readonly limits: Limits;
 }
 
-/** A run's critic, as the executor sees it: whatever the critic does, the run goes on. */
+/** A run's critic, as the executor sees it: a failing critic never affects the run. */
 export class CriticMonitor implements Observer {
   readonly #run: Watched;
   readonly #handle: CriticHandle;
   readonly #onActivity: ((activity: Activity) => void) | undefined;
-  /** Signs of life that the critic has not been told of. */
+  /** Signs of life that were not yet reported to the critic. */
   #signs: Activity[] = [];
-  /** What the critic wanted to have when it last said it. */
+  /** The state that the critic returned last. */
   #state: JsonObject | undefined;
 
   private constructor(run: Watched, handle: CriticHandle, saved: JsonObject | undefined) {
@@ -65,7 +65,7 @@ export class CriticMonitor implements Observer {
     });
   }
 
-  /** @returns undefined when nobody watches this run */
+  /** @returns undefined if no critic watches this run */
   static start(run: Watched, info: RunInfo, past: Past) {
     const { critic, warn } = run.services.config;
     if (!critic) return undefined;
@@ -81,8 +81,8 @@ export class CriticMonitor implements Observer {
   }
 
   /**
-   * The critic is told when whatever is being stored with this event is on its way, so that what it does in answer, and what
-   * it remembers of that, stand in one record: in the next one.
+   * The critic gets the event after the save that contains it has started. So the critic's actions and its own state of them
+   * are in one record: the next one.
    */
   onEvent(event: RunEvent): void {
     const sign = signOf(event);
@@ -98,7 +98,7 @@ export class CriticMonitor implements Observer {
     return typeof readProperty(this.#handle, 'onOutOfSteps') === 'function';
   }
 
-  /** Resolves when the critic has thought about the step limit, or its time is up. */
+  /** Resolves when the critic has answered about the step limit, or its time is up. */
   async outOfSteps(): Promise<void> {
     const { clock, defaults, warn } = this.#run.services.config;
     this.#tell();
@@ -106,21 +106,21 @@ export class CriticMonitor implements Observer {
       const asked = Promise.resolve(this.#handle.onOutOfSteps?.());
       await withDeadline(asked, { ms: defaults.portMs, clock, what: 'the critic' });
     } catch (error) {
-      warn('run: the critic did not say whether the run may go on', {
+      warn('run: the critic did not say whether the run may continue', {
         runId: this.#run.runId,
         error: toErrorData(error),
       });
     }
   }
 
-  /** What the critic wants to have after a crash; where it cannot say it now, what it said before. */
+  /** The state that the critic needs after a crash; if it cannot return it now, its previous state. */
   get state(): JsonObject | undefined {
     try {
       const state = this.#handle.state?.();
       letGo(state);
       if (isObject(state) && !isThenable(state)) this.#state = frozenJson(state, 'critic') as JsonObject;
     } catch {
-      // What it said before stands.
+      // Its previous state stays.
     }
     return this.#state;
   }

@@ -3,7 +3,7 @@ import { DeadlineExceededError } from '../../values/errors.ts';
 import { letGo } from '../../values/thenable.ts';
 import type { ActiveRun } from './active-run.ts';
 
-/** Stops the run when its working time is used up. @param leftMs what earlier processes left of it, ms */
+/** Stops the run when its working time is used up. @param leftMs the rest after earlier processes, ms */
 export function startDeadline(run: ActiveRun, leftMs: number): void {
   const { clock } = run.services.config;
   const timer = clock.setTimeout(
@@ -15,7 +15,7 @@ export function startDeadline(run: ActiveRun, leftMs: number): void {
   run.onEnd(() => clock.clearTimeout(timer));
 }
 
-/** Lets the caller's signal stop the run, and forgets the signal when the run is over. */
+/** Stops the run when the caller's signal is aborted, and removes the listener at the end of the run. */
 export function followSignal(
   run: ActiveRun,
   signal: AbortSignal | undefined,

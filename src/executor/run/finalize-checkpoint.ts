@@ -3,8 +3,8 @@ import type { Checkpointer } from '../../store/checkpointer.ts';
 
 /**
  * Finalises a run's record by the matrix: completes it, fails it, or leaves it for the next process.
- * @param checkpointer null = the run was not recorded, and nothing is to be done
- * @returns what was decided; rejects with the checkpointer's error
+ * @param checkpointer null = the run was not recorded, and there is nothing to do
+ * @returns the decision; rejects with the checkpointer's error
  */
 export async function finalizeCheckpoint(
   checkpointer: Checkpointer | null,

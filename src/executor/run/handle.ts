@@ -7,17 +7,18 @@ import type { ActiveRun } from './active-run.ts';
 import type { RunActor } from './run-actor.ts';
 
 /**
- * How a start met its run. `started`: it is new. `resumed`: its record goes on here. `joined`: it is live, here or in another
- * process; of the latter `result` settles with RUN_OWNED_ELSEWHERE. `ended`: it ended before, and `result` is its kept answer.
- * `refused`: nothing was begun, and `error` says why.
+ * How a start found its run. `started`: it is new. `resumed`: it continues from its record. `joined`: it is live, here or in
+ * another process; in the latter case `result` settles with RUN_OWNED_ELSEWHERE. `ended`: it ended before, and `result` is its
+ * kept answer.
+ * `refused`: no run began, and `error` says why.
  */
 export type Accepted = 'started' | 'resumed' | 'joined' | 'ended' | 'refused';
 
-/** A run in the hands of its host. */
+/** The host's handle of a run. */
 export interface Run<Data = unknown> {
   readonly runId: string;
   readonly agentId: string;
-  /** How the start met the run: enough for a server to answer at once, for example with 202, 200 or 409. */
+  /** How the start found the run: enough for a server to answer at once, for example with 202, 200 or 409. */
   readonly accepted: Accepted;
   /** Why the start was refused; absent otherwise. The same error as in `result`. */
   readonly error?: ErrorData;
@@ -26,7 +27,7 @@ export interface Run<Data = unknown> {
   /** How the run ended. Never rejects. */
   readonly result: Promise<RunResult<Data>>;
   /**
-   * The result of a run that succeeds; for jobs that have to fail when their run does.
+   * The result of a run that succeeds; for jobs that must fail if their run does.
    * @throws {RunFailedError} for any other status: `code` is that of the run's error, `cause` that error, `result` the result
    * @example
    * const run = await executor.start(agent, { prompt: 'Write the report.' });
@@ -34,33 +35,34 @@ export interface Run<Data = unknown> {
    */
   orThrow(): Promise<OkOutput<Data> & Pick<RunResult, 'messages'>>;
   /**
-   * What happens in the run, in order, from the oldest event that is still kept (the last 1,000) to its end. A consumer that
-   * falls behind loses pieces of text first, and is told how many.
-   * @param options.after the `seq` of the last event that the consumer has
+   * The events of the run, in order, from the oldest that is still kept (the last 1,000) to its end. A slow consumer loses
+   * pieces of text first, and gets the number of lost events.
+   * @param options.after the `seq` of the consumer's last event
    */
   events(options?: { readonly after?: number }): AsyncIterableIterator<RunEvent>;
   /**
-   * Says something to the model before its next turn. Resolves when the message is stored (`durable`), or kept in memory
-   * (`queued`: the run is not durable, or its store fails just now). What the run could not deliver is in its result.
-   * @param options.children says it to the agents as well that this one has put to work and that still are at it
-   * @throws {UndeliveredError} when the run is over, or 1,000 messages wait already
+   * Sends a message to the model before its next turn. Resolves when the message is stored (`durable`), or kept in memory
+   * (`queued`: the run is not durable, or its store fails just now). The result lists messages that were not delivered.
+   * @param options.children whether running child runs get the message as well
+   * @throws {UndeliveredError} if the run is over, or 1,000 messages wait already
    */
   steer(text: string, options?: { readonly children?: boolean }): Promise<'durable' | 'queued'>;
   /**
-   * Ends the run for good; its record goes. A run that is being left for the next process (a shutdown, a lost lease) is
-   * `interrupted` all the same, and one whose store is away keeps its record: `executor.control(runId).cancel()` follows it.
+   * Ends the run for good and deletes its record. A run that is being left for the next process (a shutdown, a lost lease)
+   * still ends `interrupted`. A run whose store does not answer keeps its record: call `executor.control(runId).cancel()`
+   * later.
    * @returns the result
    */
   cancel(reason?: string): Promise<RunResult<Data>>;
 }
 
-/** A run that ended a while ago: its result, without messages. */
+/** A run that ended some time ago: its result, without messages. */
 export interface EndedRun {
   readonly runId: string;
   readonly accepted: 'ended';
   readonly actor?: undefined;
   readonly result: Promise<RunResult>;
-  /** As of a live run. @throws {RunFailedError} when it did not succeed */
+  /** As for a live run. @throws {RunFailedError} if it did not succeed */
   orThrow(): Promise<OkOutput & Pick<RunResult, 'messages'>>;
 }
 

@@ -11,18 +11,18 @@ import { startDeadline } from './deadline.ts';
 import { infoFrom, limitsOf } from './run-info.ts';
 import { refusedByBudget } from './spending.ts';
 
-/* Those who look at a run from outside: its budget, its audit, its critic and its deadline. */
+/* The limits and observers of a run: its budget, its audit, its critic and its deadline. */
 
 /**
- * A new run that the budget refuses leaves no trace. A stored one is not asked for again: what it used up itself, in the
- * turn that was not recorded any more, must not end it. Each of its model calls is still reserved.
+ * A new run that the budget refuses leaves no trace. A stored run is not checked again: the cost of its own last turn, which
+ * was not recorded, must not end it. Each of its model calls is still reserved.
  */
 export async function checkBudget(run: ActiveRun, isStored: boolean): Promise<void> {
   const refusal = isStored ? undefined : await refusedByBudget(run);
   if (refusal) throw refusal;
 }
 
-/** Announces that a start found the run set aside. Its audit is begun for that: the result of such a start may have no reader. */
+/** Announces that a start found the run parked. Begins its audit first: the result of such a start may have no reader. */
 export function announceParked(
   run: ActiveRun,
   { meta, inputs = {}, seq = 0, attempts, parent }: RunCheckpoint,
@@ -45,7 +45,7 @@ export function beginAudit(run: ActiveRun): void {
   if (run.resources.audit) run.observe(run.resources.audit);
 }
 
-/** The critic, and the time that is left: without a critic `maxRuntimeMs` is a hard limit. */
+/** Starts the critic and the remaining time: without a critic `maxRuntimeMs` is a hard limit. */
 export function supervise(
   run: ActiveRun,
   limits: Limits,

@@ -13,7 +13,7 @@ import type { Config } from '../host/config.ts';
 import { askStore, releaseClaim, uncounted } from './acquire.ts';
 import type { ActiveRun } from './active-run.ts';
 
-/** null = this run is not durable. A run that is resumed, or must be durable, is refused instead. */
+/** Returns null if this run is not durable. A resumed run, or one that must be durable, is refused instead. */
 export async function checkpointerOf(
   run: ActiveRun,
   record: RunCheckpoint | undefined,
@@ -43,7 +43,7 @@ export async function checkpointerOf(
   }
 }
 
-/** A durable run makes its calls again after a crash: whom it puts to work must be found then. */
+/** A durable run repeats its calls after a crash: then its children must be found. */
 function isNeeded({ services, seed }: ActiveRun): boolean {
   const parent = seed.request.parent && services.registry.live(seed.request.parent.runId);
   return services.config.requireDurable || (parent?.isDurable ?? false);
@@ -60,14 +60,17 @@ async function refuseOrGoOn(
     if (hasCode(error, 'NOT_DURABLE')) throw error;
     throw new NotDurableError(`run ${run.runId} cannot be recorded`, { cause: error });
   }
-  // What may be left of it is kept from others as long as this run makes its calls, and removed at its end.
+  // Its possible remains are kept from other processes as long as this run makes calls, and removed at its end.
   run.resources.hasLeftover = policy.isLeft ?? false;
   if (!run.resources.hasLeftover) await releaseClaim(run, uncounted(run));
-  policy.warn('run: checkpointer begin failed; running non-durable', { runId: run.runId, error: toErrorData(error) });
+  policy.warn('run: checkpointer begin failed; the run is not durable', {
+    runId: run.runId,
+    error: toErrorData(error),
+  });
   return null;
 }
 
-/** What the store holds, and whether the run that goes on continues it. Between two phases it holds no messages. */
+/** The stored state, and whether the resumed run continues it. Between two phases it holds no messages. */
 function landedOf(
   record: RunCheckpoint,
   { isReplaced, transcript }: { isReplaced: boolean; transcript: Transcript },
@@ -79,7 +82,7 @@ function landedOf(
   return { revision, messages: messages.length, origin, isReplaced: !isSame && messages.length > 0 };
 }
 
-/** The first record of a new run; of a resumed one only where nothing else has counted this start. */
+/** Saves the first record of a new run; of a resumed run only if no claim has counted this start. */
 export async function firstSave(run: ActiveRun, progress: Progress, record: RunCheckpoint | undefined): Promise<void> {
   const { services, options } = run;
   const { checkpointer } = run.resources;
@@ -94,23 +97,23 @@ export async function firstSave(run: ActiveRun, progress: Progress, record: RunC
     }
   } catch (error) {
     run.resources.checkpointer = null;
-    // A request that no record can hold is refused: nothing would recover the run.
+    // A request that no record can hold is refused: no process could recover the run.
     if (hasCode(error, 'RECORD_TOO_LARGE') && progress.earlier.value.length > 0) throw error;
-    // It may have landed all the same: a record that nobody writes any more would be recovered as a second run.
+    // The save may have succeeded without an answer: an abandoned record would be recovered as a second run.
     const isLeft = !record && !isTakenOver(error) && !(await isTakenBack(run, checkpointer, error));
     await refuseOrGoOn(run, error, { mustBeDurable: record !== undefined || isNeeded(run), isLeft, warn });
   }
 }
 
 async function isTakenBack(run: ActiveRun, checkpointer: Checkpointer, error: unknown): Promise<boolean> {
-  // With the record its claim goes: a renewal that finds none must not say that somebody has the run.
+  // The claim is deleted with the record: a renewal that finds none must not report another owner.
   const { leases } = run.services;
   const since = leases.drop(run);
   try {
     await askStore(run, 'checkpointer.fail', checkpointer.fail(error));
     return true;
   } catch {
-    // The store refuses this as well; why was said before.
+    // The store refuses this as well; the reason was logged before.
     if (since !== undefined) leases.keep(run, since);
     return false;
   }

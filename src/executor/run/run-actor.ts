@@ -6,7 +6,7 @@ import type { RunSummary } from '../services/registry.ts';
 /** A run's actor: a real XState actor of the run machine. */
 export type RunActor = ActorRefFrom<ReturnType<typeof runMachine>>;
 
-/** What is shown of a live run. */
+/** The summary of a live run. */
 export function summaryOf(actor: RunActor, agent: Agent, durable: boolean): RunSummary {
   const { value, context } = actor.getSnapshot();
   const { meta, labels, iteration, usage } = context.progress;

@@ -8,12 +8,12 @@ import type { ObservedRun } from '../host/observers.ts';
 import { metaFor } from '../host/request.ts';
 import type { ActiveRun } from './active-run.ts';
 
-/** Who asked for a stored run, where and what for is in its record; what it is run with is today's. */
+/** The attributes of the caller come from the stored record; those of the model and agent are the present ones. */
 export function metaOf({ meta }: Progress, record: RunCheckpoint): RunCheckpointMeta {
   return { ...record.meta, agentName: meta.agentName, modelTier: meta.modelTier };
 }
 
-/** A run that is about to start, with what its record says of which run it is. The fingerprint of a start is its own. */
+/** A run that is about to start, with the identity from its record. The fingerprint is that of the start. */
 export function identifiedBy(record: RunCheckpoint | undefined, fresh: Progress): Progress {
   if (!record) return fresh;
   const { fingerprint } = fresh;
@@ -24,7 +24,8 @@ export function identifiedBy(record: RunCheckpoint | undefined, fresh: Progress)
 }
 
 /**
- * A run that waits for an approval, an answer or a time was left by a later version. This one would never end its wait.
+ * Refuses a run that waits for an approval, an answer or a time: a later version left it, and this one would never end its
+ * wait.
  * @throws {UnsupportedError}
  */
 export function refuseWaits(runId: string, state: Pick<RunFields, 'waiting' | 'openStep'> | undefined): void {
@@ -35,7 +36,7 @@ export function refuseWaits(runId: string, state: Pick<RunFields, 'waiting' | 'o
   );
 }
 
-/** What bounds the run: the agent's own figures, or else the executor's. */
+/** The limits of the run: the agent's own, or else the executor's. */
 export function limitsOf({ agent, services }: ActiveRun): Limits {
   const { defaults } = services.config;
   return {
@@ -47,7 +48,7 @@ export function limitsOf({ agent, services }: ActiveRun): Limits {
   };
 }
 
-/** The one object that all ports are told of the run. */
+/** The one object about the run that all ports get. */
 export function infoOf(run: ActiveRun, { meta }: Pick<Progress, 'meta'>, limits: Limits): RunInfo {
   return infoFrom(meta, {
     inputs: run.resources.record?.inputs ?? run.seed.request.inputs,
@@ -56,7 +57,7 @@ export function infoOf(run: ActiveRun, { meta }: Pick<Progress, 'meta'>, limits:
   });
 }
 
-/** A run as its observers see it. Of a start that was refused early only its request is known. */
+/** A run as its observers see it. For a start that was refused early only its request is known. */
 export function observedRun(run: ActiveRun): ObservedRun {
   const { agent, services, seed, redaction } = run;
   const { attempt } = run.life;

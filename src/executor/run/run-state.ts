@@ -11,49 +11,49 @@ import type { LoopContext } from '../services/loop-context.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CriticMonitor } from './critic-monitor.ts';
 
-/** A promise with its two ends: what `Promise.withResolvers` gives, in types that ES2022 has. */
+/** A promise with its two functions: the return value of `Promise.withResolvers`, in types that ES2022 has. */
 interface Deferred<T> {
   readonly promise: Promise<T>;
   readonly resolve: (value: T | PromiseLike<T>) => void;
   readonly reject: (reason?: unknown) => void;
 }
 
-/** What a run works with. The effect `resolve` fills it; a lost lease takes away what the run could write with. */
+/** The resources of a run. The effect `resolve` fills it; a lost lease removes everything that writes. */
 export class RunResources {
   claim: Claim | undefined;
   checkpointer: Checkpointer | null = null;
-  /** One for each loop of the run; a run of a single loop has one. */
+  /** One for each loop of the run; a run with a single loop has one. */
   loops: readonly LoopContext[] = [];
-  /** What the run's ledger has to know of all its tools. */
+  /** The facts of all its tools, for the run's ledger. */
   facts: ToolFacts = {};
   audit: Auditing | undefined;
   monitor: CriticMonitor | undefined;
-  /** What the critic of an earlier process left. It stays in the record of a run without a critic. */
+  /** The critic's state from an earlier process. It stays in the record of a run without a critic. */
   savedCritic: JsonObject | undefined;
-  /** What the store held when the run was acquired; until `resolving` is over. */
+  /** The stored record when the run was acquired; until `resolving` is over. */
   record: RunCheckpoint | undefined;
-  /** A first save that was refused may have been stored all the same, and could not be taken back. */
+  /** A refused first save may have been stored all the same, and could not be undone. */
   hasLeftover = false;
-  /** Runs that calls of this run have begun, as long as they are live. */
+  /** The live runs that calls of this run began. */
   readonly children: Set<ActiveRun> = new Set();
 }
 
-/** Where a run stands in this process, from its start to its end. */
+/** Where a run is in this process, from its start to its end. */
 export class RunLife {
   /** When this process began to work on the run, monotonic ms. */
   readonly startedAt: number;
-  /** When the work was over for this process, monotonic ms: no working time is counted after it. */
+  /** When this process finished its work, monotonic ms: working time ends here. */
   finishedAt: number | undefined;
   /** Starts since the run last recorded something new, this one included; 0 until they are known. */
   attempt = 0;
-  /** Where a run that was begun earlier continues. */
+  /** Where a run that began earlier continues. */
   resumedFrom: { readonly iteration: number; readonly attempts: number } | undefined;
 
-  /** Resolves when `resolving` is over, also when the actor was stopped meanwhile. */
+  /** Resolves when `resolving` is over, even if the actor was stopped meanwhile. */
   resolving: Promise<Resolution | undefined> = Promise.resolve(undefined);
   /** How `resolving` ended. */
   resolution: Resolution['kind'] | undefined;
-  /** Why nothing was begun. */
+  /** Why the run did not begin. */
   refusal: ErrorData | undefined;
   /** Another process has the run, and its request is the one of this start. */
   isElsewhere = false;
@@ -64,18 +64,18 @@ export class RunLife {
   isOurs = false;
   /** Another owner has the run. */
   isLost = false;
-  /** The state of the run that was published last. */
+  /** The last published state of the run. */
   publishedState = '';
   /** Failed saves, counted for the result. */
   saveErrors = 0;
-  /** Resolves when this process has recorded something new of the run, or the run is over. */
+  /** Resolves when this process has recorded new progress of the run, or the run is over. */
   readonly progressed: Deferred<void> = Promise.withResolvers();
 
-  /** The newest state is on its way into the record, past all boundaries: nothing older may follow. */
+  /** The newest state is being written into the record, past all boundaries: nothing older may follow. */
   isClosing = false;
-  /** The end, once it is being recorded; it continues when the actor is stopped meanwhile. */
+  /** The end, once it is being recorded; it continues if the actor is stopped meanwhile. */
   settling: Promise<RunOutput> | undefined;
-  /** Resolves when nothing of the end is under way any more, also past the time for finalising; perhaps never. */
+  /** Resolves when no work of the end is running any more, even past the time for finalising; may never resolve. */
   settledAtLast: Promise<void> | undefined;
   isFinished = false;
   readonly ended: Deferred<RunResult> = Promise.withResolvers();

@@ -9,15 +9,15 @@ import { type Redaction, Redactor } from '../../values/redact.ts';
 import type { ActiveRun } from './active-run.ts';
 
 /*
- * A run id alone is no credential. A start meets a run of its id only when it repeats the request of that run. A child is
- * found by the call that began it. A run that is recovered or restored goes by its record: then nothing is compared.
+ * A run id alone is not a credential. A start meets a run of its id only if it repeats the request of that run. A child is
+ * found by the call that began it. A recovered or restored run has only its record: then nothing is compared.
  */
 
-/** A start, as far as it is compared. */
+/** The parts of a start that are compared. */
 export interface Asker {
   readonly request: RunRequest;
   readonly agentId: string;
-  /** The id was made for this start: no other run is the one that is asked for, whatever its request. */
+  /** The id was made for this start: no existing run can be the requested one. */
   readonly isNewId: boolean;
   readonly redact: Redaction | undefined;
 }
@@ -31,21 +31,21 @@ export function isComparing({ request }: Asker): boolean {
   return request.parent !== undefined || request.fingerprint !== undefined;
 }
 
-/** Whether a stored record is of the run that is asked for. @param record with its fingerprint */
+/** Whether a stored record belongs to the requested run. @param record with its fingerprint */
 export function isAskedRecord(asker: Asker, { fingerprint, parent }: RunCheckpoint): boolean {
   return asker.request.parent ? isSameCall(asker.request.parent, parent) : isSameRequest(asker, fingerprint);
 }
 
-/** Whether a kept outcome is of the run that is asked for. One without a fingerprint cannot be compared. */
+/** Whether a kept outcome belongs to the requested run. One without a fingerprint cannot be compared. */
 export function isAskedOutcome(asker: Asker, { fingerprint }: RunOutcome): boolean {
   const { parent, runId } = asker.request;
   if (parent) return runId.startsWith(CHILD_MARK) || fingerprint === undefined;
   return isSameRequest(asker, fingerprint);
 }
 
-/** Whether the run that is live under the id is the one that is asked for. */
+/** Whether the live run of this id is the requested one. */
 export function isAskedRun(asker: Asker, { life: { resolution }, progress, seed }: ActiveRun): boolean {
-  // Before `resolving` is over a run is what it was asked for; then it is what its record says.
+  // Before `resolving` is over the run is known by its request, afterwards by its record.
   const { fingerprint, parent } = resolution === 'accepted' && progress ? progress : seed.request;
   return asker.request.parent ? isSameCall(asker.request.parent, parent) : isSameRequest(asker, fingerprint);
 }
@@ -61,7 +61,10 @@ function isSameRequest(asker: Asker, stored: string | undefined): boolean {
   return stored !== undefined && isStoredFingerprint(stored) && storedForms(asker).includes(stored);
 }
 
-/** The fingerprints that a record of this request would have, had it been stored without one: as it is, and redacted. */
+/**
+ * The fingerprints that a record of this request would have if it was stored without one: of the request as it is, and
+ * redacted.
+ */
 function storedForms({ request, agentId, redact }: Asker): readonly string[] {
   const { prompt, inputs, earlier = [] } = request;
   const plain = storedFingerprintOf({ ...request, agentId });
@@ -75,19 +78,19 @@ function storedForms({ request, agentId, redact }: Asker): readonly string[] {
   return [plain, storedFingerprintOf({ ...request, ...redacted, agentId })];
 }
 
-/** The id is taken. Of the run that has it nothing is told. */
+/** The id belongs to another run. The error reports nothing about that run. */
 export function conflict({ request: { runId }, isNewId }: Pick<Asker, 'request' | 'isNewId'>): RunIdConflictError {
   const id = JSON.stringify(runId.length > 100 ? `${runId.slice(0, 100)}…` : runId);
   return new RunIdConflictError(
     isNewId
-      ? `the port ids gave ${id}, the id of another run: it must give a new id at each call`
+      ? `the port ids returned ${id}, the id of another run: it must return a new id at each call`
       : `run id ${id} belongs to another request: use another id, or repeat that request unchanged`,
   );
 }
 
 /**
- * The record that a host's `migrate` has changed, with the fingerprint of its request as it is now. It may change the labels;
- * parent, thread and whether a host's machine began the run stay.
+ * The record after the host's `migrate`, with the fingerprint of its present request. `migrate` may change the labels; parent,
+ * thread and `hosted` stay.
  */
 export function withIdentity(before: RunCheckpoint, after: RunCheckpoint): RunCheckpoint {
   if (after === before) return after;

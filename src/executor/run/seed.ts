@@ -4,7 +4,7 @@ import type { RunOrigin } from '../host/observers.ts';
 import { type Beginning, refusedRequest, requestOf } from '../host/request.ts';
 import type { PersistedRun } from '../host/snapshot.ts';
 
-/** How a run came to be, before anything of it is looked up. */
+/** The origin of a run, before any lookup. */
 export interface RunSeed {
   readonly request: RunRequest;
   /** The id was made for this start: it meets no run that is live, stored or ended. */
@@ -12,19 +12,19 @@ export interface RunSeed {
   readonly origin: RunOrigin;
   /** The snapshot of a host machine that is being restored. */
   readonly persisted?: PersistedRun;
-  /** Bad input or an unreadable snapshot: the run ends with it and touches nothing. */
+  /** Bad input or an unreadable snapshot: the run ends with this error and touches nothing. */
   readonly refusal?: Error;
   /** Recovery: how many starts without progress a run gets. */
   readonly maxAttempts?: number;
-  /** Recovery: without a record there is nothing to do; never begin such a run anew. */
+  /** Recovery: without a record there is nothing to do; such a run must not begin again. */
   readonly mustExist?: boolean;
-  /** How many agents are above this one; absent = none. */
+  /** The number of agents above this one; absent = none. */
   readonly depth?: number;
 }
 
 /**
- * What a start is made of. Bad input becomes the run's result, under the id that was given.
- * @throws {TypeError} for a wrong call, unless a host's machine made it: XState would leave that machine hanging
+ * Makes the seed of a start. Bad input becomes the run's result, under the given id.
+ * @throws {TypeError} for a wrong call, unless a host's machine made it: XState would never end that machine
  */
 export function seedOf(invocation: unknown, beginning: Beginning): RunSeed {
   const origin = beginning.isHosted ? 'hosted' : beginning.parent ? 'child' : 'started';

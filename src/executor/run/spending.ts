@@ -6,18 +6,18 @@ import type { Spend, Usage } from '../../values/usage.ts';
 import { asError } from '../host/guard.ts';
 import type { ActiveRun } from './active-run.ts';
 
-/** A model call of a run, as its budget is told of it. */
+/** A model call of a run, as its budget gets it. */
 export interface BudgetedCall {
   /** Counts from 1 over the whole life of the run. */
   readonly turn: number;
-  /** Of a pipeline. A turn that failed is not counted, and the next phase may have the same number. */
+  /** In a pipeline. A failed turn is not counted, and the next phase may have the same number. */
   readonly phase?: number | undefined;
   readonly modelTier: string;
   readonly model: string;
   readonly inputTokens: number;
 }
 
-/** Asks whether this caller may begin a run at all. @returns why not */
+/** Asks whether this caller may begin a run. @returns why not */
 export async function refusedByBudget(run: ActiveRun): Promise<Error | undefined> {
   const { budget } = run.services.config;
   if (!budget) return undefined;
@@ -29,18 +29,18 @@ export async function refusedByBudget(run: ActiveRun): Promise<Error | undefined
   }
 }
 
-/** Tells a budget without a memory of its own what the run has spent before. */
+/** Gives a budget without a memory of its own the run's earlier spend. */
 export async function restoreSpend(run: ActiveRun, spend: Spend | undefined): Promise<void> {
   const { budget, warn } = run.services.config;
   if (!budget || !spend) return;
   try {
     await bounded(run, 'budget.restore', async () => budget.restore?.(callerOf(run), { runId: run.runId, spend }));
   } catch (error) {
-    warn('run: the budget could not be told what the run spent before', fields(run, error));
+    warn('run: the budget did not accept the earlier spend of the run', fields(run, error));
   }
 }
 
-/** The reservation of one model call, until it is committed or given back. */
+/** The reservation of one model call, until it is committed or returned. */
 export class Spending {
   readonly #run: ActiveRun;
   readonly #reservation: Reservation;
@@ -52,7 +52,7 @@ export class Spending {
     this.#startedAt = run.services.config.clock.monotonic();
   }
 
-  /** @throws {BudgetExceededError} or whatever else stands in the way: then the call must not be made */
+  /** @throws {BudgetExceededError} or another error of the budget: then the call must not be made */
   static async reserve(run: ActiveRun, { turn, phase, ...call }: BudgetedCall): Promise<Spending | undefined> {
     const { budget } = run.services.config;
     if (!budget) return undefined;
@@ -62,7 +62,7 @@ export class Spending {
     return new Spending(run, reservation);
   }
 
-  /** What was used is paid for, whatever the budget says now: trouble is logged. */
+  /** Pays for the usage, even if the budget fails: the error is logged. */
   async commit(usage: Usage): Promise<Spend | undefined> {
     const { clock, budget, warn } = this.#run.services.config;
     const reservation = this.#reservation;
@@ -83,12 +83,12 @@ export class Spending {
     try {
       await bounded(this.#run, 'budget.refund', () => budget.refund(reservation));
     } catch (error) {
-      warn('run: a reservation could not be given back to the budget', fields(this.#run, error));
+      warn('run: a reservation could not be returned to the budget', fields(this.#run, error));
     }
   }
 }
 
-/** A host's budget may answer anything: what is no amount must not get into a record. */
+/** A host's budget may return any value: one that is not a spend must not enter a record. */
 function spendOf(answer: unknown): Spend | undefined {
   const [tokens, usd, seconds] = ['tokens', 'usd', 'seconds'].map((key) => readProperty(answer, key));
   if (!isAmount(tokens) || !isAmount(usd) || !isAmount(seconds)) return undefined;
@@ -107,7 +107,7 @@ function fields(run: ActiveRun, error: unknown) {
   return { runId: run.runId, error: toErrorData(error) };
 }
 
-/** Ends whatever the budget does; what it throws that has no code of its own is a refusal too. */
+/** Bounds a call of the budget in time; an error without a code of its own counts as a refusal. */
 async function bounded<T>(run: ActiveRun, what: string, ask: () => Promise<T>): Promise<T> {
   const { clock, defaults } = run.services.config;
   try {

@@ -5,20 +5,20 @@ import { UndeliveredError } from '../../values/errors.ts';
 import { enterMessage } from '../../values/message.ts';
 import type { ActiveRun } from './active-run.ts';
 
-/** What became of a steered message: stored, or (without a store, or while it fails) kept in memory. */
+/** The state of a steered message: stored, or kept in memory (without a store, or while it fails). */
 export type Steered = 'durable' | 'queued';
 
 type Refusal = Extract<RunEmitted, { type: 'steer.refused' }>;
 
 interface Waiting {
-  /** It came through the store, and leaves it only when the record has it. */
+  /** It came through the store, and is removed there only when the record has it. */
   readonly isCommand: boolean;
   readonly settle: PromiseWithResolvers<Steered>;
   readonly taken: (() => void) | undefined;
   boundary?: number;
 }
 
-/** The messages on their way into a run. Each is acknowledged once the store has it. */
+/** The messages on their way into a run. Each is acknowledged once it is stored. */
 export class Steering {
   readonly #run: ActiveRun;
   /** Made with the first message: most runs are never steered. */
@@ -29,7 +29,7 @@ export class Steering {
     this.#run = run;
   }
 
-  /** @param taken is told when the run has a place for it @throws {UndeliveredError} when the run is over */
+  /** @param taken is called when the run has accepted it @throws {UndeliveredError} if the run is over */
   send(text: string, command?: string, taken?: () => void): Promise<Steered> {
     if (typeof text !== 'string' || text.trim() === '') {
       return Promise.reject(new TypeError('steer needs a message: a string that is not empty'));
@@ -48,7 +48,7 @@ export class Steering {
     return settle.promise;
   }
 
-  /** The run's machine has taken the message. */
+  /** The run's machine has accepted the message. */
   queued(receipt: string, boundary: number): void {
     const waiting = this.#waiting?.get(receipt);
     this.#run.publish({ type: 'steer.queued' });
@@ -76,7 +76,7 @@ export class Steering {
     }
   }
 
-  /** The store did not take it; it stays in memory, and goes with the next save that succeeds. */
+  /** The store did not save it; it stays in memory, and is part of the next save that succeeds. */
   failed(): void {
     for (const [receipt, waiting] of this.#waiting ?? []) {
       if (waiting.boundary !== undefined && !waiting.isCommand) this.#settle(receipt, waiting, 'queued');
@@ -85,7 +85,7 @@ export class Steering {
 
   #settle(receipt: string, waiting: Waiting, answer: Steered): void {
     this.#waiting?.delete(receipt);
-    // A run that had ended before it was taken up is only delivered: it was recorded, and no model ever hears of it.
+    // A run that ended before it was resumed is only delivered: the message was recorded, and no model ever reads it.
     if (this.#run.progress?.outcome) waiting.settle.reject(this.#tooLate());
     else waiting.settle.resolve(answer);
   }

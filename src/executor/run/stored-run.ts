@@ -8,39 +8,39 @@ import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from 
 import { Redactor } from '../../values/redact.ts';
 import type { ExecutorServices } from './active-run.ts';
 
-/** A stored run that nobody works on, in our hands for a moment. */
+/** A stored run without an owner, claimed for a moment. */
 export interface StoredRun {
   readonly record: RunCheckpoint;
   readonly store: CheckpointStore;
   readonly claim: Claim | undefined;
-  /** What the count of attempts is from now on, also when the write that says so is not answered. */
+  /** Sets the count of attempts, also if the write of it is not answered. */
   counts(attempts: number): void;
-  /** Waits for a call of the store or the host, but not for ever. */
+  /** Waits for a call of the store or the host, at most `portMs`. */
   bounded<T>(what: string, answer: PromiseLike<T>): Promise<T>;
 }
 
 /** The store of an executor. @throws {NotDurableError} when it has none */
 export function storeOf({ config }: ExecutorServices): CheckpointStore {
   if (config.store) return config.store;
-  throw new NotDurableError('this executor has no store: it knows no runs but its own');
+  throw new NotDurableError('this executor has no store: it knows only its own runs');
 }
 
-/** What a person says to a run or gives as a reason, as the store of this executor may have it. */
+/** A person's text to a run, or reason, as the store of this executor may have it. */
 export function recordedText({ config }: ExecutorServices, text: string): string {
   return config.redact ? new Redactor(config.redact, 'record').text(text) : text;
 }
 
-/** Waits until nobody here works on this stored run. Never rejects, and ends: all that is done to one is bounded. */
+/** Waits until no work of this executor touches this stored run. Never rejects, and ends: all such work is bounded. */
 export async function untilUntouched(services: ExecutorServices, runId: string): Promise<void> {
   const known = services.storedWork;
   for (let work = known.get(runId); work; work = known.get(runId)) await work;
 }
 
 /**
- * Claims a stored run, reads it, and lets go of it afterwards. Of two that want the same run the second waits: the claims
- * of one executor have one owner, so that the second would take the run from the first.
- * @throws {RunOwnedElsewhereError} while somebody works on it, or when somebody takes it up meanwhile
- * @throws {CheckpointMissingError} when the store has no record of it
+ * Claims a stored run, reads it, and releases it afterwards. If two calls need the same run, the second waits: all claims of
+ * one executor have the same owner, so the second would take the run from the first.
+ * @throws {RunOwnedElsewhereError} while another owner works on it, or if one takes it meanwhile
+ * @throws {CheckpointMissingError} if the store has no record of it
  */
 export async function withStoredRun<T>(
   services: ExecutorServices,
@@ -55,7 +55,7 @@ export async function withStoredRun<T>(
     return await inHand(services, runId, work);
   } catch (error) {
     if (!hasCode(error, 'LEASE_LOST')) throw error;
-    throw new RunOwnedElsewhereError(`run ${runId} was taken up by somebody else meanwhile`, { cause: error });
+    throw new RunOwnedElsewhereError(`run ${runId} was taken up by another owner meanwhile`, { cause: error });
   } finally {
     known.delete(runId);
     over.resolve();
@@ -68,7 +68,7 @@ interface ClaimWish {
   readonly ttlMs: number;
 }
 
-/** A quarantined record that can be read again (it was restored, the key is back) is freed by a save of all of it. */
+/** A quarantined record that is readable again (it was restored, the key is back) is freed by a save of the whole record. */
 async function claimed(store: OwningStore, { runId, owner, ttlMs }: ClaimWish): Promise<Claim | null> {
   try {
     return await store.claim(runId, owner, ttlMs);
@@ -90,7 +90,7 @@ async function inHand<T>(services: ExecutorServices, runId: string, work: (run: 
     ? await bounded('store.claim', claimed(store, { runId, owner: services.owner, ttlMs: defaults.leaseMs }))
     : undefined;
   if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
-  // The claim counted a start that is none.
+  // The claim counted a start that did not happen.
   const before = claim && Math.max(0, claim.attempts - 1);
   let left = before;
   let isDone = false;
@@ -105,13 +105,13 @@ async function inHand<T>(services: ExecutorServices, runId: string, work: (run: 
     isDone = true;
     return answer;
   } finally {
-    // One that is not released runs out by itself. What `work` has written of the attempts stands.
+    // A claim that is not released expires. The attempts that `work` has written stay.
     const options = isDone ? {} : { attempts: left };
     if (claim && isOwning(store)) await bounded('store.release', store.release(claim, options)).catch(() => {});
   }
 }
 
-/** Changes the head of a record that we hold, and nothing else. */
+/** Changes the head of a claimed record, and nothing else. */
 export function rewriteHead(store: CheckpointStore, record: RunCheckpoint, claim: Claim | undefined): Promise<void> {
   const options = claim ? { claim } : {};
   const revision = (record.revision ?? 0) + 1;

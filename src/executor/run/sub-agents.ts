@@ -12,14 +12,14 @@ import { answerOf } from './child-run.ts';
 
 const promptSchema = {
   type: 'object',
-  properties: { prompt: { type: 'string', description: 'What to do, with everything that is needed to do it.' } },
+  properties: { prompt: { type: 'string', description: 'The task, with everything that is needed to do it.' } },
   required: ['prompt'],
   additionalProperties: false,
 } as const;
 
 /**
- * The tools by which an agent puts others to work: each call is a run of its own, under an id that the call determines.
- * So the call may be repeated after a crash: a child that ended gives its answer again, one that was interrupted goes on.
+ * The tools by which an agent calls other agents: each call is a run of its own, under an id that the call determines. So the
+ * call may be repeated after a crash: a child that ended returns its answer again, an interrupted one continues.
  */
 export function childTools(run: ActiveRun): readonly Tool[] {
   const { subAgents = [], skills = [] } = run.agent;
@@ -29,7 +29,7 @@ export function childTools(run: ActiveRun): readonly Tool[] {
   return tools.map((tool) => Object.freeze({ ...tool, isRun: true }));
 }
 
-/** What the palette does not have, or cannot be asked for, is left out. */
+/** Entries that the palette does not have, or fails to return, are left out. */
 function find(run: ActiveRun, kind: 'agent', name: string): Agent | null;
 function find(run: ActiveRun, kind: 'skill', name: string): Skill | null;
 function find(run: ActiveRun, kind: 'agent' | 'skill', name: string): Agent | Skill | null {
@@ -37,7 +37,7 @@ function find(run: ActiveRun, kind: 'agent' | 'skill', name: string): Agent | Sk
   const { warn } = run.services.config;
   const left = (error?: unknown) => {
     const why = error === undefined ? {} : { error: toErrorData(error) };
-    warn(`run: no ${kind} ${name} in the palette; the agent goes without`, { runId: run.runId, ...why });
+    warn(`run: no ${kind} ${name} in the palette; the agent works without it`, { runId: run.runId, ...why });
     return null;
   };
   if (!palette.isThere) return null;
@@ -51,7 +51,7 @@ function find(run: ActiveRun, kind: 'agent' | 'skill', name: string): Agent | Sk
 function agentTool(run: ActiveRun, agent: Agent): Tool {
   return defineTool({
     name: childToolName('agent', agent.id),
-    description: agent.description ?? `Puts the agent ${agent.name} to work and gives its answer.`,
+    description: agent.description ?? `Gives the agent ${agent.name} a task and returns its answer.`,
     input: promptSchema,
     effect: 'idempotent',
     timeoutMs: Number.POSITIVE_INFINITY,
@@ -74,7 +74,7 @@ function skillTool(run: ActiveRun, skill: Skill): Tool {
   });
 }
 
-/** A call of a skill takes as long as it takes; a look at its input must not. */
+/** A call of a skill has no time limit; the check of its input must have one. */
 function checked({ services: { config } }: ActiveRun, { name, input: { validate } }: Skill, input: unknown) {
   const validation = validate(input);
   const limit = { ms: config.defaults.portMs, clock: config.clock, what: `the input schema of skill ${name}` };

@@ -10,7 +10,7 @@ import { isThenable, letGo } from '../../values/thenable.ts';
 import { guarded, type Warn } from '../host/guard.ts';
 import type { Observer } from '../host/observers.ts';
 
-/** So many calls that were answered are remembered, in case they come back late. */
+/** How many answered calls are remembered, in case a late result arrives. */
 const MAX_ANSWERED = 100;
 
 interface Surroundings {
@@ -20,15 +20,15 @@ interface Surroundings {
   readonly ms: number;
 }
 
-/** What the end of a call does not say again. */
+/** The fields of a call that its end does not repeat. */
 type StartedCall = Pick<Extract<RunEvent, { type: 'tool.started' }>, 'attempt' | 'input'>;
 
-/** Hands what happens in a run to its audit recorder. Whatever the recorder does, the run does not notice. */
+/** Passes the events of a run to its audit recorder. A failing recorder never affects the run. */
 export class Auditing implements Observer {
   readonly #recorder: AuditRecorder;
   readonly #around: Surroundings;
   readonly #calls = new Map<string, StartedCall>();
-  /** A call that timed out is done once for the run, and perhaps once more when it comes back. */
+  /** A call that timed out is done once for the run, and perhaps again when its late result arrives. */
   readonly #answered = new Map<string, StartedCall>();
   readonly #take: ((event: RunEvent) => void) | undefined;
   #isClosed = false;
@@ -39,7 +39,7 @@ export class Auditing implements Observer {
     this.#take = guarded('an audit recorder', (event: RunEvent) => this.#record(event), around.warn);
   }
 
-  /** @returns undefined when there is no audit, or it gives no recorder */
+  /** @returns undefined if there is no audit, or it returns no recorder */
   static start(audit: Audit | undefined, info: RunInfo, around: Surroundings): Auditing | undefined {
     if (!audit) return undefined;
     try {

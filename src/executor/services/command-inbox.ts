@@ -9,11 +9,11 @@ import type { Warn } from '../host/guard.ts';
 export interface CommandTarget {
   readonly runId: string;
   readonly claim: Claim | undefined;
-  /** Commands that its progress has taken in, and that may wait still, or be sent again. */
+  /** Commands that its progress holds: the store may still hold them too, or their senders may send them again. */
   readonly commands: readonly string[];
-  /** @returns whether the command is recorded, so that it may leave the inbox; rejects when the run did not take it */
+  /** @returns whether the command is recorded and may leave the inbox; rejects if the run did not accept it */
   obey(command: Command): Promise<boolean>;
-  /** These commands wait no longer, and nobody sends them again. */
+  /** These commands wait no longer, and their senders do not send them again. */
   forget(ids: readonly string[]): void;
   onEnd(cleanup: () => void): void;
 }
@@ -29,17 +29,18 @@ interface Surroundings {
 }
 
 /**
- * So long a run remembers a command that waits no longer, ms: whoever sent it may not have heard that it arrived, and send it
- * once more. No store goes on with that for half as long.
+ * How long a run remembers a command that waits no longer, ms: its sender may have missed the answer and send it again. No
+ * store repeats a send for half as long.
  */
 const REMEMBERED_MS = 60_000;
 
-/** So many of them at most: their ids stand in the head of the record. */
+/** Most remembered commands: the head of the record holds their ids. */
 const MAX_REMEMBERED = 100;
 
 /**
- * What other processes tell the live runs of this one, through the store. One look asks for all of them. A command is
- * acknowledged when the run has recorded it; until then it stays, and whoever goes on with the run finds it again.
+ * Delivers commands of other processes to the live runs of this one, through the store. One look asks for all of them. A
+ * command is acknowledged when the run has recorded it. Until then it stays in the store, and the process that continues the
+ * run finds it again.
  */
 export class CommandInbox {
   readonly #store: ControlStore | undefined;
@@ -47,9 +48,9 @@ export class CommandInbox {
   readonly #members = new Map<string, CommandTarget>();
   /** Commands on their way into a run, as `runId` and id. */
   readonly #underWay = new Set<string>();
-  /** Acknowledged since the last look began, which may have seen them still. */
+  /** Acknowledged since the last look began, which may still have seen them. */
   readonly #acknowledged = new Set<string>();
-  /** Since when commands of a run are known to wait no longer, monotonic ms; the oldest first. */
+  /** When the commands of a run stopped waiting, monotonic ms; the oldest first. */
   readonly #goneSince = new Map<CommandTarget, Map<string, number>>();
   #looking: Promise<void> | undefined;
   #timer: unknown;
@@ -68,7 +69,7 @@ export class CommandInbox {
     this.#arm();
   }
 
-  /** Looks now. Those who ask while a look is under way share the next one. Never rejects. */
+  /** Looks now. Callers during a look share the next one. Never rejects. */
   async look(): Promise<void> {
     if (!this.#store || this.#members.size === 0) return;
     if (this.#looking) await this.#looking;
@@ -79,8 +80,8 @@ export class CommandInbox {
   }
 
   /**
-   * Looks for a run that is taken up again. An answer that takes longer than a command may wait anyway holds nobody up: it
-   * is obeyed when it comes.
+   * Looks for a run that is continued from its record. The wait is bounded by the usual delay of a command: a later answer is
+   * delivered when it arrives.
    */
   async lookFirst(): Promise<void> {
     const { clock, everyMs, ms } = this.#around;
@@ -120,7 +121,7 @@ export class CommandInbox {
     }
   }
 
-  /** What waits for one run may take all places of an answer: then each run is asked about by itself. */
+  /** The commands of one run may fill a whole answer: then the store is asked about each run by itself. */
   async #lookAtEach(store: ControlStore, members: readonly CommandTarget[]): Promise<void> {
     const { clock, ms } = this.#around;
     const failed: unknown[] = [];
@@ -134,9 +135,9 @@ export class CommandInbox {
     if (failed.length > 0) throw failed[0];
   }
 
-  /** @param sent all that waits for the run */
+  /** @param sent all commands that wait for the run */
   #deliver(store: ControlStore, member: CommandTarget, sent: readonly SentCommand[]): void {
-    // Of one that has left meanwhile nothing may be noted: nobody would forget it.
+    // A run that has left may not be recorded here: no later call would remove it.
     if (this.#members.get(member.runId) !== member) return;
     const { commands } = member;
     if (sent.length === 0 && commands.length === 0) return;
@@ -172,7 +173,7 @@ export class CommandInbox {
     try {
       if (await member.obey(command)) await this.#acknowledge(store, member, [command.id]);
     } catch {
-      // It waits on: for a place in the run's queue, or for whoever goes on with the run.
+      // The command stays in the inbox, until the run's queue has room or another process continues the run.
     } finally {
       this.#underWay.delete(key);
     }

@@ -12,7 +12,10 @@ import type { Warn } from '../host/guard.ts';
 
 export interface CompactedViewOptions {
   readonly compactor: Compactor;
-  /** Context windows by tier, in tokens. What is no number above 0, or throws, is unknown: then nothing is compacted. */
+  /**
+   * Context windows by tier, in tokens. A value that is not a number above 0, or a throw, means unknown: then no history is
+   * compacted.
+   */
   readonly contextTokens: { readonly [tier: string]: number } | ((tier: string) => number | undefined) | undefined;
   /** The share of the window that a history may fill; default 0.7. */
   readonly threshold?: number;
@@ -26,32 +29,32 @@ export interface ViewedCall {
   readonly tier: string;
   readonly model: Model;
   readonly signal: AbortSignal;
-  /** What the provider counted for the request that this view gave before; absent, or 0 = it did not say. */
+  /** The provider's token count for the previous request of this view; absent, or 0 = not reported. */
   readonly lastInputTokens?: number | undefined;
 }
 
-/** A compactor that failed, or did not help enough, is asked again when the history is longer by this. */
+/** A compactor that failed, or did not help enough, is asked again when the history is longer by this factor. */
 const GROWTH = 1.1;
-/** An estimate is no further off than this. */
+/** The largest error factor of an estimate. */
 const MOST_ERROR = 3;
 
 /**
- * What a model is shown of a run's transcript: all of it, until it fills too much of the model's window; then what the
- * compactor made of it, and what came after. The transcript itself stays whole. One view belongs to one run (or phase)
- * in one process. A turn that is far from the threshold costs the look at its new messages.
+ * The part of a run's transcript that the model gets: all of it, until it fills too much of the model's window; then the
+ * compactor's version, and the messages after it. The transcript itself stays whole. One view belongs to one run (or phase) in
+ * one process. A turn far below the threshold only costs a look at its new messages.
  */
 export class CompactedView {
   readonly #options: CompactedViewOptions;
-  /** What stands for the first `#replaced` messages of the transcript. */
+  /** Replaces the first `#replaced` messages of the transcript. */
   #prefix: readonly Message[] = [];
   #replaced = 0;
-  /** How much of the transcript has been looked at, the last message of that, and the estimate for the view of it. */
+  /** How much of the transcript was read, the last message of it, and the estimate for its view. */
   #counted = 0;
   #last: Message | undefined;
   #estimate = 0;
-  /** The estimate for the view that was handed out last: what the provider counted belongs to it. */
+  /** The estimate for the last view that was sent: the provider's count belongs to it. */
   #sent: number | undefined;
-  /** Below this the compactor is not asked again. */
+  /** Below this size the compactor is not asked again. */
   #askFrom = 0;
   #hasWarned = false;
 
@@ -60,8 +63,8 @@ export class CompactedView {
   }
 
   /**
-   * @param messages the whole transcript; the view follows it as it grows, and begins anew with another one
-   * @returns what to send; never rejects
+   * @param messages the whole transcript; the view follows its growth, and restarts for another transcript
+   * @returns the messages to send; never rejects
    */
   async messagesFor(messages: readonly Message[], call: ViewedCall): Promise<readonly Message[]> {
     this.#follow(messages);
@@ -93,8 +96,8 @@ export class CompactedView {
   }
 
   /**
-   * What the provider counted last, and our estimate of what came since. Without its figure, or with one that cannot be
-   * (some leave out what they had in a cache), the estimate alone.
+   * The provider's last count, plus an estimate of the newer messages. The estimate alone if the provider's count is absent or
+   * impossible (some providers leave out cached tokens).
    */
   #tokens(lastInputTokens: unknown): number {
     if (this.#sent === undefined || typeof lastInputTokens !== 'number') return this.#estimate;
@@ -125,7 +128,7 @@ export class CompactedView {
       const prefix = compactedHistory(shorter, view.length);
       const estimate = estimateTokens(prefix);
       if (estimate >= this.#estimate) throw new TranscriptInvalidError('the compacted history is not shorter');
-      // In the provider's measure, which may be another than ours.
+      // In the provider's measure, which may differ from the estimate.
       this.#askFrom = (tokens * estimate * GROWTH) / this.#estimate;
       this.#prefix = prefix;
       this.#replaced = messages.length;
@@ -135,7 +138,7 @@ export class CompactedView {
     }
   }
 
-  /** @returns what it was asked about when the run is stopped meanwhile: nobody needs an answer then */
+  /** @returns `view` unchanged if the run is stopped meanwhile: no code needs an answer then */
   async #ask(view: readonly Message[], call: ViewedCall & { tokens: number; limit: number }): Promise<unknown> {
     const { compactor, portMs: ms, clock } = this.#options;
     const { tier, model, signal, tokens, limit } = call;
@@ -151,7 +154,7 @@ export class CompactedView {
       return await withDeadline(Promise.race([asked, stopped.promise]), { ms, clock, what: 'the compactor' });
     } finally {
       signal.removeEventListener('abort', stop);
-      controller.abort(signal.aborted ? signal.reason : new Error('nobody waits for the compactor any more'));
+      controller.abort(signal.aborted ? signal.reason : new Error('the run stopped waiting for the compactor'));
     }
   }
 
@@ -164,14 +167,15 @@ export class CompactedView {
 }
 
 /**
- * A compactor's answer as messages that can be sent: they begin with a user message, end with one or with results, and
- * each call has its results right after it, in order.
+ * Checks a compactor's answer and returns it as messages that can be sent. They begin with a user message, end with a user
+ * message or with results, and each call has its results right after it, in order.
  *
  * @param most how many messages there were before
- * @throws {TranscriptInvalidError | NotJsonError} when it is no such history
+ * @throws {TranscriptInvalidError | NotJsonError} if it is not such a history
  */
 function compactedHistory(answer: unknown, most: number): readonly Message[] {
-  if (!Array.isArray(answer)) throw invalid(`is no list of messages but ${answer === null ? 'null' : typeof answer}`);
+  if (!Array.isArray(answer))
+    throw invalid(`is not a list of messages but ${answer === null ? 'null' : typeof answer}`);
   const { length } = answer;
   if (length > most) throw invalid(`has ${length} messages, and there were ${most}`);
   const messages: Message[] = [];
@@ -186,10 +190,10 @@ function checkedMessage(value: unknown, index: number): Message {
   const isText = role === 'system' && typeof content === 'string';
   const isParts = Array.isArray(content) && ['user', 'assistant', 'tool'].includes(String(role));
   if (isText || (isParts && content.every(isPart))) return message;
-  throw invalid(`has a ${String(role)} message at ${index} that no model can be sent`);
+  throw invalid(`has a ${String(role)} message at ${index} that cannot be sent to a model`);
 }
 
-/** Only what would break a provider: parts of unknown types are the provider's business. */
+/** Checks only what would break a provider: parts of unknown types are passed on. */
 function isPart(part: unknown): boolean {
   if (!isObject(part) || typeof part.type !== 'string') return false;
   if (part.type === 'text' || part.type === 'reasoning') return typeof part.text === 'string';

@@ -5,18 +5,18 @@ import { estimateTokens } from '../../values/token-estimate.ts';
 import type { Usage } from '../../values/usage.ts';
 import type { Config } from '../host/config.ts';
 
-/** One request, as far as its size goes. */
+/** The size of one request. */
 export interface SentRequest {
   readonly system: string;
   readonly tools: readonly LanguageModelV4FunctionTool[];
   readonly transcript: Transcript;
-  /** What the model was sent instead of the whole transcript, if it was. */
+  /** The messages that replaced the whole transcript in the request; undefined = none. */
   readonly shortened: readonly Message[] | undefined;
 }
 
 const CHARACTERS_PER_TOKEN = 4;
 
-/** About how many tokens the requests of one loop have. What was counted for the request before is not counted again. */
+/** Estimates the tokens of one loop's requests. Messages of the previous request are not counted again. */
 export class RequestEstimate {
   #counted: Transcript | undefined;
   #tokens = 0;
@@ -38,8 +38,8 @@ export class RequestEstimate {
 }
 
 /**
- * What a budget counts of a model call: what the provider reported, and an estimate of what it did not report. Many compatible
- * servers report nothing, or zeros, unless they are asked; a budget that took them at their word would never be used up.
+ * Returns what a budget counts of a model call: the provider's report, and an estimate of unreported tokens. Many compatible
+ * servers report nothing, or zeros, unless they are asked: their report alone would never use up a budget.
  */
 export function countedUse(
   reported: Usage,
@@ -54,7 +54,7 @@ export function countedUse(
   };
 }
 
-/** Says once per executor that its budget counts estimates. */
+/** Warns once per executor that its budget counts estimates. */
 export function warnOfEstimate(
   services: { readonly config: Config; hasWarnedOfEstimate: boolean },
   fields: { readonly runId: string; readonly model: string },

@@ -1,6 +1,6 @@
 import { isActiveAs, type RunEvent } from '../../run/events.ts';
 
-/** A list that is taken from the front. */
+/** A list that is read from the front. */
 class Queue {
   #items: RunEvent[] = [];
   #start = 0;
@@ -33,12 +33,12 @@ class Queue {
   }
 }
 
-/** Events in order, never more than `limit`: when it is full the oldest piece of text goes, and only then the oldest event. */
+/** Events in order, at most `limit`. A full buffer drops its oldest piece of text, and only without one its oldest event. */
 export class EventBuffer {
   readonly #limit: number;
   #deltas: Queue | undefined;
   readonly #others = new Queue();
-  /** How many events were dropped since somebody last asked, and the last one's place. */
+  /** The number of events dropped since the last question, and the place of the last one. */
   dropped = 0;
   droppedSeq = 0;
 
@@ -64,7 +64,7 @@ export class EventBuffer {
     return (this.#isDeltaFirst ? this.#deltas : this.#others)?.first;
   }
 
-  /** The oldest event; it goes. */
+  /** Removes and returns the oldest event. */
   take(): RunEvent | undefined {
     return (this.#isDeltaFirst ? this.#deltas : this.#others)?.shift();
   }

@@ -2,17 +2,17 @@ import type { RunEvent, RunEventBody } from '../../run/events.ts';
 import type { Clock } from '../../values/clock.ts';
 import { EventBuffer } from './event-buffer.ts';
 
-/** Events that are kept for consumers that come later, and that a slow consumer may be behind. */
+/** How many events are kept for later consumers, and how far a slow consumer may be behind. */
 const BUFFER = 1_000;
 
 /**
- * A record reserves this many numbers beyond the last event: what is announced after the save that wrote it, and lost by
- * a crash, shares no number with what the next process announces. No process says so much between two saves, however long an
- * answer is or a store away; and a run may go on in two million processes before its numbers are too large to be exact.
+ * A record reserves this many numbers after the last event. Events that follow a save and are lost in a crash then share no
+ * number with events of the next process. No process publishes that many events between two saves, even with a long answer or
+ * a store that does not answer. Two million processes may continue a run before its numbers are too large to be exact.
  */
 const RESERVED = 2 ** 32;
 
-/** The events of one run: numbered, kept for a while, and handed to whoever listens at the pace of each. */
+/** The events of one run: numbered, buffered, and delivered to each consumer at its own pace. */
 export class EventStream {
   readonly #runId: string;
   readonly #clock: Clock;
@@ -28,36 +28,36 @@ export class EventStream {
     this.#clock = clock;
   }
 
-  /** Up to which number events are this process's; part of the record. */
+  /** Events of this process have numbers up to this one; part of the record. */
   get reserved(): number {
     return this.#seq + RESERVED;
   }
 
-  /** Goes on counting from a record. */
+  /** Continues the numbers of a record. */
   continueFrom(seq: number): void {
     this.#seq = Math.max(this.#seq, seq);
     this.#begin = this.#seq;
   }
 
-  /** @returns the event as it was numbered; undefined when nothing is published any more */
+  /** @returns the numbered event; undefined after `close` */
   publish(body: RunEventBody): RunEvent | undefined {
     if (this.#isOver) return undefined;
     this.#seq += 1;
     const event: RunEvent = { ...body, runId: this.#runId, seq: this.#seq, at: this.#clock.now() };
     this.#history.push(event);
-    // Most are read by nobody: those that are, cannot be changed.
+    // Most events have no consumer; an event with one is frozen first.
     if (this.#consumers) for (const consumer of this.#consumers) consumer.push(frozenEvent(event));
     return event;
   }
 
-  /** After this nothing is published, and consumers end when they have read what there is. */
+  /** Ends publishing: consumers end when they have read the remaining events. */
   close(): void {
     this.#isOver = true;
     for (const consumer of this.#consumers ?? []) consumer.close();
     this.#consumers = undefined;
   }
 
-  /** @param after the `seq` of the last event that the consumer has; 0 = from the oldest that is kept */
+  /** @param after the `seq` of the consumer's last event; 0 = from the oldest that is kept */
   consume(after: number): AsyncIterableIterator<RunEvent> {
     const backlog = this.#history.after(after);
     const missed = this.#seq - Math.max(after, this.#begin) - backlog.length;
@@ -116,7 +116,7 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
     return this;
   }
 
-  /** Says that something is missing, once, before the first event that is younger than all that is missing. */
+  /** Reports missing events once, before the first event that is newer than all of them. */
   #lost(): RunEvent | undefined {
     const { dropped: count, droppedSeq: seq } = this.#buffer;
     const next = count > 0 ? this.#buffer.first : undefined;
@@ -126,14 +126,14 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
   }
 }
 
-/** The event, frozen with all that it holds: its `usage`, for example, is the run's own. */
+/** Freezes the event and its contents: its `usage`, for example, is the run's own object. */
 export function frozenEvent(event: RunEvent): RunEvent {
   if (Object.isFrozen(event)) return event;
   for (const value of Object.values(event)) freeze(value);
   return Object.freeze(event);
 }
 
-/** What is frozen already is so throughout: inputs and outputs of tools are JSON that was frozen when it came in. */
+/** A frozen value is deeply frozen: inputs and outputs of tools are JSON that was frozen at entry. */
 function freeze(value: unknown): void {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);

@@ -20,16 +20,16 @@ export interface ChildStart {
   readonly maxAttempts: number | undefined;
 }
 
-/** How the runs of an executor begin runs of other agents. */
+/** Starts a run of another agent for a call. */
 export type StartChild = (
   agent: Agent,
   call: ChildStart,
 ) => Promise<{ readonly actor: AnyActorRef; readonly result: Promise<RunResult> }>;
 
-/** What all runs of one executor share. `Run` is the object with what cannot be serialised of one run. */
+/** The state that all runs of one executor share. `Run` is the object with the parts of one run that cannot be serialised. */
 export class Services<Run extends LiveRun> {
   readonly config: Config;
-  /** This process and this executor, in claims. */
+  /** Names this process and this executor in claims. */
   readonly owner: string;
   readonly registry: Registry<Run>;
   readonly leases: LeaseRenewal;
@@ -38,15 +38,15 @@ export class Services<Run extends LiveRun> {
   readonly palette: PaletteEntries;
   readonly startChild: StartChild;
   isShutDown = false;
-  /** Whether the host knows that its budget counts estimates. */
+  /** Whether the host was warned that its budget counts estimates. */
   hasWarnedOfEstimate = false;
-  /** Work that outlives its run (audits that close, claims that are released): a shutdown waits for it. */
+  /** Work that continues after its run (closing audits, releasing claims): a shutdown waits for it. */
   readonly closing: Set<Promise<void>> = new Set();
   /** The charts of agents, with the effects of this executor. */
   readonly machines: WeakMap<Agent, RunMachine> = new WeakMap();
-  /** The cancels of stored runs that are under way, by run id. */
+  /** The running cancels of stored runs, by run id. */
   readonly cancels: Map<string, Promise<void>> = new Map();
-  /** What this executor does to stored runs just now, by run id: each is over when its promise resolves. */
+  /** This executor's running work on stored runs, by run id: each promise resolves at its end. */
   readonly storedWork: Map<string, Promise<void>> = new Map();
   readonly recovery: Recovery = new Recovery();
   readonly #runs: WeakMap<AnyActorRef, Run> = new WeakMap();
@@ -61,18 +61,18 @@ export class Services<Run extends LiveRun> {
     this.leases = new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs);
   }
 
-  /** Ties a run to its actor. */
+  /** Connects a run and its actor. */
   add(actor: AnyActorRef, run: Run): void {
     this.#runs.set(actor, run);
   }
 
-  /** The run of an actor; undefined for an actor that is none of this executor's runs. */
+  /** The run of an actor; undefined for an actor that is not a run of this executor. */
   runBehind(actor: AnyActorRef): Run | undefined {
     return this.#runs.get(actor);
   }
 
   /**
-   * The run that an actor works for which the run's machine has started.
+   * The run whose machine started this actor.
    * @throws {Error} for any other actor
    */
   runOf(child: AnyActorRef): Run {

@@ -3,27 +3,27 @@ import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
 
-/** Whoever works under a claim. */
+/** A run, or other work, that needs a valid claim. */
 export interface Leaseholder {
   readonly claim: Claim | undefined;
-  /** Somebody else has the run now. */
+  /** Another owner has the run now. */
   loseLease(cause: unknown): void;
   onEnd(cleanup: () => void): void;
 }
 
-/** Between two questions whether a claim still holds, in parts of a lease. */
+/** The pause between two questions whether a claim is still valid, in parts of a lease. */
 const ASK_AGAIN = 1 / 30;
 
 /**
- * Renews the claims of all live runs, whatever the runs themselves are doing. A renewal that is refused means that
- * somebody else has the run. One that is not answered says nothing: every write is checked against the newest claim, so
- * that the run may go on with what has no effects, and until it is answered it may have been taken over.
+ * Renews the claims of all live runs, independently of the runs. A refused renewal means that another owner has the run. An
+ * unanswered renewal proves nothing: every write is checked against the newest claim. The run may continue calls without
+ * effects, but another process may have taken it over.
  */
 export class LeaseRenewal {
   readonly #store: OwningStore | undefined;
   readonly #clock: Clock;
   readonly #leaseMs: number;
-  /** When each claim was last known to hold, monotonic ms. */
+  /** When each claim was last known to be valid, monotonic ms. */
   readonly #held = new Map<Leaseholder, number>();
   #timer: unknown;
 
@@ -33,14 +33,14 @@ export class LeaseRenewal {
     this.#leaseMs = leaseMs;
   }
 
-  /** @param askedAt when the claim was asked for, monotonic ms: its time may count from then */
+  /** @param askedAt when the claim was requested, monotonic ms: its time may count from then */
   keep(holder: Leaseholder, askedAt: number): void {
     this.#held.set(holder, askedAt);
     holder.onEnd(() => this.drop(holder));
     this.#arm();
   }
 
-  /** @returns when its claim was last known to hold */
+  /** @returns when its claim was last known to be valid */
   drop(holder: Leaseholder): number | undefined {
     const since = this.#held.get(holder);
     this.#held.delete(holder);
@@ -51,15 +51,15 @@ export class LeaseRenewal {
   }
 
   /**
-   * Whether the claim held within its lease. A process that was frozen (stopped, asleep, its event loop blocked) for longer
-   * does not know until it asks, and must ask before it lets a call with effects begin.
+   * Whether the claim was valid within its lease. A process that was frozen for longer (stopped, asleep, its event loop
+   * blocked) does not know it. It must ask before a call with effects begins.
    */
   isFresh(holder: Leaseholder): boolean {
     const since = this.#held.get(holder);
     return since === undefined || this.#clock.monotonic() - since < this.#leaseMs;
   }
 
-  /** Asks until there is an answer, or nobody needs it any more. @returns whether the claim still holds */
+  /** Asks until there is an answer, or it is not needed any more. @returns whether the claim is still valid */
   async confirm(holder: Leaseholder, isOver: () => boolean): Promise<boolean> {
     while (holder.claim && !isOver()) {
       await this.#renew(holder);

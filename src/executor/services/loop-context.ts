@@ -10,24 +10,24 @@ import type { Config } from '../host/config.ts';
 import { CompactedView } from './compaction.ts';
 import type { RequestEstimate } from './estimated-use.ts';
 
-/** What one loop of a run works with: a pipeline has one for each phase. */
+/** The resources of one loop of a run: a pipeline has one for each phase. */
 export interface LoopContext {
   readonly tier: string;
   readonly model: Model;
   readonly toolbox: Toolbox;
   readonly settings: ModelSettings;
-  /** What the model sees of a conversation that outgrows its window; absent without a compactor. */
+  /** The part of a long conversation that the model gets; absent without a compactor. */
   readonly view?: CompactedView;
-  /** What the provider counted for the last request, and the size of the transcript at that time, bytes. */
+  /** The provider's token count of the last request, and the transcript's size at that time, bytes. */
   lastInputTokens?: number;
   lastSize?: number;
-  /** Sizes its requests where the provider does not; made when it is first needed. */
+  /** Estimates the size of its requests if the provider reports none; made at first use. */
   estimate?: RequestEstimate;
-  /** The system prompt. @param completed what the phases before it left */
+  /** The system prompt. @param completed the outputs of the phases before it */
   system(completed: readonly PhaseOutput[]): string;
 }
 
-/** What of a run its loops depend on. */
+/** The parts of a run that its loops depend on. */
 interface LoopedRun {
   readonly runId: string;
   readonly agent: Agent;
@@ -36,9 +36,9 @@ interface LoopedRun {
 }
 
 /**
- * What the loops of a run work with.
- * @throws {UnknownTierError} for the agent's own tier; a phase's that is not served is replaced by it
- * @throws {UnknownToolError} when a phase names a tool that its agent does not have
+ * The contexts of a run's loops.
+ * @throws {UnknownTierError} for the agent's own tier; it replaces a phase's tier that no model serves
+ * @throws {UnknownToolError} if a phase names a tool that its agent does not have
  */
 export function loopsFor(run: LoopedRun, toolbox: Toolbox): readonly LoopContext[] {
   const { agent, config } = run;

@@ -2,19 +2,19 @@ import type { RunEvent } from '../../run/events.ts';
 import type { ObservedRun, Observer } from '../host/observers.ts';
 import { frozenEvent } from './event-stream.ts';
 
-/** The observers of one run. Each gets the events in order, also where an observer causes the next event. */
+/** The observers of one run. Each gets the events in order, even if an observer causes the next event. */
 export class ObserverList {
   readonly #observers: Observer[];
-  /** Events that an observer caused while another event was passed on. */
+  /** Events that an observer caused while another event was being delivered. */
   #caused: RunEvent[] | undefined;
   #isBusy = false;
 
-  /** @param observers those of all runs */
+  /** @param observers the observers of all runs */
   constructor(observers: readonly Observer[]) {
     this.#observers = [...observers];
   }
 
-  /** Adds one for this run alone, in front of those that are there. */
+  /** Adds an observer of this run alone, before the existing ones. */
   add(observer: Observer): void {
     this.#observers.unshift(observer);
   }

@@ -4,18 +4,18 @@ import type { Palette } from '../../palette/port.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 
-/** Parts without which an entry cannot be put to work; a host's palette may answer anything. */
+/** The fields that an entry must have; a host's palette may return any value. */
 const parts = { agent: ['id', 'name', 'instructions'], skill: ['name', 'description', 'instructions'] } as const;
 
-/** Begins the id of the agent that a skill is run by. */
+/** The prefix of the id of an agent that runs a skill. */
 const SKILL = 'skill:';
 
-/** What a host's palette gives, read once. What runs share (charts, tools) is found by these objects. */
+/** The entries of a host's palette, each read once. Shared objects (charts, tools) are found by them. */
 export class PaletteEntries {
   readonly #palette: Palette | undefined;
-  /** By the object that the palette gave. */
+  /** By the object that the palette returned. */
   readonly #copies: WeakMap<object, object> = new WeakMap();
-  /** The agents that skills are run by, for each tier. */
+  /** The agents that run skills, for each tier. */
   readonly #agents: WeakMap<Skill, Map<string | undefined, Agent>> = new WeakMap();
 
   constructor(palette: Palette | undefined) {
@@ -26,7 +26,9 @@ export class PaletteEntries {
     return this.#palette !== undefined;
   }
 
-  /** @returns undefined for an agent that the palette does not have, or whose parts are not there @throws what the palette throws */
+  /**
+   * @returns undefined for an agent that the palette does not have, or that lacks a required field @throws the palette's error
+   */
   agent(name: string): Agent | undefined {
     return this.#entry('agent', this.#palette?.resolve('agent', name));
   }
@@ -37,7 +39,7 @@ export class PaletteEntries {
     return typeof readProperty(readProperty(skill, 'input'), 'validate') === 'function' ? skill : undefined;
   }
 
-  /** The agent behind a stored child run, as the palette has it today; undefined where it has none, or throws. */
+  /** The agent of a stored child run, as the palette has it now; undefined if it has none, or throws. */
   agentById(agentId: string): Agent | undefined {
     try {
       if (!agentId.startsWith(SKILL)) return this.agent(agentId);
@@ -48,7 +50,7 @@ export class PaletteEntries {
     }
   }
 
-  /** The agent that a skill is run by. */
+  /** The agent that runs a skill. */
   agentOf(skill: Skill, modelTier: string | undefined): Agent {
     const byTier = this.#agents.get(skill) ?? new Map<string | undefined, Agent>();
     this.#agents.set(skill, byTier);
@@ -57,7 +59,7 @@ export class PaletteEntries {
     return agent;
   }
 
-  /** Read here, where a getter that throws is no harm. */
+  /** Reads the fields here, where a getter that throws does no harm. */
   #entry<Entry extends object>(kind: keyof typeof parts, found: Entry | null | undefined): Entry | undefined {
     letGo(found);
     if (!found || isThenable(found)) return undefined;

@@ -4,7 +4,8 @@ interface Waiting {
 }
 
 /**
- * Admits so many at once. Each call of `enter` says how many: sweeps of one executor share it, each with a bound of its own.
+ * Admits a limited number of callers at once. Each call of `enter` gives its limit: the sweeps of one executor share a
+ * semaphore, each with its own limit.
  * @example
  * if (await semaphore.enter(64, signal)) work().finally(() => semaphore.leave())
  */
@@ -42,18 +43,18 @@ export class Semaphore {
   }
 }
 
-/** What the sweeps of one executor share. */
+/** The state that the sweeps of one executor share. */
 export class Recovery {
-  /** How many recovered runs are live. */
+  /** Limits the live recovered runs. */
   readonly places: Semaphore = new Semaphore();
-  /** For one suspect at a time: a run that may be what kills the process. */
+  /** For one suspect at a time: a run that may have crashed its process. */
   readonly alone: Semaphore = new Semaphore();
-  /** The ids of runs that a sweep takes up just now: another sweep leaves them to it. */
+  /** The ids of runs that a sweep is starting just now: another sweep skips them. */
   readonly begun: Set<string> = new Set();
 
   /**
-   * Waits for one of so many places.
-   * @returns whether the caller has one: not when the sweep is over meanwhile
+   * Waits for one of `size` places.
+   * @returns whether the caller has one: false if the sweep ended meanwhile
    */
   async place(
     { concurrency, signal }: { readonly concurrency: number; readonly signal: AbortSignal | undefined },

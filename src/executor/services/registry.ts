@@ -5,7 +5,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import type { Usage } from '../../values/usage.ts';
 import { guardedObserver, type Warn } from '../host/guard.ts';
 
-/** What is shown of a live run. */
+/** The public summary of a live run. */
 export interface RunSummary {
   readonly runId: string;
   readonly agentId: string;
@@ -14,7 +14,7 @@ export interface RunSummary {
   readonly state: string;
   readonly iteration: number;
   readonly usage: Usage;
-  /** Whether something of it is stored, so that a crash does not lose it. */
+  /** Whether a part of it is stored, so that a crash does not lose it. */
   readonly durable: boolean;
   /** Absent = none. */
   readonly labels?: Labels;
@@ -28,13 +28,13 @@ export interface LiveRun {
 
 interface Entry<R> {
   readonly run: R;
-  /** How the run of this id before it ended. */
+  /** The result of an earlier run of this id in this process. */
   readonly before: RunOutput | undefined;
-  /** Made when somebody asks for it: most runs are watched by nobody. */
+  /** Made at the first request: most runs have no watcher. */
   atom?: Atom<RunSummary>;
 }
 
-/** Ended runs that are still known, by their results without messages. */
+/** How many ended runs stay known, by their results without messages. */
 const MAX_ENDED = 1_000;
 
 /** The live runs of an executor, each with an atom of its own, and the last ones that ended. */
@@ -51,7 +51,7 @@ export class Registry<R extends LiveRun> {
     this.#guard(this.runs);
   }
 
-  /** What a host's subscriber throws or rejects with would surface in whoever sets the atom. */
+  /** An error of a host's subscriber would surface in the code that sets the atom. */
   #guard<A extends ReadonlyAtom<never> | ReadonlyAtom<RunSummary> | ReadonlyAtom<readonly RunSummary[]>>(atom: A): A {
     const subscribe = atom.subscribe.bind(atom) as (observer: object) => { unsubscribe(): void };
     atom.subscribe = ((...observer: unknown[]) =>
@@ -59,13 +59,13 @@ export class Registry<R extends LiveRun> {
     return atom;
   }
 
-  /** Summaries of the live runs; changes at most once per event-loop turn, computed when it is read. */
+  /** Summaries of the live runs. Changes at most once per event-loop turn; computed when it is read. */
   readonly runs: ReadonlyAtom<readonly RunSummary[]> = createAtom(() => {
     this.#version.get();
     return [...this.#live.values()].map(({ run }) => run.summary);
   });
 
-  /** The one table in which `start`, `recover` and restored hosts meet: the second to come gets the first. */
+  /** The one table that `start`, `recover` and restored hosts share: the second caller gets the first caller's run. */
   enter(run: R): R {
     const first = this.#live.get(run.runId);
     if (first) return first.run;
@@ -80,7 +80,7 @@ export class Registry<R extends LiveRun> {
     const entry = this.#live.get(run.runId);
     if (entry?.run !== run) return;
     this.#live.delete(run.runId);
-    // The id belongs to another run: a refused start says nothing of it, and takes no answer of it away.
+    // The id belongs to another run: a refused start has no answer of that run, and removes none.
     const known = output.error?.code === 'RUN_ID_CONFLICT' ? entry.before : output;
     if (known) this.#ended.set(run.runId, known);
     const [oldest] = this.#ended.keys();
@@ -88,7 +88,7 @@ export class Registry<R extends LiveRun> {
     this.#note(entry);
   }
 
-  /** Notes that a run changed; its atom follows at the end of this event-loop turn. */
+  /** Records that a run changed; its atom changes at the end of this event-loop turn. */
   touch(run: R): void {
     const entry = this.#live.get(run.runId);
     if (entry?.run === run) this.#note(entry);
@@ -105,12 +105,12 @@ export class Registry<R extends LiveRun> {
     this.#isFlushing = false;
     const dirty = [...this.#dirty];
     this.#dirty.clear();
-    // That of a run that has ended as well: whoever watches it is to see the end.
+    // Also for a run that has ended: its watchers must see the end.
     for (const { run, atom } of dirty) if (atom) this.#attempt(() => atom.set(run.summary));
     this.#attempt(() => this.#version.set((version) => version + 1));
   }
 
-  /** The subscribers of an atom are called by its setter, and what a host's subscriber throws would surface here. */
+  /** The setter of an atom calls its subscribers: an error of a host's subscriber would surface here. */
   #attempt(set: () => void): void {
     try {
       set();

@@ -2,8 +2,8 @@ import type { RunHead } from '../../record/checkpoint.ts';
 import type { OpenStep } from '../../run/open-step.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { encodeMessage } from '../../values/message.ts';
-import type { EncodedHead } from './encode.ts';
-import { type Encryption, isEncrypted } from './encryption.ts';
+import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
+import { type Encryption, encryptDelta, encryptRecord, isEncrypted, type MessageRows } from './encryption.ts';
 
 /*
  * What a run says is stored once. As long as a step is open, the model's message and the results so far stand in the head,
@@ -234,6 +234,30 @@ export function withoutPieces(text: string): string {
 const MAX_DEPTH = 4;
 
 const partOf = (name: string) => `piece ${name}`;
+
+export function encryptCutRecord(
+  record: EncodedRecord & Pieces,
+  encryption: Encryption,
+): EncodedRecord & Pieces & MessageRows {
+  const { runId, pieces } = record;
+  return {
+    ...record,
+    ...encryptRecord(record, cutEncryption(encryption)),
+    pieces: encryptPieces(runId, pieces, encryption),
+  };
+}
+
+export function encryptCutDelta(
+  delta: EncodedDelta & Pieces,
+  encryption: Encryption,
+): EncodedDelta & Pieces & MessageRows {
+  const { runId, pieces } = delta;
+  return {
+    ...delta,
+    ...encryptDelta(delta, cutEncryption(encryption)),
+    pieces: encryptPieces(runId, pieces, encryption),
+  };
+}
 
 export function encryptPieces(runId: string, pieces: readonly Piece[], encryption: Encryption): Piece[] {
   const { seal } = cutEncryption(encryption);

@@ -1,6 +1,6 @@
 import type { Codec } from '../../codec/port.ts';
 import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../../values/errors.ts';
-import type { EncodedDelta } from './encode.ts';
+import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { StepTexts } from './step-texts.ts';
 
 /** What an encrypted text begins with. No JSON text does. */
@@ -71,6 +71,11 @@ export interface MessageRow {
   readonly text: string;
 }
 
+export interface MessageRows {
+  readonly messageCount: number;
+  readonly rows: readonly MessageRow[];
+}
+
 /** A long history is split over rows of about this many characters, so that loading can pause between them. */
 const MAX_ROW_CHARS = 2 ** 18;
 
@@ -79,6 +84,43 @@ export const stepText = (place: number): string => `step ${place}`;
 
 /** The part that a row of messages is. */
 export const messagesFrom = (first: number): string => `messages ${first}`;
+
+export function encryptRecord(
+  record: EncodedRecord,
+  encryption: Pick<Encryption, 'seal'>,
+): EncodedRecord & MessageRows {
+  const { runId, meta, head, extras, messages, step } = record;
+  return {
+    ...record,
+    meta: encryption.seal(meta, runId, 'meta'),
+    extras: extras === null ? null : encryption.seal(extras, runId, 'extras'),
+    head: encryption.seal(head, runId, 'head'),
+    step: sealStep(step, runId, encryption),
+    messageCount: messages.length,
+    rows: rowsOf({ ...record, from: 0 }, encryption),
+  };
+}
+
+/** A delta as it is stored. Its messages stand in rows, and nowhere else: of a thousand that wait, each byte counts. */
+export interface EncryptedDelta extends EncodedHead, MessageRows {
+  readonly from: number;
+}
+
+export function encryptDelta(delta: EncodedDelta, encryption: Pick<Encryption, 'seal'>): EncryptedDelta {
+  const { runId, head, version, revision, updatedAt, attempts, from, messages, step } = delta;
+  return {
+    runId,
+    head: encryption.seal(head, runId, 'head'),
+    version,
+    revision,
+    updatedAt,
+    attempts,
+    step: sealStep(step, runId, encryption),
+    from,
+    messageCount: from + messages.length,
+    rows: rowsOf(delta, encryption),
+  };
+}
 
 export function sealStep(
   step: StepTexts | undefined,

@@ -1,4 +1,4 @@
-import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
 import type { RunDelta } from '../../record/delta.ts';
 import { cutEncryption, encryptPieces, type Pieces, Splitter } from './blob-refs.ts';
 import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
@@ -25,6 +25,8 @@ export interface BodyOptions {
   readonly blobs: boolean;
   /** Stores large open steps beside their heads. */
   readonly steps: boolean;
+  /** Puts the fields of a head in another order. */
+  readonly arrange?: (<T extends Partial<RunHead>>(head: T) => T) | undefined;
 }
 
 const noBlobs: Pieces = { pieces: [], inHead: [], inMessages: [] };
@@ -34,16 +36,18 @@ export class BodyWriter {
   readonly #encryption: Encryption;
   readonly #splitter: Splitter | undefined;
   readonly #steps: StepSplitter | undefined;
+  readonly #arrange: BodyOptions['arrange'];
 
-  constructor({ encryption, blobs, steps }: BodyOptions) {
+  constructor({ encryption, blobs, steps, arrange }: BodyOptions) {
     this.#encryption = encryption;
     this.#splitter = blobs ? new Splitter() : undefined;
     this.#steps = steps ? new StepSplitter() : undefined;
+    this.#arrange = arrange;
   }
 
   /** @throws what `encodeRecord` throws, and what the codec throws */
   ofRecord(record: RunCheckpoint): StoredBody {
-    const encoded = encodeRecord(record, this.#steps);
+    const encoded = encodeRecord(this.#arrange?.(record) ?? record, this.#steps);
     const cut = this.#splitter?.split(encoded, record, { isContinued: false }) ?? { ...encoded, ...noBlobs };
     const { runId, meta, extras } = cut;
     const encryption = this.#seal();
@@ -56,7 +60,8 @@ export class BodyWriter {
 
   /** @throws what `encodeDelta` throws, and what the codec throws */
   ofDelta(delta: RunDelta): StoredBody {
-    const encoded = encodeDelta(delta, this.#steps);
+    const arranged = this.#arrange ? { ...delta, head: this.#arrange(delta.head) } : delta;
+    const encoded = encodeDelta(arranged, this.#steps);
     return this.#body(this.#splitter?.split(encoded, delta.head, { isContinued: true }) ?? { ...encoded, ...noBlobs });
   }
 

@@ -1,31 +1,31 @@
 import { crc32 } from 'node:zlib';
-import type { MessageRow } from '../encoding/encryption.ts';
-import type { StoredBody } from '../encoding/stored-body.ts';
-import type { Lease, Ownership } from '../lease.ts';
-import type { StoreWrite } from '../store-driver.ts';
-import type { Change as RunChange, RunFacts } from '../transitions.ts';
+import type { Pieces } from '../encoding/blob-refs.ts';
+import type { EncodedDelta, EncodedHead, EncodedRecord } from '../encoding/encode.ts';
+import type { MessageRow, MessageRows } from '../encoding/encryption.ts';
+import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
+import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from '../lease.ts';
+import type { Claim, ReleaseOptions } from '../port.ts';
 import type { Found, RunState, StoredRecord } from './state.ts';
 
-/** What a write does to the rows of its run. */
+/** What a write does to its run, once it has been decided from what was found. */
 export interface Change {
   readonly runId: string;
   /** The token of the row that this follows; null: there was no row. Where it is another by now, nothing is written. */
   readonly seen: number | null;
   /** `none`: there is no row, and there will be none. */
   readonly kind: 'put' | 'remove' | 'none';
-  /** Until when it holds is the server's to say. */
-  readonly lease: Ownership | undefined;
-  /** Counts as the lease's; kept for a run without a lease too. */
+  readonly lease: Lease | undefined;
+  /** Counts as the lease's; kept for a run that nobody has claimed too. */
   readonly attempts: number;
   /** From now on the lease has this many ms. */
-  readonly ttlMs?: number | undefined;
-  readonly head?: StoredBody | undefined;
+  readonly ttlMs?: number;
+  readonly head?: EncodedHead & Pieces & { readonly messageCount: number };
   /** A whole record: its parts get a new body. */
-  readonly start?: StoredBody['start'];
+  readonly start?: { readonly meta: string; readonly extras: string | null };
   /** The record as it is before. */
   readonly record: StoredRecord | undefined;
-  readonly rows?: readonly MessageRow[] | undefined;
-  readonly outcome?: KeptOutcome | undefined;
+  readonly rows?: readonly MessageRow[];
+  readonly outcome?: KeptOutcome;
 }
 
 export interface KeptOutcome {
@@ -36,49 +36,112 @@ export interface KeptOutcome {
   readonly checksum: number;
 }
 
-/** All facts of a run, once the server was asked. */
-export function factsFound({ run, now, outcomeEpoch }: Found): RunFacts {
-  return { ...factsKnown(run), expiresAt: run?.lease?.expiresAt ?? 0, now, keptEpoch: outcomeEpoch };
+/** What a write comes to: a change with the answer to give once it has landed, or an answer at once. */
+export interface Decision<T> {
+  readonly value: T;
+  readonly change?: Change;
 }
 
-/** What this store knows of a run that it wrote last. The times are the server's: a decision that needs them needs a look. */
-export function factsKnown(run: RunState | undefined): RunFacts {
-  return { lease: run?.lease ?? null, record: run?.record ?? null, attempts: run?.attempts ?? 0 };
+/** How a write decides. @throws errors of Pawl, when it is refused */
+export type Decide<T> = (found: Found) => Decision<T>;
+
+const nothing: Decision<void> = { value: undefined };
+
+export function saveRecord(record: EncodedRecord & Pieces & MessageRows, claim: Claim | undefined): Decide<void> {
+  const { runId, meta, extras, rows } = record;
+  return (found) => {
+    const before = writable(runId, found, claim);
+    const base = { ...before, lease: sound(before.lease) };
+    checkReplaceable(runId, found.run?.record?.version);
+    return changed({ ...base, ...counted(base, record), head: record, start: { meta, extras }, rows });
+  };
 }
 
-/** The change of the rows of a run; undefined when there is nothing to remove. @param run its row, undefined without one */
-export function rowChange(
-  run: RunState | undefined,
-  change: RunChange,
-  { runId, body }: Pick<StoreWrite, 'runId' | 'body'>,
-): Change | undefined {
-  const { token: seen = null, lease: found, record } = run ?? {};
-  const base = { runId, seen, kind: 'put' as const, lease: found, attempts: run?.attempts ?? 0, record };
-  if (change.remove) return run && { ...base, kind: 'remove' };
-  if (change.keep) {
-    const outcome = { ...change.keep, checksum: crc32(change.keep.text) };
-    return { ...base, kind: run ? 'put' : 'none', outcome };
-  }
-  const lease = change.lease ?? found;
-  const owned = { ...base, lease, attempts: change.lease?.attempts ?? base.attempts, ttlMs: change.ttlMs };
-  if (!change.record || !body) return owned;
-  // A run without a lease counts the attempts of its record.
-  const attempts = lease ? lease.attempts : (body.attempts ?? 0);
-  return { ...owned, attempts, head: body, start: body.start, rows: body.rows };
+export function appendDelta(delta: EncodedDelta & Pieces & MessageRows, claim: Claim | undefined): Decide<void> {
+  const { runId, rows } = delta;
+  return (found) => {
+    refuseDamaged(found.run?.lease);
+    const base = writable(runId, found, claim);
+    const record = found.run?.record;
+    checkReplaceable(runId, record?.version);
+    if (!isNewRevision(delta, record)) return nothing;
+    return changed({ ...base, ...counted(base, delta), head: delta, rows });
+  };
 }
 
-/** The row as it is when a change has landed. */
-export function leaseAfter({ lease }: Change): Lease | undefined {
-  return lease && { ...lease, expiresAt: Number.NEGATIVE_INFINITY };
+export function deleteRun(runId: string, claim: Claim | undefined): Decide<void> {
+  return (found) => {
+    const base = writable(runId, found, claim);
+    return found.run ? changed({ ...base, kind: 'remove' }) : nothing;
+  };
+}
+
+export function keepOutcome(
+  kept: { readonly runId: string; readonly text: string; readonly untilMs: number },
+  claim: Claim | undefined,
+): Decide<void> {
+  const { runId, text, untilMs } = kept;
+  const checksum = crc32(text);
+  return (found) => {
+    const base = writable(runId, found, claim);
+    const epoch = base.lease?.epoch ?? found.outcomeEpoch;
+    return changed({ ...base, kind: found.run ? 'put' : 'none', outcome: { text, untilMs, epoch, checksum } });
+  };
+}
+
+export function claimRun(runId: string, owner: string, ttlMs: number): Decide<Claim | null> {
+  return ({ run, now, outcomeEpoch }) => {
+    const last = { lastEpoch: outcomeEpoch, lastAttempts: run?.attempts ?? 0 };
+    const lease = grantLease(run?.lease, { owner, ttlMs, now, ...last });
+    if (!lease) return { value: null };
+    const { epoch, attempts } = lease;
+    const change = { ...unchanged(runId, run), lease, attempts, ttlMs };
+    return { value: { runId, owner, epoch, attempts }, change };
+  };
+}
+
+export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
+  return ({ run }) => {
+    const { attempts } = checkClaim(run?.lease, claim);
+    return { value: { ...claim, attempts }, change: { ...unchanged(claim.runId, run), ttlMs } };
+  };
+}
+
+export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<void> {
+  return ({ run }) => {
+    const lease = run?.lease;
+    if (!lease || !isNewest(lease, claim)) return nothing;
+    const left = freed(lease, options);
+    return changed({ ...unchanged(claim.runId, run), lease: left, attempts: left.attempts });
+  };
+}
+
+/** The run's row as it is, once it is sure that this write may go on. */
+function writable(runId: string, { run, now }: Found, claim: Claim | undefined): Change {
+  checkWrite(run?.lease, { runId, claim, now });
+  return unchanged(runId, run);
+}
+
+function unchanged(runId: string, run: RunState | undefined): Change {
+  const { token: seen = null, lease, attempts = 0, record } = run ?? {};
+  return { runId, seen, kind: 'put', lease, attempts, record };
+}
+
+const changed = (change: Change): Decision<void> => ({ value: undefined, change });
+
+/** The lease's count is the true one: `claim` counts before anything of the run is loaded. */
+function counted({ lease, attempts: known }: Change, { attempts }: EncodedHead): Pick<Change, 'lease' | 'attempts'> {
+  const count = attempts ?? (lease ? known : 0);
+  return { lease: lease && { ...lease, attempts: count }, attempts: count };
 }
 
 /** A whole record gets a new body: the token of its save. @param token the one that the change gives its row */
 export function recordAfter({ head, start, record }: Change, token: number): StoredRecord | undefined {
   const body = start ? token : record?.body;
   if (!head || body === undefined) return record;
-  const { version, revision, messageCount, blobs } = head;
+  const { version, revision, messageCount, inHead } = head;
   const known = start ? undefined : record?.pieces;
   const pieces = new Map<string, number>();
-  for (const name of blobs.inHead) pieces.set(name, known?.get(name) ?? token);
+  for (const name of inHead) pieces.set(name, known?.get(name) ?? token);
   return { body, version, revision, messageCount, pieces };
 }

@@ -1,7 +1,9 @@
 import { crc32 } from 'node:zlib';
-import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor } from '../../run/command.ts';
-import { type CommandToSend, refuseFull, refuseLarge, refuseMissing, type StoredCommand } from '../commands.ts';
+import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor, type SentCommand } from '../../run/command.ts';
+import { PawlError } from '../../values/errors.ts';
+import { type CommandToSend, decodeCommand, refuseFull, refuseLarge, refuseMissing } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 import { checkClaim } from '../lease.ts';
 import type { Claim, InboxOf } from '../port.ts';
 import type { Row, Session } from './pool.ts';
@@ -57,22 +59,28 @@ export async function send(session: Session, tables: Tables, { command, isAgain 
   if (isInboxFull(Number(row?.chars), text, kind)) throw refuseLarge(runId, Number(row?.chars));
 }
 
-/** A damaged command counts as never sent: it must not keep the others from their runs. */
-export async function readInbox(session: Session, { tables }: Server, of: InboxOf): Promise<StoredCommand[]> {
+/** A damaged command is as good as never sent: it must not keep the others from their runs. */
+export async function readInbox(session: Session, { tables, encryption }: Server, of: InboxOf): Promise<SentCommand[]> {
   const { runs, commands } = tables;
   const whose =
     'owner' in of ? `JOIN ${runs} r ON r.run_id = c.run_id WHERE r.owner = $1` : "WHERE c.run_id = decode($1, 'hex')";
   const rows = await session.query(
-    `SELECT encode(c.run_id, 'hex') AS id, c.command_id, c.checksum, c.command FROM ${commands} c ${whose}
+    `SELECT encode(c.run_id, 'hex') AS id, c.checksum, c.command FROM ${commands} c ${whose}
      ORDER BY c.no LIMIT ${MAX_WAITING}`,
     ['owner' in of ? ownerText(of.owner) : hexOf(of.runId)],
   );
-  return rows.flatMap(storedCommand);
+  return rows.flatMap((row) => sentCommand(row, encryption));
 }
 
-function storedCommand({ id, command_id: commandId, checksum, command }: Row): StoredCommand[] {
+function sentCommand({ id, checksum, command }: Row, encryption: Encryption): SentCommand[] {
   if (!isIntact(command, checksum)) return [];
-  return [{ runId: runIdOf(id ?? ''), id: String(JSON.parse(commandId ?? '""')), text: command }];
+  try {
+    const runId = runIdOf(id ?? '');
+    return [{ runId, command: decodeCommand(encryption.open(command, runId, 'command')) }];
+  } catch (error) {
+    if (error instanceof PawlError) return [];
+    throw error;
+  }
 }
 
 /** @throws {LeaseLostError} */

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers';
-import type { StoreWrite } from '../store-driver.ts';
+import type { Decide } from './changes.ts';
 import type { Sent } from './write.ts';
 
 /** Groups that are on their way at once, each over a connection of its own: a large one does not hold up all others. */
@@ -10,7 +10,13 @@ const MAX_GROUP = 128;
 const MAX_GROUP_CHARS = 2 ** 23;
 
 /** A write to one run, waiting or on its way. */
-export interface Job<T = unknown> extends StoreWrite<T> {
+export interface Job<T = unknown> {
+  readonly runId: string;
+  readonly decide: Decide<T>;
+  /** Characters, about. */
+  readonly size: number;
+  /** It names the claim it is made with, so that what was written last may be taken as still there: see `Writer`. */
+  readonly hasClaim: boolean;
   readonly signal: AbortSignal | undefined;
   /** When it is given up, on the clock of `performance.now()`. */
   readonly until: number;
@@ -48,10 +54,11 @@ export class WriteQueue {
     this.#waitMs = waitMs;
   }
 
-  add<T>(write: StoreWrite<T>, signal: AbortSignal | undefined): Promise<T> {
+  add<T>(write: Pick<Job<T>, 'runId' | 'decide' | 'size' | 'hasClaim' | 'signal'>): Promise<T> {
+    const { runId, decide, size, hasClaim, signal } = write;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const until = performance.now() + this.#waitMs;
-    const job = { ...write, signal, until, sent: new Map(), promise, resolve, reject } as Job;
+    const job = { runId, decide, size, hasClaim, signal, until, sent: new Map(), promise, resolve, reject } as Job;
     this.#jobs.push(job);
     this.#unsettled.add(job);
     this.#schedule();

@@ -1,10 +1,11 @@
 import { CheckpointCorruptError } from '../../values/errors.ts';
-import { piecesIn, type StoredPieces } from '../encoding/blob-refs.ts';
+import { piecesIn, RunTexts, type StoredPieces } from '../encoding/blob-refs.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { parseStored } from '../encoding/encode.ts';
+import type { Encryption } from '../encoding/encryption.ts';
+import { messagesFrom } from '../encoding/encryption.ts';
 import type { Lease } from '../lease.ts';
 import type { Cursor } from '../port.ts';
-import type { MessageReader, StoredTexts } from '../store-driver.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
 import type { Tables } from './schema.ts';
@@ -79,10 +80,11 @@ export async function readPage(
  */
 export async function readMessages(
   session: Session,
-  { tables }: Server,
-  { stored, messages }: { readonly stored: StoredRun; readonly messages: MessageReader },
+  { tables, encryption }: Server,
+  { stored, messages }: { readonly stored: StoredRun; readonly messages: unknown[] },
 ): Promise<boolean> {
-  const { row } = stored;
+  const { row, runId } = stored;
+  const texts = new RunTexts(encryption, runId);
   // The size of a stored text is known without reading it.
   const rows = await session.query(
     `SELECT first, checksum, messages, ${piecesOf(tables, 'sized')} FROM (
@@ -92,12 +94,15 @@ export async function readMessages(
          FROM ${tables.messages} m
          WHERE body = $1::bigint AND first >= $2::bigint AND first < $3::bigint ORDER BY first LIMIT ${ROWS_PER_PAGE}) page
      ) sized WHERE before < ${CHARS_PER_PAGE} ORDER BY first`,
-    [row.body, messages.count, row.message_count],
+    [row.body, messages.length, row.message_count],
   );
   for (const { first, checksum, messages: text, pieces } of rows) {
-    if (Number(first) !== messages.count) return false;
+    if (Number(first) !== messages.length) return false;
     checkText(text ?? '', checksum, `messages from ${first} on`);
-    messages.add(text ?? '', piecesFrom(pieces));
+    const whole = texts.whole(text ?? '', messagesFrom(messages.length), piecesFrom(pieces));
+    const parsed = parseStored(whole, 'messages');
+    if (!Array.isArray(parsed) || parsed.length === 0) throw damaged('messages');
+    for (const message of parsed) messages.push(message);
   }
   return rows.length > 0;
 }
@@ -114,7 +119,10 @@ function storedRun(row: Row): StoredRun {
 }
 
 /** The texts of a record, once they are sure to be what was written. @throws {CheckpointCorruptError} */
-export function textsOf({ row, updatedAt, lease }: StoredRun): StoredTexts {
+export function textsOf(
+  { runId, row, updatedAt }: StoredRun,
+  encryption: Encryption,
+): { meta: string; head: string; extras: string | null } {
   const { body, version, revision, message_count: messageCount, meta, head, extras = null } = row;
   if (meta == null) throw damaged('meta');
   if (head == null) throw damaged('head');
@@ -123,7 +131,12 @@ export function textsOf({ row, updatedAt, lease }: StoredRun): StoredTexts {
   const fields = { version: Number(version), revision: Number(revision), updatedAt, head };
   const checksum = headChecksum(fields, { body: Number(body), messageCount: Number(messageCount) });
   if (checksum !== Number(row.checksum)) throw new CheckpointCorruptError(wrongChecksum('head'));
-  return { meta, head, extras, pieces: piecesFrom(row.pieces), attempts: lease?.attempts };
+  const texts = new RunTexts(encryption, runId);
+  return {
+    meta: texts.open(meta, 'meta'),
+    head: texts.whole(head, 'head', piecesFrom(row.pieces)),
+    extras: extras === null ? null : texts.open(extras, 'extras'),
+  };
 }
 
 /** The pieces of some rows by name. @param found as JSON @throws {CheckpointCorruptError} */

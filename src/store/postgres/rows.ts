@@ -14,7 +14,7 @@ export const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join
 
 /** Those that are not known to be there. One that is there all the same is there twice. */
 export function newPieces({ head, start, record }: Change): readonly Piece[] {
-  return head?.blobs.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
+  return head?.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
 }
 
 /** @param token what is found under it is written by this change */
@@ -31,7 +31,7 @@ function tokensNamed({ head, start, record }: Change, token: number, text: strin
   const names = namesIn(text);
   if (names.length === 0) return [];
   const known = record?.pieces;
-  const inner = new Map(head?.blobs.pieces.map((piece) => [piece.name, namesIn(piece.text)]));
+  const inner = new Map(head?.pieces.map((piece) => [piece.name, namesIn(piece.text)]));
   const named = names.flatMap((name) => [...(inner.get(name) ?? []), name]);
   return named.map((name) => (start ? token : (known?.get(name) ?? token)));
 }

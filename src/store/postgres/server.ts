@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { StoreUnavailableError } from '../../values/errors.ts';
+import type { Encryption } from '../encoding/encryption.ts';
 import { Appends } from './append.ts';
 import { isTableMissing, isTransient, storeError } from './errors.ts';
 import { Parameters } from './parameters.ts';
@@ -18,6 +19,7 @@ export interface ServerOptions {
   readonly pool: PostgresPool;
   readonly schema: string;
   readonly times: Times;
+  readonly encryption: Encryption;
 }
 
 /** A schema on a server, reached over the host's pool. */
@@ -25,14 +27,16 @@ export class Server {
   readonly tables: Tables;
   readonly appends: Appends;
   readonly times: Times;
+  readonly encryption: Encryption;
   readonly #connections: Connections;
   readonly #schema: Schema;
   readonly #name: string;
   #isSwept = false;
   #isClosed = false;
 
-  constructor({ pool, schema, times }: ServerOptions) {
+  constructor({ pool, schema, times, encryption }: ServerOptions) {
     this.times = times;
+    this.encryption = encryption;
     this.#connections = new Connections(pool);
     this.#schema = new Schema(schema);
     this.#name = `the PostgreSQL store in schema ${schema}`;

@@ -1,6 +1,5 @@
 import { PawlError } from '../../values/errors.ts';
-import { type Decided, decideNow } from '../transitions.ts';
-import { factsFound, factsKnown, leaseAfter, recordAfter, rowChange } from './changes.ts';
+import { type Decision, recordAfter } from './changes.ts';
 import { isGroupFailure, isTransient, NoAnswer } from './errors.ts';
 import type { Session } from './pool.ts';
 import type { Job, SentJob } from './queue.ts';
@@ -101,8 +100,7 @@ export class Writer {
     const run = job.hasClaim && job.sent.size === 0 ? this.#known.get(job.runId) : undefined;
     if (!run) return undefined;
     try {
-      const decision = job.decide(factsKnown(run));
-      return 'need' in decision ? undefined : plannedFor(job, decision, run);
+      return plannedFor(job, job.decide({ run, now: 0, outcomeEpoch: 0 }));
     } catch (error) {
       if (error instanceof PawlError) return undefined;
       throw error;
@@ -116,8 +114,8 @@ export class Writer {
       return undefined;
     }
     try {
-      const decision = decideNow(job.decide, factsFound(found));
-      const plan = plannedFor(job, decision, found.run);
+      const decision = job.decide(found);
+      const plan = plannedFor(job, decision);
       if (plan) return plan;
       open.delete(job);
       job.resolve(decision.value);
@@ -149,10 +147,9 @@ export class Writer {
   }
 
   #landed(job: Job, { change, token, record, value }: SentJob, open: Set<Job>): void {
-    const { kind, attempts } = change;
-    const lease = leaseAfter(change);
+    const { kind, lease, attempts } = change;
     this.#known.delete(job.runId);
-    // An owner that has released a run, or deleted it, does not write to it next.
+    // Whoever has released a run, or deleted it, does not write to it next.
     if (kind === 'put' && lease?.owner != null) this.#known.set(job.runId, { token, lease, attempts, record });
     for (const runId of this.#known.keys()) {
       if (this.#known.size <= MAX_KNOWN) break;
@@ -180,9 +177,7 @@ function dropAborted(open: Set<Job>): void {
   }
 }
 
-function plannedFor(job: Job, decided: Decided<unknown>, run: RunState | undefined): Planned | undefined {
-  const { value } = decided;
-  const change = decided.change && rowChange(run, decided.change, job);
+function plannedFor(job: Job, { value, change }: Decision<unknown>): Planned | undefined {
   if (!change) return undefined;
   const token = Math.floor(Math.random() * 2 ** 53);
   return { job, value, change, token, record: recordAfter(change, token) };

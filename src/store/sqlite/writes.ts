@@ -106,9 +106,7 @@ class TableFacts implements RunFacts {
   get record(): RecordFacts | 'unreadable' | null {
     const stored = this.#tables.records.find(this.#runId);
     if (!stored) return null;
-    if (!isWhole(stored)) return 'unreadable';
-    const { version, revision, message_count: messageCount } = stored;
-    return { version, revision, messageCount };
+    return isWhole(stored) ? { ...stored, messageCount: stored.message_count } : 'unreadable';
   }
 
   get attempts(): number {

@@ -10,7 +10,7 @@ import type { AppendingStore, CheckpointStore, ControlStore, OutcomeStore, Ownin
 
 type MethodName = keyof (AppendingStore & OwningStore & OutcomeStore & ControlStore);
 
-/** The methods that a store may have. A method of the port without a line does not compile: it would be taken from every store. */
+/** The methods that a store may have. A method of the port without a line does not compile: every store would lose it. */
 const methods: { readonly [Name in MethodName]-?: true } = {
   save: true,
   load: true,
@@ -36,7 +36,7 @@ const checked = new WeakMap<CheckpointStore, CheckpointStore>();
 
 /**
  * A host's store as the runtime uses it. Errors without a code, and those of the system, become `StoreUnavailableError` with
- * the error as their cause; entries of its list have a run id. It has the methods that the store has, and no others.
+ * the error as their cause; each entry of its list has a run id. It has the methods of the store, and no others.
  */
 export function checkedStore<S extends CheckpointStore>(store: S): S {
   const known = checked.get(store);
@@ -62,8 +62,8 @@ function guardedMethod(store: CheckpointStore, name: MethodName): Method {
 }
 
 /**
- * An error of a store, with a code: its own where it brings one, or else STORE_UNAVAILABLE. Codes of the system
- * (`ECONNREFUSED`) say what failed below the store, and stay in the cause.
+ * Returns a store's error with a code: its own code, or else STORE_UNAVAILABLE. Codes of the system (`ECONNREFUSED`) name a
+ * failure below the store, and stay in the cause.
  * @param what names the call, for example `store.save`
  */
 export function storeFailure(what: string, error: unknown): unknown {
@@ -78,7 +78,7 @@ export function storeFailure(what: string, error: unknown): unknown {
 
 const MAX_WHY = 1_000;
 
-/** What a method may resolve to. The answer of any other method is not looked at. */
+/** The values that a method may resolve to. The answer of any other method is not checked. */
 const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId: string) => unknown } = {
   listInterrupted: checkedList,
   load: checkedRecord,
@@ -87,13 +87,16 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   inbox: checkedInbox,
 };
 
-/** @throws {StoreUnavailableError} for what is no record @throws {CheckpointCorruptError} for a damaged one, or that of another run */
+/**
+ * @throws {StoreUnavailableError} for a value that is not a record @throws {CheckpointCorruptError} for a damaged one, or that
+ *   of another run
+ */
 function checkedRecord(answer: unknown, runId: string): RunCheckpoint | null {
   if (answer === null || answer === undefined) return null;
   if (!isObject(answer) || !isObject(answer.meta)) throw wrongAnswer('load', answer, 'a record or null');
   const record = parseCheckpoint(answer);
   if (record.meta.runId === runId) return record;
-  throw new CheckpointCorruptError(`store.load gave the record of another run for ${JSON.stringify(runId)}`);
+  throw new CheckpointCorruptError(`store.load returned the record of another run for ${JSON.stringify(runId)}`);
 }
 
 function checkedClaim(answer: unknown): unknown {
@@ -106,7 +109,7 @@ function checkedOutcome(answer: unknown, runId: string): unknown {
   if (answer === null || answer === undefined) return null;
   if (!isObject(answer)) throw wrongAnswer('outcome', answer, 'an outcome or null');
   if (answer.runId === runId) return answer;
-  throw new CheckpointCorruptError(`store.outcome gave the outcome of another run for ${JSON.stringify(runId)}`);
+  throw new CheckpointCorruptError(`store.outcome returned the outcome of another run for ${JSON.stringify(runId)}`);
 }
 
 function checkedInbox(answer: unknown): unknown {
@@ -117,7 +120,7 @@ function checkedInbox(answer: unknown): unknown {
 
 function wrongAnswer(method: string, answer: unknown, needed: string): StoreUnavailableError {
   letGo(answer);
-  return new StoreUnavailableError(`store.${method} gave ${kindOf(answer)}; it must resolve to ${needed}`);
+  return new StoreUnavailableError(`store.${method} returned ${kindOf(answer)}; it must resolve to ${needed}`);
 }
 
 function checkedList(answer: unknown): readonly InterruptedRun[] {
@@ -125,12 +128,12 @@ function checkedList(answer: unknown): readonly InterruptedRun[] {
   throw wrongAnswer('listInterrupted', answer, 'an array');
 }
 
-/** An entry without a run id has the one of its meta. One that cannot be used says why, and hides no others. */
+/** An entry without a run id gets the one of its meta. An unusable entry has a reason, and hides no others. */
 function checkedEntry(entry: unknown, at: number): InterruptedRun {
   const meta = readProperty(entry, 'meta');
   const found = [readProperty(entry, 'runId'), readProperty(meta, 'runId')].find(isId);
   const unusable = (problem: string): InterruptedRun => {
-    const reason = `STORE_UNAVAILABLE: store.listInterrupted gave an entry ${problem} (number ${at} of its page)`;
+    const reason = `STORE_UNAVAILABLE: store.listInterrupted returned an entry ${problem} (number ${at} of its page)`;
     return { runId: found ?? '', status: 'quarantined', reason };
   };
   if (found === undefined) return unusable('without a runId, and without a meta.runId');

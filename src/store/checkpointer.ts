@@ -9,18 +9,18 @@ import { type LandedState, RecordWriter } from './record-writer.ts';
 
 /** Records one run. A host's own needs only `save`, `complete` and `fail`. */
 export interface Checkpointer {
-  /** Whether what it saves survives; absent = true. A lazy one says false, from a getter, until it has written something. */
+  /** Whether its saves are durable; absent = true. A lazy checkpointer returns false from a getter until its first write. */
   readonly durable?: boolean;
-  /** Resolves when the state is durable; at once when the throttle put it off. Rejects with the store's error. */
+  /** Resolves when the state is durable; at once if the throttle delays it. Rejects with the store's error. */
   save(state: RunCheckpointState, options?: { readonly force?: boolean }): Promise<void>;
-  /** The run succeeded: its record goes, and no later save can bring it back. */
+  /** The run succeeded: deletes its record, and no later save can restore it. */
   complete(): Promise<void>;
-  /** The run failed for good: its record goes. */
+  /** The run failed for good: deletes its record. */
   fail(error: unknown): Promise<void>;
 }
 
 export interface CheckpointerOptions {
-  /** Least time between two unforced writes, ms. 0 = write each. */
+  /** Shortest time between two unforced writes, ms. 0 = write each. */
   readonly throttleMs?: number;
   readonly clock?: Clock;
   readonly claim?: Claim | undefined;
@@ -30,8 +30,8 @@ export interface CheckpointerOptions {
   /** What the store already holds of this run. */
   readonly landed?: LandedState | undefined;
   /**
-   * Told when the late write of a throttled state failed. It is tried again when the next window ends, unless the store says
-   * that somebody else has the run.
+   * Called when the late write of a throttled state failed. The write is repeated at the end of the next window, unless
+   * another owner has the run.
    */
   readonly onFlushError?: ((error: unknown) => void) | undefined;
 }
@@ -49,12 +49,12 @@ const optionKeys: KnownKeys<CheckpointerOptions> = {
 const DEFAULT_MAX_RECORD_BYTES = 64 * 2 ** 20;
 
 /**
- * The checkpointer of one run on a store. Writes are serialised and the newest state wins; unforced saves within
- * `throttleMs` of the last successful write are put off to the end of that window, never dropped. After a forced write has
- * failed nothing is put off before a write has succeeded.
+ * The checkpointer of one run on a store. Writes are serialised and the newest state wins. Unforced saves within
+ * `throttleMs` of the last successful write are delayed to the end of that window, never dropped. After a failed forced write
+ * no save is delayed until a write has succeeded.
  *
  * @param store undefined or null = nothing is recorded and every method succeeds
- * @throws {TypeError} for anything else that is not a store, and for an unknown option
+ * @throws {TypeError} for any other value that is not a store, and for an unknown option
  * @example const checkpointer = createCheckpointer(store, meta, { throttleMs: 1_000 })
  */
 export function createCheckpointer(
@@ -78,7 +78,7 @@ export const noCheckpointer: Checkpointer = Object.freeze({
   fail: succeed,
 });
 
-/** A checkpointer whose errors have a code: see `storeFailure`. Those of Pawl's own have one already. */
+/** A checkpointer whose errors have a code: see `storeFailure`. Errors of Pawl's own checkpointer already have one. */
 export function checkedCheckpointer(host: Checkpointer): Checkpointer {
   if (host instanceof StoreCheckpointer || host === noCheckpointer) return host;
   const checked = async (what: string, answer: () => Promise<void>): Promise<void> => {
@@ -103,18 +103,18 @@ export function isBounded(checkpointer: Checkpointer): boolean {
   return checkpointer instanceof StoreCheckpointer && checkpointer.isBounded;
 }
 
-/** How large the record of a run may become: of a host's own checkpointer, as large as of ours by default. */
+/** The size limit of a run's record: for a host's own checkpointer, the default of Pawl's. */
 export function maxRecordBytesOf(checkpointer: Checkpointer | null): number {
   if (checkpointer === null || checkpointer.durable === false) return Number.POSITIVE_INFINITY;
   return checkpointer instanceof StoreCheckpointer ? checkpointer.maxRecordBytes : DEFAULT_MAX_RECORD_BYTES;
 }
 
-/** The run is over here, whatever became of it: what is put off is dropped, and nothing is put off any more. */
+/** The run is over in this process: delayed saves are dropped, and no further save is delayed. */
 export function abandon(checkpointer: Checkpointer | null): void {
   if (checkpointer instanceof StoreCheckpointer) checkpointer.abandon();
 }
 
-/** Whether an error of a write says that somebody else has the run. */
+/** Returns whether a write's error means that another owner has the run. */
 export function isTakenOver(error: unknown): boolean {
   return hasTrait(error, 'ownership');
 }
@@ -139,7 +139,7 @@ class StoreCheckpointer implements Checkpointer {
   #deferred: RunCheckpointState | undefined;
   #timer: unknown;
   #sealed: Promise<void> | undefined;
-  /** A forced write failed: whoever asked for it must not hear of a newer state as if it were stored when it is not. */
+  /** A forced write failed: its caller must not get a success for a newer state that is not stored. */
   #isOwed = false;
   #isAbandoned = false;
 
@@ -180,7 +180,10 @@ class StoreCheckpointer implements Checkpointer {
     return this.complete();
   }
 
-  /** One state waits while another is being written; a newer one takes its place, and both callers hear of the newer. */
+  /**
+   * One state waits while another is being written. A newer state replaces it, and both callers get the result of the newer
+   * one.
+   */
   #wait(state: RunCheckpointState, isForced: boolean): Promise<void> {
     if (this.#waiting) {
       this.#waiting.state = state;
@@ -215,7 +218,7 @@ class StoreCheckpointer implements Checkpointer {
     try {
       this.#onFlushError?.(error);
     } catch {
-      // Whoever is told cannot be told of that as well; what was put off is to be stored all the same.
+      // The callback cannot get a second error; the delayed state must be stored all the same.
     }
   }
 
@@ -254,7 +257,7 @@ class StoreCheckpointer implements Checkpointer {
     else landed.resolve(isPutOff ? this.#defer(state) : this.#write(state, isForced));
   }
 
-  /** How much of the throttle's window is left, ms. It begins with the last write that succeeded. */
+  /** The rest of the throttle's window, ms. The window begins with the last successful write. */
   #windowLeft(): number {
     if (this.#isOwed || this.#isAbandoned) return 0;
     if (this.#throttleMs <= 0 || this.#lastSuccess === undefined) return 0;

@@ -10,12 +10,12 @@ export interface StoredCommand {
   readonly text: string;
 }
 
-/** A command with the text that is stored of it. */
+/** A command with its text as it is stored. */
 export interface CommandToSend extends StoredCommand {
   readonly kind: Command['kind'];
 }
 
-/** The text of a command to keep. @throws {TypeError} @throws {UndeliveredError} @throws {NotJsonError} */
+/** The text of a command to store. @throws {TypeError} @throws {UndeliveredError} @throws {NotJsonError} */
 export function encodeCommand(command: Command): string {
   return jsonText(checkCommand(command), 'command');
 }
@@ -26,10 +26,10 @@ export function decodeCommand(text: string): Command {
 }
 
 export function refuseMissing(runId: string): CheckpointMissingError {
-  return new CheckpointMissingError(`the store has no record of run ${runId}: there is nobody to tell`);
+  return new CheckpointMissingError(`the store has no record of run ${runId}: a command would have no receiver`);
 }
 
-/** @param chars of the commands that wait already */
+/** @param chars of the waiting commands */
 export function refuseLarge(runId: string, chars: number): UndeliveredError {
   const left = Math.max(0, MAX_INBOX_CHARS - chars);
   return new UndeliveredError(

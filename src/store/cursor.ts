@@ -1,7 +1,7 @@
 import type { Cursor } from './port.ts';
 import type { ListedHead, ListPage } from './store-driver.ts';
 
-/** A page of the heads of all records, which are in any order. */
+/** Returns a page of the heads of all records, which may be in any order. */
 export function pageOf(heads: Iterable<ListedHead>, { after, limit }: ListPage): ListedHead[] {
   const following = [...heads].filter((head) => !after || compareCursors(head, after) > 0);
   return following.sort(compareCursors).slice(0, limit);
@@ -12,7 +12,7 @@ export function compareCursors(a: Cursor, b: Cursor): number {
   return a.updatedAt - b.updatedAt || compareBytes(a.runId, b.runId);
 }
 
-/** Many runs may have one time, so that this must not make buffers. */
+/** Many runs may have the same time, so this must not allocate buffers. */
 function compareBytes(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {
@@ -21,7 +21,7 @@ function compareBytes(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Halves of pairs stand for characters that come after all others. */
+/** Surrogate halves encode characters that sort after all others. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
 }

@@ -15,14 +15,14 @@ export interface BeginOptions {
 export interface CheckpointerFactory {
   /** null = this run is not durable. */
   begin(info: RunInfo, options?: BeginOptions): Promise<Checkpointer | null>;
-  /** What `recover`, `list` and a repeated `start` read. */
+  /** `recover`, `list` and a repeated `start` read this store. */
   readonly store?: CheckpointStore;
 }
 
 export interface FactoryOptions {
-  /** Least time between two unforced writes of a run, ms; default 0 = each step is written. */
+  /** Shortest time between two unforced writes of a run, ms; default 0 = each step is written. */
   readonly throttleMs?: number;
-  /** A save over it is refused with RecordTooLargeError before anything is written; default 64 MiB. */
+  /** A larger save is refused with RecordTooLargeError before any write; default 64 MiB. */
   readonly maxRecordBytes?: number;
   readonly clock?: Clock;
   /** Deadline of one store call, ms; default 30,000. */
@@ -38,8 +38,8 @@ const optionKeys: KnownKeys<FactoryOptions> = {
 
 /**
  * The default factory: every run is durable from its start on.
- * @param store undefined or null = no run is durable: `begin` gives a checkpointer that does nothing
- * @throws {TypeError} for anything else that is not a store, and for an unknown option
+ * @param store undefined or null = no run is durable: `begin` returns a checkpointer that does nothing
+ * @throws {TypeError} for any other value that is not a store, and for an unknown option
  */
 export function createCheckpointerFactory(
   store: CheckpointStore | undefined,

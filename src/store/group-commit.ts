@@ -1,33 +1,33 @@
 import { PawlError } from '../values/errors.ts';
 
-/** Each group has at most so many writes, so that a flood of them cannot hold up the first. */
+/** Most writes of a group, so that a flood of them cannot delay the first. */
 const MAX_GROUP = 512;
 
 /** A write that waits for its group, or belongs to one. */
 export interface Job<W> {
   readonly write: W;
   readonly signal: AbortSignal | undefined;
-  /** When it was asked for, on the clock of `performance.now()`. */
+  /** When it was requested, on the clock of `performance.now()`. */
   readonly askedAt: number;
   resolve(value: unknown): void;
   reject(reason: unknown): void;
 }
 
-/** What a job gets once its group is durable: an answer, or why it was refused. */
+/** The result of a job once its group is durable: an answer, or why it was refused. */
 export type Settled<W> = { readonly job: Job<W> } & ({ readonly value: unknown } | { readonly error: unknown });
 
 export interface GroupCommitOptions<W> {
   /**
-   * Performs one group: takes it when it begins, and settles its jobs when they are durable. What it throws rejects the jobs
-   * that it took, or all that wait if it took none.
-   * @param take the jobs that wait, the oldest first; those that are asked for later belong to the next group
+   * Performs one group: takes its jobs when it begins, and settles them when they are durable. An error rejects the jobs that
+   * it took, or all waiting jobs if it took none.
+   * @param take returns the waiting jobs, the oldest first; later jobs belong to the next group
    */
   perform(take: () => readonly Job<W>[], key: string): Promise<void> | void;
   /** Resolves when a group may begin; absent = at once. */
   begin?(key: string): Promise<void>;
 }
 
-/** Where a job waits, and what takes it out. */
+/** The queue of a job, and its cancellation. */
 export interface JobOptions {
   /** Jobs of one key are grouped, and performed in order. Default: one key for all. */
   readonly key?: string | undefined;
@@ -37,15 +37,15 @@ export interface JobOptions {
 
 interface Queue<W> {
   jobs: Job<W>[];
-  /** Settles with the job that was asked for last. */
+  /** Settles with the newest job. */
   last: Promise<unknown>;
-  /** Resolves when nothing is left to do. */
+  /** Resolves when no job is left. */
   end: Promise<void>;
 }
 
 /**
- * Groups writes that wait at the same time, so that they share one commit: one group after the other for each key (one for a
- * whole database, or one a run), in the order of the calls. Each write settles on its own.
+ * Groups waiting writes, so that they share one commit: one group after the other for each key (one for a whole database, or
+ * one for each run), in the order of the calls. Each write settles on its own.
  */
 export class GroupCommit<W> {
   readonly #options: GroupCommitOptions<W>;
@@ -69,13 +69,13 @@ export class GroupCommit<W> {
     return result;
   }
 
-  /** Resolves when the writes that were asked for before have settled: those of one key, or all. */
+  /** Resolves when the earlier writes have settled: those of one key, or all. */
   async idle(key?: string): Promise<void> {
     const found = key === undefined ? [...this.#queues.values()] : [this.#queues.get(key)];
     for (const queue of found) await queue?.last.catch(() => {});
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no work is running any more. */
   async end(): Promise<void> {
     while (this.#queues.size > 0) await Promise.all([...this.#queues.values()].map(({ end }) => end));
   }
@@ -100,8 +100,8 @@ export class GroupCommit<W> {
 }
 
 /**
- * Performs one job of a group. What refuses it (an aborted signal, an error of Pawl) is its own; any other error fails the group.
- * @param work throws errors of Pawl only before it changes anything
+ * Performs one job of a group. Its refusal (an aborted signal, an error of Pawl) is its own; any other error fails the group.
+ * @param work throws errors of Pawl only before any change
  */
 export function settled<W>(job: Job<W>, work: (write: W) => unknown): Settled<W> {
   if (job.signal?.aborted) return { job, error: job.signal.reason };
@@ -112,7 +112,7 @@ export function settled<W>(job: Job<W>, work: (write: W) => unknown): Settled<W>
   }
 }
 
-/** The same for work that waits. */
+/** The same for asynchronous work. */
 export async function settledLater<W>(job: Job<W>, work: (write: W) => Promise<unknown>): Promise<Settled<W>> {
   if (job.signal?.aborted) return { job, error: job.signal.reason };
   try {
@@ -127,7 +127,7 @@ function refusal<W>(job: Job<W>, error: unknown): Settled<W> {
   throw error;
 }
 
-/** Gives the jobs of a group their answers. */
+/** Settles the jobs of a group with their answers. */
 export function giveAnswers<W>(group: readonly Settled<W>[]): void {
   for (const each of group) {
     if ('error' in each) each.job.reject(each.error);

@@ -1,4 +1,4 @@
-// The entry point `pawl/stores/kit`: what makes a store of a driver. It knows no driver.
+// The entry point `pawl/stores/kit`: the parts that make a store of a driver. It contains no driver.
 export type { CommandToSend, StoredCommand } from './commands.ts';
 export { pageOf } from './cursor.ts';
 export type { Piece, Pieces, StoredPieces } from './encoding/blob-refs.ts';

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { type Clock, systemClock } from '../values/clock.ts';
 
-/** The time that leases are measured by. All processes that share a database must share it. */
+/** The clock of leases. All processes that share a database must share it. */
 export interface LeaseClock {
-  /** Which clock it is. A lease of another one (an earlier boot) has run out. */
+  /** Identifies the clock. A lease of another one (an earlier boot) has expired. */
   readonly boot: string;
   /** Milliseconds. */
   now(): number;
 }
 
 /**
- * On Linux the time since boot, which all processes of a machine share and no change of the wall clock touches; with the
- * boot's id, because it starts anew with each boot. Where there is no such id, the wall clock.
+ * On Linux the time since boot, which all processes of a machine share and no change of the wall clock affects; with the
+ * boot's id, because it restarts with each boot. Without such an id, the wall clock.
  * @param clock a clock of the host's own, for tests
  */
 export function leaseClock(clock?: Clock): LeaseClock {

@@ -2,28 +2,28 @@ import { CheckpointCorruptError, LeaseLostError, RunOwnedElsewhereError } from '
 import { isDeadProcess } from './owner.ts';
 import type { Claim, ReleaseOptions } from './port.ts';
 
-/** What a store keeps of a run's ownership. It outlives a release: epoch and attempts keep counting. */
+/** The ownership of a run in a store. It outlives a release: epoch and attempts keep counting. */
 export interface Ownership {
-  /** Null once it was released; a mark when the record was found damaged. */
+  /** Null after a release; a mark if the record was found damaged. */
   readonly owner: string | null;
   readonly epoch: number;
   readonly attempts: number;
 }
 
-/** Ownership, and until when it holds. */
+/** Ownership, and its expiry. */
 export interface Lease extends Ownership {
   /** On the store's own lease clock, ms. */
   readonly expiresAt: number;
 }
 
-/** Who asks for the lease, and where the counting goes on when the run has none yet. */
+/** The request of a lease, and the counters to continue if the run has none yet. */
 export interface LeaseRequest {
   readonly owner: string;
   readonly now: number;
   readonly ttlMs: number;
-  /** The epoch that a kept outcome remembers. */
+  /** The epoch in a kept outcome. */
   readonly lastEpoch: number;
-  /** The attempts that the record counts. */
+  /** The attempts in the record. */
   readonly lastAttempts: number;
   readonly isDead?: IsDead | undefined;
 }
@@ -31,27 +31,27 @@ export interface LeaseRequest {
 /** Whether an owner is certainly dead. */
 export type IsDead = (owner: string) => boolean;
 
-/** Takes the place of an owner where a record was found damaged. An owner begins with the name of its host. */
+/** Replaces an owner if a record was found damaged. An owner begins with the name of its host. */
 const DAMAGED = '|quarantined|';
 const MAX_DAMAGE = 500;
 
-/** What was found wrong with a record, by whoever claimed it last; undefined when it was found sound, or not read yet. */
+/** The damage that the last owner found in a record; undefined if it was found intact, or not read yet. */
 export function damageIn(lease: Pick<Lease, 'owner'> | null | undefined): string | undefined {
   return lease?.owner?.startsWith(DAMAGED) ? lease.owner.slice(DAMAGED.length) : undefined;
 }
 
-/** @throws {CheckpointCorruptError} when the record was found damaged */
+/** @throws {CheckpointCorruptError} if the record was found damaged */
 export function refuseDamaged(lease: Pick<Lease, 'owner'> | null | undefined): void {
   const damage = damageIn(lease);
   if (damage !== undefined) throw new CheckpointCorruptError(damage);
 }
 
-/** The lease after a save of the whole record: what was found wrong before is gone. */
+/** The lease after a save of the whole record: earlier damage is gone. */
 export function sound<T extends Ownership>(lease: T | undefined): T | undefined {
   return lease && damageIn(lease) !== undefined ? { ...lease, owner: null } : lease;
 }
 
-/** Whether somebody holds the run: not released, not expired, and not certainly dead. */
+/** Returns whether an owner holds the run: not released, not expired, and not certainly dead. */
 export function isHeld(
   lease: Lease | undefined,
   now: number,
@@ -62,8 +62,8 @@ export function isHeld(
 }
 
 /**
- * The lease of a new owner, or null when somebody else holds the run. Each grant counts as one more attempt.
- * @throws {CheckpointCorruptError} when the record was found damaged
+ * Returns the lease of a new owner, or null if another owner holds the run. Each grant counts one more attempt.
+ * @throws {CheckpointCorruptError} if the record was found damaged
  */
 export function grantLease(lease: Lease | undefined, request: LeaseRequest): Lease | null {
   const { owner, now, ttlMs, isDead } = request;
@@ -77,17 +77,17 @@ export function grantLease(lease: Lease | undefined, request: LeaseRequest): Lea
   };
 }
 
-/** Whether a claim is the newest of its run. One that ran out is, as long as nobody else took the run. */
+/** Returns whether a claim is the newest of its run. An expired claim still is, as long as no other owner took the run. */
 export function isNewest(lease: Ownership | undefined, claim: Claim): boolean {
   return lease?.owner === claim.owner && lease.epoch === claim.epoch;
 }
 
-/** The lease once its owner has let go of it. */
+/** Returns the lease after a release. */
 export function freed<T extends Ownership>(lease: T, { attempts = lease.attempts, damage }: ReleaseOptions = {}): T {
   return { ...lease, owner: damage === undefined ? null : DAMAGED + damage.slice(0, MAX_DAMAGE), attempts };
 }
 
-/** @throws {LeaseLostError} when the claim is not the newest of its run */
+/** @throws {LeaseLostError} if the claim is not the newest of its run */
 export function checkClaim<T extends Ownership>(lease: T | undefined, claim: Claim): T {
   if (lease !== undefined && isNewest(lease, claim)) return lease;
   const found = lease === undefined ? 'the run has no claim any more' : `the newest claim has epoch ${lease.epoch}`;
@@ -97,9 +97,9 @@ export function checkClaim<T extends Ownership>(lease: T | undefined, claim: Cla
 }
 
 /**
- * Whether a write may go on. Without a claim it may when nobody holds the run.
- * @throws {LeaseLostError} when its claim is not the newest
- * @throws {RunOwnedElsewhereError} when it has none and the run is held
+ * Checks whether a write is allowed. Without a claim it is, if no owner holds the run.
+ * @throws {LeaseLostError} if its claim is not the newest
+ * @throws {RunOwnedElsewhereError} if it has none and the run is held
  */
 export function checkWrite(
   lease: Lease | undefined,

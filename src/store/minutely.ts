@@ -1,9 +1,9 @@
 import type { Clock } from '../values/clock.ts';
 
-/** How often outcomes whose time is over are removed, ms. */
+/** How often expired outcomes are removed, ms. */
 export const MINUTE_MS = 60_000;
 
-/** Does something once a minute, from its `begin` to its `end`. It does not keep the process running. */
+/** Calls a function once a minute, from `begin` to `end`. It does not keep the process running. */
 export class Minutely {
   readonly #clock: Clock;
   readonly #work: () => void;
@@ -23,7 +23,7 @@ export class Minutely {
       this.#work();
       this.begin();
     }, MINUTE_MS);
-    // A test clock has timers that are no Node timers.
+    // The timers of a test clock are not Node timers.
     (this.#timer as Partial<NodeJS.Timeout> | undefined)?.unref?.();
   }
 

@@ -1,21 +1,21 @@
 /**
- * Asked for rather than imported: an import of `node:fs` by name loads streams, promises and readline with it, a tenth of what
- * the whole package costs to import.
+ * Not imported: an import of `node:fs` by name loads streams, promises and readline with it, a tenth of the package's import
+ * time.
  */
 const fs = () => process.getBuiltinModule('node:fs');
 
 /**
- * Who works on a run: `host|boot|pid namespace|pid|start time|nonce`. All but the nonce say which process it is, so that
- * another process of the same machine can see that it is gone, without waiting for its lease to run out.
+ * Names the owner of a run: `host|boot|pid namespace|pid|start time|nonce`. All but the nonce identify the process, so that
+ * another process of the same machine can see its death, without waiting for its lease to expire.
  */
 export function newOwner(): string {
   return [...machine(), String(process.pid), startTime(process.pid), crypto.randomUUID()].join('|');
 }
 
 /**
- * Whether an owner is certainly a dead process of this machine, as it runs now: no process of its pid, or one that started at
- * another time. Whatever cannot be seen counts as alive: another host, or one of the same name, another container, no /proc.
- * What is left by an earlier boot looks like another host of the same name; the lease of such an owner runs out.
+ * Returns whether an owner is certainly a dead process of this machine in its present boot: no process of its pid, or one with
+ * another start time. Any uncertain owner counts as alive: another host, or one of the same name, another container, no /proc.
+ * An owner of an earlier boot looks like another host of the same name; its lease expires.
  */
 export function isDeadProcess(owner: string): boolean {
   const [host, boot, namespace, pid = '', started = ''] = owner.split('|');
@@ -26,7 +26,7 @@ export function isDeadProcess(owner: string): boolean {
   return started !== '' && startTime(Number(pid)) !== started;
 }
 
-/** The same of who left something in a file of this machine: an owner of another boot of this host is dead as well. */
+/** The same for the owner of a file on this machine: an owner of another boot of this host is dead as well. */
 export function isDeadOwner(owner: string): boolean {
   const [host, boot] = owner.split('|');
   const [ourHost, ourBoot] = machine();
@@ -45,7 +45,7 @@ function machine(): readonly string[] {
   return identity;
 }
 
-/** Field 22 of /proc/<pid>/stat; a zombie (state Z) works on nothing and counts as gone. */
+/** Field 22 of /proc/<pid>/stat; a zombie (state Z) does no work and counts as dead. */
 function startTime(pid: number): string {
   const fields =
     read(() => fs().readFileSync(`/proc/${pid}/stat`, 'utf8'))
@@ -55,7 +55,7 @@ function startTime(pid: number): string {
   return fields[0] === 'Z' ? 'zombie' : (fields[19] ?? '');
 }
 
-/** Whether there is a process of this number on this machine, as far as can be seen from here. */
+/** Returns whether a process of this number exists on this machine, as far as this process can see. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -5,7 +5,7 @@ import type { Command, SentCommand } from '../run/command.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { kindOf, missingMethods } from '../values/known-options.ts';
 
-/** The right to write a run's record: whoever holds the highest epoch. `attempts` counts starts without progress. */
+/** The right to write a run's record: the owner with the highest epoch has it. `attempts` counts starts without progress. */
 export type Claim = {
   readonly runId: string;
   readonly owner: string;
@@ -14,18 +14,19 @@ export type Claim = {
 };
 
 export interface WriteOptions {
-  /** Refuse the write (LeaseLostError) when this is no longer the newest claim. */
+  /** Refuse the write (LeaseLostError) if this is no longer the newest claim. */
   readonly claim?: Claim | undefined;
   /** Already aborted = reject and write nothing. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface ReleaseOptions {
-  /** What the run's count of attempts goes back to: the start that the claim counted was none. */
+  /** The run's new count of attempts: the start that the claim counted did not happen. */
   readonly attempts?: number | undefined;
   /**
-   * The record cannot be read, and why. From then on it is listed as quarantined with this reason, `claim` and `append` throw it as a
-   * CheckpointCorruptError, and nothing of it is written. A `save` of the whole record makes it a record like any other.
+   * The record cannot be read, and why. From then on it is listed as quarantined with this reason, `claim` and `append` throw
+   * it as a CheckpointCorruptError, and nothing of it is written. A `save` of the whole record makes it an ordinary record
+   * again.
    */
   readonly damage?: string | undefined;
 }
@@ -35,8 +36,8 @@ export type Cursor = { readonly updatedAt: number; readonly runId: string };
 export type ListOptions = { readonly after?: Cursor; readonly limit?: number; readonly signal?: AbortSignal };
 
 /**
- * The four methods that make a store. A record that is there is a run to recover; one that is gone is a run that ended.
- * Writes of one run take effect in the order in which they were asked for, also after one that nobody waits for any more.
+ * The four methods that make a store. A stored record is a run to recover; a deleted one is a run that ended. Writes of one
+ * run take effect in the order of the calls, even if a caller no longer waits for one.
  */
 export interface CheckpointStore {
   save(record: RunCheckpoint, options?: WriteOptions): Promise<void>;
@@ -46,37 +47,37 @@ export interface CheckpointStore {
   listInterrupted(options?: ListOptions): Promise<readonly InterruptedRun[]>;
 }
 
-/** A store that writes only what is new. A revision already there is a success, a gap a RevisionGapError. */
+/** A store that writes only new messages. A revision that is already stored is a success, a gap a RevisionGapError. */
 export interface AppendingStore extends CheckpointStore {
   append(delta: RunDelta, options?: WriteOptions): Promise<void>;
 }
 
-/** A store that knows who may write. `claim` works before a record exists; null = somebody else holds a live claim. */
+/** A store that checks who may write. `claim` works before a record exists; null = another owner holds a live claim. */
 export interface OwningStore extends CheckpointStore {
   claim(runId: string, owner: string, ttlMs: number): Promise<Claim | null>;
   renew(claim: Claim, ttlMs: number): Promise<Claim>;
   release(claim: Claim, options?: ReleaseOptions): Promise<void>;
 }
 
-/** A store that keeps answers after the record is gone, so that a repeated `start` can give them again. */
+/** A store that keeps answers after the record is deleted, so that a repeated `start` returns them again. */
 export interface OutcomeStore extends CheckpointStore {
   /** @param untilMs wall clock, ms */
   keepOutcome(runId: string, outcome: RunOutcome, untilMs: number, options?: WriteOptions): Promise<void>;
   outcome(runId: string): Promise<RunOutcome | null>;
-  /** Removes answers whose time is over, which stores also do by the way; with `dryRun` only counts them. @returns how many */
+  /** Removes expired answers, which stores also do by themselves; with `dryRun` only counts them. @returns how many */
   forgetOutcomes?(options?: { readonly dryRun?: boolean }): Promise<number>;
 }
 
-/** A store that carries commands to whoever works on a run, from any process. They go when the record goes. */
+/** A store that carries commands to the process that works on a run, from any process. They are deleted with the record. */
 export interface ControlStore extends OwningStore {
   /**
-   * Leaves a command for a run. One with an `id` that waits already is a success.
-   * @throws {CheckpointMissingError} when there is no record of it @throws {UndeliveredError} when 1,000 wait already
+   * Stores a command for a run. If one with the same `id` waits already, the call succeeds.
+   * @throws {CheckpointMissingError} if there is no record of it @throws {UndeliveredError} if 1,000 wait already
    */
   send(runId: string, command: Command): Promise<void>;
-  /** What waits for one run, or for the runs that `owner` has claimed: the oldest first, up to 1,000. */
+  /** The commands that wait for one run, or for the runs that `owner` has claimed: the oldest first, up to 1,000. */
   inbox(of: InboxOf): Promise<readonly SentCommand[]>;
-  /** Takes commands out of the run's inbox. @throws {LeaseLostError} when this is no longer the newest claim */
+  /** Removes commands from the run's inbox. @throws {LeaseLostError} if this is no longer the newest claim */
   acknowledge(claim: Claim, ids: readonly string[]): Promise<void>;
 }
 

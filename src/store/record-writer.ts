@@ -11,13 +11,13 @@ import { encodeMessage } from '../values/message.ts';
 import { checkedStore } from './checked-store.ts';
 import { type CheckpointStore, type Claim, isAppending, type WriteOptions } from './port.ts';
 
-/** What the store is known to hold of a run. */
+/** The known stored state of a run. */
 export interface LandedState {
   readonly revision: number;
   readonly messages: number;
-  /** Those messages, as the run that goes on has them; absent = what is written first begins with them, if it is as long. */
+  /** Those messages in the transcript of the resumed run. Absent = the first write begins with them, if it is as long. */
   readonly origin?: Transcript | undefined;
-  /** The run goes on with other messages: its first write is a whole record. */
+  /** The run continues with other messages: its first write is a whole record. */
   readonly isReplaced?: boolean;
 }
 
@@ -27,27 +27,27 @@ export interface WriterOptions {
   readonly maxRecordBytes: number;
   /** Deadline of one store call, ms. */
   readonly timeoutMs: number;
-  /** What the store holds already: a resumed run goes on with deltas instead of writing its whole record again. */
+  /** The stored state: a resumed run continues with deltas instead of writing its whole record again. */
   readonly landed?: LandedState | undefined;
 }
 
 /**
- * Writes one run's states, one at a time: what is new where the store appends, the whole record where it does not.
+ * Writes one run's states, one at a time: only new messages if the store appends, else the whole record.
  *
- * A write that failed may have landed all the same. Its delta is kept and sent again, byte for byte, before anything
- * newer: the revision tells the store whether it has it already. Nothing is ever lost or doubled by an unclear answer.
+ * A failed write may have been stored all the same. Its delta is kept and sent again, byte for byte, before anything newer:
+ * the revision tells the store whether it has it already. An unclear answer never loses or doubles data.
  */
 export class RecordWriter {
   readonly #store: CheckpointStore;
   readonly #meta: RunCheckpointMeta;
   readonly #options: WriterOptions;
   #landed: LandedState | undefined;
-  /** Whether the store surely has the state of `#landed`: only then does a delta say all. */
+  /** Whether the store certainly has the state of `#landed`: only then a delta is enough. */
   #canAppend: boolean;
-  /** What was stored last is a view of this transcript. */
+  /** The last stored state is a view of this transcript. */
   #origin: Transcript | undefined;
   #unclear: RunDelta | undefined;
-  /** Bytes of what the run was given at its start. */
+  /** Bytes of the run's start data. */
   #startSize: number | undefined;
   #metaSize: number | undefined;
 
@@ -88,7 +88,7 @@ export class RecordWriter {
     await this.#bounded('store.delete', this.#store.delete(this.#meta.runId, this.#writeOptions()));
   }
 
-  /** A gap here means that the store lost what it had: then the whole record is written instead of a delta. */
+  /** A gap here means that the store lost its state: then the whole record is written instead of a delta. */
   async #sendAgain(delta: RunDelta): Promise<void> {
     try {
       await this.#send(delta);

@@ -12,8 +12,8 @@ import {
 } from './transitions.ts';
 
 /**
- * All that is stored of a run but its messages, as one JSON value: for drivers that keep it in one place, and change it by
- * replacing it. Values are never changed. Large parts (`blobs`) are not kept.
+ * The stored state of a run without its messages, as one JSON value: for drivers that keep it in one place, and replace it as
+ * a whole. Values are never changed. Large parts (`blobs`) are not kept.
  */
 export interface RunValue {
   readonly lease?: Lease | undefined;
@@ -21,7 +21,7 @@ export interface RunValue {
   readonly kept?: KeptValue | undefined;
   /** The oldest first. */
   readonly inbox?: readonly StoredCommand[] | undefined;
-  /** Why the value cannot be read, in the place of everything else. It is not to be stored. */
+  /** Why the value cannot be read; it replaces everything else. It is never stored. */
   readonly damage?: unknown;
 }
 
@@ -31,18 +31,18 @@ export type RecordValue = Pick<
 > &
   Required<Pick<StoredBody, 'start'>>;
 
-/** An outcome as it is kept: its text, its time, and the epoch of its run. */
+/** A kept outcome: its text, its expiry, and the epoch of its run. */
 export type KeptValue = OutcomeToKeep & { readonly epoch: number };
 
-/** The clocks that a driver goes by, ms. */
+/** The clocks of a driver, ms. */
 export interface StoreTimes {
-  /** Leases are measured by it. All processes that share a store must share it. */
+  /** The clock of leases. All processes that share a store must share it. */
   leaseNow(): number;
-  /** The wall clock: outcomes are kept by it. */
+  /** The wall clock, for outcomes. */
   now(): number;
 }
 
-/** The facts of a run, each read when a decision looks at it. */
+/** The facts of a run, each read when a decision uses it. */
 export function factsOfValue(value: RunValue | undefined, times: StoreTimes): RunFacts {
   return value?.damage === undefined ? new ValueFacts(value ?? {}, times) : factsOfDamage(value.damage);
 }
@@ -88,7 +88,7 @@ class ValueFacts implements RunFacts {
   }
 }
 
-/** The value after a change; undefined when nothing is left of the run. @param body what a change of the record stores */
+/** The value after a change; undefined if nothing is left of the run. @param body what a change of the record stores */
 export function changedValue(
   value: RunValue = {},
   { change, body }: { readonly change: Change; readonly body?: StoredBody | undefined },
@@ -101,12 +101,12 @@ export function changedValue(
   return lease || record || kept ? { lease, record, kept, inbox: inboxAfter(value, change) } : undefined;
 }
 
-/** The outcome that is kept of a run, until its time is over. */
+/** The kept outcome of a run, until it expires. */
 export function keptIn({ kept }: RunValue, times: StoreTimes): KeptValue | undefined {
   return kept && kept.untilMs > times.now() ? kept : undefined;
 }
 
-/** What a list says of a run: nothing without a record. */
+/** The entry of a run in a list: none without a record. */
 export function headsIn(runId: string, { record, lease, damage }: RunValue, times: StoreTimes): ListedHead[] {
   if (damage !== undefined) return [{ runId, updatedAt: 0, head: '', meta: '', now: 0, error: damage }];
   if (!record) return [];

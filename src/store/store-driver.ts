@@ -6,63 +6,63 @@ import type { Claim, Cursor, InboxOf } from './port.ts';
 import type { Decide } from './transitions.ts';
 
 /**
- * What a store has to do by itself: read facts, make changes, and give stored texts back. `storeFrom` makes the store of it.
+ * The work of a store of its own: read facts, make changes, and return stored texts. `storeFrom` makes a store of it.
  *
- * Every method waits for the writes that were asked for before it. Texts are opaque: with a codec they are encrypted.
+ * Every method waits for the earlier writes. Texts are opaque: with a codec they are encrypted.
  */
 export interface StoreDriver {
   /**
    * Makes one write. The driver reads the facts of the run, asks `decide` for the change, makes all of it or nothing, and
    * resolves to the answer once the change is durable. Between the facts and the change no other writer may change the run:
-   * a lock, a transaction, or a comparison that fails and is tried again.
+   * use a lock, a transaction, or a comparison that is repeated if it fails.
    *
-   * Writes of one run take effect in the order of the calls. What `decide` throws rejects this write alone.
+   * Writes of one run take effect in the order of the calls. An error of `decide` rejects this write alone.
    * @param signal aborted before the decision = rejects with its reason, and changes nothing
    */
   write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T>;
   /**
-   * Reads a record; null when there is none. The messages are given to `messages`, row by row, in order.
-   * @throws {CheckpointCorruptError} when it is damaged
+   * Reads a record; null if there is none. Passes the messages to `messages`, row by row, in order.
+   * @throws {CheckpointCorruptError} if it is damaged
    */
   load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null>;
-  /** The records that have one, by `updatedAt`, then by the UTF-8 bytes of the run id: those after `after`, up to `limit`. */
+  /** The runs with a record, by `updatedAt`, then by the UTF-8 bytes of the run id: those after `after`, up to `limit`. */
   list(page: ListPage): Promise<readonly ListedHead[]>;
-  /** The text of a kept outcome; null when there is none, or its time is over. @throws {CheckpointCorruptError} */
+  /** The text of a kept outcome; null if there is none, or it has expired. @throws {CheckpointCorruptError} */
   outcome(runId: string): Promise<string | null>;
   /** The commands that wait for a run, or for the runs that an owner has claimed: the oldest first. */
   inbox(of: InboxOf): Promise<readonly StoredCommand[]>;
-  /** In the place of a `write` with the decision `sendCommand`. */
+  /** Replaces a `write` with the decision `sendCommand`. */
   send?(command: CommandToSend): Promise<void>;
-  /** In the place of a `write` with the decision `acknowledge`. @throws {LeaseLostError} */
+  /** Replaces a `write` with the decision `acknowledge`. @throws {LeaseLostError} */
   acknowledge?(claim: Claim, ids: readonly string[]): Promise<void>;
-  /** Removes outcomes whose time is over, or only counts them. `storeFrom` asks once a minute. @returns how many */
+  /** Removes expired outcomes, or only counts them. `storeFrom` calls it once a minute. @returns how many */
   forgetOutcomes?(options: { readonly dryRun: boolean }): Promise<number>;
-  /** Waits for the writes that were asked for, and refuses every later call. */
+  /** Waits for the pending writes, and refuses every later call. */
   close?(): Promise<void>;
-  /** Whether an owner is certainly dead. Default: a dead process of this machine, where the executor named the owner. */
+  /** Whether an owner is certainly dead. Default: a dead process of this machine, if the executor named the owner. */
   isDead?(owner: string): boolean;
-  /** A list is read in pages of at most so many runs, with a turn of the event loop between. Default: in one page. */
+  /** A list is read in pages of at most this many runs, with a turn of the event loop between. Default: in one page. */
   readonly runsPerPage?: number;
 }
 
 /** A write to one run. */
 export interface StoreWrite<T = unknown> {
   readonly runId: string;
-  /** Which of the nine. Drivers need not look at it: a claim that is refused may be refused without a lock, for example. */
+  /** The kind of the write. Drivers may ignore it; one may, for example, refuse a claim without a lock. */
   readonly kind: WriteKind;
-  /** May be asked several times, and decides each time from the facts of that time alone. */
+  /** May be called several times, and decides each time from the present facts alone. */
   readonly decide: Decide<T>;
-  /** What a change of the record stores. */
+  /** The body that a change of the record stores. */
   readonly body?: StoredBody;
-  /** Characters of what is to be stored. */
+  /** Characters of the texts to store. */
   readonly size: number;
-  /** The write names its claim: what the driver wrote for this run last is most likely still there. */
+  /** The write names its claim: the last state that the driver wrote for this run is most likely unchanged. */
   readonly hasClaim: boolean;
 }
 
 export type WriteKind = 'save' | 'append' | 'delete' | 'keep' | 'claim' | 'renew' | 'release' | 'send' | 'acknowledge';
 
-/** The texts of a stored record, as they were given in bodies. */
+/** The texts of a stored record, as bodies gave them. */
 export interface StoredTexts {
   readonly meta: string;
   readonly head: string;
@@ -71,21 +71,21 @@ export interface StoredTexts {
   readonly pieces?: StoredPieces | undefined;
   /** The texts of the open step that is stored beside the head. */
   readonly step?: readonly string[] | undefined;
-  /** What the lease counts; absent without a lease. */
+  /** The attempts of the lease; absent without a lease. */
   readonly attempts?: number | undefined;
 }
 
-/** Takes the stored rows of a transcript. */
+/** Receives the stored rows of a transcript. */
 export interface MessageReader {
-  /** How many messages it has. */
+  /** The number of its messages. */
   readonly count: number;
   /**
-   * Takes a row: the messages from `count` on.
+   * Adds a row: the messages from `count` on.
    * @param pieces the large parts that the row names
-   * @throws {CheckpointCorruptError} when it is not what was stored
+   * @throws {CheckpointCorruptError} if it is not what was stored
    */
   add(text: string, pieces?: StoredPieces): void;
-  /** Keeps the first `count` messages only; 0 = the record was replaced meanwhile, and is read again. */
+  /** Keeps only the first `count` messages; 0 = the record was replaced meanwhile, and is read again. */
   keep(count: number): void;
 }
 
@@ -102,7 +102,7 @@ export interface ListedHead extends Cursor {
   readonly head: string;
   readonly pieces?: StoredPieces | undefined;
   readonly lease?: Lease | undefined;
-  /** The lease clock when the lease was read, ms. */
+  /** The lease clock at the read of the lease, ms. */
   readonly now: number;
   /** Why the record cannot be read: the run is listed as quarantined. */
   readonly error?: unknown;

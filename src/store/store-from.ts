@@ -17,30 +17,30 @@ import * as transitions from './transitions.ts';
 
 /** Appends, owns, carries commands, and keeps outcomes. */
 export interface FullStore extends AppendingStore, ControlStore, OutcomeStore {
-  /** Waits for the writes that were asked for. Every later call is refused. */
+  /** Waits for the pending writes. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface StoreFromOptions {
-  /** Encrypts what is stored: see `encrypt`. */
+  /** Encrypts the stored texts: see `encrypt`. */
   readonly codec?: Codec | undefined;
   /**
-   * Stores the large parts of a head once and names them in heads and messages: less is written where a step has several
-   * saves. The driver must then keep `body.blobs`. Default `false`.
+   * Stores the large parts of a head once and names them in heads and messages: a step with several saves writes less. The
+   * driver must then keep `body.blobs`. Default `false`.
    */
   readonly blobs?: boolean | undefined;
   /**
-   * Stores the open step of a message with many calls beside the head, and of its calls only those that have changed: a
-   * message with n calls that have effects then costs bytes and CPU in proportion to n. The driver must then keep
-   * `body.step` (`stepAfter` tells how) and give its texts back in `load`. Default `false`.
+   * Stores the open step of a message with many calls beside the head, and only the changed calls of it. A message with n
+   * calls that have effects then costs bytes and CPU in proportion to n. The driver must then keep
+   * `body.step` (see `stepAfter`) and return its texts from `load`. Default `false`.
    */
   readonly steps?: boolean | undefined;
-  /** When the memory of a delta's encoded messages is given back: `before` it is written, or `after` it was (the default). */
+  /** When the memory of a delta's encoded messages is freed: `before` the write, or `after` it (the default). */
   readonly dropEncoding?: 'before' | 'after' | undefined;
   /** Puts the fields of a head in another order before it is encoded. */
   readonly arrange?: (<T extends Partial<RunHead>>(head: T) => T) | undefined;
-  /** For tests: when outcomes are forgotten by the minute. */
+  /** For tests: the clock of the minute sweep. */
   readonly clock?: Clock | undefined;
 }
 
@@ -53,7 +53,7 @@ const optionKeys: KnownKeys<StoreFromOptions> = {
   clock: true,
 };
 
-/** What the parts of a store share. */
+/** The shared parts of a store. */
 interface Parts {
   readonly driver: StoreDriver;
   readonly encryption: Encryption;
@@ -63,10 +63,10 @@ interface Parts {
 }
 
 /**
- * Makes a store of a driver: it brings the rules (who may write, which revision fits, attempts, epochs, inboxes), the texts
- * of records, encryption and lists.
+ * Makes a store of a driver. It adds the rules (who may write, which revision fits, attempts, epochs, inboxes), the texts of
+ * records, encryption and lists.
  *
- * The methods are own functions, so that hosts may wrap a store by spreading it.
+ * The methods are functions of the object itself, so that hosts may wrap a store by spreading it.
  *
  * @throws {TypeError} for an unknown option
  * @example const store = storeFrom(new RedisDriver(client), { codec: encrypt({ key }) })
@@ -99,7 +99,7 @@ export function storeFrom(driver: StoreDriver, options: StoreFromOptions = {}): 
   };
 }
 
-/** What could not be removed is removed with the next minute. */
+/** A failed removal is repeated in the next minute. */
 async function forgetQuietly(driver: StoreDriver): Promise<void> {
   try {
     await driver.forgetOutcomes?.({ dryRun: false });
@@ -120,7 +120,7 @@ function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, '
     append: async (delta, options = {}) => {
       options.signal?.throwIfAborted();
       const body = bodies.ofDelta(delta);
-      // The body has it now. Should the write fail, the next one encodes it again.
+      // The body has it now. If the write fails, the next one encodes it again.
       if (dropsBefore) delta.messages.forEach(dropEncoding);
       await write('append', transitions.appendDelta(body, by(options)), { body, ...options });
       if (!dropsBefore) delta.messages.forEach(dropEncoding);

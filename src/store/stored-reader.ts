@@ -67,7 +67,7 @@ export class StoredReader {
     return parseStored(this.#encryption.open(text, runId, 'outcome'), 'outcome') as RunOutcome;
   }
 
-  /** A damaged command counts as never sent: it must not keep the others from their runs. */
+  /** A damaged command counts as never sent: it must not block the others. */
   async inbox(of: InboxOf): Promise<SentCommand[]> {
     const sent: SentCommand[] = [];
     for (const { runId, text } of await this.#driver.inbox(of)) {
@@ -95,7 +95,7 @@ export class StoredReader {
     }
   }
 
-  /** Whether an owner lives takes a look at the system; once per owner is enough for a page. */
+  /** A system call finds out whether an owner is alive; once per owner is enough for a page. */
   #lookOnce(): IsDead {
     const dead = new Map<string, boolean>();
     return (owner) => {

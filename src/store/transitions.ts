@@ -16,30 +16,30 @@ import {
 import type { Claim, ReleaseOptions } from './port.ts';
 
 /*
- * The rules of every store, written once. Each of the nine transitions is a pure decision: from the facts of one run it gives
- * the answer and the change, or names the facts that it lacks. The driver reads facts, asks again, and makes the change,
- * all while no other writer can change the run. Refusals throw before there is a change.
+ * The rules of every store, written once. Each of the nine transitions is a pure decision: from the facts of one run it
+ * returns the answer and the change, or names the missing facts. The driver reads facts, asks again, and makes the change, all
+ * while no other writer can change the run. A refusal throws before any change.
  */
 
 /**
- * What a driver knows of one run. A fact that is absent, or undefined, is one that it has not read; a driver may read each with the first decision
- * that asks for it (by getters, or after a decision has named it).
+ * The facts of one run that a driver knows. An absent or undefined fact was not read; a driver may read each when a decision
+ * first asks for it (by getters, or after a decision has named it).
  */
 export interface RunFacts {
   /** Null: the run has no lease, because it was never claimed, or deleted since. */
   readonly lease?: Ownership | null | undefined;
-  /** Until when the lease holds, on the lease clock, ms. */
+  /** When the lease expires, on the lease clock, ms. */
   readonly expiresAt?: number | undefined;
   /** The lease clock, ms. */
   readonly now?: number | undefined;
-  /** `unreadable`: there is a record, but its revision cannot be made out. */
+  /** `unreadable`: there is a record, but its revision cannot be read. */
   readonly record?: RecordFacts | 'unreadable' | null | undefined;
-  /** The attempts that the record counts; 0 without a record. */
+  /** The attempts in the record; 0 without a record. */
   readonly attempts?: number | undefined;
-  /** The epoch that a kept outcome remembers; 0 without one. */
+  /** The epoch in a kept outcome; 0 without one. */
   readonly keptEpoch?: number | undefined;
   readonly inbox?: InboxFacts | undefined;
-  /** Why nothing of the run can be believed, where reading its facts showed that. Never asked for. */
+  /** Why the facts of the run are invalid, if reading them showed that. Decisions never ask for it. */
   readonly damage?: unknown;
 }
 
@@ -67,22 +67,22 @@ export interface InboxFacts {
   has(id: string): boolean;
 }
 
-/** What a driver does to a run: all of it, or nothing. What is absent stays as it is. */
+/** The change of a run: all of it, or nothing. Absent fields stay unchanged. */
 export interface Change {
-  /** Stores the body of the write, `put` in the place of the record that is there, `append` behind it. */
+  /** Stores the body of the write: `put` replaces the record, `append` adds to it. */
   readonly record?: 'put' | 'append';
-  /** Removes the record, the lease, and the commands that wait. */
+  /** Removes the record, the lease, and the waiting commands. */
   readonly remove?: true;
-  /** Owner, epoch and attempts from now on. Until when the lease holds is changed by `ttlMs` only. */
+  /** Owner, epoch and attempts from now on. Only `ttlMs` changes when the lease expires. */
   readonly lease?: Ownership;
-  /** From now on the lease holds for so long, by the store's clock. */
+  /** From now on the lease is valid for this time, by the store's clock. */
   readonly ttlMs?: number;
   readonly keep?: OutcomeToKeep & { readonly epoch: number };
-  /** Where an outcome is kept, it remembers at least this epoch. */
+  /** A kept outcome remembers at least this epoch. */
   readonly raiseEpoch?: number;
-  /** Puts a command behind those that wait. */
+  /** Adds a command after the waiting ones. */
   readonly send?: CommandToSend;
-  /** Removes the commands with these ids, as far as they wait. */
+  /** Removes the waiting commands with these ids. */
   readonly forget?: readonly string[];
 }
 
@@ -93,7 +93,7 @@ export interface OutcomeToKeep {
   readonly untilMs: number;
 }
 
-/** An answer, with the change to be made before it is given. */
+/** An answer, with the change that must be made first. */
 export interface Decided<T> {
   readonly value: T;
   readonly change?: Change;
@@ -102,26 +102,26 @@ export interface Decided<T> {
 /** A decision, or the facts that it lacks. */
 export type Decision<T> = Decided<T> | { readonly need: readonly Fact[] };
 
-/** @throws errors of Pawl, when the write is refused */
+/** @throws errors of Pawl, if the write is refused */
 export type Decide<T> = (facts: RunFacts) => Decision<T>;
 
-/** Who writes. */
+/** The writer. */
 export interface Writer {
   readonly claim?: Claim | undefined;
-  /** Whether an owner is certainly dead, so that its lease counts as over. */
+  /** Whether an owner is certainly dead, so that its lease counts as expired. */
   readonly isDead?: ((owner: string) => boolean) | undefined;
 }
 
-/** What a decision looks at of a record, or of a delta, that is to be stored: a `StoredBody` has it. */
+/** The fields of a record, or of a delta, that a decision uses: a `StoredBody` has them. */
 export interface ToStore {
   readonly runId: string;
-  /** Undefined: the record counts none. */
+  /** Undefined: the record has no count. */
   readonly attempts: number | undefined;
 }
 
 /**
- * Stores a whole record in the place of the one that is there.
- * @throws {LeaseLostError} @throws {RunOwnedElsewhereError} @throws {CheckpointTooNewError} over what a newer version wrote
+ * Stores a whole record in place of the existing one.
+ * @throws {LeaseLostError} @throws {RunOwnedElsewhereError} @throws {CheckpointTooNewError} over a record of a newer version
  */
 export function saveRecord(record: ToStore, by: Writer): Decide<void> {
   const { runId, attempts } = record;
@@ -135,9 +135,10 @@ export function saveRecord(record: ToStore, by: Writer): Decide<void> {
 }
 
 /**
- * Stores what is new of a record. A revision that is there already changes nothing.
- * @param delta what is new, and what it follows
- * @throws what `saveRecord` throws @throws {RevisionGapError} @throws {CheckpointCorruptError} where the run was released as damaged
+ * Stores the new part of a record. A revision that is already stored changes nothing.
+ * @param delta the new part, and the revision that it follows
+ * @throws the errors of `saveRecord` @throws {RevisionGapError} @throws {CheckpointCorruptError} if the run was released as
+ *   damaged
  */
 export function appendDelta(
   delta: ToStore & { readonly revision: number; readonly from: number },
@@ -180,7 +181,7 @@ export function keepOutcome({ runId, text, untilMs }: OutcomeToKeep & { runId: s
   };
 }
 
-/** Who wants a run, and for how long, ms. */
+/** The owner that wants a run, and for how long, ms. */
 export interface ClaimWish {
   readonly runId: string;
   readonly owner: string;
@@ -189,7 +190,7 @@ export interface ClaimWish {
 
 /**
  * Grants a run to an owner; null = another one holds it. Each grant counts one more attempt, and has a higher epoch.
- * @throws {CheckpointCorruptError} where the run cannot be read, or was released as damaged
+ * @throws {CheckpointCorruptError} if the run cannot be read, or was released as damaged
  */
 export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {}): Decide<Claim | null> {
   const { runId, owner, ttlMs } = wish;
@@ -201,7 +202,7 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
       owner,
       ttlMs,
       now: facts.now ?? 0,
-      // A driver may have to decrypt the record for its attempts: they are looked at only where no lease counts.
+      // A driver may have to decrypt the record for its attempts: they are read only without a lease.
       lastEpoch: (facts.lease ? undefined : facts.keptEpoch) ?? 0,
       lastAttempts: (facts.lease ? undefined : facts.attempts) ?? 0,
       isDead,
@@ -212,7 +213,7 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
   };
 }
 
-/** Lets the lease hold for another `ttlMs`. @throws {LeaseLostError} */
+/** Renews the lease for another `ttlMs`. @throws {LeaseLostError} */
 export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -222,7 +223,7 @@ export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   };
 }
 
-/** Frees the run. A claim that was lost is released without effect. */
+/** Frees the run. Releasing a lost claim has no effect. */
 export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<void> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -234,8 +235,8 @@ export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<voi
 }
 
 /**
- * Leaves a command for a run. One that waits already is not put a second time.
- * @throws {CheckpointMissingError} @throws {UndeliveredError} when its inbox is full
+ * Stores a command for a run. A command that waits already is not added again.
+ * @throws {CheckpointMissingError} @throws {UndeliveredError} if its inbox is full
  */
 export function sendCommand(command: CommandToSend): Decide<void> {
   const { runId, id, kind, text } = command;
@@ -253,7 +254,7 @@ export function sendCommand(command: CommandToSend): Decide<void> {
   };
 }
 
-/** Takes commands out of the inbox of a run. @throws {LeaseLostError} */
+/** Removes commands from the inbox of a run. @throws {LeaseLostError} */
 export function acknowledge(claim: Claim, ids: readonly string[]): Decide<void> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -264,8 +265,8 @@ export function acknowledge(claim: Claim, ids: readonly string[]): Decide<void> 
 }
 
 /**
- * A decision of a driver that has every fact at once, or reads it when it is looked at.
- * @throws {TypeError} when a fact is missing all the same: that is a fault of the driver
+ * A decision for a driver that has every fact, or reads each at its first use.
+ * @throws {TypeError} if a fact is missing all the same: a defect of the driver
  */
 export function decideNow<T>(decide: Decide<T>, facts: RunFacts): Decided<T> {
   const decision = decide(facts);
@@ -274,10 +275,10 @@ export function decideNow<T>(decide: Decide<T>, facts: RunFacts): Decided<T> {
 }
 
 /**
- * A decision of a driver that reads what is asked for.
- * @param facts those that it has already
- * @param read gives the facts that are named, and may give others
- * @throws {TypeError} when it does not
+ * A decision for a driver that reads the requested facts.
+ * @param facts the facts that it already has
+ * @param read returns the named facts, and may return others
+ * @throws {TypeError} if it does not
  */
 export async function decideAsking<T>(
   decide: Decide<T>,
@@ -323,7 +324,7 @@ function hasAll(facts: RunFacts, names: readonly Fact[]): boolean {
   return true;
 }
 
-/** Only a write without a claim asks until when a lease holds. */
+/** Only a write without a claim needs the expiry of a lease. */
 function factsOfWriter({ lease }: RunFacts, { claim }: Writer): readonly Fact[] {
   return claim ? ofLease : factsOfHolder(lease);
 }
@@ -334,14 +335,14 @@ function factsOfHolder(lease: Ownership | null | undefined, owner?: string): rea
   return isFree ? ofLease : ofHeld;
 }
 
-/** The run's lease, once it is sure that this write may be made. @throws {LeaseLostError} @throws {RunOwnedElsewhereError} */
+/** The run's lease, after the check that this write is allowed. @throws {LeaseLostError} @throws {RunOwnedElsewhereError} */
 function writableLease(runId: string, facts: RunFacts, { claim, isDead }: Writer): Ownership | undefined {
   if (claim) return checkClaim(facts.lease ?? undefined, claim);
   checkWrite(timed(facts), { runId, claim, now: facts.now ?? 0, isDead });
   return facts.lease ?? undefined;
 }
 
-/** Decisions ask for `expiresAt` only where it matters; elsewhere any time will do. */
+/** Decisions ask for `expiresAt` only where it matters; elsewhere any time is fine. */
 function timed({ lease, expiresAt = Number.NEGATIVE_INFINITY }: RunFacts): Lease | undefined {
   return lease ? { owner: lease.owner, epoch: lease.epoch, attempts: lease.attempts, expiresAt } : undefined;
 }
@@ -350,7 +351,7 @@ function readable({ record }: RunFacts): RecordFacts | undefined {
   return record === null || record === 'unreadable' ? undefined : record;
 }
 
-/** The lease's count of attempts is the true one: `claim` counts before anything of the run is loaded. */
+/** The lease has the correct count of attempts: `claim` counts before any of the run is loaded. */
 function leaseAfter(
   found: Ownership | undefined,
   lease: Ownership | undefined,

@@ -34,7 +34,9 @@ describe("a host's own list of interrupted runs", () => {
     const host = hostOf({ script: replies(1), tools, checkpoints: listing(await leftBehind(2), nameless) });
     const report = await host.executor.recover();
     expect(report.resumed).toEqual([{ runId: 'r1' }]);
-    const reason = expect.stringMatching(/^STORE_UNAVAILABLE: store\.listInterrupted gave an entry without a runId/);
+    const reason = expect.stringMatching(
+      /^STORE_UNAVAILABLE: store\.listInterrupted returned an entry without a runId/,
+    );
     expect(report.skipped).toEqual([{ runId: '', reason }]);
   });
 
@@ -44,7 +46,7 @@ describe("a host's own list of interrupted runs", () => {
   ] as const)('is complained of where an entry is %s, by the id of the run', async ([, change]) => {
     const host = hostOf({ checkpoints: listing(await leftBehind(1), change) });
     const { skipped } = await host.executor.recover();
-    const reason = expect.stringContaining('store.listInterrupted gave an entry without a meta.agentId');
+    const reason = expect.stringContaining('store.listInterrupted returned an entry without a meta.agentId');
     expect(skipped).toEqual([{ runId: 'r0', reason }]);
   });
 
@@ -163,7 +165,7 @@ describe("what a method of a host's store resolves to", () => {
     'as a record must be one: %j is STORE_UNAVAILABLE by the name of the port',
     async ([answer, shown]) => {
       const store = { ...plainStore(await leftBehind(1)), load: async () => answer as never };
-      const message = `store.load gave ${shown}; it must resolve to a record or null`;
+      const message = `store.load returned ${shown}; it must resolve to a record or null`;
       const host = hostOf({ script: [], tools, checkpoints: store });
       expect((await host.run({ runId: 'r0' })).error).toMatchObject({ code: 'STORE_UNAVAILABLE', message });
       const { failed, skipped } = await host.executor.recover();
@@ -176,7 +178,7 @@ describe("what a method of a host's store resolves to", () => {
     const host = hostOf({ script: [], tools, checkpoints: { ...plainStore(store), load: () => store.load('r1') } });
     const { error } = await host.run({ runId: 'r0' });
     expect(error?.code).toBe('CHECKPOINT_CORRUPT');
-    expect(error?.message).toBe('store.load gave the record of another run for "r0"');
+    expect(error?.message).toBe('store.load returned the record of another run for "r0"');
   });
 
   test('as an outcome must be that of the run: another one is CHECKPOINT_CORRUPT, also for the same request', async () => {
@@ -188,13 +190,13 @@ describe("what a method of a host's store resolves to", () => {
     });
     const result = await host.run({ runId: 'b' });
     expect(result).toMatchObject({ status: 'error', output: '', error: { code: 'CHECKPOINT_CORRUPT' } });
-    expect(result.error?.message).toBe('store.outcome gave the outcome of another run for "b"');
+    expect(result.error?.message).toBe('store.outcome returned the outcome of another run for "b"');
   });
 
   test.for([
-    ['claim', 5, 'store.claim gave the number 5; it must resolve to a claim with its epoch and attempts, or null'],
-    ['claim', {}, 'store.claim gave an object; it must resolve to a claim with its epoch and attempts, or null'],
-    ['outcome', 'x', 'store.outcome gave a string; it must resolve to an outcome or null'],
+    ['claim', 5, 'store.claim returned the number 5; it must resolve to a claim with its epoch and attempts, or null'],
+    ['claim', {}, 'store.claim returned an object; it must resolve to a claim with its epoch and attempts, or null'],
+    ['outcome', 'x', 'store.outcome returned a string; it must resolve to an outcome or null'],
   ] as const)('from %s must be what it says: %j is STORE_UNAVAILABLE', async ([method, answer, message]) => {
     const host = hostOf({
       script: [],
@@ -215,7 +217,7 @@ describe("what a method of a host's store resolves to", () => {
         fields: {
           error: {
             code: 'STORE_UNAVAILABLE',
-            message: expect.stringMatching(/^store\.inbox gave .+; it must resolve to an array/),
+            message: expect.stringMatching(/^store\.inbox returned .+; it must resolve to an array/),
           },
         },
       });

@@ -6,32 +6,32 @@ import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import { type Encryption, encryptDelta, encryptRecord, isEncrypted, type MessageRows } from './encryption.ts';
 
 /*
- * What a run says is stored once. As long as a step is open, the model's message and the results so far stand in the head,
- * and the head is written with each save; when the step closes they become messages. A store that writes heads as they
- * are pays for a result as often as there are results in its step, and once more at the end. So the large parts of a head
- * are stored beside it, once, under names, and texts name them: `<mark><name><mark>` in the place of the part's JSON. That is
- * done with texts alone, so that whatever is put together again is what was there before.
+ * Stores each text of a run once. While a step is open, the model's message and the results so far are in the head, and the
+ * head is written with each save. When the step closes they become messages. A store that writes heads unchanged writes a
+ * result as many times as its step has results, and once more at the end. So the large parts of a head are stored beside it,
+ * once, under names. Texts refer to them: `<mark><name><mark>` replaces the part's JSON. Only texts are changed, so a joined
+ * text equals the original.
  */
 
-/** Between the marks stands a name. JSON has no such character: in strings it is escaped. */
+/** A name is between two marks. JSON never contains the character: strings escape it. */
 const MARK = '\u001a';
 
-/** Between pieces that are one text: as little JSON as the mark. */
+/** Separates pieces that are one text. JSON never contains it either. */
 const BETWEEN = '\u001e';
 
 /** Not imported: every import of the package would load streams with it. */
 const zlib = () => process.getBuiltinModule('node:zlib');
 
-/** Shorter parts stay where they are. */
+/** Shorter parts stay in the text. */
 const MIN_CHARS = 128;
 
-/** The ledger of a step with more calls is stored in groups of so many. */
+/** The ledger of a step with more calls is stored in groups of this many. */
 const LINES_PER_PIECE = 32;
 
-/** More runs than this are not known at once; the parts of a further one are stored once more. */
+/** Most runs that are remembered; the parts of a further run are stored once more. */
 const MAX_RUNS = 10_000;
 
-/** A part of a record that is stored once. Its text may name parts that come before it. */
+/** A part of a record that is stored once. Its text may name parts before it. */
 export interface Piece {
   readonly name: string;
   readonly text: string;
@@ -44,7 +44,7 @@ export interface Pieces {
   readonly inMessages: readonly string[];
 }
 
-/** A piece, and the text that it stands for. */
+/** A piece, and the text that it replaces. */
 interface Part extends Piece {
   readonly whole: string;
   /** The parts that its text names. */
@@ -53,11 +53,11 @@ interface Part extends Piece {
 
 const none: ReadonlyMap<string, Part> = new Map();
 
-/** Splits what is to be stored into pieces. It remembers those of each run's last head, because they are about to become messages. */
+/** Splits a body into pieces. It remembers the pieces of each run's last head, because they will become messages. */
 export class Splitter {
   readonly #parts = new Map<string, ReadonlyMap<string, Part>>();
 
-  /** @param messages whether they go on from the head before: those of a whole record do not */
+  /** @param messages whether they follow the previous head: those of a whole record do not */
   split<T extends EncodedHead & { readonly messages: readonly string[] }>(
     encoded: T,
     head: RunHead,
@@ -85,7 +85,7 @@ export class Splitter {
     };
   }
 
-  /** The run is gone, or somebody else's. */
+  /** The run is deleted, or another owner has it. */
   forget(runId: string): void {
     this.#parts.delete(runId);
   }
@@ -99,9 +99,9 @@ export class Splitter {
   }
 }
 
-/** Names the parts of one head; those of the head before keep their names. */
+/** Names the parts of one head; parts of the previous head keep their names. */
 class Naming {
-  /** By the whole text, in the order in which they stand in heads and messages. */
+  /** By the whole text, in the order of heads and messages. */
   readonly parts = new Map<string, Part>();
   readonly #revision: number;
   readonly #before: ReadonlyMap<string, Part>;
@@ -115,7 +115,9 @@ class Naming {
     return wholes.flatMap((whole) => (whole.length < MIN_CHARS ? [] : this.#part(whole, inner)));
   }
 
-  /** The inputs of the calls stand in the message, and once more in the ledger. A line of it changes twice, when there are many. */
+  /**
+   * The inputs of the calls are in the message, and again in the ledger. With many calls a line of the ledger changes twice.
+   */
   step({ message, calls }: OpenStep): Part[] {
     const inputs = calls.map(({ input }) => this.texts([JSON.stringify(input)]));
     const said = this.texts([encodeMessage(message)], inputs.flat());
@@ -124,7 +126,7 @@ class Naming {
       return [...(inputs[i] ?? []), ...result];
     });
     if (calls.length === 1) return [...said, ...content.flat()];
-    // The lines of many calls are stored in groups: a head that has each of them would grow with every call that is made.
+    // The lines of many calls are stored in groups: a head that names each line would grow with every call.
     const size = calls.length > LINES_PER_PIECE ? LINES_PER_PIECE : 1;
     const ledger: Part[] = [];
     for (let i = 0; i < calls.length; i += size) {
@@ -147,7 +149,7 @@ class Naming {
     return { name: this.#name(whole), text, whole, inner: inner.filter((part) => found.has(part)) };
   }
 
-  /** The same for the same save, and another for any other: nobody must find one text where another was named. */
+  /** The same for the same save, and different for any other: a name must never lead to another text. */
   #name(whole: string): string {
     const [revision, place, sum] = [this.#revision, this.parts.size, zlib().crc32(whole)];
     return `${revision.toString(36)}.${place.toString(36)}.${sum.toString(36)}`;
@@ -162,7 +164,7 @@ const withInner = (part: Part): readonly Part[] => [...part.inner, part];
 /** The name of a piece, as texts name it. */
 export const mention = (name: string): string => `${MARK}${name}${MARK}`;
 
-/** What stands before the first name. */
+/** The text before the first name. */
 export const withoutMentions = (text: string): string => text.split(MARK, 1)[0] ?? '';
 
 /** The pieces that a stored text names. */
@@ -170,7 +172,7 @@ export function namesIn(text: string): string[] {
   return isCut(text) ? text.split(MARK).filter((_, i) => i % 2 === 1) : [];
 }
 
-/** Puts names in the place of parts, which stand in this order in the text, as far as they stand there: those are `found`. */
+/** Replaces parts of a text by names. The parts are in the order of the text; those in the text are `found`. */
 function cut(text: string, parts: readonly Part[], found?: Set<Part>): string {
   let from = 0;
   let before = '';
@@ -185,7 +187,7 @@ function cut(text: string, parts: readonly Part[], found?: Set<Part>): string {
   return from === 0 ? text : before + text.slice(from);
 }
 
-/** Pieces as one text. */
+/** Joins pieces into one text. */
 export function bundleOf(pieces: readonly Piece[]): string {
   return pieces.map(({ name, text }) => `${name}${BETWEEN}${text}`).join(BETWEEN);
 }
@@ -198,15 +200,15 @@ export function piecesIn(bundled: string): Piece[] {
   }));
 }
 
-/** Whether a stored text names pieces. */
+/** Returns whether a stored text names pieces. */
 export function isCut(text: string): boolean {
   return text.includes(MARK);
 }
 
 /**
- * Puts a stored text together again.
+ * Joins a stored text with its pieces.
  * @param find the whole text of a piece
- * @throws {CheckpointCorruptError} when one is missing
+ * @throws {CheckpointCorruptError} if one is missing
  */
 export function joinPieces(text: string, find: (name: string) => string | undefined): string {
   if (!isCut(text)) return text;
@@ -220,14 +222,14 @@ export function joinPieces(text: string, find: (name: string) => string | undefi
   return parts.join('');
 }
 
-/** A stored text as JSON that says nothing of its pieces. */
+/** Returns a stored text as JSON without its pieces. */
 export function withoutPieces(text: string): string {
   return joinPieces(text, () => 'null');
 }
 
 /*
- * Texts that name pieces, on their way in and out. A text is cut first and encrypted afterwards; the names of its pieces stand
- * behind what was encrypted, so that whoever has no key can still tell which pieces are needed.
+ * Reads and writes texts that name pieces. A text is split first and encrypted afterwards. The names of its pieces follow the
+ * encrypted text, so that a process without the key still knows which pieces are needed.
  */
 
 /** A piece names others, and those name none. */
@@ -264,7 +266,7 @@ export function encryptPieces(runId: string, pieces: readonly Piece[], encryptio
   return pieces.map(({ name, text }) => ({ name, text: seal(text, runId, partOf(name)) }));
 }
 
-/** Encrypts a text that names pieces: the names stay readable behind it. */
+/** Encrypts a text that names pieces: the names stay readable after it. */
 export function cutEncryption(encryption: Encryption): Pick<Encryption, 'seal'> {
   return {
     seal: (text, runId, part) => {
@@ -276,7 +278,7 @@ export function cutEncryption(encryption: Encryption): Pick<Encryption, 'seal'> 
 
 export type StoredPieces = ReadonlyMap<string, { readonly stored: string }>;
 
-/** The stored texts of one run, as they were before they were encrypted. */
+/** The stored texts of one run, before encryption. */
 export class RunTexts {
   readonly runId: string;
   readonly #encryption: Encryption;
@@ -286,12 +288,12 @@ export class RunTexts {
     this.runId = runId;
   }
 
-  /** A text that names its pieces still. @throws {KeyMismatchError} @throws {CheckpointCorruptError} */
+  /** A decrypted text that still names its pieces. @throws {KeyMismatchError} @throws {CheckpointCorruptError} */
   open(stored: string, part: string): string {
     return this.#encryption.open(isEncrypted(stored) ? withoutMentions(stored) : stored, this.runId, part);
   }
 
-  /** A text with all the pieces that it names. @throws what `open` throws */
+  /** A text with all the pieces that it names. @throws the errors of `open` */
   whole(stored: string, part: string, pieces: StoredPieces): string {
     return this.#whole(this.open(stored, part), pieces, MAX_DEPTH);
   }
@@ -304,7 +306,7 @@ export class RunTexts {
     });
   }
 
-  /** A text as JSON that says nothing of its pieces. @throws what `open` throws */
+  /** A text as JSON without its pieces. @throws the errors of `open` */
   withoutPieces(stored: string, part: string): string {
     return withoutPieces(this.open(stored, part));
   }

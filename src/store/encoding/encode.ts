@@ -9,37 +9,39 @@ import { isObject, jsonText } from '../../values/json.ts';
 import { encodeMessage, enterMessage, type Message } from '../../values/message.ts';
 import { type StepSplitter, type StepTexts, withStepCount } from './step-texts.ts';
 
-/** The part of a record that changes from save to save, as text, and what stores look at without parsing it. */
+/** The changing part of a record, as text, with the fields that stores read without parsing it. */
 export interface EncodedHead {
   readonly runId: string;
-  /** JSON of the head without what is written once. */
+  /** JSON of the head without the fields that are written once. */
   readonly head: string;
   readonly version: number;
   readonly revision: number;
   readonly updatedAt: number;
-  /** Undefined when the record has no such field (a host's own record may not). */
+  /** Undefined if the record has no such field (a host's own record may not). */
   readonly attempts: number | undefined;
-  /** What is stored beside the head, which then names it: only for stores that give a `StepSplitter`. */
+  /** The part that is stored beside the head, which then names it: only for stores with a `StepSplitter`. */
   readonly step?: StepTexts | undefined;
 }
 
-/** A record as the texts that stores keep. Texts cannot be changed from outside: that isolates what is stored. */
+/** A record as the texts that stores keep. Texts are immutable: that isolates the stored data. */
 export interface EncodedRecord extends EncodedHead {
-  /** JSON of what is written once: the meta, with `identity` (the other fields of that part) where the record has any. */
+  /**
+   * JSON of the fields that are written once: the meta, with `identity` (the other fields of that part) if the record has any.
+   */
   readonly meta: string;
-  /** JSON of inputs, images and the earlier conversation, null when there are none. */
+  /** JSON of inputs, images and the earlier conversation; null if there are none. */
   readonly extras: string | null;
-  /** One JSON text a message. */
+  /** One JSON text for each message. */
   readonly messages: readonly string[];
 }
 
-/** What a delta adds, as text. */
+/** The addition of a delta, as text. */
 export interface EncodedDelta extends EncodedHead {
   readonly from: number;
   readonly messages: readonly string[];
 }
 
-/** The texts of a stored record; `messages` are parsed already. */
+/** The texts of a stored record; `messages` are already parsed. */
 export interface StoredRecord {
   readonly runId: string;
   readonly meta: string;
@@ -49,9 +51,10 @@ export interface StoredRecord {
 }
 
 /**
- * @throws {NotJsonError} naming the path of what JSON cannot hold
+ * @throws {NotJsonError} naming the path of a value that JSON cannot hold
  * @throws {InvalidRunIdError}
- * @throws {CheckpointCorruptError} when it is no record: better refused now than found unreadable at recovery
+ * @throws {CheckpointCorruptError} for a value that is not a record: refusing it now is better than an unreadable record at
+ *   recovery
  */
 export function encodeRecord(record: RunCheckpoint, splitter?: StepSplitter): EncodedRecord {
   const extras = startOf(record);
@@ -67,13 +70,13 @@ export function encodeRecord(record: RunCheckpoint, splitter?: StepSplitter): En
   return encoded;
 }
 
-/** @throws what `encodeRecord` throws, for the same reasons */
+/** @throws the errors of `encodeRecord`, for the same reasons */
 export function encodeDelta(delta: RunDelta, splitter?: StepSplitter): EncodedDelta {
   const { runId, revision, from, head } = delta;
   const messages = encodeMessages(delta.messages, from);
   const step = splitter?.split({ runId, revision, head });
   const encoded = { ...encodeHead(checkRunId(runId), head, step), revision, from, messages };
-  // The splitter checks what it stores beside the head.
+  // The splitter checks the part that it stores beside the head.
   parseHead(step ? withoutOpenStep(head) : head);
   return encoded;
 }
@@ -106,8 +109,8 @@ function encodeMessages(messages: readonly Message[], from: number): string[] {
 }
 
 /**
- * Puts a stored record together again.
- * @param attempts what the claim counts; it replaces the record's own count
+ * Builds a record from its stored texts.
+ * @param attempts the count of the claim; it replaces the record's own count
  * @throws {CheckpointCorruptError} @throws {CheckpointTooNewError}
  */
 export function decodeRecord(stored: StoredRecord, attempts?: number): RunCheckpoint {
@@ -152,7 +155,7 @@ export function parseStored(text: string, what: string): unknown {
   }
 }
 
-/** The text of an outcome to keep. @throws {NotJsonError} */
+/** The text of an outcome to store. @throws {NotJsonError} */
 export function encodeOutcome(outcome: RunOutcome): string {
   return jsonText(outcome, 'outcome');
 }

@@ -3,44 +3,44 @@ import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../../value
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { StepTexts } from './step-texts.ts';
 
-/** What an encrypted text begins with. No JSON text does. */
+/** The prefix of an encrypted text. No JSON text begins with it. */
 const MARK = 'sealed:';
 
-/** Whether a stored text went through a codec. */
+/** Returns whether a stored text went through a codec. */
 export const isEncrypted = (stored: string): boolean => stored.startsWith(MARK);
 
-/** A text that is not JSON must still be one word of a line, of a column, of anything. */
+/** A text that is not JSON must still be a single word, for lines and columns. */
 const isWord = (text: unknown): text is string => typeof text === 'string' && /^[!-~]*$/.test(text);
 
-/** The way of a store's texts to the disk and back: through the host's codec, or as they are where there is none. */
+/** Writes a store's texts through the host's codec and reads them back; without a codec texts stay unchanged. */
 export class Encryption {
   readonly #codec: Codec | undefined;
 
-  /** @throws {TypeError} when it is no codec: whoever gives one means to be protected */
+  /** @throws {TypeError} for a value that is not a codec: its host wants encryption */
   constructor(codec: Codec | undefined) {
     const isCodec = typeof codec?.seal === 'function' && typeof codec.open === 'function';
     if (codec && !isCodec) throw new TypeError('codec must have the functions seal and open: `encrypt` makes one');
     this.#codec = codec;
   }
 
-  /** @throws what the codec throws; TypeError when what it gives cannot be stored */
+  /** @throws the codec's error; TypeError if its result cannot be stored */
   seal(text: string, runId: string, part: string): string {
     if (!this.#codec) return text;
     const encrypted = this.#codec.seal(text, { runId, part });
-    if (!isWord(encrypted)) throw new TypeError('codec.seal must give printable ASCII without spaces');
+    if (!isWord(encrypted)) throw new TypeError('codec.seal must return printable ASCII without spaces');
     return MARK + encrypted;
   }
 
   /**
-   * @throws {KeyMismatchError} when it takes a codec, or a key, that is not there
-   * @throws {CheckpointCorruptError} when it is not what was encrypted
+   * @throws {KeyMismatchError} if a codec or a key is missing
+   * @throws {CheckpointCorruptError} if the text is not the encrypted one
    */
   open(stored: string, runId: string, part: string): string {
     const codec = this.#codec;
     if (!isEncrypted(stored)) {
       if (!codec || codec.plain === 'read') return stored;
       throw new KeyMismatchError(
-        `the ${part} of run ${runId} is not encrypted, and this store's codec takes nothing else: plain: 'read' makes it`,
+        `the ${part} of run ${runId} is not encrypted, and this store's codec accepts only encrypted texts: set plain: 'read'`,
       );
     }
     if (!codec) {
@@ -53,13 +53,13 @@ export class Encryption {
       if (cause instanceof PawlError) throw cause;
       throw new CheckpointCorruptError(`the codec cannot open the ${part} of run ${runId}`, { cause });
     }
-    throw new CheckpointCorruptError(`the codec opens the ${part} of run ${runId} to something that is no text`);
+    throw new CheckpointCorruptError(`the codec returned no text for the ${part} of run ${runId}`);
   }
 }
 
 /*
- * Texts are encrypted before a write is queued: a codec may throw, and a transaction that others share must not be half
- * written then. Messages are encrypted by the row, because each seal costs some bytes.
+ * Texts are encrypted before a write is queued: a codec may throw, and a shared transaction must not be half written then.
+ * Messages are encrypted by the row, because each encryption costs some bytes.
  */
 
 /** Messages that are stored as one text. */
@@ -67,7 +67,7 @@ export interface MessageRow {
   /** The index of its first message. */
   readonly first: number;
   readonly count: number;
-  /** A JSON array, or what the codec made of it. */
+  /** A JSON array, or the codec's text of it. */
   readonly text: string;
 }
 
@@ -79,10 +79,10 @@ export interface MessageRows {
 /** A long history is split over rows of about this many characters, so that loading can pause between them. */
 const MAX_ROW_CHARS = 2 ** 18;
 
-/** The part that a text of an open step is. */
+/** The part name of a text of an open step. */
 export const stepText = (place: number): string => `step ${place}`;
 
-/** The part that a row of messages is. */
+/** The part name of a row of messages. */
 export const messagesFrom = (first: number): string => `messages ${first}`;
 
 export function encryptRecord(
@@ -101,7 +101,7 @@ export function encryptRecord(
   };
 }
 
-/** A delta as it is stored. Its messages stand in rows, and nowhere else: of a thousand that wait, each byte counts. */
+/** A delta as it is stored. Its messages are only in rows: with a thousand waiting deltas, each byte counts. */
 export interface EncryptedDelta extends EncodedHead, MessageRows {
   readonly from: number;
 }
@@ -140,7 +140,7 @@ export function rowsOf(
   const rows: MessageRow[] = [];
   for (let start = 0; start < messages.length; ) {
     let end = start;
-    // Put together, not joined: that would copy the messages once more than the store does.
+    // Concatenated, not joined: a join would copy the messages once more than the store does.
     let array = '[';
     for (; end < messages.length && array.length < MAX_ROW_CHARS; end++) {
       array += end > start ? `,${messages[end]}` : messages[end];

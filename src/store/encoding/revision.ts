@@ -1,7 +1,7 @@
 import { RECORD_VERSION } from '../../record/checkpoint.ts';
 import { CheckpointTooNewError, RevisionGapError } from '../../values/errors.ts';
 
-/** What a delta says it follows. */
+/** The record that a delta follows. */
 interface Following {
   readonly runId: string;
   readonly revision: number;
@@ -9,9 +9,9 @@ interface Following {
 }
 
 /**
- * Whether a delta is to be written: false when its revision is there already, which is how a repeated append succeeds.
+ * Returns whether a delta must be written. False if its revision is already stored, so a repeated append succeeds.
  * @param stored what the store has of the run
- * @throws {RevisionGapError} when it does not follow what is stored
+ * @throws {RevisionGapError} if it does not follow the stored revision
  */
 export function isNewRevision(
   delta: Following,
@@ -26,7 +26,7 @@ export function isNewRevision(
   );
 }
 
-/** What a newer version wrote is never written over. @throws {CheckpointTooNewError} */
+/** A record of a newer version is never overwritten. @throws {CheckpointTooNewError} */
 export function checkReplaceable(runId: string, version: number | undefined): void {
   if (version === undefined || version <= RECORD_VERSION) return;
   throw new CheckpointTooNewError(

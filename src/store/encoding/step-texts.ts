@@ -6,9 +6,9 @@ import { jsonText } from '../../values/json.ts';
 import { encodeMessage, enterMessage } from '../../values/message.ts';
 
 /*
- * The head of a record is written with each save, and a message with a thousand calls is saved two thousand times. So the
- * open step of such a message is stored beside the head, a text for the model's message and one for each call, and a save
- * writes the texts of the calls that have changed. Every other step is small, and stays in the head.
+ * Each save writes the head of a record, and a message with a thousand calls needs two thousand saves. So the open step of
+ * such a message is stored beside the head: one text for the model's message and one for each call. A save writes the texts of
+ * changed calls only. Every other step is small, and stays in the head.
  */
 
 /** The open step of a message with more calls than this is stored beside the head. */
@@ -24,7 +24,7 @@ export interface StepText {
 export interface StepTexts {
   /** The number of all its texts. */
   readonly count: number;
-  /** Whether all of them are given; otherwise those that the save before did not have. */
+  /** Whether all texts are given; otherwise only those that the previous save did not have. */
   readonly isWhole: boolean;
   readonly texts: readonly StepText[];
 }
@@ -35,7 +35,7 @@ interface Save {
   readonly head: RunHead;
 }
 
-/** What a store was last given of an open step. */
+/** The part of an open step that a store got last. */
 interface Given {
   readonly runId: string;
   readonly revision: number;
@@ -43,19 +43,19 @@ interface Given {
 }
 
 /**
- * Finds what a store lacks of large open steps. Calls are never changed in place: one that has changed is another object.
+ * Finds the texts of large open steps that a store lacks. Calls never change in place: a changed call is another object.
  *
- * A delta is stored only if it follows the revision before, so that what follows needs only what has changed since. One that
- * is tried again, because its write may have failed, has the revision that was given already: then all is given once more.
+ * A delta is stored only if it follows the revision before, so the next one needs only later changes. A repeated delta, whose
+ * write may have failed, has the same revision: then all texts are given again.
  */
 export class StepSplitter {
-  /** By the model's message, which is one object as long as its step is open. */
+  /** By the model's message, which is one object while its step is open. */
   readonly #given = new WeakMap<object, Given>();
 
   /**
-   * @param isWhole all that the store has is replaced
+   * @param isWhole everything stored is replaced
    * @returns undefined for a step that stays in its head
-   * @throws {NotJsonError} @throws {CheckpointCorruptError} when it is no open step
+   * @throws {NotJsonError} @throws {CheckpointCorruptError} for a value that is not an open step
    */
   split({ runId, revision, head }: Save, { isWhole = false } = {}): StepTexts | undefined {
     const step = head.openStep;
@@ -64,7 +64,7 @@ export class StepSplitter {
     const given = isWhole ? undefined : this.#given.get(message);
     const isNext = given?.runId === runId && given.revision === revision - 1 && given.calls.length === calls.length;
     const texts = isNext ? callTexts(calls, changedCalls(given.calls, calls)) : allTexts(step);
-    // Whether a whole record lands says nothing of the revision that it follows: the delta after it gives all once more.
+    // A whole record does not prove the revision that it follows: the next delta gives all texts again.
     if (isWhole) this.#given.delete(message);
     else this.#given.set(message, { runId, revision, calls });
     return { count: calls.length + 1, isWhole: !isNext, texts };
@@ -72,7 +72,7 @@ export class StepSplitter {
 }
 
 function isLarge(step: OpenStep | undefined): step is OpenStep {
-  // What a host gives may be anything.
+  // A host may give any value.
   return Array.isArray(step?.calls) && step.calls.length > MANY_CALLS;
 }
 
@@ -91,24 +91,26 @@ function textsOf(calls: readonly OpenCall[], positions: readonly number[]): Step
   return positions.map((at) => ({ place: at + 1, text: jsonText(calls[at], `record.openStep.calls[${at}]`) }));
 }
 
-/** The texts of an open step, in order, when a body is stored. @param texts those before; they may be changed in place */
+/**
+ * The texts of an open step, in order, after a body is stored. @param texts the previous ones; they may be changed in place
+ */
 export function stepAfter(texts: string[], step: StepTexts): string[] {
   const after = step.isWhole ? [] : texts;
   for (const { place, text } of step.texts) after[place] = text;
   return after;
 }
 
-/** Stands before the number of texts, in the place of an open step. JSON has no such character: in strings it is escaped. */
+/** Comes before the number of texts, instead of an open step. JSON never contains the character: strings escape it. */
 const MARK = '\u001c';
 
 const BEFORE_STEP = ',"openStep":';
 
-/** The text of a head that says how many texts its open step has. @param head the JSON of a head without an open step */
+/** A head's text with the number of its open step's texts. @param head the JSON of a head without an open step */
 export function withStepCount(head: string, count: number): string {
   return `${head.slice(0, -1)}${BEFORE_STEP}${MARK}${count}}`;
 }
 
-/** How many texts beside it a stored head needs; 0 = it is whole. */
+/** Returns how many texts beside it a stored head needs; 0 = it is whole. */
 export function stepCountIn(head: string): number {
   const at = head.lastIndexOf(MARK);
   return at === -1 ? 0 : Number(head.slice(at + 1, -1));
@@ -120,7 +122,7 @@ export function withoutStep(head: string): string {
   return at === -1 ? head : `${head.slice(0, at - BEFORE_STEP.length)}}`;
 }
 
-/** A whole head, made of its text and the texts of its open step. @throws {CheckpointCorruptError} when one is missing */
+/** A whole head, built from its text and the texts of its open step. @throws {CheckpointCorruptError} if one is missing */
 export function withStep(head: string, texts: readonly string[]): string {
   const at = head.lastIndexOf(MARK);
   if (at === -1) return head;

@@ -6,9 +6,9 @@ import type { Encryption } from './encryption.ts';
 import { type MessageRow, rowsOf, sealStep } from './encryption.ts';
 import { StepSplitter } from './step-texts.ts';
 
-/** A record, or what is new of one, as texts to be stored. */
+/** A record, or the new part of one, as texts to be stored. */
 export interface StoredBody extends EncodedHead {
-  /** What is written once: of a whole record only. `extras`: inputs, images and the earlier conversation. */
+  /** The part that is written once, of a whole record only. `extras`: inputs, images and the earlier conversation. */
   readonly start?: { readonly meta: string; readonly extras: string | null };
   /** The index of the first message in `rows`. */
   readonly from: number;
@@ -45,7 +45,7 @@ export class BodyWriter {
     this.#arrange = arrange;
   }
 
-  /** @throws what `encodeRecord` throws, and what the codec throws */
+  /** @throws the errors of `encodeRecord` and of the codec */
   ofRecord(record: RunCheckpoint): StoredBody {
     const encoded = encodeRecord(this.#arrange?.(record) ?? record, this.#steps);
     const cut = this.#splitter?.split(encoded, record, { isContinued: false }) ?? { ...encoded, ...noBlobs };
@@ -58,14 +58,14 @@ export class BodyWriter {
     return { ...this.#body({ ...cut, from: 0 }), start };
   }
 
-  /** @throws what `encodeDelta` throws, and what the codec throws */
+  /** @throws the errors of `encodeDelta` and of the codec */
   ofDelta(delta: RunDelta): StoredBody {
     const arranged = this.#arrange ? { ...delta, head: this.#arrange(delta.head) } : delta;
     const encoded = encodeDelta(arranged, this.#steps);
     return this.#body(this.#splitter?.split(encoded, delta.head, { isContinued: true }) ?? { ...encoded, ...noBlobs });
   }
 
-  /** The run is gone. */
+  /** The run is deleted. */
   forget(runId: string): void {
     this.#splitter?.forget(runId);
   }

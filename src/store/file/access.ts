@@ -10,7 +10,7 @@ import { layoutError } from './errors.ts';
 import type { Folders } from './folders.ts';
 import { LAYOUT } from './journal/lines.ts';
 
-/** The folder of a store, as one process works with it: opened at the first use, and anew when it was removed meanwhile. */
+/** The folder of a store, for one process: opened at the first use, and again if it was removed meanwhile. */
 export class Access {
   readonly #durable: Durable;
   readonly #folders: Folders;
@@ -20,7 +20,7 @@ export class Access {
   #isChecked = false;
   #isClosed = false;
   #opening: Promise<Opened> | undefined;
-  /** What `#opening` has come to. */
+  /** The result of `#opening`. */
   #opened: Opened | undefined;
   /** Folders with new names in them, which the disk may not have yet. */
   #unsynced: readonly string[] = [];
@@ -31,7 +31,7 @@ export class Access {
     this.#waitMs = waitMs;
   }
 
-  /** For those who only read: makes nothing. @throws {CheckpointTooNewError} @throws {StoreUnavailableError} */
+  /** For readers: creates nothing. @throws {CheckpointTooNewError} @throws {StoreUnavailableError} */
   async check(): Promise<void> {
     if (this.#isClosed) throw this.#closed();
     if (this.#isChecked) return;
@@ -41,7 +41,7 @@ export class Access {
     this.#isChecked = bytes !== undefined;
   }
 
-  /** Makes this process the only one that writes to a run, until it unlocks it. */
+  /** Makes this process the only writer of a run, until it unlocks it. */
   async lock(name: string): Promise<void> {
     const { locks } = this.#opened ?? (await this.#open());
     try {
@@ -51,7 +51,7 @@ export class Access {
     }
   }
 
-  /** Something was not found. @throws {StoreUnavailableError} when that is because the whole store is gone */
+  /** A file was not found. @throws {StoreUnavailableError} if the whole store is gone */
   async confirm(): Promise<void> {
     const opened = this.#opened;
     if (!opened) return;
@@ -62,12 +62,12 @@ export class Access {
     }
   }
 
-  /** A lock that cannot be let go is ours still when we want it again, and nobody's when we are dead. */
+  /** A failed unlock is harmless: this process still has the lock at its next write, and the lock is stale after its exit. */
   async unlock(name: string): Promise<void> {
     try {
       await this.#opened?.locks.release(name);
     } catch {
-      // It goes with the next write, or once somebody finds that we are dead.
+      // The next write removes it, or another process after the exit of this one.
     }
   }
 
@@ -82,7 +82,7 @@ export class Access {
     return new StoreUnavailableError(`the store ${this.#folders.dir} was closed`);
   }
 
-  /** The next write makes everything anew. */
+  /** The next write creates everything again. */
   #gone(cause: unknown): StoreUnavailableError {
     this.#opening = undefined;
     this.#opened = undefined;
@@ -104,7 +104,7 @@ export class Access {
     const { files } = this.#durable;
     await this.check();
     const { runs, outcomes, mail, locks, owners } = this.#folders;
-    // The number of the layout comes last: without it nobody knows what another process has synced before it was killed.
+    // The layout number is written last: without it, no process can know what a killed process had synced.
     const isNew = !this.#isChecked;
     if (isNew && this.#unsynced.length === 0) this.#unsynced = await this.#parents();
     for (const folder of [runs, outcomes, mail, locks, owners]) await files.makeFolder(folder);
@@ -118,13 +118,13 @@ export class Access {
       isDead: isGone,
       isKnown: this.#isKnown,
     });
-    // Whatever is in the way of that is no reason not to work.
+    // A failure of the cleanup must not stop the work.
     await this.#tidy(found).catch(() => {});
     this.#opened = { locks: found, ownerFile };
     return this.#opened;
   }
 
-  /** The folder of the store, and those above it that have to be made for it, up to one that is there. */
+  /** The folder of the store, and its parents that have to be created, up to an existing one. */
   async #parents(): Promise<string[]> {
     const { files } = this.#durable;
     const { dir } = this.#folders;
@@ -138,7 +138,7 @@ export class Access {
   async #finish(): Promise<void> {
     const { isSynced, folders } = this.#durable;
     const { dir, layout } = this.#folders;
-    // A folder that we may not even read is none that we have made; a store that was put into it works all the same.
+    // Pawl did not create a folder that it may not read; a store inside it works all the same.
     const isOthers = (error: unknown) => ['EACCES', 'EPERM'].includes(systemCode(error) ?? '');
     for (const folder of isSynced ? this.#unsynced : []) {
       await folders.sync(folder).catch((error: unknown) => {
@@ -164,7 +164,7 @@ export class Access {
     }
   }
 
-  /** Removes what processes that were killed have left. */
+  /** Removes the remains of killed processes. */
   async #tidy(locks: Locks): Promise<void> {
     const { files } = this.#durable;
     for (const name of await files.names(this.#folders.owners)) {
@@ -175,7 +175,7 @@ export class Access {
     for (const name of await files.names(this.#folders.locks)) if (await locks.inherit(name)) await locks.release(name);
   }
 
-  /** Of a process in another container or on another host nobody here can tell whether it lives. */
+  /** It is unknown whether a process in another container or on another host is alive. */
   readonly #isKnown = (owner: string): boolean => {
     const [host, boot, namespace] = this.#owner.split('|');
     const other = owner.split('|');
@@ -193,7 +193,7 @@ function isGone(owner: string): boolean {
   return isDeadOwner(owner) && !isDying(owner);
 }
 
-/** A process that was killed counts as dead at once, but one of its threads may still be within a write. */
+/** A killed process counts as dead at once, but one of its threads may still be inside a write. */
 function isDying(owner: string): boolean {
   const pid = owner.split('|')[3];
   try {

@@ -13,16 +13,16 @@ import { renewed, toLiveLease } from './lease.ts';
 import { surely } from './reader.ts';
 import type { RunFiles } from './run.ts';
 
-/** A folder without a record: its run was only claimed, or something was killed when it had just begun or ended. */
+/** A folder without a record: its run was only claimed, or a process died at its beginning or end. */
 export interface Leftover {
   /** Wall clock, ms. */
   readonly changedAt: number;
 }
 
-/** What lists read of single runs. One for each list: what it finds out about owners is of that moment. */
+/** Reads single runs for lists. One for each list: its facts about owners are of that moment. */
 export class Entries {
   readonly #files: RunFiles;
-  /** Whether an owner lives takes a look at the system; once per owner is enough. */
+  /** A system call finds out whether an owner is alive; once per owner is enough. */
   readonly #dead = new Map<string, boolean>();
 
   constructor(files: RunFiles) {
@@ -52,7 +52,7 @@ export class Entries {
     return { runId, updatedAt, meta, head, pieces, lease, now: this.#files.leaseClock.now() };
   }
 
-  /** Until when the lease holds is read only where it matters. */
+  /** The expiry of the lease is read only where it matters. */
   async #liveLease(name: string, lease: StoredLease | undefined): Promise<Lease | undefined> {
     const { durable, folders, leaseClock } = this.#files;
     const isFree = !lease || lease.owner === null || damageIn(lease) !== undefined || this.#isDead(lease.owner);
@@ -66,20 +66,20 @@ export class Entries {
   }
 }
 
-/** One journal is a link, a pipe, a folder, or somebody else's: no reason to keep the other runs from whoever asks. */
+/** One journal is a link, a pipe, a folder, or another application's file: the list still shows all other runs. */
 function isOfOneFile(error: unknown): boolean {
   return ['ELOOP', 'ESPIPE', 'ENXIO', 'EISDIR', 'EACCES'].includes(systemCode(error) ?? '');
 }
 
-/** What cannot be read for a reason of its own does not say either whose it is. */
+/** A text that cannot be read for a reason of its own does not name its run either. */
 function nameless(error: unknown): undefined {
   if (isAbsent(error) || isOfOneFile(error)) return undefined;
   throw error;
 }
 
 /**
- * Whose journal this is, as far as one that cannot be read says so; else the name of its folder. Any guess will do, because
- * the name of the folder tells whether it is right.
+ * The run of a journal, if an unreadable one still names it; else the name of its folder. A guess is enough, because the name
+ * of the folder verifies it.
  */
 async function identify(file: OpenFile, name: string): Promise<string> {
   const [, , , id = ''] = (await file.read(4_096, 0)).toString().split('\t');
@@ -90,13 +90,13 @@ async function identify(file: OpenFile, name: string): Promise<string> {
       const runId: unknown = guess();
       if (typeof runId === 'string' && safeName(runId) === name) return runId;
     } catch {
-      // It does not say so here.
+      // Its id is not there.
     }
   }
   return name;
 }
 
-/** The JSON string that a text begins with, quotes included; '' when it begins with none. */
+/** The JSON string at the beginning of a text, quotes included; '' if there is none. */
 function leadingString(text: string): string {
   if (!text.startsWith('"')) return '';
   for (let at = 1; at < text.length; at++) {

@@ -19,7 +19,7 @@ const advice: Readonly<Record<string, string>> = {
   ENOTSUP: 'its file system has no hard links; choose a folder on another one',
 };
 
-/** What a store's caller gets to see of an error of the file system. @param dir the store's folder */
+/** Converts an error of the file system for a store's caller. @param dir the store's folder */
 export function storeError(error: unknown, dir: string): unknown {
   if (error instanceof PawlError) return error;
   const options = { cause: error };

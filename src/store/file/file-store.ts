@@ -23,24 +23,24 @@ import { Reader } from './reader.ts';
 import type { RunFiles } from './run.ts';
 
 export interface FileStoreOptions {
-  /** The folder; made at the first write. Nothing else should be in it. */
+  /** The folder; created at the first write. It should contain nothing else. */
   readonly dir: string;
   /**
-   * What a save that has resolved survives: `power` (the default) the loss of power, by one disk sync per group of writes;
+   * What a resolved save survives: `power` (the default) a loss of power, by one disk sync per group of writes;
    * `process` the death of the process.
    */
   readonly durability?: 'power' | 'process' | undefined;
   /** How long a call waits while another process writes to the same run, ms; default 10,000. */
   readonly busyTimeoutMs?: number | undefined;
-  /** Encrypts what is stored: see `encrypt`. */
+  /** Encrypts the stored texts: see `encrypt`. */
   readonly codec?: Codec | undefined;
-  /** For tests. All stores of one folder must then share it, because leases are measured by it. */
+  /** For tests. All stores of one folder must then share it, because leases use it. */
   readonly clock?: Clock | undefined;
 }
 
 /** Appends, owns, carries commands, and keeps outcomes. */
 export interface FileStore extends AppendingStore, ControlStore, OutcomeStore {
-  /** Waits for the writes that were asked for. Every later call is refused. */
+  /** Waits for the pending writes. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -54,12 +54,12 @@ const optionKeys: KnownKeys<FileStoreOptions> = {
 };
 
 /**
- * Records in a folder of plain files, for all processes of one machine: a folder a run, with a journal that grows by what
- * is new, checked line by line. Errors of opening it (StoreUnavailableError, CheckpointTooNewError for a newer layout)
- * come from the call that needed it.
+ * Stores records in a folder of plain files, for all processes of one machine. Each run has a folder with an append-only
+ * journal, with a checksum for each line. Errors of opening it (StoreUnavailableError, CheckpointTooNewError for a newer
+ * layout) come from the call that needed it.
  *
- * Writes to a run that are asked for while one is under way share the next disk sync. Needs a file system with hard links,
- * which network file systems often lack.
+ * Writes to a run during a running write share the next disk sync. The store needs a file system with hard links, which many
+ * network file systems lack.
  *
  * @throws {TypeError} for an unknown option, or one of the wrong type
  * @example const store = fileStore({ dir: 'runs' })
@@ -68,7 +68,7 @@ export function fileStore(options: FileStoreOptions): FileStore {
   return fileStoreOn(diskFiles, options);
 }
 
-/** @internal @param files where the folder is; tests give one that fails */
+/** @internal @param files the file system with the folder; tests pass one that fails */
 export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileStore {
   checkKeys(options, optionKeys, { of: 'fileStore' });
   checkWord('fileStore: durability', options.durability, ['power', 'process']);
@@ -97,7 +97,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
 
 /** Journals with one lock and one sync for each group of writes to a run. */
 class FileDriver implements StoreDriver {
-  /** Further pages of a list go by what the first one has found. */
+  /** Further pages of a list use the results of the first one. */
   readonly runsPerPage = 500;
   readonly #access: Access;
   readonly #files: RunFiles;
@@ -151,7 +151,7 @@ class FileDriver implements StoreDriver {
   }
 }
 
-/** Removes outcomes whose time is over. One sweep is under way at a time. */
+/** Removes expired outcomes. Only one sweep runs at a time. */
 class OutcomeSweep {
   readonly #outcomes: OutcomeFiles;
   readonly #queues: WriteQueues;
@@ -163,14 +163,14 @@ class OutcomeSweep {
     this.#queues = queues;
   }
 
-  /** Sweeps for the first time; returns at once. What could not be removed is tried again with the next minute. */
+  /** Starts the first sweep; returns at once. An outcome that could not be removed waits for the next minute. */
   begin(): void {
     if (this.#isBegun) return;
     this.#isBegun = true;
     this.#next().catch(() => {});
   }
 
-  /** @returns how many outcomes were past their time; they are removed, unless they are only counted */
+  /** @returns how many outcomes had expired; they are removed, unless they are only counted */
   async all(isOnlyCounted: boolean): Promise<number> {
     return isOnlyCounted ? this.#outcomes.countDue() : this.#next();
   }
@@ -181,7 +181,7 @@ class OutcomeSweep {
     return sweeping;
   }
 
-  /** Waits for the sweep that is under way. */
+  /** Waits for the running sweep. */
   async end(): Promise<void> {
     await this.#underWay;
   }

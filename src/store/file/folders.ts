@@ -24,7 +24,7 @@ export function foldersIn(dir: string) {
     due: join(dir, 'due'),
     locks: join(dir, 'locks'),
     owners: join(dir, 'owners'),
-    // Names are safe: nothing is left to be put in order.
+    // Names are safe: nothing has to be normalised.
     run: (name: string) => runs + sep + name,
     journal: (name: string) => `${runs}${sep}${name}${sep}journal`,
     expiry: (name: string) => `${runs}${sep}${name}${sep}expiry`,

@@ -7,12 +7,12 @@ import type { LeaseClock } from '../lease-clock.ts';
 import type { StoredLease } from './journal/lines.ts';
 
 /*
- * Who holds a run, and with which epoch, stands in its journal, where each write sees it. A renewal changes neither: it is
- * a small file of its own, written over in place, that only those look at who want the run for themselves. Should it be
- * lost, the lease ends earlier than it could have, and its owner learns that from the epoch.
+ * A journal names the owner of a run and its epoch, so each write sees them. A renewal changes neither. It is a small separate
+ * file, overwritten in place, which only processes that want the run read. If it is lost, the lease ends earlier than
+ * necessary, and its owner sees that by the epoch.
  */
 
-/** A lease as of the clock of today. One of an earlier boot has run out. */
+/** A lease on the present clock. A lease of an earlier boot has expired. */
 export function toLiveLease(lease: StoredLease | undefined, clock: LeaseClock): Lease | undefined {
   if (!lease) return undefined;
   const { boot, ...rest } = lease;
@@ -31,7 +31,7 @@ export async function writeRenewal(files: FileSystem, path: string, lease: Store
   const line = encodeLine('renewal', [lease.epoch, lease.expiresAt, JSON.stringify(lease.boot)]);
   const file = (await orAbsent(files.open(path, 'update'))) ?? (await files.open(path, 'create'));
   try {
-    // What a longer line leaves behind this one is never read.
+    // The rest of a longer line after this one is never read.
     await file.write(line, 0);
   } finally {
     await file.close();

@@ -10,23 +10,23 @@ import { storeError } from './errors.ts';
 import type { WriteQueues } from './queue.ts';
 import type { RunFiles } from './run.ts';
 
-/** So many journals are read at once. */
+/** How many journals are read at once. */
 const AT_ONCE = 16;
 
-/** Up to so many runs the first page need not be read a second time. */
+/** Up to this many runs the first page is not read a second time. */
 const KEPT_ENTRIES = 1_000;
 
-/** Further pages go by the places of the first one for so long, ms. */
+/** Further pages use the places of the first one for this time, ms. */
 const PLACES_LAST_MS = 30_000;
 
-/** A folder without a record is left alone for so long, ms: somebody may be about to put one there. */
+/** A folder without a record is left alone for this time, ms: a process may be about to write one. */
 const LEFTOVER_MS = 3_600_000;
 
-/** Where each run stands in the list, by name; nothing else is kept of those that a page does not show. */
+/** The place of each run in the list, by name; runs outside of a page keep nothing else. */
 interface Places {
   readonly foundAt: number;
   readonly byName: Map<string, Cursor>;
-  /** The names in order; undefined when a place has changed since. */
+  /** The names in order; undefined if a place has changed since. */
   sorted: readonly string[] | undefined;
 }
 
@@ -37,8 +37,8 @@ interface Listing extends ListPage {
 }
 
 /**
- * Lists runs without an index on disk: the first page looks at the end of every journal to put the runs in order, further
- * ones read what they show. What another process begins meanwhile is in the next list.
+ * Lists runs without an index on disk: the first page reads the end of every journal to sort the runs, further ones read the
+ * runs that they show. Runs that another process begins meanwhile are in the next list.
  */
 export class Lister {
   readonly #access: Access;
@@ -72,7 +72,7 @@ export class Lister {
         if (names.length < limit) this.#forget(places);
         return names.flatMap((name) => read.get(name) ?? []);
       }
-      // What has moved or gone meanwhile makes room for others.
+      // Runs that moved or ended meanwhile make room for others.
       await this.#look(missing, listing, places);
     }
   }
@@ -96,7 +96,7 @@ export class Lister {
     return places;
   }
 
-  /** Reads runs, and puts them in their places. @returns the names of leftovers that are old enough to go */
+  /** Reads runs, and puts them in their places. @returns the names of leftovers that are old enough to remove */
   async #look(names: readonly string[], { entries, read, signal }: Listing, places: Places): Promise<string[]> {
     const leftovers: string[] = [];
     await eachOf(names, async (name) => {
@@ -117,7 +117,7 @@ export class Lister {
     this.#files.written.names = undefined;
   }
 
-  /** Removes a leftover, if it is one still when its lock is ours. */
+  /** Removes a leftover, if it is still one under its lock. */
   #tidy(name: string): void {
     const { leaseClock } = this.#files;
     const removing = this.#queues.add({ runId: '', name }, (session) =>

@@ -10,8 +10,8 @@ import type { Folders } from './folders.ts';
 export type Mail = ReadonlyMap<string, StoredCommand>;
 
 /**
- * The files of commands: one a run, and only while commands wait for it, so that one look at a folder shows that there are
- * none. Whoever changes one holds the lock of its run. Those who read take no lock: a file is replaced as a whole.
+ * The files of commands: one for each run, and only while commands wait for it, so that one look at a folder shows that there
+ * are none. A process that changes one holds the lock of its run. Readers take no lock: a file is replaced as a whole.
  */
 export class MailFiles {
   readonly #durable: Durable;
@@ -22,7 +22,7 @@ export class MailFiles {
     this.#folders = folders;
   }
 
-  /** A damaged command is as good as never sent: it must not keep the others from their runs. */
+  /** A damaged command counts as never sent: it must not block the others. */
   async find(name: string): Promise<Mail> {
     const bytes = await orAbsent(this.#durable.files.readWhole(this.#folders.mailOf(name)));
     const mail = new Map<string, StoredCommand>();

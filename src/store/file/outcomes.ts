@@ -14,18 +14,18 @@ export interface KeptOutcome {
   readonly text: string;
   /** Wall clock, ms. */
   readonly untilMs: number;
-  /** The run's epoch goes on from here. */
+  /** The run's epoch continues from here. */
   readonly epoch: number;
 }
 
-/** The files of kept outcomes. Whoever writes one holds the lock of its run. */
+/** The files of kept outcomes. Writers hold the lock of the run. */
 export class OutcomeFiles {
   readonly #durable: Durable;
   readonly #folders: Folders;
   readonly #now: () => number;
-  /** The folder of `due` that is known to be there. */
+  /** The folder of `due` that certainly exists. */
   #span: string | undefined;
-  /** A note in it: a new name for a file is made faster than a new file. */
+  /** A note in it: a new name for a file is faster than a new file. */
   #note: string | undefined;
 
   constructor(durable: Durable, folders: Folders, now: () => number) {
@@ -34,7 +34,7 @@ export class OutcomeFiles {
     this.#now = now;
   }
 
-  /** What is kept of a run, its time being over or not. @throws {CheckpointCorruptError} */
+  /** The kept outcome of a run, expired or not. @throws {CheckpointCorruptError} */
   async find(runId: string): Promise<KeptOutcome | undefined> {
     const found = await this.#read(safeName(runId));
     if (!found || found.runId === runId) return found;
@@ -58,7 +58,7 @@ export class OutcomeFiles {
     await this.#durable.files.remove(this.#folders.outcome(safeName(runId)));
   }
 
-  /** The runs whose outcomes are noted down as over by now, span by span. A span is forgotten once `visit` is done. */
+  /** The runs whose outcomes have expired by their notes, span by span. A span is removed after `visit`. */
   async eachDue(visit: (runIds: readonly string[]) => Promise<void>): Promise<void> {
     for await (const { folder, runIds } of this.#due()) {
       await visit(runIds);
@@ -66,7 +66,7 @@ export class OutcomeFiles {
     }
   }
 
-  /** How many there are whose time is noted down as over by now. */
+  /** How many outcomes have expired by their notes. */
   async countDue(): Promise<number> {
     let count = 0;
     for await (const { runIds } of this.#due()) count += runIds.length;
@@ -80,7 +80,7 @@ export class OutcomeFiles {
       const folder = join(this.#folders.due, span);
       const runIds: string[] = [];
       for (const name of await files.names(folder)) {
-        // One that is damaged stays as it is.
+        // A damaged one stays unchanged.
         const kept = await this.#read(name).catch(() => undefined);
         if (kept && this.isOver(kept)) runIds.push(kept.runId);
       }
@@ -88,7 +88,7 @@ export class OutcomeFiles {
     }
   }
 
-  /** By the minute. Before the outcome is there: a note without an outcome does no harm. */
+  /** By the minute, and before the outcome: a note without an outcome does no harm. */
   async #noteDue(name: string, untilMs: number): Promise<void> {
     const end = Math.ceil(untilMs / MINUTE_MS) * MINUTE_MS;
     if (!Number.isSafeInteger(end)) return;
@@ -107,7 +107,10 @@ export class OutcomeFiles {
     }
   }
 
-  /** A note has no content: a further name of another one will do. A file can have so many names, and may be gone. */
+  /**
+   * A note has no content: another name of an existing one is enough. The number of names of a file is limited, and it may be
+   * gone.
+   */
   async #isLinked(note: string, name: string): Promise<boolean> {
     try {
       await this.#durable.files.link(note, name);

@@ -5,18 +5,18 @@ import { storeError } from './errors.ts';
 import type { RunFiles } from './run.ts';
 import { type RunName, RunSession } from './session.ts';
 
-/** More runs than this are not written at once: each has a file open meanwhile. */
+/** Most runs that are written at once: each has a file open meanwhile. */
 const MAX_AT_ONCE = 64;
 
-/** Something to do with a run while its lock is held. */
+/** A task for a run, under its lock. */
 interface Work {
   readonly runId: string;
   perform(session: RunSession): Promise<unknown>;
 }
 
 /**
- * The writes of this process, run by run: one group after the other, so that at most one sync of a run is under way, and
- * all writes that were asked for meanwhile share the next.
+ * The writes of this process, run by run: one group after the other. At most one sync of a run is running, and all writes in
+ * that time share the next one.
  */
 export class WriteQueues {
   readonly #access: Access;
@@ -35,12 +35,12 @@ export class WriteQueues {
     return this.#commits.add<T>({ runId, perform }, { key: name, signal });
   }
 
-  /** Resolves when the writes to a run (or to all) that were asked for before have settled. */
+  /** Resolves when the earlier writes to a run (or to all) have settled. */
   idle(name?: string): Promise<void> {
     return this.#commits.idle(name);
   }
 
-  /** Resolves when nothing is under way any more, the locks included. */
+  /** Resolves when no work is left, the locks included. */
   end(): Promise<void> {
     return this.#commits.end();
   }
@@ -53,7 +53,7 @@ export class WriteQueues {
     try {
       await this.#access.lock(name);
       try {
-        // Only now: what was asked for during the wait for the lock belongs to this group.
+        // Only now: requests during the wait for the lock belong to this group.
         await this.#commit(take(), name);
       } finally {
         await this.#access.unlock(name);
@@ -66,7 +66,7 @@ export class WriteQueues {
     }
   }
 
-  /** @throws when the group failed as a whole, and none of it counts as written */
+  /** @throws if the group failed as a whole, and none of it counts as written */
   async #commit(group: readonly Job<Work>[], name: string): Promise<void> {
     const runId = group.find(({ write }) => write.runId !== '')?.write.runId ?? '';
     const session = await RunSession.open(this.#files, { runId, name });
@@ -83,7 +83,7 @@ export class WriteQueues {
   }
 }
 
-/** Of the runs that were named last: each step of a run asks for its name again. */
+/** The names of recent runs: each step of a run needs its name again. */
 const named = new Map<string, RunName>();
 const MAX_NAMED = 1_000;
 

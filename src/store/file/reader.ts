@@ -19,8 +19,8 @@ import { nameRun, type WriteQueues } from './queue.ts';
 import { checkFolder, type RunFiles } from './run.ts';
 
 /**
- * Loads records and outcomes, after the writes that were asked for before. Reading takes no lock: a journal only grows, or
- * another file takes its place.
+ * Loads records and outcomes, after the earlier writes. Reading takes no lock: a journal only grows, or another file replaces
+ * it.
  */
 export class Reader {
   readonly #access: Access;
@@ -51,14 +51,14 @@ export class Reader {
         return null;
       }
       if (!this.#files.outcomes.isOver(kept)) return kept.text;
-      // It is over for good, also when the wall clock goes back. Should removing it fail, the sweep will do it.
+      // It has expired for good, even if the wall clock goes back. If the removal fails, the sweep repeats it.
       await this.#queues.add(nameRun(runId), (session) => session.forgetOutcome()).catch(() => {});
       return null;
     });
   }
 
   /**
-   * The answer to a wish for a run that another owner surely holds; undefined = the lock of the run is needed. Owners take
+   * The answer to a claim of a run that another owner certainly has; undefined = the lock of the run is needed. Owners take
    * the lock with each write, and a look takes none.
    */
   async refusal<T>({ runId, decide }: StoreWrite<T>): Promise<Decided<T> | undefined> {
@@ -74,7 +74,7 @@ export class Reader {
       const decision = decide({ lease, expiresAt: lease?.expiresAt, now: leaseClock.now() });
       return 'need' in decision || decision.change ? undefined : decision;
     } catch {
-      // The write itself says what is wrong.
+      // The write itself reports the problem.
       return undefined;
     }
   }
@@ -88,7 +88,7 @@ export class Reader {
     });
   }
 
-  /** Most of the time nothing waits: then this is one look at an empty folder. */
+  /** Usually no command waits: then this is one look at an empty folder. */
   async #inboxOf(owner: string): Promise<StoredCommand[]> {
     const { mail, durable, folders } = this.#files;
     const found: StoredCommand[] = [];
@@ -121,11 +121,11 @@ export class Reader {
   }
 }
 
-/** How often something that looks damaged is looked at before it is said to be, and the pause between, ms. */
+/** How many times apparent damage is read before it is reported, and the pause between, ms. */
 const LOOKS = 3;
 const PAUSE_MS = 10;
 
-/** Reads once more what looks damaged: a writer may just have cut a torn end off under our eyes. */
+/** Reads apparent damage once more: a writer may just have removed an incomplete write. */
 export async function surely<T>(read: () => Promise<T>): Promise<T> {
   for (let looks = 1; ; looks++) {
     try {
@@ -166,7 +166,7 @@ async function readRecord(file: OpenFile, { runId, messages, signal }: Loading):
   const { meta = '', extras, pieces, state } = scan;
   if (!journal || !state?.record) return null;
   if (scan.runId !== runId) throw new CheckpointCorruptError(`this record is damaged: it names the run ${scan.runId}`);
-  // What follows the last commit was never acknowledged.
+  // Bytes after the last commit were never acknowledged.
   messages.keep(state.record.messageCount);
   return { meta, extras, head: state.record.head, pieces, attempts: journal.lease?.value.attempts };
 }

@@ -13,7 +13,7 @@ import { type Found, type Journal, readJournal } from './journal/journal.ts';
 import type { MailFiles } from './mail.ts';
 import type { OutcomeFiles } from './outcomes.ts';
 
-/** What the writes of all runs share. */
+/** The state that the writes of all runs share. */
 export interface RunFiles {
   readonly durable: Durable;
   readonly folders: Folders;
@@ -26,18 +26,18 @@ export interface RunFiles {
   readonly kept: KeptFiles;
   /** What this process knows of the journals that it writes, by name. */
   readonly known: Map<string, Journal>;
-  /** Journals whose last sync failed: a second one could succeed without having written anything. They are written anew. */
+  /** Journals whose last sync failed: a second sync could succeed without having written anything. They are rewritten. */
   readonly suspects: Set<string>;
-  /** What was written since a list put the runs in order; no names while there is no such list. */
+  /** The runs written since a list sorted the runs; no names without such a list. */
   readonly written: { names: Set<string> | undefined };
 }
 
-/** More journals than this are not known at once: what is known of a further one pushes out the oldest. */
+/** Most journals that are remembered: a further one removes the oldest. */
 const MAX_KNOWN = 20_000;
 
 const nothing: Found = { journal: undefined, damage: undefined };
 
-/** What stands in the journal of a run. Whoever calls holds its lock, also below. */
+/** Reads the journal of a run. Callers hold the run's lock, also for the functions below. */
 export async function findRun(run: RunFiles, name: string): Promise<Found> {
   const { durable, folders, known } = run;
   const path = folders.journal(name);
@@ -59,7 +59,7 @@ function isSame(a: FileStamp, b: FileStamp): boolean {
   return a.identity === b.identity && a.size === b.size;
 }
 
-/** A link in the place of a run's folder would lead out of the store. */
+/** A link instead of a run's folder would lead out of the store. */
 export async function checkFolder({ durable, folders }: RunFiles, name: string): Promise<void> {
   const stamp = await orAbsent(durable.files.stamp(folders.run(name)));
   if (!stamp || stamp.isFolder) return;
@@ -69,16 +69,16 @@ export async function checkFolder({ durable, folders }: RunFiles, name: string):
 export interface Store {
   readonly found: Found;
   readonly commit: Commit;
-  /** Of what was found nothing is to stay. */
+  /** Nothing found may stay. */
   readonly isDiscarded: boolean;
   readonly isSynced: boolean;
 }
 
-/** Writes a commit: at the end of the journal where that will do, else the journal anew. */
+/** Writes a commit: appended to the journal if possible, else as a new journal. */
 export async function storeCommit(run: RunFiles, name: string, what: Store): Promise<void> {
   const { found, commit, isDiscarded } = what;
   const old = isDiscarded ? undefined : found.journal;
-  // A claim of a record that is damaged further up must not fail because the journal is due to be written anew.
+  // A claim of a damaged record must not fail because the journal needs a rewrite.
   const isOfLease = commit.isLeaseNew && commit.rows.length === 0;
   const mayGrow = old && (isOfLease || !isBloated(old));
   const mayAppend = mayGrow && !found.damage && !commit.base && !run.suspects.has(name);
@@ -111,7 +111,7 @@ async function append(
     const journal = await appendCommit(file, old, commit);
     if (isSynced) await syncs.sync(file, name);
     kept.keep(name, identity, file);
-    // A run that nobody holds is done with for now.
+    // A run without an owner needs no open file for now.
     if (commit.lease?.owner == null) kept.drop(name);
     return journal;
   } catch (error) {
@@ -121,7 +121,10 @@ async function append(
   }
 }
 
-/** Nobody must take for stored what the disk may not have. When even that fails, the next writer finds a torn end. */
+/**
+ * A process must not take a commit for stored that the disk may not have. If even this fails, the next writer finds an
+ * incomplete write.
+ */
 async function takeBack(file: OpenFile, { end }: Journal): Promise<void> {
   await file.truncate(end).catch(() => {});
 }
@@ -131,32 +134,32 @@ async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal
   const { found, commit, old } = what;
   const path = folders.journal(name);
   run.kept.drop(name);
-  // Whatever asked for it: the file that is replaced may be the only one that the disk has of a record.
+  // In each case: the replaced file may be the disk's only copy of a record.
   const isSynced = what.isSynced || (durable.isSynced && commit.record !== undefined);
   const isNew = !found.journal && !found.damage;
   if (isNew) {
     await checkFolder(run, name);
     await durable.files.makeFolder(folders.run(name));
   }
-  // Epochs begin anew: a renewal of what was here before would pass for one of the new lease.
+  // Epochs restart: a renewal of the former run would look like one of the new lease.
   if (!old) await durable.files.remove(folders.expiry(name), true);
-  // Its bytes stay, under another name: somebody may want to look at them.
+  // Its bytes stay, under another name, for a later inspection.
   if (found.damage) await durable.files.link(path, `${path}.damaged-${randomBytes(6).toString('hex')}`);
   const journal = await rewriteJournal({ ...durable, isSynced }, path, { commit, old }).catch((error: unknown) => {
     if (!(error instanceof CheckpointCorruptError)) throw error;
-    // Whoever writes deltas has all of the record, and can save it as a whole.
+    // A process that writes deltas has the whole record, and can save it.
     throw new RevisionGapError(`run ${commit.runId}: what is stored is damaged; save the whole record`, {
       cause: error,
     });
   });
-  // The sync that failed may have been that of the run's own name.
+  // The failed sync may have been that of the run's own name.
   const mayBeNameless = !found.journal?.record || run.suspects.has(name);
   if (isSynced && mayBeNameless) await durable.folders.sync(folders.runs);
   run.suspects.delete(name);
   return journal;
 }
 
-/** The journal goes first: without it there is no run. What stays of its folder is removed with a later list. */
+/** The journal is removed first: without it there is no run. A later list removes the rest of its folder. */
 export async function removeRun(run: RunFiles, name: string, isSynced: boolean): Promise<void> {
   const { durable, folders, known, suspects } = run;
   known.delete(name);

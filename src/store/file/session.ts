@@ -16,14 +16,14 @@ import type { Mail } from './mail.ts';
 import type { KeptOutcome } from './outcomes.ts';
 import { findRun, type RunFiles, removeRun, storeCommit } from './run.ts';
 
-/** A run, and the name of its files. Tidying up knows the name alone: then the id is empty. */
+/** A run, and the name of its files. A cleanup knows only the name: then the id is empty. */
 export interface RunName {
   readonly runId: string;
   readonly name: string;
 }
 
 /**
- * A run while its lock is held: what is stored of it, and what a group of writes makes of that. Nothing is written before
+ * A run while its lock is held: its stored state, and the changes of a group of writes. Nothing is written before
  * `flush`, and then everything at once.
  */
 export class RunSession {
@@ -33,7 +33,7 @@ export class RunSession {
   readonly #name: string;
   #lease: StoredLease | undefined;
   #record: RecordState | undefined;
-  /** The head of the record, when this session wrote it. */
+  /** The head of the record, if this session wrote it. */
   #head: string | undefined;
   #base: Commit['base'];
   #rows: MessageRow[] = [];
@@ -45,7 +45,7 @@ export class RunSession {
   #isChanged = false;
   #isLeaseNew = false;
   #isRenewed = false;
-  /** What was found is not to stay. */
+  /** The found state must not stay. */
   #isDiscarded = false;
   #mustSync = false;
 
@@ -58,27 +58,27 @@ export class RunSession {
     this.#record = found.damage === undefined ? found.journal?.record : undefined;
   }
 
-  /** @throws {CheckpointTooNewError} when a newer version laid the journal out */
+  /** @throws {CheckpointTooNewError} if a newer version wrote the journal */
   static async open(files: RunFiles, run: RunName): Promise<RunSession> {
     const found = await findRun(files, run.name);
     if (found.damage instanceof CheckpointTooNewError) throw found.damage;
     return new RunSession(files, run, found);
   }
 
-  /** Makes a write a part of the group, and gives its answer. @throws errors of Pawl only before anything is changed */
+  /** Adds a write to the group, and returns its answer. @throws errors of Pawl only before any change */
   async perform<T>({ decide, body }: Pick<StoreWrite<T>, 'decide' | 'body'>): Promise<T> {
     const { value, change } = await decideAsking(decide, this.#facts(), (need) => this.#read(need));
     if (change) await this.#make(change, body);
     return value;
   }
 
-  /** Removes what is left of a run without a record, unless it is held. */
+  /** Removes the rest of a run without a record, unless it is held. */
   async removeLeftover(isHeld: (lease: Lease | undefined) => boolean): Promise<void> {
     const isUsed = this.#record !== undefined || this.#damage !== undefined;
     if (!isUsed && !isHeld(await this.#renewedLease())) this.#remove();
   }
 
-  /** What is known of the run without reading any further. */
+  /** The known facts of the run, without further reads. */
   #facts(): RunFacts {
     const now = this.#files.leaseClock.now();
     return { lease: this.#lease ?? null, record: this.#record ?? null, now, damage: this.#damage };
@@ -97,7 +97,7 @@ export class RunSession {
 
   async #make(change: Change, body: StoredBody | undefined): Promise<void> {
     const { record, lease, ttlMs, keep, raiseEpoch, remove, send, forget } = change;
-    // What takes a read comes first: it may fail, and then nothing is to be changed.
+    // Reads come first: they may fail, and then nothing may change.
     const mail = send || forget ? await this.#waiting() : undefined;
     const isReleased = lease !== undefined && ttlMs === undefined && !record && !this.#record;
     const kept = isReleased || raiseEpoch !== undefined ? await this.#keptOutcome() : undefined;
@@ -106,7 +106,7 @@ export class RunSession {
     if (keep) this.#outcome = { runId: this.runId, ...keep };
     if (mail && send) this.#mail = new Map([...mail, [send.id, send]]);
     if (mail && forget) this.#forget(mail, forget);
-    // Where a kept outcome remembers the epoch, nothing else is to be kept of a run that has no record.
+    // If a kept outcome remembers the epoch, nothing else is kept of a run without a record.
     const isOver = remove || (isReleased && kept !== undefined);
     if (isOver) this.#remove();
     else if (lease || ttlMs !== undefined)
@@ -114,7 +114,7 @@ export class RunSession {
     this.#raiseEpoch(kept, raiseEpoch ?? (isReleased ? lease.epoch : 0));
   }
 
-  /** Why what is stored must not be believed. Its lease is what could be made out. */
+  /** Why the stored state is invalid. Its lease is what could be read. */
   get #damage(): unknown {
     return this.#isDiscarded || this.#base ? undefined : this.#found.damage;
   }
@@ -127,7 +127,7 @@ export class RunSession {
     return toLiveLease(this.#lease, this.#files.leaseClock);
   }
 
-  /** How often the record that is stored now says that it was started. @throws {KeyMismatchError} */
+  /** The attempts in the stored record. @throws {KeyMismatchError} */
   async #attempts(): Promise<number> {
     const head = await this.#storedHead();
     if (head === undefined) return 0;
@@ -136,7 +136,7 @@ export class RunSession {
     return Number(attempts ?? 0) || 0;
   }
 
-  /** The head that is stored now, which names its pieces; undefined when there is no record. */
+  /** The stored head, which names its pieces; undefined without a record. */
   async #storedHead(): Promise<string | undefined> {
     const { journal } = this.#found;
     if (!this.#record || this.#head !== undefined || !journal) return this.#head;
@@ -145,13 +145,13 @@ export class RunSession {
     return withFile(opening, (file) => readHead(file, journal));
   }
 
-  /** What is kept of the run's end, while its time is not over. A damaged one tells nothing. */
+  /** The kept outcome, until it expires. A damaged one has no effect. */
   async #keptOutcome(): Promise<KeptOutcome | undefined> {
     const kept = this.#outcome ?? (await undamaged(this.#files.outcomes.find(this.runId)));
     return kept && !this.#files.outcomes.isOver(kept) ? kept : undefined;
   }
 
-  /** Removes a kept outcome whose time is over. */
+  /** Removes an expired outcome. */
   async forgetOutcome(): Promise<void> {
     const { outcomes } = this.#files;
     const kept = await undamaged(outcomes.find(this.runId));
@@ -177,7 +177,7 @@ export class RunSession {
     this.#mustSync = true;
   }
 
-  /** @param mustLast whether it must survive the loss of power: an owner that dies with the power needs no release */
+  /** @param mustLast whether it must survive a loss of power: an owner that dies with the power needs no release */
   #own(
     ownership: Ownership | undefined,
     { ttlMs, mustLast }: { readonly ttlMs: number | undefined; readonly mustLast: boolean },
@@ -207,7 +207,7 @@ export class RunSession {
     if (left.length < mail.size) this.#mail = new Map(left);
   }
 
-  /** Record, lease, and the commands that wait. */
+  /** Removes the record, the lease, and the waiting commands. */
   #remove(): void {
     this.#isDiscarded = true;
     this.#isChanged = true;
@@ -223,15 +223,15 @@ export class RunSession {
     this.#isRenewed = false;
   }
 
-  /** The commands that wait. */
+  /** The waiting commands. */
   async #waiting(): Promise<Mail> {
     return this.#mail ?? this.#files.mail.find(this.#name);
   }
 
-  /** Writes what has changed. @throws errors of the file system; then nothing counts as written */
+  /** Writes the changes. @throws errors of the file system; then nothing counts as written */
   async flush(): Promise<void> {
     if (this.#outcome) await this.#files.outcomes.put(this.#outcome);
-    // Before the record goes: commands that nobody is left to hear must not wait for the next run of that name.
+    // Before the record is deleted: its unread commands must not wait for the next run of that name.
     if (this.#mail) await this.#files.mail.put(this.#name, this.#mail);
     if (this.#isChanged) this.#files.written.names?.add(this.#name);
     const isSuspect = this.#record !== undefined && this.#files.suspects.has(this.#name);

@@ -14,10 +14,10 @@ import { decideNow } from '../transitions.ts';
 export type MemoryStore = AppendingStore & OwningStore & ControlStore & OutcomeStore;
 
 /**
- * A store in this process's memory, for tests and for hosts that want claims and listings without files. It cannot
- * survive the restart that a record is kept for: use `sqliteStore` for that.
+ * A store in this process's memory, for tests and for hosts that want claims and listings without files. It does not survive a
+ * restart: use `sqliteStore` for that.
  *
- * It keeps JSON text, so that what is stored shares no object with callers.
+ * It keeps JSON text, so the stored data shares no object with callers.
  */
 export function memoryStore(options: { readonly clock?: Clock | undefined } = {}): MemoryStore {
   checkKeys(options, { clock: true }, { of: 'memoryStore' });
@@ -32,7 +32,7 @@ class MemoryDriver implements StoreDriver {
   readonly #rows = new Map<string, string[]>();
   /** The texts of the large open step of each record that has one. */
   readonly #steps = new Map<string, string[]>();
-  /** The runs whose outcomes are kept, in the order of their keeping. */
+  /** The runs with kept outcomes, in the order of their keeping. */
   readonly #keeping = new Set<string>();
 
   constructor(clock: Clock) {
@@ -76,7 +76,7 @@ class MemoryDriver implements StoreDriver {
     return [...this.#runs.values()].flatMap(({ lease, inbox = [] }) => (lease?.owner === of.owner ? inbox : []));
   }
 
-  /** What is stored of a run. An outcome whose time is over is gone, also when the clock is set back later. */
+  /** The stored state of a run. An expired outcome is removed, even if the clock is set back later. */
   #run(runId: string): RunValue | undefined {
     const value = this.#runs.get(runId);
     if (!value?.kept || keptIn(value, this.#times)) return value;
@@ -100,7 +100,7 @@ class MemoryDriver implements StoreDriver {
     else this.#steps.delete(runId);
   }
 
-  /** Hosts keep outcomes for equal times, so that the oldest expire first; the first one that stays ends the search. */
+  /** Hosts keep outcomes for equal times, so the oldest expire first; the first unexpired one ends the search. */
   #noteKept(runId: string): void {
     this.#keeping.delete(runId);
     this.#keeping.add(runId);

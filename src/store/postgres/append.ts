@@ -8,12 +8,12 @@ import { headChecksum } from './state.ts';
 import type { Sent } from './write.ts';
 
 /*
- * Nearly all writes add to one record: a step of a run. Such a write is one of four statements whose texts never change, with a
- * plain parameter for each value. The general statement, which takes whatever changes of whatever runs, is made anew each
- * time, and costs this process several times as much.
+ * Nearly all writes add one step to one record. Such a write is one of four statements whose texts never change, with a plain
+ * parameter for each value. The general statement, which accepts all changes of several runs, is built for each write, and
+ * costs this process several times as much.
  */
 
-/** What a write adds to a record besides its new head. */
+/** The additions of a write to a record, besides its new head. */
 interface Parts {
   readonly hasPieces: boolean;
   readonly hasMessages: boolean;
@@ -33,14 +33,14 @@ export class Appends {
     this.#tables = tables;
   }
 
-  /** Whether a change only adds to the record that is there. */
+  /** Whether a change only adds to the existing record. */
   has({ change }: Sent): boolean {
     const { kind, seen, head, start, record, outcome, ttlMs, rows = [] } = change;
     const isOther = kind !== 'put' || seen === null || start || outcome || ttlMs !== undefined;
     return !isOther && head !== undefined && record !== undefined && rows.length <= 1;
   }
 
-  /** @returns whether it landed: false when the row is not what it was, or another transaction has it locked */
+  /** @returns whether it was written: false if the row has changed, or another transaction has locked it */
   async write(session: Session, { change, token, record }: Sent): Promise<boolean> {
     const { runId, head, seen, attempts } = change;
     if (!head || !record) return false;
@@ -70,7 +70,7 @@ export class Appends {
   }
 }
 
-/** A lock that somebody else holds is not waited for: the write looks again. */
+/** The statement does not wait for another transaction's lock: the write looks again. */
 function appendText({ runs, pieces, messages }: Tables, { hasPieces, hasMessages }: Parts): string {
   let count = 0;
   const next = (type: string) => `$${++count}::${type}`;

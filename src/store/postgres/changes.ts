@@ -7,22 +7,24 @@ import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuse
 import type { Claim, ReleaseOptions } from '../port.ts';
 import type { Found, RunState, StoredRecord } from './state.ts';
 
-/** What a write does to its run, once it has been decided from what was found. */
+/** The changes of a write to its run, after its decision. */
 export interface Change {
   readonly runId: string;
-  /** The token of the row that this follows; null: there was no row. Where it is another by now, nothing is written. */
+  /**
+   * The token of the row that the decision used; null: there was no row. If the row has another token now, nothing is written.
+   */
   readonly seen: number | null;
-  /** `none`: there is no row, and there will be none. */
+  /** `none`: there is no row, and none will be written. */
   readonly kind: 'put' | 'remove' | 'none';
   readonly lease: Lease | undefined;
-  /** Counts as the lease's; kept for a run that nobody has claimed too. */
+  /** Equal to the lease's; also kept for a run that was never claimed. */
   readonly attempts: number;
-  /** From now on the lease has this many ms. */
+  /** From now on the lease is valid for this many ms. */
   readonly ttlMs?: number;
   readonly head?: EncodedHead & Pieces & { readonly messageCount: number };
   /** A whole record: its parts get a new body. */
   readonly start?: { readonly meta: string; readonly extras: string | null };
-  /** The record as it is before. */
+  /** The record before the change. */
   readonly record: StoredRecord | undefined;
   readonly rows?: readonly MessageRow[];
   readonly outcome?: KeptOutcome;
@@ -36,13 +38,13 @@ export interface KeptOutcome {
   readonly checksum: number;
 }
 
-/** What a write comes to: a change with the answer to give once it has landed, or an answer at once. */
+/** The result of a decision: a change with its answer, or an answer at once. */
 export interface Decision<T> {
   readonly value: T;
   readonly change?: Change;
 }
 
-/** How a write decides. @throws errors of Pawl, when it is refused */
+/** Decides a write. @throws errors of Pawl, if it is refused */
 export type Decide<T> = (found: Found) => Decision<T>;
 
 const nothing: Decision<void> = { value: undefined };
@@ -116,7 +118,7 @@ export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<voi
   };
 }
 
-/** The run's row as it is, once it is sure that this write may go on. */
+/** The run's row, after the check that this write is allowed. */
 function writable(runId: string, { run, now }: Found, claim: Claim | undefined): Change {
   checkWrite(run?.lease, { runId, claim, now });
   return unchanged(runId, run);
@@ -129,13 +131,13 @@ function unchanged(runId: string, run: RunState | undefined): Change {
 
 const changed = (change: Change): Decision<void> => ({ value: undefined, change });
 
-/** The lease's count is the true one: `claim` counts before anything of the run is loaded. */
+/** The lease has the correct count: `claim` counts before any of the run is loaded. */
 function counted({ lease, attempts: known }: Change, { attempts }: EncodedHead): Pick<Change, 'lease' | 'attempts'> {
   const count = attempts ?? (lease ? known : 0);
   return { lease: lease && { ...lease, attempts: count }, attempts: count };
 }
 
-/** A whole record gets a new body: the token of its save. @param token the one that the change gives its row */
+/** A whole record gets a new body: the token of its save. @param token the new token of its row */
 export function recordAfter({ head, start, record }: Change, token: number): StoredRecord | undefined {
   const body = start ? token : record?.body;
   if (!head || body === undefined) return record;

@@ -6,7 +6,7 @@ import {
   StoreUnavailableError,
 } from '../../values/errors.ts';
 
-/** Codes of PostgreSQL (SQLSTATE) that are told apart here. */
+/** The codes of PostgreSQL (SQLSTATE) that this store handles. */
 const code = {
   twice: '23505',
   serialization: '40001',
@@ -39,9 +39,9 @@ const advice: Readonly<Record<string, string>> = {
   [code.tooManyConnections]: 'the server has no connection left; make the pool smaller or max_connections larger',
 };
 
-/** What may go away by itself: the server is starting, stopping or overloaded, or another transaction was in the way. */
+/** Transient errors: the server is starting, stopping or overloaded, or another transaction was in the way. */
 const passing: ReadonlySet<string> = new Set([
-  // Two saves drew the same number at random.
+  // Two saves drew the same random number.
   code.twice,
   code.serialization,
   code.deadlock,
@@ -52,7 +52,7 @@ const passing: ReadonlySet<string> = new Set([
   code.cancelled,
 ]);
 
-/** The pool or the server let us wait for too long. */
+/** The pool or the server did not answer in time. */
 export class NoAnswer extends Error {}
 
 /** SQLSTATE; errors of the operating system have a code too, but no severity. */
@@ -61,7 +61,7 @@ function stateOf(error: unknown): string | undefined {
   return typeof state === 'string' && typeof severity === 'string' ? state : undefined;
 }
 
-/** Nobody knows whether the connection still works, nor whether what was sent last has happened. */
+/** It is unknown whether the connection still works, and whether the last statement was executed. */
 export function isConnectionLost(error: unknown): boolean {
   const state = stateOf(error);
   // 08: connection exceptions; 57P: the server is going down or coming up.
@@ -70,31 +70,31 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /**
- * Whether trying again, over another connection, may help. What was asked for may have happened all the same: who tries
- * again has to look first.
+ * Returns whether a retry over another connection may help. The request may have been executed all the same: a retry must
+ * check first.
  */
 export function isTransient(error: unknown): boolean {
   if (error instanceof Error && error.message.includes('after calling end on the pool')) return false;
   return isConnectionLost(error) || passing.has(stateOf(error) ?? '');
 }
 
-/** What would fail every other write just as well. */
+/** Returns whether an error would fail every other write as well. */
 export function isGroupFailure(error: unknown): boolean {
   return error instanceof PawlError || stateOf(error) === code.diskFull || stateOf(error) === code.noRights;
 }
 
-/** A statement was not done because the server's connection does not know it by its name, or knows it from somebody else. */
+/** A statement was not executed, because the server's connection does not know its name, or knows it with another text. */
 export function isStatementLost(error: unknown): boolean {
   const state = stateOf(error);
   return state === code.noStatement || state === code.statementExists;
 }
 
-/** The tables that were there are not there any more. */
+/** The tables have disappeared. */
 export function isTableMissing(error: unknown): boolean {
   return stateOf(error) === code.noTable;
 }
 
-/** What a store's caller gets to see of an error of the server or of the driver. @param what names the store */
+/** Converts an error of the server or of the driver for a store's caller. @param what names the store */
 export function storeError(error: unknown, what: string): unknown {
   if (error instanceof PawlError) return error;
   const state = stateOf(error);
@@ -110,7 +110,7 @@ export function storeError(error: unknown, what: string): unknown {
   return new StoreUnavailableError(`${what} is not available: ${reason}`, options);
 }
 
-/** The details that the server adds may quote the row: what a transcript says must not get into logs this way. */
+/** The details that the server adds may quote the row: texts of a transcript must not get into logs this way. */
 function withoutDetails({ message, name }: Error, state: string): Error {
   return Object.assign(new Error(message), { name, code: state });
 }

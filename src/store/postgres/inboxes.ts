@@ -11,19 +11,19 @@ import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
 import { hexOf, leaseOf, ownerText, runIdOf } from './state.ts';
 
-/** An id is any string; its JSON is one that PostgreSQL can hold. */
+/** An id is any string; PostgreSQL can hold its JSON. */
 const idText = (id: string) => JSON.stringify(id);
 
-/** A command on its way. */
+/** A command to be sent. */
 interface Sending {
   readonly command: CommandToSend;
-  /** It was sent before, and nobody knows what became of it. */
+  /** It was sent before, and the result is unknown. */
   readonly isAgain: boolean;
 }
 
 /**
- * Leaves a command. The run's row gets another token: whoever deletes the run at this moment finds it changed, looks again,
- * and takes the command with it. Sent again, it is there already, or the run has taken it out and remembers it, or has ended.
+ * Stores a command. The run's row gets another token: a concurrent delete of the run finds it changed, looks again, and
+ * removes the command with it. A repeated command is there already, or the run has accepted it and remembers it, or has ended.
  * @throws {CheckpointMissingError} @throws {UndeliveredError}
  */
 export async function send(session: Session, tables: Tables, { command, isAgain }: Sending): Promise<void> {
@@ -50,7 +50,7 @@ export async function send(session: Session, tables: Tables, { command, isAgain 
     ],
   );
   if (Number(row?.runs) === 0) {
-    // What was sent first may be the very reason: a cancel that was obeyed.
+    // The first attempt may be the reason: a cancel that was obeyed.
     if (isAgain && Number(row?.ended) > 0) return;
     throw refuseMissing(runId);
   }
@@ -59,7 +59,7 @@ export async function send(session: Session, tables: Tables, { command, isAgain 
   if (isInboxFull(Number(row?.chars), text, kind)) throw refuseLarge(runId, Number(row?.chars));
 }
 
-/** A damaged command is as good as never sent: it must not keep the others from their runs. */
+/** A damaged command counts as never sent: it must not block the others. */
 export async function readInbox(session: Session, { tables, encryption }: Server, of: InboxOf): Promise<SentCommand[]> {
   const { runs, commands } = tables;
   const whose =

@@ -3,19 +3,19 @@ type ColumnType = 'text' | 'bigint' | 'float8' | 'long';
 type Columns = Readonly<Record<string, ColumnType>>;
 type RowOf<C extends Columns> = Readonly<Record<keyof C, string | number | null | undefined>>;
 
-/** The parameters of a statement, numbered as they come. */
+/** The parameters of a statement, numbered in order. */
 export class Parameters {
   readonly values: unknown[] = [];
 
-  /** @returns how the statement names it */
+  /** @returns its name in the statement */
   add(value: unknown): string {
     return `$${this.values.push(value)}`;
   }
 
   /**
-   * Rows as a table that a statement can select from, one parameter a column. A long text is a parameter of its own: within
-   * an array it would have to be escaped. Those are filled up to a power of two, so that a server which keeps statistics
-   * about statements sees few different ones; the rows that this adds have no first column.
+   * Rows as a table that a statement can select from, one parameter for each column. A long text is a parameter of its own:
+   * inside an array it would have to be escaped. Long texts are filled up to a power of two, so that a server which keeps
+   * statistics about statements sees few different ones; the added rows have no first column.
    */
   table<const C extends Columns>(columns: C, rows: readonly RowOf<C>[]): string {
     const arrays = Object.entries(columns).map(([name, type]) => {

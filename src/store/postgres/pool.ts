@@ -1,26 +1,26 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import { isConnectionLost, isStatementLost, NoAnswer } from './errors.ts';
 
-/** A statement with its parameters, as `pg` takes it. */
+/** A statement with its parameters, as `pg` accepts it. */
 export interface PostgresQuery {
   readonly text: string;
   readonly values?: unknown[];
-  /** Under it the server keeps the statement for as long as the connection lasts. */
+  /** The server keeps the statement under this name until the connection ends. */
   readonly name?: string;
-  /** Says how columns are read. */
+  /** Defines how columns are read. */
   readonly types?: { getTypeParser(): (value: string) => string };
 }
 
-/** What the store needs of a connection. A client of a `pg` pool has it. */
+/** The parts of a connection that the store uses. A client of a `pg` pool has them. */
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<{ readonly rows: readonly object[]; readonly rowCount?: number | null }>;
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
-  /** Gives the connection back; with an error it is closed instead. */
+  /** Returns the connection to the pool; with an error it is closed instead. */
   release(error?: Error): void;
 }
 
-/** What the store needs of a pool of connections: `new Pool()` of `pg` is one. */
+/** The parts of a connection pool that the store uses: `new Pool()` of `pg` is one. */
 export interface PostgresPool {
   connect(): Promise<PostgresClient>;
   on(event: 'error', listener: (error: Error) => void): unknown;
@@ -29,44 +29,44 @@ export interface PostgresPool {
   removeListener(event: 'connect', listener: (client: PostgresClient) => void): unknown;
 }
 
-/** Columns as the server wrote them: whatever parsers the host has set for its own queries. */
+/** Columns as the server wrote them, independent of the parsers that the host has set for its own queries. */
 export type Row = Readonly<Record<string, string | null | undefined>>;
 
 /** A statement that is sent often, and always the same. */
 export interface Statement {
   readonly text: string;
-  /** Of no other statement, in whatever schema or version of this code. */
+  /** Unique to this statement, its schema and this version of the code. */
   readonly name: string;
 }
 
-/** One connection, for as long as some work needs it. */
+/** One connection, for the time of a task. */
 export interface Session {
-  /** @throws the driver's error @throws {NoAnswer} when the time of the work is over */
+  /** @throws the driver's error @throws {NoAnswer} when the time of the task is over */
   query(text: string, values?: unknown[]): Promise<Row[]>;
-  /** @returns how many rows it changed @throws what `query` throws */
+  /** @returns how many rows it changed @throws the errors of `query` */
   change(statement: Statement, values: unknown[]): Promise<number>;
 }
 
 const asWritten = { getTypeParser: () => (value: string) => value };
 
-/** The host's pool. Each piece of work takes a connection out and gives it back, in bounded time. */
+/** The host's pool. Each task borrows a connection and returns it, in bounded time. */
 export class Connections {
   readonly #pool: PostgresPool;
-  /** Whether connections keep statements: behind a pooler the next one may reach another connection of the server. */
+  /** Whether connections keep statements: behind a pooler the next statement may reach another connection of the server. */
   #isKeeping = true;
 
   constructor(pool: PostgresPool) {
     this.#pool = pool;
-    // A pool says by this event that an idle connection broke; without a listener that would end the process. So would a
-    // server that ends a new connection with the very bytes that open it, before anybody can have been handed it.
+    // A pool emits this event if an idle connection breaks; without a listener it would end the process. The same happens if a
+    // server ends a new connection with its very first bytes, before any task has it.
     pool.on('error', ignore);
     pool.on('connect', guard);
   }
 
   /**
-   * Lends `work` a connection. One that failed in any way other than a refused statement, or that did not answer in time,
-   * is closed: nobody knows what it would say next.
-   * @param ms for all of it, the wait for a connection included
+   * Lends `work` a connection. It is closed after any failure except a refused statement, and after a missing answer: its
+   * later answers would be unreliable.
+   * @param ms for everything, the wait for a connection included
    */
   async use<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
     const timer = new Timer(ms);
@@ -107,14 +107,14 @@ export class Connections {
     try {
       return await timer.race(connect, 'no connection of the pool came free');
     } catch (error) {
-      // It may come after all; then nobody waits for it any more.
+      // The connection may still arrive; no task waits for it then.
       if (timer.isOver) connecting?.then((client) => client.release()).catch(ignore);
       throw error;
     }
   }
 }
 
-/** A connection that is lent out. */
+/** A borrowed connection. */
 class Loan implements Session {
   readonly #client: PostgresClient;
   readonly #timer: Timer;
@@ -142,7 +142,7 @@ class Loan implements Session {
         return (await this.#ask({ text, values, name })).rowCount ?? 0;
       } catch (error) {
         if (!isStatementLost(error)) throw error;
-        // It has done nothing. A pooler is in between, or somebody told the server to forget all statements.
+        // The statement had no effect. A pooler is in between, or the server had to drop all statements.
         this.#connections.keepNone();
       }
     }
@@ -156,10 +156,10 @@ class Loan implements Session {
   giveBack(): void {
     try {
       this.#client.release(this.#broken);
-      // One that is being closed may still say that it broke.
+      // A closing connection may still emit that it broke.
       if (!this.#broken) this.#client.removeListener('error', this.#onError);
     } catch {
-      // The pool has ended meanwhile; the connection goes with it.
+      // The pool has ended meanwhile, and closes the connection.
     }
   }
 
@@ -168,7 +168,7 @@ class Loan implements Session {
   }
 }
 
-/** The time that some work may take, all in all. */
+/** The whole time of a task. */
 class Timer {
   isOver = false;
   readonly #ms: number;

@@ -19,15 +19,15 @@ import { serverTimes } from './state.ts';
 import { Writer } from './writer.ts';
 
 export interface PostgresStoreOptions {
-  /** A pool of `pg`, which the host makes, sizes and ends. The store takes up to six of its connections at a time. */
+  /** A pool of `pg`, which the host makes, sizes and ends. The store uses up to six of its connections at a time. */
   readonly pool: PostgresPool;
-  /** Where its tables are; made at the first use if it is not there. Default: `pawl`. */
+  /** The schema of its tables; created at the first use. Default: `pawl`. */
   readonly schema?: string | undefined;
-  /** How long a call is tried again, over new connections, before it is refused with STORE_UNAVAILABLE, ms; default 10,000. */
+  /** How long a call is retried, over new connections, before it is refused with STORE_UNAVAILABLE, ms; default 10,000. */
   readonly timeoutMs?: number | undefined;
-  /** Encrypts what is stored: see `encrypt`. */
+  /** Encrypts the stored texts: see `encrypt`. */
   readonly codec?: Codec | undefined;
-  /** For tests. All stores of one schema must then share it, because leases are measured by it instead of the server's. */
+  /** For tests. All stores of one schema must then share it, because leases use it instead of the server's clock. */
   readonly clock?: Clock | undefined;
 }
 
@@ -39,26 +39,26 @@ const optionKeys: KnownKeys<PostgresStoreOptions> = {
   clock: true,
 };
 
-/** PostgreSQL takes no statement of 2^30 bytes. */
+/** PostgreSQL accepts no statement of 2^30 bytes. */
 const MAX_BYTES = 1_000_000_000;
 
 /** Appends, owns, carries commands, and keeps outcomes. */
 export interface PostgresStore extends AppendingStore, ControlStore, OutcomeStore {
-  /** Waits for the writes that were asked for. Every later call is refused. The pool stays open: it is the host's. */
+  /** Waits for the pending writes. Every later call is refused. The pool stays open: it belongs to the host. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * Records in a PostgreSQL database (13 or later), for any number of hosts. The tables are made, or brought to the layout of this
- * version, at the first use; an error of that (STORE_UNAVAILABLE, or CHECKPOINT_TOO_NEW for a newer layout) comes from the call
- * that needed it.
+ * Stores records in a PostgreSQL database (13 or later), for any number of hosts. The first use creates the tables, or updates
+ * them to the layout of this version; an error of that (STORE_UNAVAILABLE, or CHECKPOINT_TOO_NEW for a newer layout) comes
+ * from the call that needed it.
  *
- * Writes that are asked for in one turn of the event loop go in one statement. None is sent blindly: a connection that breaks in the
- * middle, a server that is restarted, an answer that never comes are tried again over another connection, and what had
- * landed is recognised. Leases are measured by the server's clock.
+ * Writes of one turn of the event loop share one statement. A connection that breaks, a server that restarts, or an answer
+ * that never arrives leads to a retry over another connection, which recognises writes that were stored. Leases use the
+ * server's clock.
  *
- * @throws {TypeError} for an unknown option, or when the schema's name, or the pool, cannot be one
+ * @throws {TypeError} for an unknown option, an invalid schema name, or a value that is not a pool
  * @example const store = postgresStore({ pool: new Pool({ connectionString: process.env.DATABASE_URL }) })
  */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
@@ -171,7 +171,7 @@ function reading(reader: Reader): Pick<PostgresStore, 'load' | 'listInterrupted'
 
 const textsOf = (parts: readonly { readonly text: string }[]) => parts.map(({ text }) => text);
 
-/** The characters of a write. @throws {RecordTooLargeError} when PostgreSQL could not take them in one statement */
+/** The characters of a write. @throws {RecordTooLargeError} if PostgreSQL cannot accept them in one statement */
 function sizeOf(runId: string, texts: readonly string[]): number {
   const size = texts.reduce((sum, text) => sum + text.length, 0);
   if (size <= MAX_BYTES / 3) return size;

@@ -2,42 +2,42 @@ import { setImmediate } from 'node:timers';
 import type { Decide } from './changes.ts';
 import type { Sent } from './write.ts';
 
-/** Groups that are on their way at once, each over a connection of its own: a large one does not hold up all others. */
+/** Groups that are written at once, each over its own connection: a large group does not block all others. */
 const LANES = 2;
 
-/** Bounds of a group: runs, and characters. One that is larger by itself goes alone. */
+/** Bounds of a group: runs, and characters. A larger write forms a group alone. */
 const MAX_GROUP = 128;
 const MAX_GROUP_CHARS = 2 ** 23;
 
-/** A write to one run, waiting or on its way. */
+/** A write to one run, waiting or being sent. */
 export interface Job<T = unknown> {
   readonly runId: string;
   readonly decide: Decide<T>;
-  /** Characters, about. */
+  /** Approximate characters. */
   readonly size: number;
-  /** It names the claim it is made with, so that what was written last may be taken as still there: see `Writer`. */
+  /** It names its claim, so the last written state may be assumed to be unchanged: see `Writer`. */
   readonly hasClaim: boolean;
   readonly signal: AbortSignal | undefined;
   /** When it is given up, on the clock of `performance.now()`. */
   readonly until: number;
-  /** What was sent for it without an answer, by token: nobody knows yet whether it landed. */
+  /** Requests without an answer, by token: it is unknown whether they were stored. */
   readonly sent: Map<number, SentJob>;
   readonly promise: Promise<T>;
   resolve(value: unknown): void;
   reject(reason: unknown): void;
 }
 
-/** What was sent for a job, and the answer that it gets when it has landed. */
+/** A request of a job, and the job's answer if it was stored. */
 export interface SentJob extends Sent {
   readonly value: unknown;
 }
 
-/** Settles each job of a group; never rejects. @param takeLate takes out what waits in vain */
+/** Settles each job of a group; never rejects. @param takeLate removes jobs whose time is over */
 type Perform = (group: readonly Job[], takeLate: () => readonly Job[]) => Promise<void>;
 
 /**
- * Collects the writes of one turn of the event loop, and hands them over in groups. A group has one write of each run; of
- * the writes of one run each waits for the one before.
+ * Collects the writes of one turn of the event loop, and passes them on in groups. A group has one write of each run; each
+ * write of a run waits for the one before.
  */
 export class WriteQueue {
   readonly #perform: Perform;
@@ -48,7 +48,7 @@ export class WriteQueue {
   #lanes = 0;
   #isScheduled = false;
 
-  /** @param waitMs how long a write is tried */
+  /** @param waitMs how long a write is retried */
   constructor(perform: Perform, waitMs: number) {
     this.#perform = perform;
     this.#waitMs = waitMs;
@@ -65,7 +65,7 @@ export class WriteQueue {
     return promise;
   }
 
-  /** Resolves when the writes that were asked for before have settled: those of one run, or all. */
+  /** Resolves when the earlier writes have settled: those of one run, or all. */
   async settled(runId?: string): Promise<void> {
     const before = [...this.#unsettled].filter((job) => runId === undefined || job.runId === runId);
     await Promise.allSettled(before.map((job) => job.promise));
@@ -95,7 +95,7 @@ export class WriteQueue {
     });
   }
 
-  /** In the order in which they were asked for, but none before another one of its run. */
+  /** In the order of the requests, but no write before an earlier one of its run. */
   #takeGroup(): Job[] {
     const [only] = this.#jobs;
     if (only && this.#jobs.length === 1 && !this.#busy.has(only.runId)) return this.#jobs.splice(0);
@@ -117,7 +117,7 @@ export class WriteQueue {
     return group;
   }
 
-  /** Takes out what waited for its turn until its time was over. */
+  /** Removes the jobs that waited until their time was over. */
   #takeLate(): Job[] {
     const now = performance.now();
     const late = this.#jobs.filter((job) => job.until <= now);

@@ -17,32 +17,35 @@ import { isSame, readMessages, readPage, readRun, type StoredRun, textsOf } from
 import type { Server } from './server.ts';
 import { hexOf } from './state.ts';
 
-/** Reads, and commands, that are under way at once. More wait here, where waiting is no fault, and leave the host's pool to others. */
+/**
+ * Most reads, and commands, that run at once. More wait here, where waiting is not an error, and leave the host's pool to
+ * others.
+ */
 const MAX_READS = 4;
 
 /** A list reads this many runs at a time. */
 const RUNS_PER_PAGE = 500;
 
-/** So many outcomes whose time is over are forgotten by one statement. */
+/** Most expired outcomes that one statement removes. */
 const FORGOTTEN_AT_ONCE = 1_000;
 
-/** No command is tried longer than this, ms: its run remembers it for twice as long, however often it comes. */
+/** A command is not retried longer than this, ms: its run remembers it for twice as long, even if it is repeated. */
 const MAX_SEND_MS = 30_000;
 
-/** A record that is replaced each time while it is read is not read for ever. */
+/** Bounds the reads of a record that is replaced during each read. */
 const MAX_LOADS = 20;
 
-/** Loads and lists. It waits for the writes before it, and reads what is large in parts. */
+/** Loads and lists. It waits for the earlier writes, and reads large texts in parts. */
 export class Reader {
   readonly #server: Server;
   readonly #queue: WriteQueue;
   readonly #waitMs: number;
   readonly #waiting: (() => void)[] = [];
   #underWay = 0;
-  /** What the last read came to, if it failed. */
+  /** The error of the last read, if it failed. */
   #failure: unknown;
 
-  /** @param waitMs how long one read of the server is tried */
+  /** @param waitMs how long one read of the server is retried */
   constructor(server: Server, queue: WriteQueue, waitMs: number) {
     this.#server = server;
     this.#queue = queue;
@@ -91,7 +94,7 @@ export class Reader {
         `SELECT until, checksum, outcome FROM ${tables.outcomes} WHERE run_id = decode($1, 'hex')`,
         [id],
       );
-      // One whose time is over is as good as gone, and stays gone when the clock is set back.
+      // An expired outcome counts as removed, and stays so if the clock is set back.
       if (rows[0] && Number(rows[0].until) <= now) {
         const forget = `DELETE FROM ${tables.outcomes} WHERE run_id = decode($1, 'hex') AND until <= $2::float8`;
         await session.query(forget, [id, now]);
@@ -106,7 +109,7 @@ export class Reader {
     throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
   }
 
-  /** @returns how many outcomes were past their time; they are removed, unless they are only counted */
+  /** @returns how many outcomes had expired; they are removed, unless they are only counted */
   async forgetOutcomes(isOnlyCounted: boolean): Promise<number> {
     const { tables, times } = this.#server;
     const now = times.wall();
@@ -129,7 +132,7 @@ export class Reader {
     return this.#read((session) => readInbox(session, this.#server, of));
   }
 
-  /** These two write, but change no record: they need not stand in line with what does. */
+  /** These two write, but change no record: they need not wait for writes that do. */
   async send(command: CommandToSend): Promise<void> {
     await this.#queue.settled(command.runId);
     let sent = 0;
@@ -142,7 +145,7 @@ export class Reader {
     await this.#read((session) => acknowledge(session, this.#server.tables, { claim, ids }));
   }
 
-  /** Undefined when the record was replaced or deleted under our eyes. One that only grew is read as it was. */
+  /** Undefined if the record was replaced or deleted meanwhile. A record that only grew is read in its former state. */
   async #messages(stored: StoredRun, signal: AbortSignal | undefined): Promise<unknown[] | undefined> {
     const messages: unknown[] = [];
     const { row } = stored;
@@ -165,7 +168,7 @@ export class Reader {
     this.#underWay += 1;
     try {
       const left = until - performance.now();
-      // Many that wait for a server that is down must not each wait for it again, one after the other.
+      // If the server is down, the waiting reads must not each wait for it again, one after the other.
       if (left <= 0 && this.#failure !== undefined) throw this.#failure;
       const answer = await this.#server.insist(left, work);
       this.#failure = undefined;
@@ -180,7 +183,7 @@ export class Reader {
   }
 }
 
-/** @param owners whether an owner lives takes a look at the system; once for each is enough for a page */
+/** @param owners whether an owner is alive takes a system call; once for each is enough for a page */
 function listedRun(stored: StoredRun, owners: Map<string, boolean>, encryption: Encryption): InterruptedRun {
   const { runId, updatedAt, lease, now } = stored;
   try {

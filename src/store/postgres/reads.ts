@@ -21,7 +21,7 @@ export interface StoredRun {
   readonly runId: string;
   readonly updatedAt: number;
   readonly lease: Lease | undefined;
-  /** The lease clock when it was read, ms. */
+  /** The lease clock at the read, ms. */
   readonly now: number;
   readonly row: Row;
 }
@@ -29,7 +29,7 @@ export interface StoredRun {
 const columns = `encode(r.run_id, 'hex') AS id, r.body, r.version, r.revision, r.updated_at, r.message_count, r.checksum,
   r.head, r.owner, r.epoch, r.attempts, r.expires_at, s.meta, s.meta_checksum`;
 
-/** The pieces that a row of `runs` or `messages` names, as it is at the moment of the statement. */
+/** The pieces that a row of `runs` or `messages` names, at the time of the statement. */
 function piecesOf(tables: Tables, row: string): string {
   return `(SELECT json_agg(json_build_array(x.checksum, x.bundled)) FROM ${bundlesOf(tables, row)}) AS pieces`;
 }
@@ -53,7 +53,7 @@ export async function readRun(
   return rows[0] && storedRun(rows[0]);
 }
 
-/** Sorts keys alone, and reads the texts of the page only. */
+/** Sorts only keys, and reads only the texts of the page. */
 export async function readPage(
   session: Session,
   { tables, times }: Server,
@@ -74,7 +74,7 @@ export async function readPage(
 }
 
 /**
- * Adds messages of a record to `messages`, up to what one turn may cost.
+ * Adds messages of a record to `messages`, up to the bound of one turn.
  * @returns whether there were any
  * @throws {CheckpointCorruptError}
  */
@@ -107,7 +107,7 @@ export async function readMessages(
   return rows.length > 0;
 }
 
-/** Whether a record is still the one that was read: it may have grown, but was not replaced or deleted. */
+/** Returns whether a record is still the one that was read: it may have grown, but was not replaced or deleted. */
 export async function isSame(session: Session, { tables }: Server, { runId, row }: StoredRun): Promise<boolean> {
   const rows = await session.query(`SELECT body FROM ${tables.runs} WHERE run_id = decode($1, 'hex')`, [hexOf(runId)]);
   return rows[0]?.body === row.body;
@@ -118,7 +118,7 @@ function storedRun(row: Row): StoredRun {
   return { runId, updatedAt: Number(row.updated_at), lease: leaseOf(row), now: Number(row.now), row };
 }
 
-/** The texts of a record, once they are sure to be what was written. @throws {CheckpointCorruptError} */
+/** The texts of a record, after their checksums were verified. @throws {CheckpointCorruptError} */
 export function textsOf(
   { runId, row, updatedAt }: StoredRun,
   encryption: Encryption,

@@ -12,12 +12,12 @@ export interface MessageRow {
 
 export const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join(' ');
 
-/** Those that are not known to be there. One that is there all the same is there twice. */
+/** The pieces that may be missing. A piece that is already stored is stored twice. */
 export function newPieces({ head, start, record }: Change): readonly Piece[] {
   return head?.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
 }
 
-/** @param token what is found under it is written by this change */
+/** @param token names the rows that this change writes */
 export function messageRows(change: Change, token: number): MessageRow[] {
   const { rows = [] } = change;
   return rows.map(({ first, text }) => {
@@ -26,7 +26,7 @@ export function messageRows(change: Change, token: number): MessageRow[] {
   });
 }
 
-/** Where the pieces are that a text names, and those that these name. */
+/** The places of the pieces that a text names, and of those that these name. */
 function tokensNamed({ head, start, record }: Change, token: number, text: string): number[] {
   const names = namesIn(text);
   if (names.length === 0) return [];

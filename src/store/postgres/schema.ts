@@ -3,7 +3,7 @@ import { CheckpointTooNewError, StoreUnavailableError } from '../../values/error
 import { isTableMissing } from './errors.ts';
 import type { Session } from './pool.ts';
 
-/** The tables of a store, as names that stand in statements. */
+/** The tables of a store, by their names in statements. */
 export interface Tables {
   readonly schema: string;
   readonly layouts: string;
@@ -15,13 +15,13 @@ export interface Tables {
   readonly commands: string;
 }
 
-/** PostgreSQL cuts longer names off: two of them could become one. */
+/** PostgreSQL truncates longer names: two of them could become one. */
 const MAX_NAME_BYTES = 63;
 
 /** "Pawl" in ASCII: the first half of the lock under which a layout is changed. */
 const LOCK = 0x5061776c;
 
-/** @throws {TypeError} when PostgreSQL could not have a schema of this name */
+/** @throws {TypeError} if PostgreSQL cannot have a schema of this name */
 export function tablesIn(name: string): Tables {
   const isFine = typeof name === 'string' && name !== '' && name.isWellFormed() && !name.includes('\0');
   if (!isFine || Buffer.byteLength(name) > MAX_NAME_BYTES || /^pg_|^information_schema$/i.test(name)) {
@@ -48,14 +48,14 @@ function quoted(name: string): string {
 }
 
 /**
- * What makes each layout of the one before; the first makes it of nothing. A layout that was released is never changed:
- * append another step.
+ * The steps from each layout to the next; the first one starts from nothing. A released layout is never changed: append
+ * another step.
  *
- * Ids are kept as bytes, because a PostgreSQL text cannot hold every string. `runs` has the claim and the head, which change
- * with each save: it leaves room in its pages for the next version of a row, and what seldom changes stands first, because
- * the server's log leaves out how a row begins when it begins as before. What a whole save writes once (`starts`) and the
- * log (`messages`) are found by the token of that save. So are the `pieces` that heads and messages name: those of one write
- * are one row, whose token stands beside the texts that name them. Nothing that changes from save to save is indexed.
+ * Ids are stored as bytes, because a PostgreSQL text cannot hold every string. `runs` has the claim and the head, which change
+ * with each save. It leaves room in its pages for the next version of a row. Columns that seldom change come first, because
+ * the server's log leaves out an unchanged beginning of a row. The parts that a whole save writes once (`starts`) and the log
+ * (`messages`) are found by the token of that save. So are the `pieces` that heads and messages name: those of one write are
+ * one row, whose token is beside the texts that name them. No column that changes with each save has an index.
  */
 const layouts: readonly ((tables: Tables) => string)[] = [
   ({ runs, starts, messages, pieces, outcomes, commands }) => `
@@ -116,7 +116,7 @@ const layouts: readonly ((tables: Tables) => string)[] = [
   `,
 ];
 
-/** Sees to it that the tables are there before the first use, and are those that this code knows. */
+/** Creates or updates the tables before the first use. */
 export class Schema {
   readonly #name: string;
   readonly #tables: Tables;
@@ -135,18 +135,18 @@ export class Schema {
     return this.#isReady;
   }
 
-  /** @throws {CheckpointTooNewError} when a newer version laid it out */
+  /** @throws {CheckpointTooNewError} if a newer version wrote the layout */
   async prepare(session: Session): Promise<void> {
     if ((await this.#found(session)) !== layouts.length) await this.#migrate(session);
     this.#isReady = true;
   }
 
-  /** The next use looks again: somebody dropped the tables. */
+  /** The tables were dropped: the next use looks again. */
   forget(): void {
     this.#isReady = false;
   }
 
-  /** The layout that is there; 0 when there is none. */
+  /** The existing layout; 0 if there is none. */
   async #found(session: Session): Promise<number> {
     try {
       return await this.#read(session);
@@ -165,7 +165,7 @@ export class Schema {
     );
   }
 
-  /** Under a lock: of several processes that come at once, the others find it done. */
+  /** Under a lock: if several processes start at once, the others find it done. */
   async #migrate(session: Session): Promise<void> {
     await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     try {
@@ -180,7 +180,7 @@ export class Schema {
       );
       await session.query('COMMIT');
     } catch (error) {
-      // Where this fails too the connection is gone, and the transaction with it.
+      // If this fails too, the connection is lost, and the transaction with it.
       await session.query('ROLLBACK').catch(() => {});
       throw error;
     }
@@ -198,7 +198,7 @@ export class Schema {
         `the database has the encoding ${found?.encoding}, which cannot hold every text; use one with UTF8`,
       );
     }
-    // `IF NOT EXISTS` would ask for the right to create schemas even where there is nothing to create.
+    // `IF NOT EXISTS` would need the right to create schemas even if there is nothing to create.
     if (found.schema !== 'true') await session.query(`CREATE SCHEMA ${this.#tables.schema}`);
     if (found.layouts === 'true') return;
     await session.query(`CREATE TABLE ${this.#tables.layouts} (part text PRIMARY KEY, layout integer NOT NULL)`);

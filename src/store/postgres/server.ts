@@ -9,10 +9,10 @@ import { Connections, type PostgresPool, type Session } from './pool.ts';
 import { Schema, type Tables } from './schema.ts';
 import type { Times } from './state.ts';
 
-/** Whatever is left of the time: an attempt gets this many ms at least. */
+/** An attempt gets at least this many ms, even if less time is left. */
 const LEAST_MS = 500;
 
-/** A lease that ran out this many ms ago is of nobody. */
+/** A lease that expired this many ms ago has no owner. */
 const LONG_OVER_MS = 86_400_000;
 
 export interface ServerOptions {
@@ -22,7 +22,7 @@ export interface ServerOptions {
   readonly encryption: Encryption;
 }
 
-/** A schema on a server, reached over the host's pool. */
+/** A schema on a server, accessed through the host's pool. */
 export class Server {
   readonly tables: Tables;
   readonly appends: Appends;
@@ -44,7 +44,7 @@ export class Server {
     this.appends = new Appends(this.tables);
   }
 
-  /** One attempt: lends `work` a connection, once the tables are there. */
+  /** One attempt: lends `work` a connection, once the tables exist. */
   async attempt<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
     if (this.#isClosed) throw new StoreUnavailableError(`${this.#name} was closed`);
     try {
@@ -59,7 +59,7 @@ export class Server {
     }
   }
 
-  /** Tries again, over other connections, until the time is over. For work that may be done twice. */
+  /** Retries, over other connections, until the time is over. For work that may be done twice. */
   async insist<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
     const until = performance.now() + ms;
     for (let failures = 1; ; failures++) {
@@ -72,7 +72,7 @@ export class Server {
     }
   }
 
-  /** An error as a caller gets to see it. */
+  /** Converts an error for a caller. */
   seen(error: unknown): unknown {
     return storeError(error, this.#name);
   }
@@ -82,7 +82,7 @@ export class Server {
     this.#connections.close();
   }
 
-  /** Once: forgets claims of runs without a record that were released, or ran out long ago; nobody else ever would. */
+  /** Once: removes claims of runs without a record that were released, or expired long ago; no other code removes them. */
   async #sweep(session: Session): Promise<void> {
     const parameters = new Parameters();
     const { runs } = this.tables;

@@ -6,38 +6,38 @@ import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
 import type { Tables } from './schema.ts';
 
-/** What is known of a stored record without reading its texts. */
+/** The facts of a stored record that are known without reading its texts. */
 export interface StoredRecord {
-  /** The token of the save that wrote it as a whole: under it its parts are found. */
+  /** The token of the save that wrote the whole record: its parts are found by it. */
   readonly body: number;
   readonly version: number;
   readonly revision: number;
   readonly messageCount: number;
-  /** The pieces that its head names, by the bundle that they are in, as far as that is known. */
+  /** The pieces that its head names, by their bundle, as far as that is known. */
   readonly pieces: ReadonlyMap<string, number>;
 }
 
-/** A row of `runs`. Each write gives it another token: whoever knows the token knows the row. */
+/** A row of `runs`. Each write gives it a new token: an equal token proves an unchanged row. */
 export interface RunState {
   readonly token: number;
-  /** Undefined as long as nobody has claimed the run. */
+  /** Undefined until the first claim of the run. */
   readonly lease: Lease | undefined;
   readonly attempts: number;
-  /** Undefined when the run is claimed only. */
+  /** Undefined if the run is only claimed. */
   readonly record: StoredRecord | undefined;
 }
 
-/** What was found when a write looked. */
+/** The state that a write found. */
 export interface Found {
-  /** Undefined when there is no row. */
+  /** Undefined if there is no row. */
   readonly run: RunState | undefined;
   /** The lease clock, ms. */
   readonly now: number;
-  /** The epoch that a kept outcome remembers. */
+  /** The epoch in a kept outcome. */
   readonly outcomeEpoch: number;
 }
 
-/** Which clock leases and outcomes go by. */
+/** The clocks of leases and outcomes. */
 export interface Times {
   /** SQL of the lease clock, ms. */
   lease(parameters: Parameters): string;
@@ -45,7 +45,7 @@ export interface Times {
   wall(): number;
 }
 
-/** The server's clock for leases, unless a test brings a clock of its own. */
+/** The server's clock for leases, unless a test has a clock of its own. */
 export function serverTimes(clock: Clock): Times {
   const server = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
   const isServers = clock === systemClock;
@@ -55,7 +55,7 @@ export function serverTimes(clock: Clock): Times {
   };
 }
 
-/** Looks at some runs. The answer may be out of date as soon as it is there: a write checks the token again. */
+/** Reads the state of some runs. It may be outdated at once: a write checks the token again. */
 export async function look(
   session: Session,
   runIds: readonly string[],
@@ -104,13 +104,13 @@ export function leaseOf({ owner, epoch, attempts, expires_at: expiresAt }: Row):
   };
 }
 
-/** An owner is any string; its JSON is one that PostgreSQL can hold. */
+/** An owner is any string; PostgreSQL can hold its JSON. */
 export const ownerText = (owner: string | null) => (owner === null ? null : JSON.stringify(owner));
 
 export const hexOf = (runId: string) => Buffer.from(runId, 'utf8').toString('hex');
 export const runIdOf = (hex: string) => Buffer.from(hex, 'hex').toString('utf8');
 
-/** Covers the columns too: a flipped bit in a count is damage like one in the text. */
+/** Also covers the columns: a flipped bit in a count is damage like one in the text. */
 export function headChecksum(
   head: Pick<EncodedHead, 'version' | 'revision' | 'updatedAt' | 'head'>,
   place: { readonly body: number; readonly messageCount: number },

@@ -7,15 +7,15 @@ import { messageRows, newPieces, tokensOf } from './rows.ts';
 import type { Tables } from './schema.ts';
 import { headChecksum, hexOf, ownerText, type StoredRecord, type Times } from './state.ts';
 
-/** A change on its way, with the token that the run's row gets by it. */
+/** A change to be sent, with the new token of the run's row. */
 export interface Sent {
   readonly change: Change;
   readonly token: number;
-  /** The record as it is when the change has landed. */
+  /** The record after the change. */
   readonly record: StoredRecord | undefined;
 }
 
-/** What a statement is made for. */
+/** The inputs of a statement. */
 interface Writing {
   readonly sent: readonly Sent[];
   readonly tables: Tables;
@@ -23,13 +23,13 @@ interface Writing {
   readonly parameters: Parameters;
 }
 
-/** So many outcomes whose time is over are forgotten by one write. */
+/** Most expired outcomes that one write removes. */
 const FORGOTTEN_AT_ONCE = 100;
 
 /**
- * Writes changes of different runs in one statement: all of them are stored, or nothing. One whose row is not what it was
- * when the change was decided, or that another transaction is about to change, is left out; it waits for nobody.
- * @returns the tokens of those that landed
+ * Writes changes of different runs in one statement: all of them are stored, or none. A change whose row is no longer that of
+ * its decision, or that another transaction has locked, is left out without waiting.
+ * @returns the tokens of the stored changes
  */
 export async function write(
   session: Session,
@@ -37,14 +37,14 @@ export async function write(
   { tables, times }: { readonly tables: Tables; readonly times: Times },
 ): Promise<Set<number>> {
   const parameters = new Parameters();
-  // In one order everywhere: of two statements that add the same runs, one waits for the other, and not both.
+  // All statements use the same order: if two add the same runs, only one waits for the other.
   const ordered = sent.toSorted((a, b) => Buffer.compare(Buffer.from(a.change.runId), Buffer.from(b.change.runId)));
   const parts = partsOf({ sent: ordered, tables, times, parameters });
   const rows = await session.query(`WITH ${parts.join(',\n')}\nSELECT token FROM landed`, parameters.values);
   return new Set(rows.map((row) => Number(row.token)));
 }
 
-/** The parts of the statement that some change needs. */
+/** The parts of the statement that at least one change needs. */
 function partsOf(writing: Writing): string[] {
   const changes = writing.sent.map(({ change }) => change);
   const has = (test: (change: Change) => unknown) => changes.some(test);
@@ -73,7 +73,7 @@ function partsOf(writing: Writing): string[] {
   ];
 }
 
-/** What the record had before goes. */
+/** The former content of the record is removed. */
 const isReplacing = ({ start, kind, record }: Change) => record !== undefined && (start || kind === 'remove');
 
 function input({ sent, parameters }: Writing): string {
@@ -98,7 +98,7 @@ function input({ sent, parameters }: Writing): string {
 
 const replacedBody = (change: Change) => (isReplacing(change) ? change.record?.body : null);
 
-/** The rows that are still what they were. A lock that somebody else holds is not waited for: the write looks again. */
+/** The unchanged rows. The statement does not wait for another transaction's lock: the write looks again. */
 function locked({ tables }: Writing): string {
   return `locked AS (SELECT i.token FROM input i JOIN ${tables.runs} r ON r.run_id = i.run_id AND r.token = i.seen
     FOR UPDATE OF r SKIP LOCKED)`;
@@ -113,7 +113,7 @@ function created({ tables, times, parameters }: Writing): string {
     ON CONFLICT (run_id) DO NOTHING RETURNING token`;
 }
 
-/** A change without a head leaves the record as it is. */
+/** A change without a head leaves the record unchanged. */
 function changed({ tables, times, parameters }: Writing): string {
   const kept = ['version', 'revision', 'updated_at', 'message_count', 'checksum', 'pieces', 'head'];
   return `UPDATE ${tables.runs} r SET token = i.token, body = i.body, owner = i.owner, epoch = i.epoch,
@@ -196,7 +196,7 @@ function commandsGone({ tables }: Writing): string {
     WHERE i.kind = 'remove' AND c.run_id = i.run_id)`;
 }
 
-/** The epoch goes on after the record, as long as the outcome is kept. */
+/** The epoch outlives the record while the outcome is kept. */
 function epochKept({ tables }: Writing): string {
   return `epoch_kept AS (UPDATE ${tables.outcomes} o SET epoch = greatest(o.epoch, i.epoch)
     FROM input i JOIN landed USING (token) WHERE i.kind = 'remove' AND o.run_id = i.run_id)`;

@@ -7,24 +7,23 @@ import { pause, type Server } from './server.ts';
 import { type Found, look, type RunState } from './state.ts';
 import { write } from './write.ts';
 
-/** So many runs are remembered as this store wrote them last. */
+/** How many runs are remembered as this store wrote them last. */
 const MAX_KNOWN = 4_096;
 
-/** A group gets more time for what it sends: 0.1 s for a million characters. */
+/** More time for a group by its size: 0.1 s for a million characters. */
 const MS_PER_CHAR = 1e-4;
 
-/** A change that is to be sent for a job. */
+/** A change that will be sent for a job. */
 interface Planned extends SentJob {
   readonly job: Job;
 }
 
 /**
- * Performs groups of writes. Each is decided from what is stored, and lands only if that is still there: the row's token
- * says so. That makes it safe to send one again whose answer got lost: a row that has the token it was to get says that it
- * landed.
+ * Writes groups. Each write is decided from the stored state, and is stored only if that state is unchanged, which the row's
+ * token shows. So a write may be repeated after a lost answer: a row that has the new token proves the first write.
  *
- * A write that names its claim is decided from what this store wrote last, which spares the look. Only a fresh look refuses
- * anything.
+ * A write that names its claim is decided from the state that this store wrote last, which saves a read. Only a fresh read
+ * refuses a write.
  */
 export class Writer {
   readonly #server: Server;
@@ -36,7 +35,7 @@ export class Writer {
 
   /**
    * Settles each of them; never rejects.
-   * @param takeLate takes out the jobs that waited behind a group until their own time was over
+   * @param takeLate removes the jobs that waited behind a group until their own time was over
    */
   async perform(group: readonly Job[], takeLate: () => readonly Job[]): Promise<void> {
     const open = new Set(group);
@@ -52,7 +51,7 @@ export class Writer {
         } else if (open.size === 1 || isGroupFailure(error)) {
           this.#refuse([...open], open, error);
         } else {
-          // Something failed that nobody foresaw: each goes alone, so that only the guilty one fails.
+          // An unforeseen failure: each job is written alone, so that only the one at fault fails.
           for (const job of open) await this.perform([job], takeLate);
           return;
         }
@@ -60,7 +59,7 @@ export class Writer {
     }
   }
 
-  /** @throws what failed, and `NoAnswer` when something is still open although nothing failed */
+  /** @throws the failure, and `NoAnswer` if a job is still open without a failure */
   async #attempt(open: Set<Job>): Promise<void> {
     dropAborted(open);
     if (open.size === 0) return;
@@ -95,7 +94,7 @@ export class Writer {
     return planned;
   }
 
-  /** Nothing that comes out of memory is the last word: undefined where a look is needed. */
+  /** A decision from memory is never final: undefined if a read is needed. */
   #planFromMemory(job: Job): Planned | undefined {
     const run = job.hasClaim && job.sent.size === 0 ? this.#known.get(job.runId) : undefined;
     if (!run) return undefined;
@@ -138,7 +137,7 @@ export class Writer {
     }
   }
 
-  /** @returns the tokens of those that landed */
+  /** @returns the tokens of the stored changes */
   async #write(session: Session, planned: readonly Planned[]): Promise<ReadonlySet<number>> {
     const { appends } = this.#server;
     const [first] = planned;
@@ -149,7 +148,7 @@ export class Writer {
   #landed(job: Job, { change, token, record, value }: SentJob, open: Set<Job>): void {
     const { kind, lease, attempts } = change;
     this.#known.delete(job.runId);
-    // Whoever has released a run, or deleted it, does not write to it next.
+    // A process that has released or deleted a run does not write to it next.
     if (kind === 'put' && lease?.owner != null) this.#known.set(job.runId, { token, lease, attempts, record });
     for (const runId of this.#known.keys()) {
       if (this.#known.size <= MAX_KNOWN) break;
@@ -168,7 +167,7 @@ export class Writer {
   }
 }
 
-/** Something that was asked for and may have landed is not taken back. */
+/** A request that may have been executed is not withdrawn. */
 function dropAborted(open: Set<Job>): void {
   for (const job of open) {
     if (!job.signal?.aborted || job.sent.size > 0) continue;
@@ -183,7 +182,7 @@ function plannedFor(job: Job, { value, change }: Decision<unknown>): Planned | u
   return { job, value, change, token, record: recordAfter(change, token) };
 }
 
-/** What was sent before, and is found to have landed. */
+/** An earlier request that was executed. */
 function sentFor(job: Job, { run }: Found): SentJob | undefined {
   if (run) return job.sent.get(run.token);
   for (const sent of job.sent.values()) if (sent.change.kind === 'remove') return sent;

@@ -35,7 +35,7 @@ export function runDatabase({ path, durability, leaseClock, now, encryption }: R
     isSynced: durability === 'power',
     makeTables: (db) => prepareSchema(db, path),
     prepare: (db) => {
-      // 4 MB of small pages, as much as SQLite lets its log have by default: after 1 MB more pages would be copied twice.
+      // 4 MB of small pages, the size of SQLite's default log: after 1 MB, more pages would be copied twice.
       db.exec('PRAGMA wal_autocheckpoint = 4000');
       const known = new KnownRuns(db);
       const leases = new LeaseTable(db, leaseClock, known);

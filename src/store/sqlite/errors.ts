@@ -1,6 +1,6 @@
 import { PawlError, RecordTooLargeError, StoreFullError, StoreUnavailableError } from '../../values/errors.ts';
 
-/** Primary result codes of SQLite, as far as they are told apart here. */
+/** The primary result codes of SQLite that this store handles. */
 const code = {
   busy: 5,
   locked: 6,
@@ -29,26 +29,26 @@ function resultCode(error: unknown): number | undefined {
   return name === 'ERR_SQLITE_ERROR' && typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
 
-/** Another connection holds the lock; trying again later may succeed. */
+/** Another connection holds the lock; a later retry may succeed. */
 export function isBusy(error: unknown): boolean {
   const found = resultCode(error);
   return found === code.busy || found === code.locked;
 }
 
 /**
- * The disk failed. What this connection wrote last is uncertain, and a second sync of the same file could succeed
- * without having written it: the connection must not be used again.
+ * The disk failed. The last write of this connection is uncertain. A second sync of the same file could succeed without having
+ * written it, so the connection must not be used again.
  */
 export function isIoError(error: unknown): boolean {
   return resultCode(error) === code.ioError;
 }
 
-/** A number that JavaScript cannot hold was never written by this store. */
+/** This store never writes a number that JavaScript cannot hold. */
 export function isDamage(error: unknown): boolean {
   return resultCode(error) === code.corrupt || (error as { code?: unknown } | null)?.code === 'ERR_OUT_OF_RANGE';
 }
 
-/** What a store's caller gets to see of an error of SQLite or of the file system. */
+/** Converts an error of SQLite or of the file system for a store's caller. */
 export function storeError(error: unknown, path: string): unknown {
   if (error instanceof PawlError) return error;
   const found = resultCode(error);

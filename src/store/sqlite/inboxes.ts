@@ -13,7 +13,7 @@ interface CommandRow {
   readonly command: string;
 }
 
-/** The rows of `commands`: most of the time there are none. */
+/** The rows of `commands`: usually there are none. */
 export class InboxTable {
   readonly #find: StatementSync;
   readonly #count: StatementSync;
@@ -47,7 +47,7 @@ export class InboxTable {
     this.#insert.run(runId, id, crc32(text), text);
   }
 
-  /** A damaged command counts as never sent: it must not keep the others from their runs. */
+  /** A damaged command counts as never sent: it must not block the others. */
   read(of: InboxOf): StoredCommand[] {
     const rows = ('owner' in of ? this.#ofOwner.all(of.owner) : this.#ofRun.all(of.runId)) as unknown as CommandRow[];
     return rows

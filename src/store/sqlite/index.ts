@@ -1,3 +1,3 @@
-// The entry point `pawl/stores/sqlite`: what keeps its books in a SQLite file.
+// The entry point `pawl/stores/sqlite`: the parts that store data in a SQLite file.
 export { type SqliteBudget, type SqliteBudgetOptions, sqliteBudget } from '../../budget/sqlite.ts';
 export { type SqliteStore, type SqliteStoreOptions, sqliteStore } from './sqlite-store.ts';

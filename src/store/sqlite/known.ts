@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Lease } from '../lease.ts';
 
-/** What is known of a stored record without reading its texts. Null: the row of its head is missing. */
+/** The facts of a stored record that are known without reading its texts. Null: the row of its head is missing. */
 export interface Stored {
   readonly no: number;
   readonly generation: number | null;
@@ -12,19 +12,19 @@ export interface Stored {
   readonly has_step: number;
 }
 
-/** What stands in the tables of one run; `null` = there is nothing. */
+/** The content of the tables for one run; `null` = none. */
 interface Known {
   lease?: Lease | null;
   record?: Stored | null;
 }
 
-/** More runs than this are not known at once: a further one pushes the oldest out. */
+/** Most runs that are remembered: a further one removes the oldest. */
 const MAX_KNOWN = 20_000;
 
 /**
- * What a connection knows of the runs that it writes, so that a step need not ask for its lease and its revision before each
- * commit. It stays true until somebody else commits, which SQLite counts (`data_version`), or a transaction of our own comes
- * to nothing. Asked within a write transaction, when nobody else can commit, the count leaves no gap.
+ * A connection's knowledge of the runs that it writes, so that a step does not need to read its lease and its revision before
+ * each commit. It is valid until another connection commits, which SQLite counts (`data_version`), or a transaction of this
+ * connection fails. The count is read inside a write transaction, when no other connection can commit, so it has no gap.
  */
 export class KnownRuns {
   readonly #runs = new Map<string, Known>();
@@ -36,7 +36,7 @@ export class KnownRuns {
     this.#dataVersion = db.prepare('PRAGMA data_version');
   }
 
-  /** A write transaction has begun. Until `committed` nothing is sure. */
+  /** A write transaction has begun. Until `committed` nothing is certain. */
   begun(): void {
     const seen = this.#dataVersion.get()?.data_version;
     if (this.#isUnsure || seen !== this.#seen) this.#runs.clear();

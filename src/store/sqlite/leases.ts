@@ -11,7 +11,7 @@ interface LeaseRow {
   readonly boot: string;
 }
 
-/** The rows of `claims`. A released one stays, without an owner, because epoch and attempts go on. */
+/** The rows of `claims`. A released one stays, without an owner, because epoch and attempts continue. */
 export class LeaseTable {
   readonly #clock: LeaseClock;
   readonly #known: KnownRuns;
@@ -60,7 +60,7 @@ export class LeaseTable {
     this.#known.forget(runId);
   }
 
-  /** Once per connection: forgets released claims of runs that have no record, which nobody would ever remove. */
+  /** Once per connection: removes released claims of runs without a record; no other code removes them. */
   sweep(): void {
     if (this.#isSwept) return;
     this.#isSwept = true;

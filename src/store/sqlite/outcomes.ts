@@ -11,7 +11,7 @@ interface OutcomeRow {
   readonly outcome: string;
 }
 
-/** The rows of `outcomes`. One whose time is over counts as gone. */
+/** The rows of `outcomes`. An expired one counts as removed. */
 export class OutcomeTable {
   readonly #now: () => number;
   readonly #find: StatementSync;
@@ -44,7 +44,7 @@ export class OutcomeTable {
     return { text: row.outcome };
   }
 
-  /** The epoch that a kept outcome remembers for its run. */
+  /** The epoch in a kept outcome. */
   epoch(runId: string): number {
     const row = this.#find.get(runId) as unknown as OutcomeRow | undefined;
     return row && row.until > this.#now() ? row.epoch : 0;

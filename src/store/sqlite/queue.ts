@@ -12,7 +12,7 @@ export interface QueueOptions {
   readonly busyTimeoutMs: number;
 }
 
-/** Something to do within a transaction. It throws errors of Pawl only before it writes. */
+/** A task inside a transaction. It throws errors of Pawl only before it writes. */
 type Work = (tables: Tables) => unknown;
 
 /** Commits the writes of one turn of the event loop together: one sync of the disk for all of them. */
@@ -33,7 +33,7 @@ export class WriteQueue {
     return this.#commits.add<T>(work, { signal });
   }
 
-  /** Resolves when all writes that were asked for before have settled. */
+  /** Resolves when all earlier writes have settled. */
   idle(): Promise<void> {
     return this.#commits.idle();
   }
@@ -52,7 +52,7 @@ export class WriteQueue {
     }
   }
 
-  /** One transaction for all of them. @throws when it failed as a whole, and nothing was written */
+  /** One transaction for all of them. @throws if it failed as a whole, and nothing was written */
   #commit(group: readonly Job<Work>[]): void {
     const { answers, known } = this.#database.get().transaction('write', ({ tables }) => {
       tables.known.begun();
@@ -62,7 +62,7 @@ export class WriteQueue {
     giveAnswers(answers);
   }
 
-  /** Settles what can be settled after a failure. @returns those that wait for the lock */
+  /** Settles the jobs that can be settled after a failure. @returns those that wait for the lock */
   #left(group: readonly Job<Work>[], error: unknown): readonly Job<Work>[] {
     if (isBusy(error)) return this.#notLate(group, error);
     if (isIoError(error) || error instanceof PawlError || group.length === 1) {
@@ -72,7 +72,7 @@ export class WriteQueue {
     return this.#commitEach(group);
   }
 
-  /** An unforeseen failure: each gets a transaction of its own, so that only the one at fault fails. */
+  /** An unforeseen failure: each job gets a transaction of its own, so that only the one at fault fails. */
   #commitEach(group: readonly Job<Work>[]): readonly Job<Work>[] {
     for (const [i, job] of group.entries()) {
       try {

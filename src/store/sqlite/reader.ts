@@ -9,7 +9,7 @@ import { isBusy, isDamage, isIoError, storeError } from './errors.ts';
 import type { QueueOptions, WriteQueue } from './queue.ts';
 import type { LoadedRow } from './reads.ts';
 
-/** Loads and lists. It waits for the writes before it, and lets the event loop go on while it reads what is large. */
+/** Loads and lists. It waits for the earlier writes, and lets the event loop run while it reads large texts. */
 export class Reader {
   readonly #database: RunDatabase;
   readonly #queue: WriteQueue;
@@ -54,7 +54,7 @@ export class Reader {
     return null;
   }
 
-  /** False when the record was replaced or deleted meanwhile. A record that only grew is read as it was. */
+  /** False if the record was replaced or deleted meanwhile. A record that only grew is read in its former state. */
   async #readRest(
     row: LoadedRow,
     { messages, signal }: { readonly messages: MessageReader; readonly signal: AbortSignal | undefined },

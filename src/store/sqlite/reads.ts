@@ -22,7 +22,7 @@ export interface LoadedRow extends RunRow {
 }
 
 interface ListedRow extends RunRow {
-  /** When it was last written; 0 when the row of its head is missing. */
+  /** The time of its last write; 0 if the row of its head is missing. */
   readonly at: number;
   readonly owner: string | null;
   readonly epoch: number | null;
@@ -60,7 +60,7 @@ export class Reads {
       'SELECT h.generation FROM runs r JOIN heads h ON h.no = r.no WHERE r.no = ? AND r.run_id = ?',
     );
     this.#messages = db.prepare('SELECT id, checksum, messages FROM messages WHERE id >= ? AND id < ? ORDER BY id');
-    // Sorts keys alone, and reads the texts of the page only.
+    // Sorts only keys, and reads only the texts of the page.
     this.#page = db.prepare(
       `SELECT ${columns}, p.at, c.owner, c.epoch, c.expires_at, c.boot FROM (
          SELECT r.no, coalesce(h.updated_at, 0) AS at, r.run_id FROM runs r LEFT JOIN heads h ON h.no = r.no
@@ -90,14 +90,14 @@ export class Reads {
     });
   }
 
-  /** Whether a record is still the one that was read: it may have grown, but was not replaced or deleted. */
+  /** Returns whether a record is still the one that was read: it may have grown, but was not replaced or deleted. */
   isSame(row: LoadedRow): boolean {
     const found = this.#generation.get(row.no, row.run_id) as { generation: number } | undefined;
     return found?.generation === row.generation;
   }
 
   /**
-   * Adds messages of a record to `messages`, up to what one turn may cost.
+   * Adds messages of a record to `messages`, up to the bound of one turn.
    * @throws {CheckpointCorruptError}
    */
   messages(row: LoadedRow, messages: MessageReader): void {

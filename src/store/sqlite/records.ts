@@ -13,7 +13,7 @@ export const KEYS_PER_RUN = 2 ** 24;
 /** The last 2^20 keys of a run are for the texts of a large open step. */
 export const MAX_MESSAGES = KEYS_PER_RUN - 2 ** 20;
 
-/** About how many bytes of messages one transaction removes: they are overwritten, which takes some 10 ms a megabyte. */
+/** About how many bytes of messages one transaction removes: overwriting them takes some 10 ms for each megabyte. */
 const MAX_REMOVED = 2 ** 20;
 
 /** A head with everything that its checksum covers. */
@@ -26,10 +26,10 @@ export interface HeadRow {
   readonly head: string;
 }
 
-/** What is known of a record whose head is there. */
+/** The known facts of a record whose head exists. */
 export type WholeRecord = { readonly [K in keyof Stored]: NonNullable<Stored[K]> };
 
-/** Covers the columns too: a flipped bit in a count is damage like one in the text. */
+/** Also covers the columns: a flipped bit in a count is damage like one in the text. */
 export function headChecksum(row: HeadRow): number {
   const columns = `${row.generation},${row.version},${row.revision},${row.updated_at},${row.message_count}`;
   return crc32(row.head, crc32(columns));
@@ -63,7 +63,7 @@ export class RecordTable {
     );
     this.#readHead = db.prepare('SELECT h.head FROM runs r JOIN heads h ON h.no = r.no WHERE r.run_id = ?');
     this.#insertRun = db.prepare(
-      // A number is used again only when no messages of a removed record stand under it.
+      // A number is reused only if no messages of a removed record have it.
       `INSERT INTO runs (no, meta_checksum, extras_checksum, meta, extras, run_id)
        SELECT 1 + max(coalesce((SELECT max(no) FROM runs), 0), coalesce((SELECT max(id) FROM messages), 0) / ${KEYS_PER_RUN}),
          ?, ?, ?, ?, ?`,
@@ -99,7 +99,7 @@ export class RecordTable {
     return stored;
   }
 
-  /** The attempts that a record counts; 0 where it is damaged. @throws {KeyMismatchError} */
+  /** The attempts in a record; 0 if it is damaged. @throws {KeyMismatchError} */
   attempts(runId: string): number {
     const row = this.#readHead.get(runId) as { head: string } | undefined;
     try {
@@ -113,8 +113,8 @@ export class RecordTable {
   }
 
   /**
-   * Writes a whole record, in the place of the one that is there.
-   * @returns the number of the record that was there, if `removeRest` is to be called with it
+   * Writes a whole record, in place of the existing one.
+   * @returns the number of the former record, if `removeRest` must be called with it
    */
   put(record: StoredBody, stored: Stored | undefined): number | undefined {
     const { messageCount, rows } = record;
@@ -126,7 +126,7 @@ export class RecordTable {
     const known = rest === undefined ? stored?.no : undefined;
     if (known !== undefined) this.#updateRun.run(...run, known);
     const no = known ?? Number(this.#insertRun.run(...run, record.runId).lastInsertRowid);
-    // Tells one whole save from another: a long load sees by it that the record was replaced meanwhile.
+    // Distinguishes whole saves: a long load sees by it that the record was replaced meanwhile.
     const generation = Math.floor(Math.random() * 2 ** 48);
     this.#putHead.run(...headValues(record, { generation, message_count: messageCount }), no);
     this.#putMessages(no, rows);
@@ -135,7 +135,7 @@ export class RecordTable {
     return rest;
   }
 
-  /** Adds what is new. `runs` stays as it is. */
+  /** Adds new messages. `runs` stays unchanged. */
   append(delta: StoredBody, { no, generation, has_step }: WholeRecord): void {
     const { messageCount, rows, step } = delta;
     checkCount(delta);
@@ -146,19 +146,19 @@ export class RecordTable {
     this.#knowNow(delta, { no, generation });
   }
 
-  /** @returns its number, if `removeRest` is to be called with it: the record is gone, some of its messages are not */
+  /** @returns its number, if `removeRest` must be called with it: the record is removed, some of its messages are not */
   remove(runId: string, { no }: Stored): number | undefined {
     this.#removeRun(no);
     this.#known.forget(runId);
     return this.#removePiece(no) ? no : undefined;
   }
 
-  /** Removes some of the messages that a removed record has left. @returns whether there are more */
+  /** Removes some of the messages of a removed record. @returns whether there are more */
   removeRest(no: number): boolean {
     return this.#hasRun.get(no) === undefined && this.#removePiece(no);
   }
 
-  /** Numbers from `from` on whose messages have no record: the process that removed it died. @returns where to go on */
+  /** Numbers from `from` on whose messages have no record: the process that removed it died. @returns where to continue */
   findRest(from: number, limit: number): { readonly found: readonly number[]; readonly next: number | undefined } {
     const found: number[] = [];
     let next = from;

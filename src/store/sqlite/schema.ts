@@ -5,13 +5,13 @@ import { DAMAGE_ADVICE } from './errors.ts';
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
 const SCHEMA_VERSION = 1;
 
-/** "Pawl" in ASCII, kept in the file as `application_id`: says whose database it is. */
+/** "Pawl" in ASCII, kept in the file as `application_id`: identifies Pawl's database. */
 const APPLICATION_ID = 0x5061776c;
 
 /**
- * One save = one row of `messages` (a log, its key is `no * 2^24 + index of its first message`, without a second index)
- * and one small row of `heads`. What never changes (`runs`) is a row of its own, because SQLite writes whole rows.
- * Nothing that changes from save to save is indexed: a list sorts instead.
+ * One save = one row of `messages` (a log, its key is `no * 2^24 + index of its first message`, without a second index) and
+ * one small row of `heads`. Constant data (`runs`) is a row of its own, because SQLite writes whole rows. No column that
+ * changes with each save has an index: a list sorts instead.
  */
 const layout = [
   `CREATE TABLE runs (
@@ -65,14 +65,14 @@ const layout = [
 ];
 
 /**
- * Creates the tables in a new file, and looks at whose file it is otherwise. A file that is not ours is not touched.
- * @throws {CheckpointTooNewError} when a newer version laid it out
- * @throws {StoreUnavailableError} when it is a database of another application, or damaged
+ * Creates the tables in a new file, and otherwise checks the owner of the file. A file of another application stays untouched.
+ * @throws {CheckpointTooNewError} if a newer version wrote the layout
+ * @throws {StoreUnavailableError} for a database of another application, or a damaged one
  */
 export function prepareSchema(db: DatabaseSync, path: string): void {
   if (isEmpty(db)) {
-    // Both must come before the first table. A step writes its head and the header of the file besides what it adds, each a
-    // page: with small ones a step of 2 KB costs a quarter fewer bytes than with pages of 2 KB.
+    // Both must come before the first table. A step writes its head and the header of the file besides its own data, each a
+    // page: with small pages a step of 2 KB costs a quarter fewer bytes than with pages of 2 KB.
     db.exec('PRAGMA page_size = 1024');
     db.exec('PRAGMA journal_mode = WAL');
     createTables(db);
@@ -87,13 +87,13 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
     );
   }
   const found = db.prepare('SELECT sql FROM sqlite_schema').all();
-  // One flipped bit in the name of a column is enough for rows that cannot be told from others.
+  // One flipped bit in the name of a column is enough to confuse rows.
   if (!layout.every((statement) => found.some(({ sql }) => sql === statement))) {
     throw new StoreUnavailableError(`the layout of ${path} is damaged; ${DAMAGE_ADVICE}`);
   }
 }
 
-/** Another process may be doing the same: who comes second finds the tables made. */
+/** Another process may be doing the same: the second one finds the tables created. */
 function createTables(db: DatabaseSync): void {
   db.exec('BEGIN IMMEDIATE');
   try {

@@ -16,24 +16,24 @@ import { Reader } from './reader.ts';
 import { make } from './writes.ts';
 
 export interface SqliteStoreOptions {
-  /** The file; made, with its folder, at the first use. */
+  /** The file; created, with its folder, at the first use. */
   readonly path: string;
   /**
-   * What a save that has resolved survives: `power` (the default) the loss of power, by one disk sync per commit;
+   * What a resolved save survives: `power` (the default) a loss of power, by one disk sync per commit;
    * `process` the death of the process.
    */
   readonly durability?: 'power' | 'process' | undefined;
-  /** How long a call waits while another process holds the lock, ms; default 10,000. The event loop goes on meanwhile. */
+  /** How long a call waits while another process holds the lock, ms; default 10,000. The event loop runs meanwhile. */
   readonly busyTimeoutMs?: number | undefined;
-  /** Encrypts what is stored: see `encrypt`. */
+  /** Encrypts the stored texts: see `encrypt`. */
   readonly codec?: Codec | undefined;
-  /** For tests. All stores of one file must then share it, because leases are measured by it. */
+  /** For tests. All stores of one file must then share it, because leases use it. */
   readonly clock?: Clock | undefined;
 }
 
 /** Appends, owns, carries commands, and keeps outcomes. */
 export interface SqliteStore extends AppendingStore, ControlStore, OutcomeStore {
-  /** Waits for the writes that were asked for, and closes the file. Every later call is refused. */
+  /** Waits for the pending writes, and closes the file. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -47,10 +47,10 @@ const optionKeys: KnownKeys<SqliteStoreOptions> = {
 };
 
 /**
- * Records in one SQLite file, for all processes of one machine. It is opened at the first use, so that an error of
- * opening it (StoreUnavailableError, or CheckpointTooNewError for a newer layout) comes from the call that needed it.
+ * Stores records in one SQLite file, for all processes of one machine. The first use opens the file, so an error of opening it
+ * (StoreUnavailableError, or CheckpointTooNewError for a newer layout) comes from the call that needed it.
  *
- * Writes that are asked for in one turn of the event loop share a commit. Do not put the file on a network file system.
+ * Writes of one turn of the event loop share a commit. Do not put the file on a network file system.
  *
  * @throws {TypeError} for an unknown option, or one of the wrong type
  * @example const store = sqliteStore({ path: 'runs.db' })
@@ -117,17 +117,17 @@ class SqliteDriver implements StoreDriver {
   }
 }
 
-/** So many numbers of records are looked at in one turn of the event loop. */
+/** How many numbers of records are checked in one turn of the event loop. */
 const LOOKED_AT_ONCE = 500;
 
 /**
- * Removes from the files of a database what was removed from it: rows whose time is over, old pages in the WAL, and the
- * messages of large records. Those are removed in pieces, each a transaction in a turn of the event loop of its own.
+ * Removes deleted data from the files of a database: expired rows, old pages in the WAL, and the messages of large records.
+ * Those are removed in pieces, each in its own transaction and turn of the event loop.
  */
 class Removals {
   readonly #database: RunDatabase;
   readonly #queue: WriteQueue;
-  /** Settles when all pieces are removed that this process has to remove. */
+  /** Settles when this process has removed all pieces that it has to remove. */
   #pieces: Promise<void> = Promise.resolve();
 
   constructor(database: RunDatabase, queue: WriteQueue) {
@@ -135,13 +135,16 @@ class Removals {
     this.#queue = queue;
   }
 
-  /** Something was removed. @param rest the number of a record whose messages are not all removed */
+  /** Data was removed. @param rest the number of a record whose messages are not all removed */
   happened(rest?: number): void {
     if (rest !== undefined) this.#removeRest(rest);
     this.#database.scrubSoon();
   }
 
-  /** Removes outcomes whose time is over, and what dead processes did not remove whole. @returns how many outcomes */
+  /**
+   * Removes expired outcomes, and the rest of records that dead processes did not remove completely. @returns how many
+   * outcomes
+   */
   async sweep(): Promise<number> {
     const count = await this.#queue.add(({ outcomes }) => outcomes.forgetExpired());
     if (count > 0) this.happened();
@@ -149,7 +152,7 @@ class Removals {
     return count;
   }
 
-  /** Waits for the pieces that are still to be removed. */
+  /** Waits for the remaining pieces. */
   async end(): Promise<void> {
     await this.#pieces;
   }
@@ -168,7 +171,7 @@ class Removals {
       while (await this.#queue.add(({ records }) => records.removeRest(no)));
       this.#database.scrubSoon();
     });
-    // What fails is left to the sweep, of this process or another.
+    // A failure is left to the sweep, of this process or another.
     this.#pieces = removed.catch(() => {});
   }
 }

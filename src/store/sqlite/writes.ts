@@ -14,20 +14,20 @@ export interface Tables {
   readonly leases: LeaseTable;
   readonly outcomes: OutcomeTable;
   readonly inboxes: InboxTable;
-  /** What the tables of records and leases remember of what was written. */
+  /** What the tables of records and leases remember of written rows. */
   readonly known: KnownRuns;
 }
 
 /** A write that was made. */
 export interface Made<T> {
   readonly value: T;
-  /** Something was removed. */
+  /** Data was removed. */
   readonly hasRemoved: boolean;
   /** The number of a record whose messages are not all removed yet. */
   readonly rest: number | undefined;
 }
 
-/** Makes a write within a transaction that others may share: one that is refused leaves nothing behind. */
+/** Makes a write inside a transaction that others may share: a refused write changes nothing. */
 export function make<T>(tables: Tables, { runId, decide, body }: StoreWrite<T>): Made<T> {
   const { value, change } = decideNow(decide, new TableFacts(tables, runId));
   const rest = change && makeChange(tables, { runId, body, change });
@@ -70,7 +70,7 @@ function removeRun({ records, leases, inboxes }: Tables, runId: string): number 
   return rest;
 }
 
-/** A grant is the moment to forget the claims that nothing needs any more. */
+/** Each grant also removes claims that are no longer needed. */
 function own({ leases }: Tables, runId: string, { lease, ttlMs }: Change): void {
   const before = leases.find(runId);
   const owned = lease ?? before;
@@ -81,7 +81,7 @@ function own({ leases }: Tables, runId: string, { lease, ttlMs }: Change): void 
   leases.put(runId, { owner, epoch, attempts, expiresAt });
 }
 
-/** The facts of a run, each read when a decision looks at it. */
+/** The facts of a run, each read when a decision uses it. */
 class TableFacts implements RunFacts {
   readonly #tables: Tables;
   readonly #runId: string;

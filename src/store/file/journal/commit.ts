@@ -20,33 +20,33 @@ import {
   stateLine,
 } from './lines.ts';
 
-/** What a commit writes. */
+/** The content of a commit. */
 export interface Commit {
   readonly runId: string;
-  /** Begins a record in the place of the one that is there. */
+  /** Begins a record that replaces the existing one. */
   readonly base: { readonly meta: string; readonly extras: string | null } | undefined;
   readonly rows: readonly MessageRow[];
   readonly lease: StoredLease | undefined;
   readonly isLeaseNew: boolean;
   readonly record: (RecordState & { readonly head: string }) | undefined;
-  /** What the head and the messages name, as far as they are new. */
+  /** The new pieces that the head and the messages name. */
   readonly pieces: readonly Piece[];
   /** The names of the pieces that the head needs, and that the messages need. */
   readonly inHead: readonly string[];
   readonly inMessages: ReadonlySet<string>;
 }
 
-/** Below this many superseded bytes a journal is never written anew, ... */
+/** A journal with fewer superseded bytes is never rewritten, ... */
 const MIN_SUPERSEDED = 2 ** 16;
-/** ... and above it when they are more than this share of the others. */
+/** ... and one with more is rewritten if they are more than this share of the others. */
 const MAX_SUPERSEDED_SHARE = 0.45;
 
-/** Whether so much of a journal has been replaced since that writing it anew is worth its bytes. */
+/** Returns whether so much of a journal is superseded that a rewrite is worth its bytes. */
 export function isBloated({ superseded, end }: Journal): boolean {
   return superseded > MIN_SUPERSEDED && superseded > MAX_SUPERSEDED_SHARE * (end - superseded);
 }
 
-/** Adds a commit to the end of a journal. Another process may see it before it is synced; nobody is told so yet. */
+/** Appends a commit to a journal. Another process may see it before it is synced; its success is not reported yet. */
 export async function appendCommit(file: OpenFile, journal: Journal, commit: Commit): Promise<Journal> {
   if (journal.stamp.size > journal.end) await file.truncate(journal.end);
   const writer = new LineWriter(file, journal.end);
@@ -65,8 +65,8 @@ export async function appendCommit(file: OpenFile, journal: Journal, commit: Com
 }
 
 /**
- * Writes a journal anew, in the place of the one that is there.
- * @param old where to take the record from, when the commit does not bring a whole one
+ * Rewrites a journal, in place of the existing one.
+ * @param old the source of the record, if the commit has no whole one
  */
 export function rewriteJournal(durable: Durable, path: string, { commit, old }: Rewrite): Promise<Journal> {
   return writeAtomically(durable, path, async (file) => {
@@ -96,11 +96,11 @@ interface Copying {
   readonly old: Journal;
   readonly commit: Commit;
   readonly writer: LineWriter;
-  /** Gets the places of the pieces. */
+  /** Collects the places of the pieces. */
   readonly there: Map<string, PieceInFile>;
 }
 
-/** Each line is checked on the way: damage must not get into a file that looks sound. */
+/** Each line is verified here: damage must not be copied into an intact file. */
 async function copyRecord(from: OpenFile, { old, commit, writer, there }: Copying): Promise<void> {
   const needed = await piecesNeeded(from, old, commit);
   for await (const { lines } of readLines(from)) {
@@ -129,17 +129,17 @@ async function piecesNeeded(from: OpenFile, old: Journal, { inHead, inMessages }
       if (kind === 'messages') for (const named of namesIn(text)) needed.add(named);
     }
   }
-  // A set that grows while it is gone through is gone through to its end.
+  // Iterating over a growing set also visits the members added meanwhile.
   for (const name of needed) for (const each of inner.get(name) ?? []) needed.add(each);
   return needed;
 }
 
-/** A state that names such a piece is found damaged. It cannot be: whoever names a piece brings it, or found it. */
+/** A state that names such a piece is reported as damaged. It cannot happen: code that names a piece adds it, or found it. */
 const nowhere: PieceInFile = { at: -1, length: 0 };
 
 const none: Journal['pieces'] = new Map();
 
-/** Adds the pieces that are not there yet. @returns where those stand that the head names */
+/** Adds the missing pieces. @returns the places of those that the head names */
 function addPieces(
   writer: LineWriter,
   { pieces, inHead, inMessages }: Commit,

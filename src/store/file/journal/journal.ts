@@ -14,38 +14,38 @@ import {
 } from './lines.ts';
 import { type FoundPiece, JournalScan } from './scan.ts';
 
-/** What a journal says at its last commit. Small: it is kept in memory for each run that is being written. */
+/** The state of a journal at its last commit. Small: it is kept in memory for each run that is being written. */
 export interface Journal {
   readonly stamp: FileStamp;
-  /** Where the last commit ends; what follows was torn off. */
+  /** The end of the last commit; later bytes are an incomplete write. */
   readonly end: number;
   readonly lease: LeaseInFile | undefined;
   /** The line of the last state. */
   readonly stateAt: number;
   readonly superseded: number;
   readonly record: RecordState | undefined;
-  /** Where the pieces stand that the head names. */
+  /** The places of the pieces that the head names. */
   readonly pieces: ReadonlyMap<string, PieceInFile>;
 }
 
-/** `damage` says why a journal must not be believed, `journal` what can be made out of it all the same. */
+/** `damage` says why a journal is invalid, `journal` what could be read of it all the same. */
 export interface Found {
   readonly journal: Journal | undefined;
   readonly damage: unknown;
 }
 
-/** A journal without its messages; its texts are as they are stored. */
+/** A journal without its messages; its texts as they are stored. */
 export interface Summary {
   readonly journal: Journal;
   readonly runId: string;
   readonly meta: string;
   /** Undefined when there is no record yet. */
   readonly head: string | undefined;
-  /** Those that the head names. */
+  /** The pieces that the head names. */
   readonly pieces: FoundPieces;
 }
 
-/** Reads the ends of a journal, and all of it only where they are not as they should be. */
+/** Reads the ends of a journal, and all of it only if they are invalid. */
 export async function readJournal(file: OpenFile): Promise<Found> {
   const stamp = await file.stamp();
   try {
@@ -58,7 +58,7 @@ export async function readJournal(file: OpenFile): Promise<Found> {
   return foundBy(await scanJournal(file), stamp);
 }
 
-/** What stands in a journal, without its messages. @throws {CheckpointCorruptError} @throws {CheckpointTooNewError} */
+/** The content of a journal, without its messages. @throws {CheckpointCorruptError} @throws {CheckpointTooNewError} */
 export async function readSummary(file: OpenFile): Promise<Summary> {
   const stamp = await file.stamp();
   const ends = await readEnds(file, stamp);
@@ -86,11 +86,11 @@ export async function scanJournal(file: OpenFile): Promise<JournalScan> {
   return scan;
 }
 
-/** What stands in a file, all of whose lines were taken. */
+/** The content of a file, after all of its lines were read. */
 export function foundBy(scan: JournalScan, stamp: FileStamp): Found {
   const { state, stateAt, end, pieces } = scan;
   const damage = scan.damage ?? (state ? undefined : missing('first commit'));
-  // After damage no commit counts; who holds the run says the newest lease all the same.
+  // After damage no commit counts; the newest lease still names the owner of the run.
   const lease = damage === undefined ? scan.lease : scan.leaseSoFar;
   if (!state && !lease) return { journal: undefined, damage };
   const last = state ?? { leaseAt: -1, superseded: 0, record: undefined };
@@ -99,16 +99,16 @@ export function foundBy(scan: JournalScan, stamp: FileStamp): Found {
 
 type FoundPieces = ReadonlyMap<string, FoundPiece>;
 
-/** What is kept in memory of pieces. */
+/** The part of pieces that is kept in memory. */
 const placesOf = (pieces: FoundPieces) => new Map([...pieces].map(([name, { at, length }]) => [name, { at, length }]));
 
-/** The head that stands in the last state of a journal; it names its pieces. @throws {CheckpointCorruptError} */
+/** The head in the last state of a journal; it names its pieces. @throws {CheckpointCorruptError} */
 export async function readHead(file: OpenFile, { stateAt }: Journal): Promise<string | undefined> {
   const bytes = await readLineAt(file, stateAt, 2_048);
   return toState(intactLine({ at: stateAt, bytes: bytes ?? Buffer.alloc(0) })).record?.head;
 }
 
-/** What is kept in memory of a state. */
+/** The part of a state that is kept in memory. */
 export function withoutHead({ superseded, record }: State, stateAt: number) {
   if (!record) return { stateAt, superseded, record };
   const { head: _, pieces: __, ...rest } = record;
@@ -125,7 +125,7 @@ interface Ends {
   readonly pieces: FoundPieces;
 }
 
-/** The first line, the last one, and the lease and the pieces that it names; undefined when one of them is not whole. */
+/** The first line, the last one, and the lease and the pieces that it names; undefined if one of them is incomplete. */
 async function readEnds(file: OpenFile, stamp: FileStamp): Promise<Ends | undefined> {
   const first = await readLineAt(file, 0);
   const firstLine = first && decodeLine(first);

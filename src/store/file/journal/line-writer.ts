@@ -4,13 +4,13 @@ import { putChecksum } from '../../../files/lines.ts';
 /** Lines are collected up to about this many bytes before they are written. */
 const FULL = 2 ** 20;
 
-/** What most commits need, and some more. Larger buffers are not kept. */
+/** Enough for most commits, with some reserve. Larger buffers are not kept. */
 const SPARE = 2 ** 15;
 
-/** UTF-8 takes no more bytes than this for a UTF-16 unit. */
+/** UTF-8 takes at most this many bytes for a UTF-16 unit. */
 const MAX_BYTES = 3;
 
-/** The buffer of the writer before, which is done with it: a new one for each commit would keep the collector busy. */
+/** The buffer of the previous writer, which has finished: a new one for each commit would load the garbage collector. */
 let spare: Buffer | undefined;
 
 /** Collects lines into few large writes. */
@@ -20,14 +20,14 @@ export class LineWriter {
   #size = 0;
   #written: number;
 
-  /** @param at where the first line is to stand in the file */
+  /** @param at the place of the first line in the file */
   constructor(file: OpenFile, at: number) {
     spare = undefined;
     this.#file = file;
     this.#written = at;
   }
 
-  /** Where the next line will stand. */
+  /** The place of the next line. */
   get position(): number {
     return this.#written + this.#size;
   }
@@ -46,7 +46,7 @@ export class LineWriter {
     return length;
   }
 
-  /** Adds a line of another file as it is. */
+  /** Adds a line of another file unchanged. */
   copy(line: Buffer): void {
     this.#makeRoom(line.length);
     this.#size += line.copy(this.#bytes, this.#size);
@@ -59,10 +59,10 @@ export class LineWriter {
     this.#size = 0;
   }
 
-  /** Writes what is left. The writer is of no use any more. */
+  /** Writes the rest. The writer must not be used afterwards. */
   async end(): Promise<void> {
     await this.#file.write(this.#bytes.subarray(0, this.#size), this.#written);
-    // Not where it failed: a thread of the system may be reading it still.
+    // Not after a failure: a system thread may still be reading it.
     if (this.#bytes.length === SPARE) spare = this.#bytes;
   }
 

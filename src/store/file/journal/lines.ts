@@ -32,7 +32,7 @@ export interface StoredLease extends Lease {
   readonly boot: string;
 }
 
-/** A lease, and where its line is. */
+/** A lease, and the place of its line. */
 export interface LeaseInFile {
   readonly value: StoredLease;
   readonly at: number;
@@ -40,14 +40,14 @@ export interface LeaseInFile {
   readonly length: number;
 }
 
-/** A piece, as far as it is kept in memory. */
+/** The part of a piece that is kept in memory. */
 export interface PieceInFile {
   readonly at: number;
   /** Bytes of its line. */
   readonly length: number;
 }
 
-/** What a state line says of the record. */
+/** The record as a state line describes it. */
 export interface RecordState {
   readonly version: number;
   readonly revision: number;
@@ -56,14 +56,14 @@ export interface RecordState {
 }
 
 export interface State {
-  /** Where the line of the lease begins; -1 when there is none. */
+  /** The place of the lease's line; -1 if there is none. */
   readonly leaseAt: number;
   /** Bytes of lines that a later one has replaced. */
   readonly superseded: number;
   readonly record: (RecordState & { readonly head: string; readonly pieces: PiecesInFile }) | undefined;
 }
 
-/** Where the lines of the pieces that a head names begin, in order. */
+/** The places of the pieces that a head names, in order. */
 export type PiecesInFile = readonly number[];
 
 // Lines to be written, without their checksums.
@@ -85,7 +85,7 @@ export function stateLine({ leaseAt, superseded, record }: State): string {
 
 export const messagesLine = ({ count, text }: MessageRow): string => unchecked('messages', [count, text]);
 
-/** @throws {CheckpointCorruptError} when its checksum is wrong */
+/** @throws {CheckpointCorruptError} if its checksum is wrong */
 export function intactLine({ at, bytes }: RawLine): Line {
   const line = decodeLine(bytes);
   if (line) return line;

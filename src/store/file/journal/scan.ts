@@ -18,28 +18,33 @@ export interface FoundPiece extends PieceInFile {
 
 type Pieces = Map<string, FoundPiece>;
 
-/** Takes the lines of a journal one by one, and notes what each commit says. It goes on past damage, to save what it can. */
+/**
+ * Reads the lines of a journal one by one, and records the content of each commit. It continues after damage, to save the
+ * readable rest.
+ */
 export class JournalScan {
-  /** The first thing that is wrong. */
+  /** The first error. */
   damage: unknown;
   runId: string | undefined;
   meta: string | undefined;
   extras: string | null = null;
   /** The newest lease, whether or not a commit came after it. */
   leaseSoFar: LeaseInFile | undefined;
-  /** Those that the head of the last commit names, and what came after it. */
+  /** The pieces that the head of the last commit names, and later ones. */
   piecesSoFar: Pieces = new Map();
-  /** As of the last commit, as everything below: what follows it was torn off, and is cut off by the next one. */
+  /**
+   * The state at the last commit, like all fields below: later bytes are an incomplete write, which the next commit removes.
+   */
   lease: LeaseInFile | undefined;
   /** The last commit. */
   state: State | undefined;
   stateAt = 0;
   end = 0;
-  /** Those that its head names. */
+  /** The pieces that its head names. */
   pieces: Pieces = new Map();
   #messageCount = 0;
 
-  /** @returns what an intact line says */
+  /** @returns the content of an intact line */
   take(raw: RawLine): Line | undefined {
     try {
       const line = intactLine(raw);
@@ -51,7 +56,7 @@ export class JournalScan {
     }
   }
 
-  /** @param torn what follows the last line end: a line that was never finished, unless all of it but the end is right */
+  /** @param torn the bytes after the last line end: an unfinished line, unless only its end is missing */
   tear(torn: RawLine): void {
     if (isIntact(torn.bytes)) this.damage ??= wrong('end', torn.at);
   }
@@ -74,7 +79,7 @@ export class JournalScan {
     this.piecesSoFar.set(name, { at, length: bytes.length, stored });
   }
 
-  /** A commit must fit to all that stands before it: a line that is gone would show in no checksum. */
+  /** A commit must fit to everything before it: no checksum would show a missing line. */
   #commit(state: State, at: number, end: number): void {
     const count = state.record?.messageCount ?? 0;
     const isWhole = count === this.#messageCount && state.leaseAt === (this.leaseSoFar?.at ?? -1);

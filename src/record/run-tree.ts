@@ -11,37 +11,39 @@ export interface ChildPlace {
   readonly parent: string;
   /** The run at the top of the tree: the one to start. */
   readonly root: string;
-  /** Why that run cannot be read; absent when it can be. */
+  /** Why that run cannot be read; absent if it can be. */
   readonly trouble?: ErrorData;
 }
 
-/** Who continues a stored run: its own start, the run above it, or no run, because the one at the top has ended. */
+/** What continues a stored run: its own start, the run above it, or no run, because the one at the top has ended. */
 export type Place = { readonly kind: 'own' } | { readonly kind: 'orphan' } | ChildPlace;
 
 interface TreeOptions {
-  /** Reads a record; null when there is none. */
+  /** Reads a record; null if there is none. */
   load(runId: string): Promise<RunHead | null>;
-  /** Whether a run is live in this process. One that was not listed exists then, whatever the store says. */
+  /** Returns whether a run is live in this process. An unlisted live run exists, even if the store does not know it. */
   isLive?(runId: string): boolean;
 }
 
-/** A run as its tree sees it: below which run it is, and whether it can be read; null when there is none. */
+/** A run in its tree: the run above it, and whether it can be read; null if there is none. */
 type Node = { readonly parent?: string | undefined; readonly trouble?: ErrorData } | null;
 
 /** A listed run whose record can be read. */
 type Listed = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
 
-/** Answers of the store are remembered for so many runs. */
+/** The number of runs whose store answers are remembered. */
 const REMEMBERED_RUNS = 1_000;
 
-/** Whether a listed run may be a child: a host's own list need not say so, but only a child has such an id. */
+/**
+ * Returns whether a listed run may be a child: a host's own list may leave the parent out, but only a child has such an id.
+ */
 export function mayBeChild({ parent, runId }: Pick<Listed, 'parent' | 'runId'>): boolean {
   return parent !== undefined || runId.startsWith(CHILD_MARK);
 }
 
 /**
- * The trees of stored runs, by the call that each record names as its beginning. Listed runs are not read again; of other
- * runs the store is asked once each.
+ * The trees of stored runs, by the call that each record names as its beginning. Listed runs are not read again; the store is
+ * asked once for each other run.
  */
 export class RunTree {
   readonly #options: TreeOptions;
@@ -52,7 +54,7 @@ export class RunTree {
     this.#options = options;
   }
 
-  /** Adds a line of a list. Whether a record that cannot be read exists, only the store itself can tell. */
+  /** Adds an entry of a list. Only the store itself can tell whether an unreadable record exists. */
   add(entry: InterruptedRun): void {
     if (entry.status === 'quarantined') return;
     // The list of a host may leave the parent out: then the record is read.

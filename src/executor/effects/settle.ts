@@ -15,14 +15,14 @@ import type { ActiveRun } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
 import { endRun } from '../services/end-run.ts';
 
-/** How often a refused save of the outcome is tried again, and after which waits. */
+/** How many times a refused save of the outcome is repeated, and the waits before. */
 const OUTCOME_RETRIES = 3;
 const backoff: Backoff = { firstMs: 50, factor: 4, maxMs: 750 };
 
-/** Resolves when nothing of the run's end is under way any more: perhaps never. */
+/** Resolves when no work of the run's end is running any more; may never resolve. */
 export const settledAtLast = async (run: ActiveRun): Promise<void> => run.life.settledAtLast;
 
-/** The end of a run. Bounded in time, deaf to the run's own abort, and whatever goes wrong changes no result. */
+/** Ends a run. Its time is bounded, the run's own abort does not affect it, and no failure changes the result. */
 export function settle(input: SettleInput, run: ActiveRun): Promise<RunOutput> {
   run.life.settling = settled(run, input);
   return run.life.settling;
@@ -40,7 +40,7 @@ async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
     const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
     warn(`run: checkpoint ${step} failed`, { runId: run.runId, error: toErrorData(error) });
   }
-  // Also when there was only an outcome to deliver, and the host could not take it.
+  // Also if there was only an outcome to deliver, and the host did not accept it.
   void run.outlive(releaseClaim(run, input.progress.outcome && uncounted(run)));
   return outputOf(run, outcome);
 }
@@ -52,13 +52,13 @@ async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): 
   await releaseClaim(run);
 }
 
-/** What the first save of a run that is not durable may have left: nobody must go on with it. */
+/** Removes what the first save of a run that is not durable may have left: no process may continue it. */
 async function takeBack(run: ActiveRun, claim: Claim | undefined): Promise<void> {
   const { store, clock, defaults } = run.services.config;
   if (!store || !run.resources.hasLeftover || run.life.isLost) return;
-  // Within its lease nobody else can have taken it: then an earlier delete has landed unheard.
+  // Within its lease no other process can have taken it: then an earlier delete succeeded without an answer.
   const isSure = run.services.leases.isFresh(run);
-  // With the record its claim goes: a renewal that finds none must not say that the run was lost.
+  // The claim is deleted with the record: a renewal that finds none must not report a lost run.
   forgetClaim(run);
   const limit = { ms: defaults.finalizeMs / 2, clock, what: 'store.delete' };
   await withDeadline(store.delete(run.runId, { claim }), limit).catch((error) => {
@@ -83,7 +83,7 @@ function endOf({ outcome, error, cause, data }: SettleInput): RunEnd {
   return { status, error: error ?? cause ?? toErrorData(new RunPanicError('the run failed without an error')) };
 }
 
-/** Somebody else took the run over before its end was recorded here: that end is theirs to announce. */
+/** Another owner took the run over before its end was recorded here: that owner announces the end. */
 function lost(run: ActiveRun, outcome: RunOutcome, error: unknown): RunOutput {
   run.loseLease(error);
   const { data: _, ...output } = outputOf(run, outcome);
@@ -94,7 +94,7 @@ function outputOf(run: ActiveRun, outcome: RunOutcome): RunOutput {
   return { ...withoutId(outcome), saveErrors: run.life.saveErrors };
 }
 
-/** The end of a live run. One that is not recorded is only announced. */
+/** The end of a live run. A run without a record is only announced. */
 function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   const { checkpointer, claim } = run.resources;
   const { progress, error, cause } = input;
@@ -115,7 +115,8 @@ function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<v
 
 async function announced(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
   const { claim } = run.resources;
-  // Before the host is told: what is left may be another process's run by now, or become so while the host listens.
+  // Before the host gets the outcome: the remains may be another process's run by now, or become one during the host's
+  // callback.
   await takeBack(run, claim).catch((error) => {
     if (hasCode(error, 'LEASE_LOST')) throw error;
   });
@@ -123,27 +124,27 @@ async function announced(run: ActiveRun, progress: Progress, outcome: RunOutcome
   try {
     if (run.life.isOurs) await deliver(run, progress, outcome);
   } finally {
-    // The host knows the outcome: what the store says of the claim now changes no result.
+    // The host has the outcome: later failures of the claim change no result.
     await takeBack(run, claim).catch((error) => {
       if (!hasCode(error, 'LEASE_LOST')) throw error;
     });
   }
 }
 
-/** @throws when the host could not take it: then the record stays, and the outcome is delivered again by a later start */
+/** @throws if the host did not accept it: then the record stays, and a later start delivers the outcome again */
 async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
   const { onOutcome, warn } = run.services.config;
   try {
     await onOutcome?.(outcome);
   } catch (error) {
     warn('run: onOutcome failed', { runId: run.runId, error: toErrorData(error) });
-    // Where no claim counts the starts the record does, and this one has not failed: nobody's process died of it.
+    // Without a claim the record counts the starts. This start did not fail, so its process did not die of the run.
     if (progress.outcome && !run.resources.claim) await leave(run, progress);
     throw error;
   }
 }
 
-/** An audit that does not answer may take half of the time there is: the record has to go as well. */
+/** An audit that does not answer may take half of the remaining time: the record must be deleted as well. */
 async function closeAudit(run: ActiveRun, outcome: RunOutcome): Promise<void> {
   const { clock, defaults } = run.services.config;
   const closing = run.closeAudit(outputOf(run, outcome));
@@ -153,7 +154,7 @@ async function closeAudit(run: ActiveRun, outcome: RunOutcome): Promise<void> {
 }
 
 /**
- * A refused save is tried again for a second: the outcome must be durable before the host is told.
+ * Retries a refused save for a second: the outcome must be durable before the host gets it.
  * @throws the store's error: then nothing is delivered, and the record stays for the next start
  */
 async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
@@ -169,14 +170,14 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
       if (tries === 0) run.life.saveErrors += 1;
       if (hasTrait(error, 'isUnstorable')) throw error;
       const wait = backoffMs(tries + 1, backoff);
-      // Nobody waits for the end any longer than that; a timer would keep the process alive.
+      // The end may not wait longer than that; a timer would keep the process alive.
       if (tries >= OUTCOME_RETRIES || clock.monotonic() + wait >= latest) throw error;
       await new Promise<void>((resolve) => clock.setTimeout(resolve, wait));
     }
   }
 }
 
-/** The newest state, past the throttle; a run that is left in good order has no failed start to its name. */
+/** Saves the newest state, past the throttle; a run that is left in good order counts no failed start. */
 export async function leave(run: ActiveRun, progress: Progress): Promise<void> {
   run.life.isClosing = true;
   const { claim } = run;

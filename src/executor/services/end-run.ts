@@ -5,12 +5,12 @@ import { withDeadline } from '../../values/deadline.ts';
 import { hasTrait, toErrorData } from '../../values/error-data.ts';
 import type { Config } from '../host/config.ts';
 
-/** What only a run with a record does at its end. */
+/** The steps that only a run with a record has at its end. */
 interface StoredEnd {
   readonly claim: Claim | undefined;
   /** As it is kept: redacted, with the fingerprint of the request. */
   readonly outcome: RunOutcome & { readonly fingerprint?: string };
-  /** Stores the outcome in the head of the record; absent when the record has one already. */
+  /** Stores the outcome in the head of the record; absent if the record has one already. */
   readonly record?: (() => Promise<void>) | undefined;
   /** Resolves when the audit is closed, or its time is over. */
   readonly closeAudit: () => Promise<void>;
@@ -20,23 +20,23 @@ interface StoredEnd {
 
 interface RunEnd {
   readonly runId: string;
-  /** Tells the host the outcome. */
+  /** Passes the outcome to the host. */
   readonly announce: () => Promise<void>;
-  /** Absent when no record of the run is kept. */
+  /** Absent if no record of the run is kept. */
   readonly stored: StoredEnd | undefined;
 }
 
 /**
- * The end of a run, live or stored: the outcome is durable before the host is told, and kept before the record is deleted. So a
- * crash at any point leaves a record whose outcome is only delivered again. Who acquired the run releases it afterwards.
- * @throws the first error; then the later parts are left to the next start
+ * Ends a run, live or stored: the outcome is durable before the host gets it, and kept before the record is deleted. So a
+ * crash at any point leaves a record whose outcome is only delivered again. The caller releases the run afterwards.
+ * @throws the first error; then the later steps are left to the next start
  */
 export async function endRun(config: Config, { runId, announce, stored }: RunEnd): Promise<void> {
   if (!stored) return announce();
   try {
     await stored.record?.();
   } catch (error) {
-    // A record that cannot hold its outcome (too large, no JSON) never will: the run ends without it.
+    // A record that cannot hold its outcome now (too large, not JSON) never can: the run ends without it.
     if (!hasTrait(error, 'isUnstorable')) throw error;
     config.warn('run: outcome save failed', { runId, error: toErrorData(error) });
   }

@@ -165,7 +165,9 @@ describe('unique items', () => {
   });
 
   test('cannot be judged where one long array has duplicates and another has none, and the message says so', async () => {
-    expect(await messageOf(schema(), { list: unique, other: twice })).toMatch(/cannot be checked for unique items if only some/);
+    expect(await messageOf(schema(), { list: unique, other: twice })).toMatch(
+      /cannot be checked for unique items if only some/,
+    );
   });
 });
 

@@ -13,7 +13,10 @@ export function queueSteering(context: RunContext, steers: readonly Steer[], enq
   queue(context, steers, { enqueue, isChanged: false });
 }
 
-/** @param how.isChanged whether there is a change to announce besides the messages */
+/**
+ * Queues messages to a run, as many as have room, and announces the change.
+ * @param how.isChanged whether there is a change to announce besides the messages
+ */
 function queue(
   context: RunContext,
   steers: readonly Steer[],

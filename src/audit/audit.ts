@@ -158,7 +158,7 @@ function checkedBy(filter: AuditTotalsFilter): AuditTotalsFilter {
 
 const MOST = 10_000;
 
-/** @throws {TypeError} if the limit is not a whole number >= 1 */
+/** The most rows that a query of the audit may return. @throws {TypeError} if the limit is not a whole number >= 1 */
 function most(usual: number, limit: number | undefined): number {
   if (limit === undefined) return usual;
   if (!Number.isSafeInteger(limit) || limit < 1) throw new TypeError(`limit must be a whole number >= 1, not ${limit}`);

@@ -120,7 +120,7 @@ export class EntryQueue {
     this.#sweep();
   }
 
-  /** @returns false if it must be tried again later */
+  /** Writes a batch of entries to the audit's file. @returns false if it must be tried again later */
   async #writeBatch(batch: readonly QueuedEntry[]): Promise<boolean> {
     try {
       const file = await this.#options.open();

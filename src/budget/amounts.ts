@@ -39,7 +39,7 @@ export function isNothing({ tokens, usd, seconds }: BudgetAmounts): boolean {
   return tokens === 0 && usd === 0 && seconds === 0;
 }
 
-/** @param spend finite and not negative */
+/** What a call or a run has spent, as amounts of a budget: in its whole units. @param spend finite and not negative */
 export function amountsOf(spend: Spend): BudgetAmounts {
   const units = (kind: Kind) => Math.min(MAX_UNITS, Math.round(spend[kind] * unitsPerOne[kind]));
   return { tokens: units('tokens'), usd: units('usd'), seconds: units('seconds') };

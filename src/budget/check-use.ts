@@ -2,7 +2,10 @@ import { readProperty } from '../values/error-data.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
 import type { CallUse, Spend } from './port.ts';
 
-/** @throws {TypeError} if it is not a finite number >= 0 */
+/**
+ * Checks an amount that is charged to a budget: tokens, US dollars or seconds.
+ * @throws {TypeError} if it is not a finite number >= 0
+ */
 export function checkAmount(name: string, amount: unknown): number {
   if (typeof amount === 'number' && amount >= 0 && Number.isFinite(amount)) return amount;
   const given = typeof amount === 'number' ? String(amount) : typeof amount;
@@ -23,7 +26,7 @@ export function checkedSpend(spend: Spend): Spend {
   return { tokens: read('tokens'), usd: read('usd'), seconds: read('seconds') };
 }
 
-/** @throws {TypeError} if it is not a string */
+/** Checks that a field of a budget's call is a string. @throws {TypeError} if it is not a string */
 export function checkText(name: string, text: unknown): string {
   if (typeof text === 'string') return text;
   throw new TypeError(`${name} must be a string, not ${typeof text}`);

@@ -44,7 +44,10 @@ export class Estimator {
     };
   }
 
-  /** @throws {BudgetExceededError} if there is a limit in USD and no price */
+  /**
+   * The amounts that a budget reserves for a call before it is made.
+   * @throws {BudgetExceededError} if there is a limit in USD and no price
+   */
   estimate(call: CallEstimate): BudgetAmounts {
     const inputTokens = checkAmount('estimate.inputTokens', call.inputTokens);
     return amountsOf({

@@ -55,7 +55,7 @@ export class Ledger {
     expire(account, moment);
   }
 
-  /** @param key a call that is not counted */
+  /** What a caller has spent and reserved within the window of the budget. @param key a call that is not counted */
   standing(key?: string): StandingAmounts {
     const { calls, reservations, sums } = this.#account;
     if (key === undefined) return sums;
@@ -72,7 +72,7 @@ export class Ledger {
     this.#change(nothing, amounts);
   }
 
-  /** @returns what the call had reserved */
+  /** Closes the reservation of a call. @returns what the call had reserved */
   close(key: string): BudgetAmounts {
     const { reservations } = this.#account;
     const amounts = reservations.get(key);

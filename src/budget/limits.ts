@@ -4,7 +4,10 @@ import type { LeavingAmounts, StandingAmounts } from './store.ts';
 /** Limits in units; an absent kind is not limited. */
 export type Limits = { readonly [K in Kind]?: number };
 
-/** @throws {TypeError} if a limit is not a number >= 0, or if there is no limit */
+/**
+ * The limits of createBudget, checked, in the units of its amounts.
+ * @throws {TypeError} if a limit is not a number >= 0, or if there is no limit
+ */
 export function limitsOf(given: { readonly [K in Kind]?: number | undefined }): Limits {
   const limits: { [K in Kind]?: number } = {};
   for (const kind of kinds) {
@@ -101,7 +104,7 @@ const units = [
   ['minutes', 60_000],
 ] as const;
 
-/** @example time(604_800_000) // '7 days' */
+/** A length of time in words, for the message of a refusal. @example time(604_800_000) // '7 days' */
 function time(ms: number): string {
   const [name, length] = units.find(([, each]) => ms >= 2 * each) ?? ['seconds', 1_000];
   return `${Number((ms / length).toFixed(1))} ${name}`;

@@ -33,7 +33,10 @@ export type Prices = { readonly [model: string]: ModelPrice } | ((call: PricedCa
 /** Returns a call's price in US dollars, or undefined if it is not known. @throws {TypeError} if the price is invalid */
 export type PriceOf = (call: PricedCall) => number | undefined;
 
-/** @throws {TypeError} if a price in the table is invalid */
+/**
+ * Makes the function that computes the price of a model call, from a table of prices or a host's function.
+ * @throws {TypeError} if a price in the table is invalid
+ */
 export function priceOfCalls(prices: Prices | undefined): PriceOf {
   if (prices === undefined) return () => undefined;
   if (typeof prices === 'function') return (call) => asked(prices, call);

@@ -51,7 +51,10 @@ export function countOf(name: string, option: string, things: string): number {
   throw new Failure(`--${name} ${quoted(option)} is no number of ${things}; give one from 1 to 10000`);
 }
 
-/** @throws {Failure} for what is none of these */
+/**
+ * The value of an option that must be one of a few words; the first is the default.
+ * @throws {Failure} for what is none of these
+ */
 export function oneOf<T extends string>(name: string, option: string | undefined, known: readonly [T, ...T[]]): T {
   if (option === undefined) return known[0];
   const found = known.find((each) => each === option);

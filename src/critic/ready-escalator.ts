@@ -76,7 +76,7 @@ export function createEscalator(options: EscalatorOptions = {}): Escalator {
   };
 }
 
-/** @throws {TypeError} */
+/** The rules of an escalator, from the options of createEscalator. @throws {TypeError} */
 function rulesOf(options: EscalatorOptions): Rules {
   const { idleNudges = 2, nudge = defaultNudge, killAfterAlarms = 3, lookAgainMs = 60_000, noProgress } = options;
   const { raiseStepsBy = 0, maxRaisedSteps = raiseStepsBy * 10 } = options;

@@ -57,7 +57,7 @@ function withWarning(file: FileChange, warning: string | undefined): FileChange 
   return warning === undefined ? file : { ...file, warning };
 }
 
-/** @internal */
+/** As `applyWrites`, by a worker that the caller gives. @internal */
 export async function applyWith(
   { proposedWrites = [] }: ProposedWrites,
   place: { readonly root: string; readonly worker: Worker },

@@ -24,10 +24,10 @@ const LOCK = 'apply';
 const OWNER = '.owner';
 
 /**
- * @internal
  * Does work that one process at a time may do. What a killed process held is taken over at once.
  * @param folder where the lock is, and nothing else
  * @throws {WriteFailedError} when somebody else does not let go
+ * @internal
  */
 export async function exclusively<T>(
   { files, newOwner, waitMs = WAIT_MS }: Worker,

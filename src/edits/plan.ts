@@ -22,7 +22,7 @@ export interface PlannedChange extends Change, Pick<Place, 'at'> {
   readonly before: { readonly version: string; readonly mode: number } | null;
 }
 
-/** @throws {TypeError} for what is no list of writes */
+/** The changes of files that proposed writes ask for. @throws {TypeError} for what is no list of writes */
 export function changesOf(writes: readonly WriteSnapshot[]): Change[] {
   return writes.map(({ path, content, delete: isDeletion, base }) => {
     const isText = typeof content === 'string' && content.isWellFormed();

@@ -53,7 +53,11 @@ export class WriteQueue {
     return this.#contents.get(path);
   }
 
-  /** @param base what the file is now; the first one counts @throws {FileRefusedError} when too much would be queued */
+  /**
+   * Queues a write or a deletion of a file.
+   * @param base what the file is now; the first one counts
+   * @throws {FileRefusedError} when too much would be queued
+   */
   put(path: string, content: QueuedContent, base: string | null): QueuedWrite {
     const first = this.#bases.get(path);
     const before = first === undefined ? base : first;

@@ -116,7 +116,10 @@ function explain(cause: unknown): never {
   });
 }
 
-/** @throws {WriteFailedError} when that fails, too: then the next call tries again */
+/**
+ * Puts back what a failed transaction had written.
+ * @throws {WriteFailedError} when that fails, too: then the next call tries again
+ */
 async function takeBack(
   site: Site,
   { undo, placed, error }: { readonly undo: ReadyUndo; readonly placed: ReadonlySet<number>; readonly error: unknown },

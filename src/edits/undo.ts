@@ -37,7 +37,7 @@ export function rewind(root: string): Promise<RewoundWrites> {
   return rewindWith({ root, worker: thisWorker });
 }
 
-/** @internal @param id the one to take back; absent = the newest */
+/** As `rewind`, by a worker that the caller gives. @param id the one to take back; absent = the newest @internal */
 export function rewindWith(
   place: { readonly root: string; readonly worker: Worker },
   id?: string,

@@ -20,6 +20,7 @@ export async function saveCheckpoint(path: string, checkpoint: Checkpoint): Prom
 }
 
 /**
+ * Loads the checkpoint file of a fan-out.
  * @returns null if there is no file
  * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreUnavailableError} and the file is unchanged
  */
@@ -27,7 +28,7 @@ export function loadCheckpoint(path: string): Promise<Checkpoint | null> {
   return readCheckpoint(diskFiles, path);
 }
 
-/** @internal */
+/** As `loadCheckpoint`, from a given file system. @internal */
 export async function readCheckpoint(files: FileSystem, path: string): Promise<Checkpoint | null> {
   try {
     const bytes = await orAbsent(files.readWhole(path));
@@ -37,7 +38,10 @@ export async function readCheckpoint(files: FileSystem, path: string): Promise<C
   }
 }
 
-/** @internal Each write has a temporary name of its own, so no lock is needed. */
+/**
+ * Replaces a checkpoint file by a text, atomically. Each write has a temporary name of its own, so no lock is needed.
+ * @internal
+ */
 export async function writeText(files: FileSystem, path: string, text: string): Promise<void> {
   const durable = { files, isSynced: true, folders: new FolderSyncs(files), temporaryFor };
   try {

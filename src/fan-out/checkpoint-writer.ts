@@ -205,7 +205,10 @@ export class CheckpointWriter {
     }
   }
 
-  /** @throws {FanOutConflictError} if the file belongs to another prompt, or to other models */
+  /**
+   * Takes over the answers of a checkpoint file that was found.
+   * @throws {FanOutConflictError} if the file belongs to another prompt, or to other models
+   */
   #takeIn(found: Checkpoint): void {
     const { path, prompt, adapterIds } = this.#subject;
     const todo = 'use its prompt and models to continue it, or remove the file to start again';

@@ -62,7 +62,11 @@ export class FileClaim {
     return this.#isHeld;
   }
 
-  /** @throws {FanOutOwnedElsewhereError} while another process or call uses the file @throws {StoreUnavailableError} … */
+  /**
+   * Claims a checkpoint file for this process.
+   * @throws {FanOutOwnedElsewhereError} while another process or call uses the file
+   * @throws {StoreUnavailableError} …
+   */
   static async acquire(path: string, options: ClaimOptions): Promise<FileClaim> {
     const claim = new FileClaim(path, options);
     const before = claimedHere.get(claim.#key);
@@ -95,7 +99,10 @@ export class FileClaim {
     await working;
   }
 
-  /** @throws {StoreUnavailableError} … and the lock stays, for other processes, until this one ends or claims it again */
+  /**
+   * Releases the claim of a checkpoint file.
+   * @throws {StoreUnavailableError} … and the lock stays, for other processes, until this one ends or claims it again
+   */
   async release(): Promise<void> {
     if (claimedHere.get(this.#key) === this) this.#releasing ??= this.#unlock().finally(() => this.#forget());
     await this.#releasing;

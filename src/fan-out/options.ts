@@ -93,7 +93,7 @@ export interface FanOutResult {
   readonly saveError?: ErrorData;
 }
 
-/** @throws {TypeError} if an option is invalid */
+/** Checks the options of fanOut. @throws {TypeError} if an option is invalid */
 export function checkOptions(options: FanOutOptions): void {
   checkKeys(options, optionKeys, { of: 'fanOut' });
   const { prompt, models, tools, path, root, signal, deadlineMs, maxIterations, judge } = options;
@@ -132,7 +132,11 @@ export function checkOptions(options: FanOutOptions): void {
   if (judge !== undefined && !isJudge) throw new TypeError('judge must be a model, or a function');
 }
 
-/** @param tools those of the caller, and those for files @throws {TypeError} for two tools of one name, or an invalid tool */
+/**
+ * Checks the tools of fanOut.
+ * @param tools those of the caller, and those for files
+ * @throws {TypeError} for two tools of one name, or an invalid tool
+ */
 export function checkTools(tools: readonly Tool[]): void {
   const names = new Set<string>();
   for (const [at, tool] of tools.entries()) {

@@ -51,7 +51,11 @@ export class Records {
     return (await this.store.load(runId)) ?? undefined;
   }
 
-  /** @throws {FanOutConflictError} if the folder has other content, which would be lost @throws errors of the system */
+  /**
+   * Checks that the folder may hold the records of this fan-out.
+   * @throws {FanOutConflictError} if the folder has other content, which would be lost
+   * @throws errors of the system
+   */
   async check(): Promise<void> {
     const names = await this.#names();
     if (!names.includes('layout') && !names.every((name) => parts.includes(name))) {

@@ -48,7 +48,7 @@ export function checkSnapshot(snapshot: ResponseSnapshot): void {
   fieldsOf(snapshot);
 }
 
-/** @throws {NotJsonError} for an invalid field */
+/** The JSON text of a model's snapshot in a fan-out's checkpoint file. @throws {NotJsonError} for an invalid field */
 export function encodeSnapshot(snapshot: ResponseSnapshot): string {
   return JSON.stringify(fieldsOf(snapshot));
 }
@@ -65,7 +65,11 @@ function fieldsOf(snapshot: ResponseSnapshot): Record<string, unknown> {
   };
 }
 
-/** @param wrong makes the error from a description @throws what `wrong` makes */
+/**
+ * Reads a model's snapshot from the parsed JSON of a fan-out's checkpoint file.
+ * @param wrong makes the error from a description
+ * @throws what `wrong` makes
+ */
 export function decodeSnapshot(value: unknown, wrong: (what: string) => Error): ResponseSnapshot {
   const { proposedWrites, ...rest } = inMemory(value, responseFields, wrong);
   const writes = proposedWrites?.map((write) => inMemory<WriteSnapshot>(write, writeFields, wrong));

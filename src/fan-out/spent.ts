@@ -26,7 +26,10 @@ export function inputsOf({ inputs }: RunCheckpoint): Pick<Invocation, 'inputs'> 
   return inputs ? { inputs } : {};
 }
 
-/** @param inputs of a run, new or continued */
+/**
+ * What a model of a fan-out had spent in earlier processes, as the inputs of its run say.
+ * @param inputs of a run, new or continued
+ */
 export function spentBefore(inputs: RunCheckpoint['inputs']): Spent {
   const spent = inputs?.[NAME];
   const figure = (name: keyof Spent) => (isObject(spent) && typeof spent[name] === 'number' ? spent[name] : 0);

@@ -89,7 +89,7 @@ export async function* readLines(file: Readable): AsyncGenerator<LineBatch> {
   if (torn.length > 0) yield { lines: [], torn: { at, bytes: torn } };
 }
 
-/** @param at the position of the first byte in the file */
+/** Splits the bytes of a file into its lines. @param at the position of the first byte in the file */
 export function splitLines(bytes: Buffer, at = 0): RawLine[] {
   const lines: RawLine[] = [];
   for (let start = 0; start < bytes.length; ) {

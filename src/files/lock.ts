@@ -50,7 +50,11 @@ export class Locks {
     this.#options = options;
   }
 
-  /** @throws {LockedError} after `waitMs` @throws errors of the file system */
+  /**
+   * Acquires a lock, and waits while another owner holds it.
+   * @throws {LockedError} after `waitMs`
+   * @throws errors of the file system
+   */
   async acquire(name: string, waitMs: number): Promise<void> {
     if (await this.#take(name)) return void this.#forget(name);
     const latest = performance.now() + waitMs;

@@ -32,7 +32,7 @@ export class ReplySize {
     this.#limits = limits;
   }
 
-  /** @param count characters that arrived; negative if they replace a longer text */
+  /** Counts characters of a model's reply. @param count characters that arrived; negative if they replace a longer text */
   chars(count: number): void {
     this.#chars += count;
     const { maxReplyChars } = this.#limits;

@@ -43,7 +43,11 @@ const MAX_ID_CHARS = 128;
 /** Longest text of a command, in characters. */
 const MAX_TEXT_CHARS = 2 ** 20;
 
-/** @throws {TypeError} for a value that is not a command @throws {UndeliveredError} for a text that is too long */
+/**
+ * Checks a command that is about to be sent to a run.
+ * @throws {TypeError} for a value that is not a command
+ * @throws {UndeliveredError} for a text that is too long
+ */
 export function checkCommand(command: Command): Command {
   if (!isCommand(command)) {
     throw new TypeError("a command is { id, kind: 'cancel', reason? } or { id, kind: 'steer', text, children? }");
@@ -60,7 +64,7 @@ export function tooLongToSay({ length }: string): UndeliveredError | undefined {
   );
 }
 
-/** @throws {CheckpointCorruptError} */
+/** Reads a stored command of a run. @throws {CheckpointCorruptError} */
 export function parseCommand(value: unknown): Command {
   if (isCommand(value)) return value;
   throw new CheckpointCorruptError('a stored command is damaged');

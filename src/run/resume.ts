@@ -90,7 +90,10 @@ export function enterResume(given: ResumeState): ResumeState {
   return { ...fields, ...Object.fromEntries(lists) };
 }
 
-/** @throws {TranscriptInvalidError} also if the ledger does not match the calls in the message */
+/**
+ * Checks the open step of a resume state.
+ * @throws {TranscriptInvalidError} also if the ledger does not match the calls in the message
+ */
 function checkOpenStep({ message, calls }: OpenStep): void {
   checkMessage(message, 'openStep.message');
   const asked = toolCallsOf(message);

@@ -24,7 +24,7 @@ export class Transcript {
     this.length = length;
   }
 
-  /** @param messages messages that have been entered (see `enterMessage`) */
+  /** Makes a transcript of messages. @param messages messages that have been entered (see `enterMessage`) */
   static of(messages: readonly Message[]): Transcript {
     return new Transcript(emptyBuffer(), 0).#extend(messages);
   }

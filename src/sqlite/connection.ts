@@ -98,7 +98,7 @@ export class Database<T> {
     this.#options = options;
   }
 
-  /** @throws if it cannot be opened, or its file is gone */
+  /** The connection to the database, which is opened at the first use. @throws if it cannot be opened, or its file is gone */
   get(): Connection<T> {
     const { name } = this.#options;
     if (this.#isClosed) throw new StoreUnavailableError(`${name} was closed`);
@@ -120,7 +120,7 @@ export class Database<T> {
     }, SCRUB_AFTER_MS).unref();
   }
 
-  /** @returns false if it must be tried again */
+  /** Empties the log of the database, so that deleted texts do not stay in it. @returns false if it must be tried again */
   #scrub(): boolean {
     try {
       return this.#connection?.emptyWal() ?? true;

@@ -20,7 +20,7 @@ export function encodeCommand(command: Command): string {
   return jsonText(checkCommand(command), 'command');
 }
 
-/** @throws {CheckpointCorruptError} */
+/** Reads the stored text of a command. @throws {CheckpointCorruptError} */
 export function decodeCommand(text: string): Command {
   return parseCommand(parseStored(text, 'command'));
 }
@@ -29,7 +29,7 @@ export function refuseMissing(runId: string): CheckpointMissingError {
   return new CheckpointMissingError(`the store has no record of run ${runId}: a command would have no receiver`);
 }
 
-/** @param chars of the waiting commands */
+/** The error for a command whose text has no room in the inbox of its run. @param chars of the waiting commands */
 export function refuseLarge(runId: string, chars: number): UndeliveredError {
   const left = Math.max(0, MAX_INBOX_CHARS - chars);
   return new UndeliveredError(

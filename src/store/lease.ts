@@ -40,7 +40,7 @@ export function damageIn(lease: Pick<Lease, 'owner'> | null | undefined): string
   return lease?.owner?.startsWith(DAMAGED) ? lease.owner.slice(DAMAGED.length) : undefined;
 }
 
-/** @throws {CheckpointCorruptError} if the record was found damaged */
+/** Refuses to use a lease whose record was found damaged. @throws {CheckpointCorruptError} if the record was found damaged */
 export function refuseDamaged(lease: Pick<Lease, 'owner'> | null | undefined): void {
   const damage = damageIn(lease);
   if (damage !== undefined) throw new CheckpointCorruptError(damage);
@@ -87,7 +87,10 @@ export function freed<T extends Ownership>(lease: T, { attempts = lease.attempts
   return { ...lease, owner: damage === undefined ? null : DAMAGED + damage.slice(0, MAX_DAMAGE), attempts };
 }
 
-/** @throws {LeaseLostError} if the claim is not the newest of its run */
+/**
+ * Checks that a claim is the newest of its run, and returns the run's lease.
+ * @throws {LeaseLostError} if the claim is not the newest of its run
+ */
 export function checkClaim<T extends Ownership>(lease: T | undefined, claim: Claim): T {
   if (lease !== undefined && isNewest(lease, claim)) return lease;
   const found = lease === undefined ? 'the run has no claim any more' : `the newest claim has epoch ${lease.epoch}`;

@@ -91,6 +91,7 @@ export const isControlling = (store: CheckpointStore): store is ControlStore => 
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 
 /**
+ * Checks that a value has the methods of a CheckpointStore.
  * @param name of the option, for the error
  * @throws {TypeError} for a value that lacks one of the four methods: runs on it would not be durable
  */

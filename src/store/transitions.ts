@@ -329,7 +329,10 @@ function factsOfWriter({ lease }: RunFacts, { claim }: Writer): readonly Fact[] 
   return claim ? ofLease : factsOfHolder(lease);
 }
 
-/** @param owner may always claim a run that it holds already */
+/**
+ * The facts that a claim needs, by whether another owner holds the run.
+ * @param owner may always claim a run that it holds already
+ */
 function factsOfHolder(lease: Ownership | null | undefined, owner?: string): readonly Fact[] {
   const isFree = !lease || lease.owner === null || lease.owner === owner || damageIn(lease) !== undefined;
   return isFree ? ofLease : ofHeld;

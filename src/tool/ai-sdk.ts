@@ -63,7 +63,7 @@ export function readAiSdkEntry(name: string, given: AiSdkToolEntry): AiSdkToolEn
   return entry;
 }
 
-/** @throws as `fromAiSdkTool` */
+/** Makes a tool of an entry of a record of AI SDK tools. @throws as `fromAiSdkTool` */
 export function fromAiSdkEntry(name: string, { tool, ...traits }: AiSdkToolEntry): Tool {
   return fromAiSdkTool(name, tool, traits);
 }

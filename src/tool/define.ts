@@ -147,7 +147,7 @@ export function defineTool<const Schema, Output>(
   });
 }
 
-/** @throws {TypeError} for a name that no tool may have */
+/** Checks the name of a tool. @throws {TypeError} for a name that no tool may have */
 export function checkName(name: unknown): void {
   if (isToolName(name) && /^[A-Za-z0-9_-]{1,64}$/.test(name)) return;
   if (name === INVALID_TOOL_NAME)

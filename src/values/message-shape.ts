@@ -75,7 +75,11 @@ function outputProblem(output: unknown, needs: string): string | undefined {
   return within('output', check(output as Fields));
 }
 
-/** @param at names the output, for example `openStep.calls[0].result` @throws {TranscriptInvalidError} */
+/**
+ * Checks the shape of a tool's output.
+ * @param at names the output, for example `openStep.calls[0].result`
+ * @throws {TranscriptInvalidError}
+ */
 export function checkOutput(output: unknown, at: string): void {
   const problem = outputProblem(output, 'must be');
   if (problem !== undefined) throw new TranscriptInvalidError(`${at}: ${problem}`);

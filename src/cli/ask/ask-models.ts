@@ -43,7 +43,7 @@ export async function modelsFor(args: Arguments, ids: readonly string[]): Promis
   };
 }
 
-/** @throws {Failure} for a list that names a model twice, or none */
+/** The ids of the models that `--models` lists. @throws {Failure} for a list that names a model twice, or none */
 export function idsOf(list: string | undefined): readonly string[] {
   if (list === undefined) return [];
   const ids = list.split(',').map((id) => id.trim());

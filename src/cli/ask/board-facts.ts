@@ -59,7 +59,10 @@ export function deedsOf({ toolCalls, writes }: ModelView): string[] {
   return [...(writes > 0 ? [`${count(writes, 'write')} proposed`] : []), ...(called === '' ? [] : [called])];
 }
 
-/** @example callsOf({ read_file: 2, grep: 1 }) // 'read_file ×2, grep' */
+/**
+ * The tools that a model has called, and how often, as a text for the board.
+ * @example callsOf({ read_file: 2, grep: 1 }) // 'read_file ×2, grep'
+ */
 export function callsOf(toolCalls: ModelView['toolCalls']): string {
   const called = Object.entries(toolCalls).filter(([, calls]) => calls > 0);
   return called.map(([name, calls]) => drawableLine(name) + (calls === 1 ? '' : ` ×${calls}`)).join(', ');

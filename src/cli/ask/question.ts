@@ -22,7 +22,10 @@ export interface Question {
   readonly endedIn?: string;
 }
 
-/** @throws {Failure} for what can be no question */
+/**
+ * The question of `pawl ask`: its prompt, its folder and its files, from the command line.
+ * @throws {Failure} for what can be no question
+ */
 export async function questionOf(args: Arguments): Promise<Question> {
   const home = resolve(args.root ?? '.');
   if (!statSync(home, { throwIfNoEntry: false })?.isDirectory()) {

@@ -33,7 +33,7 @@ export const cancelCommand: Command = (context) =>
     };
   });
 
-/** @param end as `endOf` has it */
+/** The answer about a run that had ended, by how it ended. @param end as `endOf` has it */
 function overBy(end: string): Answer {
   if (end === 'cancelled') return { status: 'cancelled', text: 'is cancelled' };
   return { status: 'ended', text: `had ended before: ${end}` };

@@ -48,7 +48,10 @@ export function obstacleOf(entry: InterruptedRun): Obstacle | undefined {
   }
 }
 
-/** @param reason as a list gives it: the code of an error, and its message */
+/**
+ * Says why a record cannot be read, and what to do about it.
+ * @param reason as a list gives it: the code of an error, and its message
+ */
 function unreadable(reason: string): string {
   const todo = adviceFor(/^[A-Z_]+/.exec(reason)?.[0] ?? '', reason);
   return oneLine(`cannot be read: ${reason}${todo === undefined ? '' : `; ${todo}`}`);

@@ -13,7 +13,10 @@ export interface Wish {
   readonly before: number | undefined;
 }
 
-/** @throws {Failure} for a wish that would take too much, or says nothing */
+/**
+ * Which records `pawl prune` deletes, by its options.
+ * @throws {Failure} for a wish that would take too much, or says nothing
+ */
 export function wishOf({ quarantined, parked, olderThan }: Arguments): Wish {
   if (parked && olderThan === undefined) {
     throw new Failure(

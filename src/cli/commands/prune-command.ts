@@ -52,7 +52,7 @@ function lineFor(entry: InterruptedRun, isDryRun: boolean): string {
   return `${isDryRun ? 'would delete' : 'to delete'} ${oneLine(entry.runId)} (${statusOf(entry)}${age})${why}`;
 }
 
-/** @throws {Failure} when nobody agrees */
+/** Asks the user whether the records may be deleted. @throws {Failure} when nobody agrees */
 async function confirm({ args }: CommandContext, records: number): Promise<void> {
   if (args.yes) return;
   const what = count(records, 'record');

@@ -50,7 +50,10 @@ export function recordedCalls({ messages, openStep }: RunCheckpoint): Set<string
   ]);
 }
 
-/** @param recordings what was stored after each kill */
+/**
+ * The history of each tool call of the demo: the processes that ran it, and the kill after which it was recorded.
+ * @param recordings what was stored after each kill
+ */
 export function historiesOf(lines: readonly CallLine[], recordings: readonly ReadonlySet<string>[]): CallHistory[] {
   const ids = [...new Set(lines.map(({ callId }) => callId))];
   return ids.map((callId) => {

@@ -192,7 +192,10 @@ function makePrivateFolder(path: string): void {
   checkPrivate(path, statSync(path));
 }
 
-/** @throws {Failure} if another user owns a file or folder, or can write to it */
+/**
+ * Checks that only this user can change the file that lists the agent modules, or its folder.
+ * @throws {Failure} if another user owns a file or folder, or can write to it
+ */
 function checkPrivate(path: string, { uid, mode }: Pick<Stats, 'uid' | 'mode'>): void {
   // Windows has neither: there a user's folders are protected by their access lists.
   const self = process.geteuid?.();

@@ -15,7 +15,10 @@ export interface StorePlace {
 
 const DEFAULT_PATH = '.pawl/runs.db';
 
-/** @throws {Failure} when this can be no store */
+/**
+ * Where the store of a command is, and of which kind, from the option `--store`.
+ * @throws {Failure} when this can be no store
+ */
 export function placeOf(option: string | undefined): StorePlace {
   const given = givenStore(option);
   if (/^postgres(ql)?:/i.test(given)) return postgresPlace(given);
@@ -67,7 +70,10 @@ function isFolder(path: string, isMeantAsOne: boolean): boolean {
   );
 }
 
-/** @throws {Failure} when nobody can tell whether it is there */
+/**
+ * Reads the file status of a store's path; undefined when there is no file.
+ * @throws {Failure} when nobody can tell whether it is there
+ */
 export function lookAt(path: string): ReturnType<typeof statSync> {
   try {
     return statSync(path, { throwIfNoEntry: false });

@@ -11,7 +11,7 @@ export function tokens({ inputTokens, outputTokens }: Usage): string {
   return count(inputTokens + outputTokens, 'token');
 }
 
-/** @param ms @example duration(83_000) // '1 min 23 s' */
+/** A length of time as a short text. @param ms @example duration(83_000) // '1 min 23 s' */
 export function duration(ms: number): string {
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   const minutes = Math.floor(ms / 60_000);
@@ -19,7 +19,7 @@ export function duration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** @param at wall clock, ms */
+/** How long ago a moment was, as a short text. @param at wall clock, ms */
 export function ago(at: number, now: number): string {
   const ms = Math.max(0, now - at);
   return ms < 172_800_000 ? `${duration(ms)} ago` : `${Math.floor(ms / 86_400_000)} days ago`;
@@ -41,7 +41,7 @@ export function shortened(text: string, length: number): string {
 
 const precise = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 4 });
 
-/** @example dollars(1.5) // '$1.50' */
+/** An amount of US dollars as text. @example dollars(1.5) // '$1.50' */
 export function dollars(usd: number): string {
   return `$${precise.format(usd)}`;
 }

@@ -113,7 +113,7 @@ function withoutSpaces(line: string): string {
 
 const isOneByte = ({ kind }: Element): boolean => kind === 'byte' || kind === 'set';
 
-/** @returns undefined for a pattern that fits nothing, because it ends in the middle */
+/** The elements of a `.gitignore` pattern. @returns undefined for a pattern that fits nothing, because it ends in the middle */
 function elementsOf(pattern: Buffer, isName: boolean, isFolding: boolean): readonly Element[] | undefined {
   const elements: Element[] = [];
   // Git compares the part without special characters first, and takes what follows for a pattern of its own.
@@ -143,7 +143,10 @@ function elementsOf(pattern: Buffer, isName: boolean, isFolding: boolean): reado
   return elements;
 }
 
-/** @param isAtStart whether the stars stand where a name begins: only then two of them may stand for folders */
+/**
+ * Reads the stars at a position of a pattern.
+ * @param isAtStart whether the stars stand where a name begins: only then two of them may stand for folders
+ */
 function starsAt(pattern: Buffer, at: number, isAtStart: boolean): { kind: 'star' | 'deep' | 'folders'; end: number } {
   let end = at;
   while (pattern[end] === STAR) end += 1;
@@ -166,7 +169,11 @@ function hasByte({ bytes, isNegated }: ByteSet, byte: number, isFolding: boolean
   return isIn !== isNegated;
 }
 
-/** @param at behind the opening bracket @returns undefined when there is no closing one, or a class that nobody knows */
+/**
+ * Reads a class in brackets, as the set of bytes that it matches.
+ * @param at behind the opening bracket
+ * @returns undefined when there is no closing one, or a class that nobody knows
+ */
 function setAt(pattern: Buffer, at: number): ByteSet | undefined {
   const isNegated = pattern[at] === EXCLAMATION || pattern[at] === CARET;
   const bytes = new Set<number>();

@@ -39,7 +39,11 @@ export class OffLimits {
     this.#isFolding = isFolding;
   }
 
-  /** @param root without links @param isFolding whether the file system takes names of another case for the same */
+  /**
+   * Reads what is off limits in a root, by its repository and the `.gitignore` files above it.
+   * @param root without links
+   * @param isFolding whether the file system takes names of another case for the same
+   */
   static async of(root: string, isFolding = ['darwin', 'win32'].includes(process.platform)): Promise<OffLimits> {
     const own = new OffLimits(root, '', isFolding);
     const top = await topOf(root);

@@ -32,7 +32,7 @@ export function fileInsideRoot(path: unknown): string {
   return inside;
 }
 
-/** @param why the sentence's end */
+/** The error that refuses a path which a model gave. @param why the sentence's end */
 export function refused(path: string, why: string): WriteOutsideRootError {
   return new WriteOutsideRootError(`${quoted(path)} is refused: ${why}; give a path relative to the root`);
 }

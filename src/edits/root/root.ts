@@ -36,6 +36,7 @@ export class Root {
   }
 
   /**
+   * Opens a folder as a root.
    * @param checkpoint the checkpoint file of the fan-out, an absolute path
    * @throws {WriteFailedError} when there is no such folder
    */
@@ -61,7 +62,7 @@ export class Root {
     return place;
   }
 
-  /** @throws {WriteOutsideRootError} as for a file */
+  /** Finds a folder of the root. @throws {WriteOutsideRootError} as for a file */
   async folder(path: unknown): Promise<Place> {
     const place = await this.#find(insideRoot(path));
     if (place.stats && !place.stats.isDirectory()) throw refused(place.path, 'it is a file, not a folder');

@@ -131,7 +131,10 @@ async function announced(run: ActiveRun, progress: Progress, outcome: RunOutcome
   }
 }
 
-/** @throws if the host did not accept it: then the record stays, and a later start delivers the outcome again */
+/**
+ * Delivers the outcome of a run to the host's `onOutcome`.
+ * @throws if the host did not accept it: then the record stays, and a later start delivers the outcome again
+ */
 async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
   const { onOutcome, warn } = run.services.config;
   try {

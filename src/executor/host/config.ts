@@ -72,7 +72,7 @@ export interface Config {
   readonly onStep: ReturnType<typeof guarded<[step: Parameters<NonNullable<ExecutorOptions['onStep']>>[0]]>>;
 }
 
-/** @throws {TypeError} if the options cannot make an executor */
+/** The options of createExecutor, checked, with their defaults. @throws {TypeError} if the options cannot make an executor */
 export function configOf(options: ExecutorOptions): Config {
   checkExecutor(options, defaults);
   const logged = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
@@ -120,7 +120,10 @@ function given<Options extends object>(options: Options | undefined): Options {
   return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as Options;
 }
 
-/** @throws {TypeError} for a value that is not an agent, or whose id cannot be read */
+/**
+ * The agents of createExecutor by their ids.
+ * @throws {TypeError} for a value that is not an agent, or whose id cannot be read
+ */
 function agentsById(given: readonly Agent[]): ReadonlyMap<string, Agent> {
   return new Map(given.map((agent, i) => agentById(agent, `createExecutor: agents[${i}]`)));
 }

@@ -83,7 +83,10 @@ export function isTypeError(thrown: unknown): thrown is TypeError {
   }
 }
 
-/** @throws {TypeError} for any error of reading: there is no run yet whose result could carry it */
+/**
+ * Reads a value of the host, and throws a TypeError where reading it fails.
+ * @throws {TypeError} for any error of reading: there is no run yet whose result could carry it
+ */
 export function readable<T>(what: string, read: () => T): T {
   try {
     return read();

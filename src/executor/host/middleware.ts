@@ -84,7 +84,7 @@ export const noLabels: CallInfo['labels'] = Object.freeze({});
 
 const middlewareKeys: KnownKeys<Middleware> = { model: true, tool: true };
 
-/** @throws {TypeError} for a list, an entry or a function of the wrong type */
+/** Checks the option `middleware`. @throws {TypeError} for a list, an entry or a function of the wrong type */
 export function checkMiddleware(given: unknown, of: string): void {
   if (given === undefined) return;
   if (!Array.isArray(given)) throw new TypeError(`${of}: middleware must be a list, not ${kindOf(given)}`);

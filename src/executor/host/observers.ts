@@ -46,7 +46,7 @@ export type Observer = Required<RunObserver>;
 
 const observerKeys: KnownKeys<RunObserver> = { onEvent: true };
 
-/** @throws {TypeError} for a list, an entry or a function of the wrong type */
+/** Checks the option `observers`. @throws {TypeError} for a list, an entry or a function of the wrong type */
 export function checkObservers(given: unknown, of: string): void {
   if (given === undefined) return;
   if (!Array.isArray(given)) throw new TypeError(`${of}: observers must be a list, not ${kindOf(given)}`);

@@ -80,7 +80,10 @@ function labelled(given: unknown): Pick<RunRequest, 'labels'> {
   return Object.keys(labels).length > 0 ? { labels } : {};
 }
 
-/** @throws {TypeError} for a key with the reserved prefix: no key of `inputs` has a meaning to Pawl */
+/**
+ * The inputs of an invocation, as frozen plain JSON.
+ * @throws {TypeError} for a key with the reserved prefix: no key of `inputs` has a meaning to Pawl
+ */
 function inputsOf(given: unknown): JsonObject {
   const inputs = plainInputs(given);
   const reserved = Object.keys(inputs).find((key) => key.startsWith('pawl.'));

@@ -56,7 +56,7 @@ export class SignalSwitch {
     this.#executor = executor;
   }
 
-  /** @throws {TypeError} for invalid options; then nothing changes */
+  /** Makes the executor shut down at signals of the process. @throws {TypeError} for invalid options; then nothing changes */
   on(options: SignalOptions): Disposable {
     const listener = new SignalListener(this.#executor, options);
     this.#listener?.stop();

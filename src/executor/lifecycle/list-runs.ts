@@ -86,7 +86,10 @@ function isLive(run: ActiveRun | undefined): boolean {
   return run !== undefined && run.life.resolution !== 'refused' && run.life.resolution !== 'answered';
 }
 
-/** @param at `owner`: the claims of this executor itself last for a moment, and say nothing; `updatedAt`: for a store that cannot tell */
+/**
+ * The line of a stored run in `executor.list`.
+ * @param at `owner`: the claims of this executor itself last for a moment, and say nothing; `updatedAt`: for a store that cannot tell
+ */
 function lineOf(entry: InterruptedRun, at: { readonly owner: string; readonly updatedAt: number }): ListedRun {
   if (entry.status === 'quarantined') return { updatedAt: at.updatedAt, ...entry };
   const { status = 'interrupted', owner, ...rest } = entry;

@@ -54,7 +54,7 @@ export async function recover(services: ExecutorServices, options: RecoverOption
   return report;
 }
 
-/** @throws {TypeError} With no place at all the first run would never start. */
+/** Checks an option of `recover` that counts runs. @throws {TypeError} With no place at all the first run would never start. */
 function checkCount(name: string, count: unknown): void {
   const isCount = count === Number.POSITIVE_INFINITY || (Number.isInteger(count) && Number(count) > 0);
   if (!isCount) throw new TypeError(`recover: ${name} must be a whole number above 0, not ${String(count)}`);

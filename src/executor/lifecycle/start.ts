@@ -130,7 +130,10 @@ function checkResume(resume: unknown): void {
 /** The agent of a run that only tells that its agent cannot be read. */
 const unreadableAgent = defineAgent({ id: '(unreadable)', instructions: '' });
 
-/** @throws {TypeError} when it is not an agent; what a getter of it throws is the error of its run */
+/**
+ * Reads the agent that `start` was given.
+ * @throws {TypeError} when it is not an agent; what a getter of it throws is the error of its run
+ */
 function readAgent(given: Agent): { readonly agent: Agent; readonly unreadable?: { readonly refusal: Error } } {
   try {
     return { agent: agentFrom(given, 'start needs') };

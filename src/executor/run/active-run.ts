@@ -145,6 +145,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
   }
 
   /**
+   * Sends a message to this run, and to its children where the caller wants that.
    * @param told.children whether running child runs get the message as well @param told.command the id of the command that
    *   sent it
    */
@@ -195,7 +196,10 @@ export class ActiveRun implements LiveRun, Leaseholder {
     return this.outlive(closing);
   }
 
-  /** @param work continues after the run's end, and never rejects: a shutdown waits for it */
+  /**
+   * Registers work that may take longer than the run.
+   * @param work continues after the run's end, and never rejects: a shutdown waits for it
+   */
   outlive(work: Promise<void>): Promise<void> {
     const { closing } = this.services;
     closing.add(work);

@@ -21,7 +21,10 @@ interface Task {
   readonly context: ToolContext;
 }
 
-/** @throws the end of a child that did not succeed, with its output so far: the parent's model decides */
+/**
+ * Runs a child agent, and returns its answer as the result of the tool call.
+ * @throws the end of a child that did not succeed, with its output so far: the parent's model decides
+ */
 export async function answerOf(run: ActiveRun, task: Task): Promise<unknown> {
   const depth = (run.seed.depth ?? 0) + 1;
   if (depth > MAX_DEPTH) throw new Error(`agents may be nested ${MAX_DEPTH} deep: this one is not started`);

@@ -65,7 +65,7 @@ export class CriticMonitor implements Observer {
     });
   }
 
-  /** @returns undefined if no critic watches this run */
+  /** Starts the critic of a run. @returns undefined if no critic watches this run */
   static start(run: Watched, info: RunInfo, past: Past) {
     const { critic, warn } = run.services.config;
     if (!critic) return undefined;

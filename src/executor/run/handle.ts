@@ -66,7 +66,10 @@ export interface EndedRun {
   orThrow(): Promise<OkOutput & Pick<RunResult, 'messages'>>;
 }
 
-/** @param met `joined` for the handle of a run that is live already */
+/**
+ * The handle of a live run, as `executor.start` returns it.
+ * @param met `joined` for the handle of a run that is live already
+ */
 export function handleOf(run: ActiveRun, met?: 'joined'): Run {
   const result = run.life.ended.promise;
   const isOver = run.life.resolution === 'answered' || run.life.resolution === 'refused';

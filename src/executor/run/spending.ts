@@ -52,7 +52,10 @@ export class Spending {
     this.#startedAt = run.services.config.clock.monotonic();
   }
 
-  /** @throws {BudgetExceededError} or another error of the budget: then the call must not be made */
+  /**
+   * Reserves a model call at the budget.
+   * @throws {BudgetExceededError} or another error of the budget: then the call must not be made
+   */
   static async reserve(run: ActiveRun, { turn, phase, ...call }: BudgetedCall): Promise<Spending | undefined> {
     const { budget } = run.services.config;
     if (!budget) return undefined;

@@ -29,7 +29,11 @@ export class Steering {
     this.#run = run;
   }
 
-  /** @param taken is called when the run has accepted it @throws {UndeliveredError} if the run is over */
+  /**
+   * Sends a message to the run.
+   * @param taken is called when the run has accepted it
+   * @throws {UndeliveredError} if the run is over
+   */
   send(text: string, command?: string, taken?: () => void): Promise<Steered> {
     if (typeof text !== 'string' || text.trim() === '') {
       return Promise.reject(new TypeError('steer needs a message: a string that is not empty'));

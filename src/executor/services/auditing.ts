@@ -39,7 +39,7 @@ export class Auditing implements Observer {
     this.#take = guarded('an audit recorder', (event: RunEvent) => this.#record(event), around.warn);
   }
 
-  /** @returns undefined if there is no audit, or it returns no recorder */
+  /** Starts the audit of a run. @returns undefined if there is no audit, or it returns no recorder */
   static start(audit: Audit | undefined, info: RunInfo, around: Surroundings): Auditing | undefined {
     if (!audit) return undefined;
     try {

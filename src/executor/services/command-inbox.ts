@@ -135,7 +135,7 @@ export class CommandInbox {
     if (failed.length > 0) throw failed[0];
   }
 
-  /** @param sent all commands that wait for the run */
+  /** Delivers the stored commands of a run that it does not have yet. @param sent all commands that wait for the run */
   #deliver(store: ControlStore, member: CommandTarget, sent: readonly SentCommand[]): void {
     // A run that has left may not be recorded here: no later call would remove it.
     if (this.#members.get(member.runId) !== member) return;

@@ -63,6 +63,7 @@ export class CompactedView {
   }
 
   /**
+   * The messages of a model call, compacted when they fill too much of the model's window.
    * @param messages the whole transcript; the view follows its growth, and restarts for another transcript
    * @returns the messages to send; never rejects
    */
@@ -138,7 +139,10 @@ export class CompactedView {
     }
   }
 
-  /** @returns `view` unchanged if the run is stopped meanwhile: no code needs an answer then */
+  /**
+   * Asks the host's compactor for a shorter history.
+   * @returns `view` unchanged if the run is stopped meanwhile: no code needs an answer then
+   */
   async #ask(view: readonly Message[], call: ViewedCall & { tokens: number; limit: number }): Promise<unknown> {
     const { compactor, portMs: ms, clock } = this.#options;
     const { tier, model, signal, tokens, limit } = call;

@@ -39,7 +39,7 @@ export class EventStream {
     this.#begin = this.#seq;
   }
 
-  /** @returns the numbered event; undefined after `close` */
+  /** Numbers an event and gives it to all consumers. @returns the numbered event; undefined after `close` */
   publish(body: RunEventBody): RunEvent | undefined {
     if (this.#isOver) return undefined;
     this.#seq += 1;
@@ -57,7 +57,10 @@ export class EventStream {
     this.#consumers = undefined;
   }
 
-  /** @param after the `seq` of the consumer's last event; 0 = from the oldest that is kept */
+  /**
+   * Iterates over the events of the run, those that are kept first.
+   * @param after the `seq` of the consumer's last event; 0 = from the oldest that is kept
+   */
   consume(after: number): AsyncIterableIterator<RunEvent> {
     const backlog = this.#history.after(after);
     const missed = this.#seq - Math.max(after, this.#begin) - backlog.length;

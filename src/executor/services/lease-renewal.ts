@@ -33,14 +33,17 @@ export class LeaseRenewal {
     this.#leaseMs = leaseMs;
   }
 
-  /** @param askedAt when the claim was requested, monotonic ms: its time may count from then */
+  /**
+   * Adds a run whose claim is to be renewed.
+   * @param askedAt when the claim was requested, monotonic ms: its time may count from then
+   */
   keep(holder: Leaseholder, askedAt: number): void {
     this.#held.set(holder, askedAt);
     holder.onEnd(() => this.drop(holder));
     this.#arm();
   }
 
-  /** @returns when its claim was last known to be valid */
+  /** Removes a run whose claim is no longer renewed. @returns when its claim was last known to be valid */
   drop(holder: Leaseholder): number | undefined {
     const since = this.#held.get(holder);
     this.#held.delete(holder);

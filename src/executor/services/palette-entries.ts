@@ -27,6 +27,7 @@ export class PaletteEntries {
   }
 
   /**
+   * The agent of a name in the host's palette.
    * @returns undefined for an agent that the palette does not have, or that lacks a required field @throws the palette's error
    */
   agent(name: string): Agent | undefined {

@@ -57,7 +57,10 @@ const none: ReadonlyMap<string, Part> = new Map();
 export class Splitter {
   readonly #parts = new Map<string, ReadonlyMap<string, Part>>();
 
-  /** @param messages whether they follow the previous head: those of a whole record do not */
+  /**
+   * Splits long texts of a record or delta into blobs.
+   * @param messages whether they follow the previous head: those of a whole record do not
+   */
   split<T extends EncodedHead & { readonly messages: readonly string[] }>(
     encoded: T,
     head: RunHead,

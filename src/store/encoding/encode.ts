@@ -51,6 +51,7 @@ export interface StoredRecord {
 }
 
 /**
+ * Encodes a whole record as the texts that a store keeps.
  * @throws {NotJsonError} naming the path of a value that JSON cannot hold
  * @throws {InvalidRunIdError}
  * @throws {CheckpointCorruptError} for a value that is not a record: refusing it now is better than an unreadable record at
@@ -70,7 +71,7 @@ export function encodeRecord(record: RunCheckpoint, splitter?: StepSplitter): En
   return encoded;
 }
 
-/** @throws the errors of `encodeRecord`, for the same reasons */
+/** Encodes a delta of a record as the texts that a store keeps. @throws the errors of `encodeRecord`, for the same reasons */
 export function encodeDelta(delta: RunDelta, splitter?: StepSplitter): EncodedDelta {
   const { runId, revision, from, head } = delta;
   const messages = encodeMessages(delta.messages, from);

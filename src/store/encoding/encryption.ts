@@ -23,7 +23,10 @@ export class Encryption {
     this.#codec = codec;
   }
 
-  /** @throws the codec's error; TypeError if its result cannot be stored */
+  /**
+   * Encrypts a text for the store, when the store has a codec.
+   * @throws the codec's error; TypeError if its result cannot be stored
+   */
   seal(text: string, runId: string, part: string): string {
     if (!this.#codec) return text;
     const encrypted = this.#codec.seal(text, { runId, part });
@@ -32,6 +35,7 @@ export class Encryption {
   }
 
   /**
+   * Decrypts a stored text.
    * @throws {KeyMismatchError} if a codec or a key is missing
    * @throws {CheckpointCorruptError} if the text is not the encrypted one
    */

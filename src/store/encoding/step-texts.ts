@@ -53,6 +53,7 @@ export class StepSplitter {
   readonly #given = new WeakMap<object, Given>();
 
   /**
+   * Splits a large open step into texts beside the head of its record.
    * @param isWhole everything stored is replaced
    * @returns undefined for a step that stays in its head
    * @throws {NotJsonError} @throws {CheckpointCorruptError} for a value that is not an open step

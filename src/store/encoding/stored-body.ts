@@ -45,7 +45,7 @@ export class BodyWriter {
     this.#arrange = arrange;
   }
 
-  /** @throws the errors of `encodeRecord` and of the codec */
+  /** The texts that a store keeps of a whole record. @throws the errors of `encodeRecord` and of the codec */
   ofRecord(record: RunCheckpoint): StoredBody {
     const encoded = encodeRecord(this.#arrange?.(record) ?? record, this.#steps);
     const cut = this.#splitter?.split(encoded, record, { isContinued: false }) ?? { ...encoded, ...noBlobs };
@@ -58,7 +58,7 @@ export class BodyWriter {
     return { ...this.#body({ ...cut, from: 0 }), start };
   }
 
-  /** @throws the errors of `encodeDelta` and of the codec */
+  /** The texts that a store keeps of a delta. @throws the errors of `encodeDelta` and of the codec */
   ofDelta(delta: RunDelta): StoredBody {
     const arranged = this.#arrange ? { ...delta, head: this.#arrange(delta.head) } : delta;
     const encoded = encodeDelta(arranged, this.#steps);

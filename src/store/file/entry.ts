@@ -29,7 +29,7 @@ export class Entries {
     this.#files = files;
   }
 
-  /** @returns undefined when the run is gone */
+  /** Reads the head of a run's journal for a list. @returns undefined when the run is gone */
   async read(name: string): Promise<ListedHead | Leftover | undefined> {
     const { files } = this.#files.durable;
     const path = this.#files.folders.journal(name);

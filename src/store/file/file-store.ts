@@ -68,7 +68,11 @@ export function fileStore(options: FileStoreOptions): FileStore {
   return fileStoreOn(diskFiles, options);
 }
 
-/** @internal @param files the file system with the folder; tests pass one that fails */
+/**
+ * Makes a file store on a given file system.
+ * @param files the file system with the folder; tests pass one that fails
+ * @internal
+ */
 export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileStore {
   checkKeys(options, optionKeys, { of: 'fileStore' });
   checkWord('fileStore: durability', options.durability, ['power', 'process']);
@@ -170,7 +174,10 @@ class OutcomeSweep {
     this.#next().catch(() => {});
   }
 
-  /** @returns how many outcomes had expired; they are removed, unless they are only counted */
+  /**
+   * Counts the outcomes that are past their time, and removes them.
+   * @returns how many outcomes had expired; they are removed, unless they are only counted
+   */
   async all(isOnlyCounted: boolean): Promise<number> {
     return isOnlyCounted ? this.#outcomes.countDue() : this.#next();
   }

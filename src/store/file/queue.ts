@@ -30,7 +30,7 @@ export class WriteQueues {
     this.#files = files;
   }
 
-  /** @param perform throws errors of Pawl only before it changes the session */
+  /** Adds a write to the queue of its run. @param perform throws errors of Pawl only before it changes the session */
   add<T>({ runId, name }: RunName, perform: (session: RunSession) => Promise<T>, signal?: AbortSignal): Promise<T> {
     return this.#commits.add<T>({ runId, perform }, { key: name, signal });
   }
@@ -66,7 +66,10 @@ export class WriteQueues {
     }
   }
 
-  /** @throws if the group failed as a whole, and none of it counts as written */
+  /**
+   * Performs a group of writes to one run, and commits them together.
+   * @throws if the group failed as a whole, and none of it counts as written
+   */
   async #commit(group: readonly Job<Work>[], name: string): Promise<void> {
     const runId = group.find(({ write }) => write.runId !== '')?.write.runId ?? '';
     const session = await RunSession.open(this.#files, { runId, name });

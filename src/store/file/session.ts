@@ -58,7 +58,10 @@ export class RunSession {
     this.#record = found.damage === undefined ? found.journal?.record : undefined;
   }
 
-  /** @throws {CheckpointTooNewError} if a newer version wrote the journal */
+  /**
+   * Opens a run whose lock is held, and reads its journal.
+   * @throws {CheckpointTooNewError} if a newer version wrote the journal
+   */
   static async open(files: RunFiles, run: RunName): Promise<RunSession> {
     const found = await findRun(files, run.name);
     if (found.damage instanceof CheckpointTooNewError) throw found.damage;
@@ -177,7 +180,10 @@ export class RunSession {
     this.#mustSync = true;
   }
 
-  /** @param mustLast whether it must survive a loss of power: an owner that dies with the power needs no release */
+  /**
+   * Writes down the owner of the run.
+   * @param mustLast whether it must survive a loss of power: an owner that dies with the power needs no release
+   */
   #own(
     ownership: Ownership | undefined,
     { ttlMs, mustLast }: { readonly ttlMs: number | undefined; readonly mustLast: boolean },

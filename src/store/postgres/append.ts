@@ -40,7 +40,10 @@ export class Appends {
     return !isOther && head !== undefined && record !== undefined && rows.length <= 1;
   }
 
-  /** @returns whether it was written: false if the row has changed, or another transaction has locked it */
+  /**
+   * Appends to a record in one prepared statement.
+   * @returns whether it was written: false if the row has changed, or another transaction has locked it
+   */
   async write(session: Session, { change, token, record }: Sent): Promise<boolean> {
     const { runId, head, seen, attempts } = change;
     if (!head || !record) return false;

@@ -83,7 +83,7 @@ function sentCommand({ id, checksum, command }: Row, encryption: Encryption): Se
   }
 }
 
-/** @throws {LeaseLostError} */
+/** Deletes commands from the inbox of a run in PostgreSQL. @throws {LeaseLostError} */
 export async function acknowledge(
   session: Session,
   { runs, commands }: Tables,

@@ -7,7 +7,7 @@ type RowOf<C extends Columns> = Readonly<Record<keyof C, string | number | null 
 export class Parameters {
   readonly values: unknown[] = [];
 
-  /** @returns its name in the statement */
+  /** Adds a parameter to a statement. @returns its name in the statement */
   add(value: unknown): string {
     return `$${this.values.push(value)}`;
   }

@@ -183,7 +183,10 @@ class Timer {
     }, ms);
   }
 
-  /** @throws {NoAnswer} when the time is over before the promise has settled */
+  /**
+   * Waits for an answer of the server, up to the time limit.
+   * @throws {NoAnswer} when the time is over before the promise has settled
+   */
   race<T>(ask: () => Promise<T>, complaint: string): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#onEnd = () => reject(new NoAnswer(`${complaint} within ${Math.round(this.#ms)} ms`));

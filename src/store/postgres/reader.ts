@@ -109,7 +109,10 @@ export class Reader {
     throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
   }
 
-  /** @returns how many outcomes had expired; they are removed, unless they are only counted */
+  /**
+   * Counts the outcomes that are past their time, and removes them.
+   * @returns how many outcomes had expired; they are removed, unless they are only counted
+   */
   async forgetOutcomes(isOnlyCounted: boolean): Promise<number> {
     const { tables, times } = this.#server;
     const now = times.wall();
@@ -183,7 +186,10 @@ export class Reader {
   }
 }
 
-/** @param owners whether an owner is alive takes a system call; once for each is enough for a page */
+/**
+ * The line of a row in a list of runs.
+ * @param owners whether an owner is alive takes a system call; once for each is enough for a page
+ */
 function listedRun(stored: StoredRun, owners: Map<string, boolean>, encryption: Encryption): InterruptedRun {
   const { runId, updatedAt, lease, now } = stored;
   try {

@@ -17,7 +17,7 @@ export function newPieces({ head, start, record }: Change): readonly Piece[] {
   return head?.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
 }
 
-/** @param token names the rows that this change writes */
+/** The rows of messages that a change writes to PostgreSQL. @param token names the rows that this change writes */
 export function messageRows(change: Change, token: number): MessageRow[] {
   const { rows = [] } = change;
   return rows.map(({ first, text }) => {

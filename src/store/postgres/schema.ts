@@ -21,7 +21,10 @@ const MAX_NAME_BYTES = 63;
 /** "Pawl" in ASCII: the first half of the lock under which a layout is changed. */
 const LOCK = 0x5061776c;
 
-/** @throws {TypeError} if PostgreSQL cannot have a schema of this name */
+/**
+ * The quoted names of all tables in a schema of PostgreSQL.
+ * @throws {TypeError} if PostgreSQL cannot have a schema of this name
+ */
 export function tablesIn(name: string): Tables {
   const isFine = typeof name === 'string' && name !== '' && name.isWellFormed() && !name.includes('\0');
   if (!isFine || Buffer.byteLength(name) > MAX_NAME_BYTES || /^pg_|^information_schema$/i.test(name)) {
@@ -135,7 +138,10 @@ export class Schema {
     return this.#isReady;
   }
 
-  /** @throws {CheckpointTooNewError} if a newer version wrote the layout */
+  /**
+   * Creates or migrates the tables, unless they are those of this version.
+   * @throws {CheckpointTooNewError} if a newer version wrote the layout
+   */
   async prepare(session: Session): Promise<void> {
     if ((await this.#found(session)) !== layouts.length) await this.#migrate(session);
     this.#isReady = true;

@@ -59,7 +59,7 @@ export class Writer {
     }
   }
 
-  /** @throws the failure, and `NoAnswer` if a job is still open without a failure */
+  /** Tries once to perform a group of writes. @throws the failure, and `NoAnswer` if a job is still open without a failure */
   async #attempt(open: Set<Job>): Promise<void> {
     dropAborted(open);
     if (open.size === 0) return;
@@ -137,7 +137,7 @@ export class Writer {
     }
   }
 
-  /** @returns the tokens of the stored changes */
+  /** Writes the planned changes. @returns the tokens of the stored changes */
   async #write(session: Session, planned: readonly Planned[]): Promise<ReadonlySet<number>> {
     const { appends } = this.#server;
     const [first] = planned;

@@ -33,7 +33,7 @@ export class OutcomeTable {
     this.#countExpired = db.prepare('SELECT count(*) AS count FROM outcomes WHERE until <= ?');
   }
 
-  /** @throws {CheckpointCorruptError} */
+  /** Reads the kept outcome of a run. @throws {CheckpointCorruptError} */
   read(runId: string): { readonly text: string } | 'expired' | null {
     const row = this.#find.get(runId) as unknown as OutcomeRow | undefined;
     if (!row) return null;
@@ -59,7 +59,7 @@ export class OutcomeTable {
     this.#raiseEpoch.run(epoch, runId);
   }
 
-  /** @returns how many there were */
+  /** Deletes the outcomes that are past their time. @returns how many there were */
   forgetExpired(): number {
     return Number(this.#forget.run(this.#now()).changes);
   }

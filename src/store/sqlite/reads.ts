@@ -70,7 +70,7 @@ export class Reads {
     );
   }
 
-  /** @throws {CheckpointCorruptError} */
+  /** Reads the row of a run, without its messages. @throws {CheckpointCorruptError} */
   run(runId: string): LoadedRow | undefined {
     const row = this.#run.get(runId) as unknown as LoadedRow | undefined;
     if (!row) return undefined;

@@ -146,7 +146,10 @@ export class RecordTable {
     this.#knowNow(delta, { no, generation });
   }
 
-  /** @returns its number, if `removeRest` must be called with it: the record is removed, some of its messages are not */
+  /**
+   * Removes the record of a run, with the first of its messages.
+   * @returns its number, if `removeRest` must be called with it: the record is removed, some of its messages are not
+   */
   remove(runId: string, { no }: Stored): number | undefined {
     this.#removeRun(no);
     this.#known.forget(runId);
@@ -175,7 +178,7 @@ export class RecordTable {
     for (const statement of this.#deletes) statement.run(no);
   }
 
-  /** @returns whether there are more */
+  /** Deletes a bounded part of the messages of a removed record. @returns whether there are more */
   #removePiece(no: number): boolean {
     const end = this.#endOfPiece(no);
     this.#deleteMessages.run(no * KEYS_PER_RUN, end ?? (no + 1) * KEYS_PER_RUN);

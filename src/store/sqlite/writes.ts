@@ -41,7 +41,10 @@ interface ToMake {
   readonly change: Change;
 }
 
-/** @returns the number of a record, if not all of its messages were removed */
+/**
+ * Makes the change that a decision asks for in the tables.
+ * @returns the number of a record, if not all of its messages were removed
+ */
 function makeChange(tables: Tables, { runId, body, change }: ToMake): number | undefined {
   const { keep, raiseEpoch, remove, send, forget } = change;
   if (keep) tables.outcomes.put(runId, keep);

@@ -42,7 +42,7 @@ export interface Generators {
   string(bounds: { unit: 'binary' | 'grapheme'; minLength?: number; maxLength: number }): Arbitrary<string>;
 }
 
-/** @throws {TypeError} when it is not fast-check */
+/** Checks that a value is fast-check, and returns its generators. @throws {TypeError} when it is not fast-check */
 export function generatorsOf(fc: FastCheck): Generators {
   for (const name of used) {
     if (typeof fc?.[name] !== 'function') {

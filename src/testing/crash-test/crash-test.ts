@@ -117,7 +117,10 @@ class CrashTest {
     };
   }
 
-  /** @returns the same crashes, each with one more in the process that went on */
+  /**
+   * Plays and judges the run with each of these crashes.
+   * @returns the same crashes, each with one more in the process that went on
+   */
   async #playAll(
     trials: readonly Trial[],
     { scene, whole, total }: { scene: Scene; whole: History; total: number },

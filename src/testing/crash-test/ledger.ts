@@ -93,7 +93,10 @@ export class Ledger {
     this.finished.add(this.idOf(runId, callId));
   }
 
-  /** @param turn its number in the run without a crash; undefined = it was not asked there */
+  /**
+   * Notes that the model was asked for a turn.
+   * @param turn its number in the run without a crash; undefined = it was not asked there
+   */
   asks(turn: number | undefined, isWatched: boolean): void {
     if (turn === undefined) return;
     const done = this.recordOf(this.runId)?.iteration ?? 0;

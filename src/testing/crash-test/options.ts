@@ -32,7 +32,7 @@ export interface CrashTestOptions {
   readonly onHistory?: (progress: { readonly played: number; readonly total: number }) => void;
 }
 
-/** @throws {TypeError} when nothing can be tested with them */
+/** Checks the options of crashTest. @throws {TypeError} when nothing can be tested with them */
 export function checkOptions(options: CrashTestOptions): void {
   const { agent, prompt, model, tools = [], store, limit, doubleCrashes, lifeMs } = options ?? {};
   if (typeof agent?.id !== 'string' || typeof agent.instructions !== 'string') {

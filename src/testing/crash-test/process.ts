@@ -86,7 +86,10 @@ export function processOf(job: Job, world: World): MortalProcess {
   return { executor: own, agent };
 }
 
-/** @throws {UnknownToolError} for a tool by a name that is not registered */
+/**
+ * The agent, with tools that die with the simulated process.
+ * @throws {UnknownToolError} for a tool by a name that is not registered
+ */
 export function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World): Agent {
   const all = [...toolboxOf(agent.tools, tools).tools.values()];
   return Object.freeze({ ...agent, tools: all.map((tool) => mortalTool(tool, world)) });

@@ -81,7 +81,7 @@ export function controlStore(title: string, body: Body<ControlStore>, needs?: 'r
   return { title, body, offers: isControlling, ...(needs ? { needs } : {}) };
 }
 
-/** @param draft what is to be shown of each store that `test` creates */
+/** Makes a case of the store contract out of its draft. @param draft what is to be shown of each store that `test` creates */
 export function toCase<S extends CheckpointStore>(draft: Draft, test: StoreUnderTest<S>): ContractCase {
   const run = async (...context: readonly unknown[]): Promise<void> => {
     const used: S[] = [await test.create()];

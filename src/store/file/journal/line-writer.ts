@@ -37,7 +37,7 @@ export class LineWriter {
     return this.#size >= FULL;
   }
 
-  /** @param line without its checksum @returns its bytes */
+  /** Adds a line to what is written next. @param line without its checksum @returns its bytes */
   add(line: string): number {
     this.#makeRoom(line.length > SPARE ? Buffer.byteLength(line) : MAX_BYTES * line.length);
     const length = this.#bytes.write(line, this.#size);

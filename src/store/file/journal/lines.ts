@@ -85,7 +85,7 @@ export function stateLine({ leaseAt, superseded, record }: State): string {
 
 export const messagesLine = ({ count, text }: MessageRow): string => unchecked('messages', [count, text]);
 
-/** @throws {CheckpointCorruptError} if its checksum is wrong */
+/** Decodes a line of a journal, and checks that it is intact. @throws {CheckpointCorruptError} if its checksum is wrong */
 export function intactLine({ at, bytes }: RawLine): Line {
   const line = decodeLine(bytes);
   if (line) return line;

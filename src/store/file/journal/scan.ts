@@ -44,7 +44,7 @@ export class JournalScan {
   pieces: Pieces = new Map();
   #messageCount = 0;
 
-  /** @returns the content of an intact line */
+  /** Takes the next line of a journal. @returns the content of an intact line */
   take(raw: RawLine): Line | undefined {
     try {
       const line = intactLine(raw);
@@ -56,7 +56,10 @@ export class JournalScan {
     }
   }
 
-  /** @param torn the bytes after the last line end: an unfinished line, unless only its end is missing */
+  /**
+   * Takes the torn end of a journal.
+   * @param torn the bytes after the last line end: an unfinished line, unless only its end is missing
+   */
   tear(torn: RawLine): void {
     if (isIntact(torn.bytes)) this.damage ??= wrong('end', torn.at);
   }

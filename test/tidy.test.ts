@@ -225,6 +225,8 @@ describe('src and machines', () => {
   test('no module of the executor keeps a WeakMap: its entries belong to the services of one executor, or to a run', () =>
     expect(found(rules.noModuleWeakMap('src/executor/'))).toEqual([]));
   test('no work is left as a note', () => expect(found(rules.noUnfinishedWork)).toEqual([]));
+  test('the docstring of a function or a class begins with a sentence, not with a tag', () =>
+    expect(found(rules.docstringsBeginWithSentence)).toEqual([]));
   test('files are kebab-case and named by what they hold', () => expect(found(rules.goodNames)).toEqual([]));
 });
 

@@ -160,6 +160,23 @@ describe('each tidy rule fires on bad code, and leaves good code alone', () => {
     expect(judge(rule, "m({ states: { ...phases, loop, a: make(), b: { description: '' } } });")).toEqual([]);
   });
 
+  test('docstrings of functions, methods and classes that begin with a tag', () => {
+    const rule = rules.docstringsBeginWithSentence;
+    const refused = (line: number, name: string, tag: string) => [
+      `${line}: the docstring of ${name} begins with ${tag}: say first what it does`,
+    ];
+    expect(judge(rule, '/** @throws {TypeError} */\nfunction f() {}')).toEqual(refused(2, 'f', '@throws'));
+    expect(judge(rule, '/**\n * @internal\n * Reads. */\nexport async function f() {}')).toEqual(
+      refused(4, 'f', '@internal'),
+    );
+    expect(judge(rule, '/** @internal */\nexport class A {}')).toEqual(refused(2, 'A', '@internal'));
+    expect(judge(rule, 'class A {\n/** @returns b */\nstatic m() {} }')).toEqual(refused(3, 'm', '@returns'));
+    expect(judge(rule, '/** @example f() */\nexport const f = () => 1;')).toEqual(refused(2, 'f', '@example'));
+    expect(judge(rule, 'class A {\n/** @param a */\nconstructor(a) {} }')).toEqual([]);
+    expect(judge(rule, '/** Reads `@a`. @throws {TypeError} */\nexport function f() {}')).toEqual([]);
+    expect(judge(rule, '/** @type {number} */\nconst a = 1;\nfunction f() {}\nclass A { m() {} }')).toEqual([]);
+  });
+
   test('words that are not plain English, in comments and in long literals', () => {
     const rule = rules.plainWords;
     const refused = (line: number, words: string) => [`${line}: "${words}" is not plain English`];

@@ -217,6 +217,25 @@ export const statesAreDescribed: Rule = (source) => {
   return findings;
 };
 
+/** A sentence must say what a function or a class is for. A constructor may leave that to its class. */
+export const docstringsBeginWithSentence: Rule = (source) =>
+  collect(source, (node, parent) => {
+    if (!isFunctionOrClass(node)) return undefined;
+    const { start } = parent?.type === 'ExportNamedDeclaration' ? parent : node;
+    const comment = source.comments.findLast(({ end }) => end <= start);
+    if (!comment || source.text.slice(comment.end, start).trim() !== '') return undefined;
+    const tag = /^\/\*\*[\s*]*(@\w*)/.exec(source.text.slice(comment.start, comment.end))?.[1];
+    return tag === undefined
+      ? undefined
+      : `the docstring of ${functionName(children(node.declarations)[0] ?? node, parent)} begins with ${tag}: say first what it does`;
+  });
+
+function isFunctionOrClass(node: Node): boolean {
+  if (node.type === 'MethodDefinition') return node.kind !== 'constructor';
+  if (node.type !== 'VariableDeclaration') return ['FunctionDeclaration', 'ClassDeclaration'].includes(node.type);
+  return children(node.declarations).some(({ init }) => isNode(init) && functions.has(init.type));
+}
+
 /** Words and phrases of spoken or old English, which readers with English as their third language do not know. */
 const bannedWords: readonly string[] = [
   'whoever|whatever|nobody|somebody|everybody|anew',

@@ -1,6 +1,8 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import { parseCheckpoint } from '../record/parse.ts';
+import type { Clock } from '../values/clock.ts';
+import { withDeadline } from '../values/deadline.ts';
 import { readProperty } from '../values/error-data.ts';
 import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
@@ -41,11 +43,35 @@ const checked = new WeakMap<CheckpointStore, CheckpointStore>();
 export function checkedStore<S extends CheckpointStore>(store: S): S {
   const known = checked.get(store);
   if (known) return known as S;
-  const names = METHODS.filter((name) => typeof readProperty(store, name) === 'function');
-  const guarded = Object.fromEntries(names.map((name) => [name, guardedMethod(store, name)])) as unknown as S;
+  const guarded = Object.fromEntries(
+    methodsOf(store).map((name) => [name, guardedMethod(store, name)]),
+  ) as unknown as S;
   checked.set(store, guarded);
   checked.set(guarded, guarded);
   return guarded;
+}
+
+interface Limit {
+  /** The longest time that one call may take, ms. */
+  readonly ms: number;
+  readonly clock: Clock;
+}
+
+/**
+ * A store each of whose calls ends: after `ms` it rejects with `PortTimeoutError`, which names the call (`store.load`). It has
+ * the methods that the store has, and no others.
+ */
+export function boundedStore<S extends CheckpointStore>(store: S, { ms, clock }: Limit): S {
+  const calls = store as unknown as Record<MethodName, Method>;
+  const bounded = methodsOf(store).map((name): readonly [string, Method] => {
+    const limit = { ms, clock, what: `store.${name}` };
+    return [name, async (...args) => withDeadline(Promise.resolve(calls[name](...args)), limit)];
+  });
+  return Object.fromEntries(bounded) as unknown as S;
+}
+
+function methodsOf(store: CheckpointStore): readonly MethodName[] {
+  return METHODS.filter((name) => typeof readProperty(store, name) === 'function');
 }
 
 function guardedMethod(store: CheckpointStore, name: MethodName): Method {

@@ -2,7 +2,7 @@ import type { InspectionEvent } from 'xstate';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import { replyLimits } from '../../model/reply-limits.ts';
 import { checkHostRunId } from '../../run/identity.ts';
-import { checkedStore } from '../../store/checked-store.ts';
+import { boundedStore, checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Tool } from '../../tool/define.ts';
@@ -44,6 +44,7 @@ export interface Config {
   readonly tools: readonly Tool[];
   readonly agents: ReadonlyMap<string, Agent>;
   readonly factory: CheckpointerFactory | undefined;
+  /** Each of its calls ends within `portMs`. Checkpointers write past it, and bound their saves themselves. */
   readonly store: CheckpointStore | undefined;
   readonly defaults: Defaults;
   readonly requireDurable: boolean;
@@ -89,7 +90,7 @@ export function configOf(options: ExecutorOptions): Config {
     tools: options.tools ?? [],
     agents: agentsById(options.agents ?? []),
     factory,
-    store: store && checkedStore(store),
+    store: store && boundedStore(checkedStore(store), { ms: limits.portMs, clock }),
     defaults: limits,
     requireDurable: options.requireDurable ?? false,
     // biome-ignore lint/suspicious/noThenProperty: a policy's field, and no code awaits a policy

@@ -6,6 +6,7 @@ import { beginProgress } from '../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../run/result.ts';
 import { resumeProgress } from '../../run/resume.ts';
 import type { Claim } from '../../store/port.ts';
+import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
@@ -33,23 +34,29 @@ export function cancelStored(
 
 function endStored(services: ExecutorServices, runId: string, reason: string): Promise<void> {
   return withStoredRun(services, runId, (run) => {
-    const { store, claim, bounded, record } = run;
+    const { store, claim, record } = run;
     const outcome = record.outcome ?? cancelled(record, claim, recordedText(services, reason));
     const options = claim ? { claim } : {};
     const { parked: _, ...rest } = record;
     const ended = { ...rest, outcome: keptOutcome(outcome) };
     return endRun(services.config, {
       runId,
-      announce: async () => bounded('onOutcome', Promise.resolve(services.config.onOutcome?.(outcome))),
+      announce: () => announced(services, outcome),
       stored: {
         claim,
         outcome: { ...outcome, ...fingerprintIn(identified(record)) },
-        record: record.outcome ? undefined : () => bounded('store.append', rewriteHead(store, ended, claim)),
+        record: record.outcome ? undefined : () => rewriteHead(store, ended, claim),
         closeAudit: () => closeAudit(services, run, outcome),
-        remove: () => bounded('store.delete', store.delete(runId, options)),
+        remove: () => store.delete(runId, options),
       },
     });
   });
+}
+
+/** A host that never answers must not keep the run claimed. */
+async function announced({ config }: ExecutorServices, outcome: RunOutcome): Promise<void> {
+  const { onOutcome, clock, defaults } = config;
+  await withDeadline(Promise.resolve(onOutcome?.(outcome)), { ms: defaults.portMs, clock, what: 'onOutcome' });
 }
 
 function cancelled(record: RunCheckpoint, claim: Claim | undefined, reason: string): RunOutcome {

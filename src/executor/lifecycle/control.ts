@@ -52,7 +52,7 @@ export function controlOf(services: ExecutorServices, runId: string): RunControl
       checkKeys(options, { children: true }, { of: 'steer' });
       return steer(services, runId, { text, children: options.children ?? false });
     },
-    waiting: async () => (await bounded(services, mailStore(services).inbox({ runId }), 'store.inbox')).length,
+    waiting: async () => (await mailStore(services).inbox({ runId })).length,
     park: (reason) => park(services, runId, reason),
     unpark: () => unpark(services, runId),
   };
@@ -90,12 +90,13 @@ async function cancel(
  */
 async function endLive(services: ExecutorServices, live: ActiveRun, reason: string | undefined): Promise<boolean> {
   const { status, durable } = await handleOf(live).cancel(reason);
-  const { store } = services.config;
   // What the host is still told of must not be told a second time beside it.
-  await bounded(services, settledAtLast(live), 'finalising').catch(() => {});
+  const { clock, defaults, store } = services.config;
+  const limit = { ms: defaults.portMs, clock, what: 'finalising' };
+  await withDeadline(settledAtLast(live), limit).catch(() => {});
   const hadRecord = durable || status === 'interrupted' || live.life.resolution !== 'accepted';
   if (!store || !hadRecord) return true;
-  return (await bounded(services, store.load(live.runId), 'store.load')) === null;
+  return (await store.load(live.runId)) === null;
 }
 
 async function steer(
@@ -116,7 +117,7 @@ async function steer(
 async function send(services: ExecutorServices, runId: string, command: Command): Promise<void> {
   const sent = withoutSecrets(services, checkCommand(command));
   await refuseUnreadable(services, runId, command);
-  await bounded(services, mailStore(services).send(runId, sent), 'store.send');
+  await mailStore(services).send(runId, sent);
 }
 
 /**
@@ -125,7 +126,7 @@ async function send(services: ExecutorServices, runId: string, command: Command)
  */
 async function refuseUnreadable(services: ExecutorServices, runId: string, { kind }: Command): Promise<void> {
   try {
-    await bounded(services, mailStore(services).load(runId), 'store.load');
+    await mailStore(services).load(runId);
   } catch (error) {
     const isDamaged = kind === 'steer' && hasCode(error, 'CHECKPOINT_CORRUPT');
     if (isDamaged || hasCode(error, 'KEY_MISMATCH')) throw error;
@@ -145,10 +146,6 @@ function withoutSecrets(services: ExecutorServices, command: Command): Command {
 
 /** Unique over all processes that a store has: a host's own port for ids need not be. */
 const newCommandId = () => crypto.randomUUID();
-
-function bounded<T>({ config }: ExecutorServices, answer: Promise<T>, what: string): Promise<T> {
-  return withDeadline(answer, { ms: config.defaults.portMs, clock: config.clock, what });
-}
 
 function mailStore(services: ExecutorServices): ControlStore {
   const store = storeOf(services);

@@ -5,9 +5,9 @@ import type { InterruptedRun } from '../../record/interrupted.ts';
 import { migrateRecord } from '../../record/migrate.ts';
 import { type Place, RunTree } from '../../record/run-tree.ts';
 import { isRewritten } from '../../record/upcast.ts';
+import { boundedStore } from '../../store/checked-store.ts';
 import { type CheckpointStore, checkStore } from '../../store/port.ts';
-import { type Clock, systemClock } from '../../values/clock.ts';
-import { withDeadline } from '../../values/deadline.ts';
+import { systemClock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { ExecutorOptions } from '../host/options.ts';
@@ -87,8 +87,9 @@ export async function* diagnose(
   checkKeys(options, optionKeys, { of: 'diagnose' });
   checkStore('diagnose: the store', store);
   const { clock = systemClock, timeoutMs: ms = 30_000, signal } = options;
-  const doctor = new Doctor(store, options);
-  for await (const entry of listed(store, { ms, clock, what: 'store.listInterrupted', signal })) {
+  const bounded = boundedStore(store, { ms, clock });
+  const doctor = new Doctor(bounded, options);
+  for await (const entry of listed(bounded, { signal })) {
     signal?.throwIfAborted();
     const diagnosis = await doctor.lookAt(entry);
     if (diagnosis) yield diagnosis;
@@ -101,14 +102,12 @@ class Doctor {
   readonly #store: CheckpointStore;
   readonly #options: DiagnoseOptions;
   readonly #agents: ReadonlyMap<string, Agent> | undefined;
-  readonly #clock: Clock;
-  readonly #tree = new RunTree({ load: (runId) => this.#load(runId) });
+  readonly #tree = new RunTree({ load: (runId) => this.#store.load(runId) });
 
   constructor(store: CheckpointStore, options: DiagnoseOptions) {
     this.#store = store;
     this.#options = options;
     this.#agents = options.agents && new Map(options.agents.map((agent) => [agent.id, agent]));
-    this.#clock = options.clock ?? systemClock;
   }
 
   /** Undefined when the run has ended meanwhile. */
@@ -117,7 +116,7 @@ class Doctor {
     if (entry.status === 'quarantined') return { runId, ...unreadable(entry.reason) };
     let record: RunCheckpoint | null;
     try {
-      record = await this.#load(runId);
+      record = await this.#store.load(runId);
     } catch (error) {
       const { code, message } = toErrorData(error);
       return { runId, ...unreadable(`${code}: ${message}`) };
@@ -195,11 +194,6 @@ class Doctor {
   #placeOf(record: RunCheckpoint): Promise<Place> {
     const parent = parentOf(record);
     return this.#tree.placeOf({ runId: record.meta.runId, ...(parent ? { parent } : {}) });
-  }
-
-  #load(runId: string): Promise<RunCheckpoint | null> {
-    const ms = this.#options.timeoutMs ?? 30_000;
-    return withDeadline(this.#store.load(runId), { ms, clock: this.#clock, what: 'store.load' });
   }
 }
 

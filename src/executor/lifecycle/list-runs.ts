@@ -4,7 +4,7 @@ import { type ListedStatus, listedStatus } from '../../run/result.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { RunSummary } from '../services/registry.ts';
-import { listed, listing } from './listing.ts';
+import { listed } from './listing.ts';
 
 /** A run that is live in this process. */
 export type LiveRunLine = RunSummary & {
@@ -63,7 +63,7 @@ export async function listRuns(services: ExecutorServices, options: ListRunsOpti
   if (!config.store || page.length === limit) return page;
   const from = isInStore ? { updatedAt: after.updatedAt, runId: after.runId } : undefined;
   let updatedAt = after?.updatedAt ?? 0;
-  for await (const entry of listed(config.store, { ...listing(services), after: from })) {
+  for await (const entry of listed(config.store, { after: from })) {
     updatedAt = entry.updatedAt ?? updatedAt;
     const line = lineOf(entry, { owner: services.owner, updatedAt });
     if (isLive(registry.live(entry.runId)) || !isWanted(line)) continue;

@@ -1,25 +1,11 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
 import type { CheckpointStore, Cursor } from '../../store/port.ts';
-import type { Clock } from '../../values/clock.ts';
-import { withDeadline } from '../../values/deadline.ts';
-import type { ExecutorServices } from '../run/active-run.ts';
 
 /** A listed run whose record can be read. */
 export type Listed = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
 
 const PAGE = 500;
-
-interface Listing {
-  readonly ms: number;
-  readonly clock: Clock;
-  readonly what: string;
-}
-
-/** How long one page may take. */
-export function listing({ config }: ExecutorServices): Listing {
-  return { ms: config.defaults.portMs, clock: config.clock, what: 'store.listInterrupted' };
-}
 
 /** The same in any order, each as likely (Fisher and Yates). */
 function shuffled<T>(items: readonly T[], random: () => number): T[] {
@@ -31,7 +17,7 @@ function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return mixed;
 }
 
-interface Reading extends Listing {
+interface Reading {
   readonly signal?: AbortSignal | undefined;
   readonly random?: () => number;
   /** Where to begin; absent = at the beginning. */
@@ -46,18 +32,17 @@ export async function* listed(store: CheckpointStore, reading: Reading): AsyncGe
 /** The same by pages. Recovered runs leave the list as they end, so that each page begins after the last one seen. */
 export async function* pages(
   store: CheckpointStore,
-  { signal, random, after: from, ...limit }: Reading,
+  { signal, random, after: from }: Reading,
 ): AsyncGenerator<readonly InterruptedRun[]> {
   let after = from;
   // A run that is written while the list is read moves to its end, and would come again.
   const seen = new Set<string>();
   for (;;) {
-    const asked = store.listInterrupted({
+    const page = await store.listInterrupted({
       limit: PAGE,
       ...(after ? { after } : {}),
       ...(signal ? { signal } : {}),
     });
-    const page = await withDeadline(asked, limit);
     const news = page.filter(({ runId }) => !seen.has(runId) && seen.add(runId));
     yield random ? shuffled(news, random) : news;
     const last = page.findLast((entry): entry is Listed => 'updatedAt' in entry);

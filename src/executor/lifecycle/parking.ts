@@ -30,9 +30,9 @@ function changed(
   runId: string,
   change: (record: RunCheckpoint) => RunCheckpoint,
 ): Promise<void> {
-  return withStoredRun(services, runId, ({ record, store, claim, bounded, counts }) => {
+  return withStoredRun(services, runId, ({ record, store, claim, counts }) => {
     const changed = change(record);
     counts(changed.attempts);
-    return bounded('store.append', rewriteHead(store, changed, claim));
+    return rewriteHead(store, changed, claim);
   });
 }

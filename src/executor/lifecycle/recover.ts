@@ -1,11 +1,10 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
 import { type ChildPlace, mayBeChild, RunTree } from '../../record/run-tree.ts';
 import type { CheckpointStore } from '../../store/port.ts';
-import { withDeadline } from '../../values/deadline.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
-import { type Listed, listing, pages } from './listing.ts';
+import { type Listed, pages } from './listing.ts';
 import { agentFor, LIVE, type RecoveryReport, type Report, type TakenUp, takeUp, type Work } from './take-up.ts';
 
 export type { RecoveryEntry, RecoveryReport } from './take-up.ts';
@@ -66,7 +65,7 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   // Hosts that boot together read the same list: in an order of its own each meets the others less often.
   const { random } = services.config;
   if (isOver(work)) return;
-  for await (const page of pages(store, { ...listing(services), signal, random })) {
+  for await (const page of pages(store, { signal, random })) {
     for (const run of candidatesOf(page, work, later)) await takeUpSoon(run, work);
     if (isOver(work)) return;
   }
@@ -79,10 +78,9 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   await takeUpSuspects(later.suspects, work);
 }
 
-function treeIn(store: CheckpointStore, { config, registry }: ExecutorServices): RunTree {
-  const limit = { ms: config.defaults.portMs, clock: config.clock, what: 'store.load' };
+function treeIn(store: CheckpointStore, { registry }: ExecutorServices): RunTree {
   return new RunTree({
-    load: (runId) => withDeadline(store.load(runId), limit),
+    load: (runId) => store.load(runId),
     isLive: (runId) => registry.live(runId) !== undefined,
   });
 }

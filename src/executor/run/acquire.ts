@@ -8,7 +8,6 @@ import { hasUnknownOutcome } from '../../run/open-step.ts';
 import { isSamePipeline } from '../../run/pipeline.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { type CheckpointStore, isKeepingOutcomes, isOwning, type ReleaseOptions } from '../../store/port.ts';
-import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../../values/errors.ts';
 import { enterStored } from '../../values/message.ts';
@@ -30,12 +29,6 @@ export interface Found {
 }
 
 export const DEFAULT_MAX_ATTEMPTS = 3;
-
-/** Bounds a call of the store in time. */
-export function askStore<T>(run: ActiveRun, what: string, answer: Promise<T>): Promise<T> {
-  const { clock, defaults } = run.services.config;
-  return withDeadline(answer, { ms: defaults.portMs, clock, what });
-}
 
 /**
  * Claims the run and reads its stored state. The claim counts the start before any of the run is read: a record that kills its
@@ -77,11 +70,7 @@ async function claim(run: ActiveRun, store: CheckpointStore): Promise<boolean> {
   if (!isOwning(store)) return true;
   const { services, runId } = run;
   const askedAt = services.config.clock.monotonic();
-  const claimed = await askStore(
-    run,
-    'store.claim',
-    store.claim(runId, services.owner, services.config.defaults.leaseMs),
-  );
+  const claimed = await store.claim(runId, services.owner, services.config.defaults.leaseMs);
   if (!claimed) return false;
   run.resources.claim = claimed;
   services.leases.keep(run, askedAt);
@@ -96,7 +85,7 @@ async function lookElsewhere(run: ActiveRun, store: CheckpointStore): Promise<Fo
   const { runId } = run;
   const owned = new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
   if (!isComparing(askerOf(run))) throw owned;
-  const record = await askStore(run, 'store.load', store.load(runId));
+  const record = await store.load(runId);
   if (record) {
     if (!isAskedRecord(askerOf(run), identified(record))) throw conflict(askerOf(run));
     run.life.isElsewhere = true;
@@ -110,7 +99,7 @@ async function lookElsewhere(run: ActiveRun, store: CheckpointStore): Promise<Fo
 
 async function keptOutcome(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
   if (!isKeepingOutcomes(store)) return undefined;
-  const kept = await askStore(run, 'store.outcome', store.outcome(run.runId));
+  const kept = await store.outcome(run.runId);
   if (!kept) return undefined;
   const outcome = parseOutcome(kept);
   if (!isAskedOutcome(askerOf(run), outcome)) throw conflict(askerOf(run));
@@ -140,7 +129,7 @@ async function look(run: ActiveRun, store: CheckpointStore): Promise<Found> {
 
 /** One read of wrong bytes does not prove damage: a record is damaged if two reads fail. */
 async function load(run: ActiveRun, store: CheckpointStore): Promise<RunCheckpoint | null> {
-  const read = () => askStore(run, 'store.load', store.load(run.runId));
+  const read = () => store.load(run.runId);
   try {
     return await read();
   } catch (error) {
@@ -235,7 +224,7 @@ function changeOf(run: ActiveRun, record: RunCheckpoint): ParkedReason | undefin
 
 async function rewrite(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
   run.checkOurs();
-  return askStore(run, 'store.append', rewriteHead(store, record, run.resources.claim));
+  return rewriteHead(store, record, run.resources.claim);
 }
 
 /** The claim was deleted with its record. */
@@ -251,7 +240,7 @@ export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Pr
   forgetClaim(run);
   if (!held || !store || !isOwning(store)) return;
   try {
-    await askStore(run, 'store.release', store.release(held, options));
+    await store.release(held, options);
   } catch (error) {
     services.config.warn('run: claim release failed', { runId: run.runId, error: toErrorData(error) });
   }

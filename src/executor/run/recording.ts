@@ -7,11 +7,18 @@ import { storeFailure } from '../../store/checked-store.ts';
 import { type Checkpointer, checkedCheckpointer, isTakenOver, noCheckpointer } from '../../store/checkpointer.ts';
 import type { BeginOptions } from '../../store/factory.ts';
 import { isOwning } from '../../store/port.ts';
+import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { NotDurableError } from '../../values/errors.ts';
 import type { Config } from '../host/config.ts';
-import { askStore, releaseClaim, uncounted } from './acquire.ts';
+import { releaseClaim, uncounted } from './acquire.ts';
 import type { ActiveRun } from './active-run.ts';
+
+/** Bounds a call of a checkpointer in time. */
+function askCheckpointer<T>(run: ActiveRun, what: string, answer: Promise<T>): Promise<T> {
+  const { clock, defaults } = run.services.config;
+  return withDeadline(answer, { ms: defaults.portMs, clock, what });
+}
 
 /** Returns null if this run is not durable. A resumed run, or one that must be durable, is refused instead. */
 export async function checkpointerOf(
@@ -31,7 +38,7 @@ export async function checkpointerOf(
   try {
     const begun =
       factory && shown
-        ? await askStore(run, 'checkpointer begin', factory.begin(shown, { claim, landed, onFlushError }))
+        ? await askCheckpointer(run, 'checkpointer begin', factory.begin(shown, { claim, landed, onFlushError }))
         : null;
     if (begun && begun !== noCheckpointer) return checkedCheckpointer(begun);
     if (requireDurable) throw new NotDurableError(`run ${runId} has no checkpointer, and requireDurable is set`);
@@ -91,7 +98,7 @@ export async function firstSave(run: ActiveRun, progress: Progress, record: RunC
   if (!checkpointer || isCounted || (options.checkpointer && options.resume)) return;
   try {
     const save = checkpointer.save(stateOf(progress, run.nowOf(progress)), { force: true });
-    await askStore(run, 'checkpointer.save', save);
+    await askCheckpointer(run, 'checkpointer.save', save);
     if (services.config.requireDurable && !run.isDurable) {
       throw new NotDurableError(`run ${run.runId} is not stored from its start on, and requireDurable is set`);
     }
@@ -110,7 +117,7 @@ async function isTakenBack(run: ActiveRun, checkpointer: Checkpointer, error: un
   const { leases } = run.services;
   const since = leases.drop(run);
   try {
-    await askStore(run, 'checkpointer.fail', checkpointer.fail(error));
+    await askCheckpointer(run, 'checkpointer.fail', checkpointer.fail(error));
     return true;
   } catch {
     // The store refuses this as well; the reason was logged before.

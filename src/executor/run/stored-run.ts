@@ -2,7 +2,6 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { headOf } from '../../record/delta.ts';
 import { isRewritten } from '../../record/upcast.ts';
 import { type CheckpointStore, type Claim, isAppending, isOwning, type OwningStore } from '../../store/port.ts';
-import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../../values/errors.ts';
 import { Redactor } from '../../values/redact.ts';
@@ -15,8 +14,6 @@ export interface StoredRun {
   readonly claim: Claim | undefined;
   /** Sets the count of attempts, also if the write of it is not answered. */
   counts(attempts: number): void;
-  /** Waits for a call of the store or the host, at most `portMs`. */
-  bounded<T>(what: string, answer: PromiseLike<T>): Promise<T>;
 }
 
 /** The store of an executor. @throws {NotDurableError} when it has none */
@@ -82,12 +79,11 @@ async function claimed(store: OwningStore, { runId, owner, ttlMs }: ClaimWish): 
 }
 
 async function inHand<T>(services: ExecutorServices, runId: string, work: (run: StoredRun) => Promise<T>): Promise<T> {
-  const { clock, defaults } = services.config;
+  const { defaults } = services.config;
   const store = storeOf(services);
-  const bounded: StoredRun['bounded'] = (what, answer) => withDeadline(answer, { ms: defaults.portMs, clock, what });
   if (services.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
   const claim = isOwning(store)
-    ? await bounded('store.claim', claimed(store, { runId, owner: services.owner, ttlMs: defaults.leaseMs }))
+    ? await claimed(store, { runId, owner: services.owner, ttlMs: defaults.leaseMs })
     : undefined;
   if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
   // The claim counted a start that did not happen.
@@ -95,19 +91,19 @@ async function inHand<T>(services: ExecutorServices, runId: string, work: (run: 
   let left = before;
   let isDone = false;
   try {
-    const record = await bounded('store.load', store.load(runId));
+    const record = await store.load(runId);
     if (!record) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
     const read = { ...record, attempts: before ?? Math.max(0, record.attempts) };
     const counts = (attempts: number) => {
       left = attempts;
     };
-    const answer = await work({ record: read, store, claim, bounded, counts });
+    const answer = await work({ record: read, store, claim, counts });
     isDone = true;
     return answer;
   } finally {
     // A claim that is not released expires. The attempts that `work` has written stay.
     const options = isDone ? {} : { attempts: left };
-    if (claim && isOwning(store)) await bounded('store.release', store.release(claim, options)).catch(() => {});
+    if (claim && isOwning(store)) await store.release(claim, options).catch(() => {});
   }
 }
 

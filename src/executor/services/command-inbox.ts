@@ -106,11 +106,11 @@ export class CommandInbox {
   }
 
   async #lookOnce(store: ControlStore): Promise<void> {
-    const { clock, ms, owner, warn } = this.#around;
+    const { owner, warn } = this.#around;
     const members = [...this.#members.values()];
     this.#acknowledged.clear();
     try {
-      const sent = await withDeadline(store.inbox({ owner }), { ms, clock, what: 'store.inbox' });
+      const sent = await store.inbox({ owner });
       this.#isFailing = false;
       if (sent.length >= MAX_COMMANDS) return await this.#lookAtEach(store, members);
       const byRun = Map.groupBy(sent, ({ runId }) => runId);
@@ -123,14 +123,15 @@ export class CommandInbox {
 
   /** The commands of one run may fill a whole answer: then the store is asked about each run by itself. */
   async #lookAtEach(store: ControlStore, members: readonly CommandTarget[]): Promise<void> {
-    const { clock, ms } = this.#around;
     const failed: unknown[] = [];
     for (const member of members) {
       if (this.#members.get(member.runId) !== member) continue;
       const { runId } = member;
-      const answer = withDeadline(store.inbox({ runId }), { ms, clock, what: 'store.inbox' });
       const deliver = (sent: readonly SentCommand[]) => this.#deliver(store, member, sent);
-      await answer.then(deliver).catch((error: unknown) => failed.push(error));
+      await store
+        .inbox({ runId })
+        .then(deliver)
+        .catch((error: unknown) => failed.push(error));
     }
     if (failed.length > 0) throw failed[0];
   }
@@ -181,10 +182,10 @@ export class CommandInbox {
 
   async #acknowledge(store: ControlStore, member: CommandTarget, ids: readonly string[]): Promise<void> {
     const { claim, runId } = member;
-    const { clock, ms, warn } = this.#around;
+    const { warn } = this.#around;
     if (!claim) return;
     try {
-      await withDeadline(store.acknowledge(claim, ids), { ms, clock, what: 'store.acknowledge' });
+      await store.acknowledge(claim, ids);
       for (const id of ids) this.#acknowledged.add(keyOf(member, id));
     } catch (error) {
       if (!hasCode(error, 'LEASE_LOST')) {

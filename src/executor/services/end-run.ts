@@ -1,7 +1,6 @@
 import { keptOutcome } from '../../run/outcome.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
-import { withDeadline } from '../../values/deadline.ts';
 import { hasTrait, toErrorData } from '../../values/error-data.ts';
 import type { Config } from '../host/config.ts';
 
@@ -40,18 +39,15 @@ export async function endRun(config: Config, { runId, announce, stored }: RunEnd
     if (!hasTrait(error, 'isUnstorable')) throw error;
     config.warn('run: outcome save failed', { runId, error: toErrorData(error) });
   }
-
   await announce();
   await stored.closeAudit();
-
   await keep(config, runId, stored);
   await stored.remove();
 }
 
 async function keep(config: Config, runId: string, { claim, outcome }: StoredEnd): Promise<void> {
-  const { store, keepOutcomesMs, clock, defaults } = config;
+  const { store, keepOutcomesMs, clock } = config;
   if (!store || !isKeepingOutcomes(store) || keepOutcomesMs <= 0) return;
   const options = claim ? { claim } : {};
-  const kept = store.keepOutcome(runId, keptOutcome(outcome), clock.now() + keepOutcomesMs, options);
-  await withDeadline(kept, { ms: defaults.portMs, clock, what: 'store.keepOutcome' });
+  await store.keepOutcome(runId, keptOutcome(outcome), clock.now() + keepOutcomesMs, options);
 }

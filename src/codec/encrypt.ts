@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { nodeCrypto } from '../values/digest.ts';
-import { CheckpointCorruptError, KeyMismatchError } from '../values/errors.ts';
+import { CheckpointCorruptError, KeyMismatchError, NOT_OPENED } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import { checkKeys, checkWord, type KnownKeys } from '../values/known-options.ts';
 import type { Codec, Place } from './port.ts';
@@ -138,7 +138,9 @@ function opened(text: string, key: KeyObject, { aad, place }: { aad: Buffer; pla
     const body = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));
     return Buffer.concat([body, decipher.final()]).toString('utf8');
   } catch (cause) {
-    throw new CheckpointCorruptError(`${nameOf(place)} is damaged, or belongs to another place`, { cause });
+    throw new CheckpointCorruptError(`${nameOf(place)} is damaged, or belongs to another place ${NOT_OPENED}`, {
+      cause,
+    });
   }
 }
 

@@ -1,5 +1,6 @@
 import type { InterruptedRun } from '../../index.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { NOT_OPENED } from '../../values/errors.ts';
 import type { Arguments } from '../arguments.ts';
 import { lengthOf } from '../bounds.ts';
 import { type RunStore, statusOf } from '../open/run-store.ts';
@@ -60,11 +61,8 @@ function isOldEnough({ updatedAt }: InterruptedRun, { before }: Wish): boolean {
 function isWanted(entry: InterruptedRun, { quarantined, parked }: Wish): boolean {
   if (entry.status !== 'quarantined') return parked && statusOf(entry) === 'parked';
   // What a newer version wrote, or is encrypted, is whole: it takes an upgrade, or a key, to read it.
-  return quarantined && entry.reason.startsWith('CHECKPOINT_CORRUPT') && !unopened.test(entry.reason);
+  return quarantined && entry.reason.startsWith('CHECKPOINT_CORRUPT') && !entry.reason.includes(NOT_OPENED);
 }
-
-/** What a codec could not open although no checksum shows damage: its key may be another one under the same id. */
-const unopened = /the codec cannot open|or belongs to another place/;
 
 const whole = ['CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
 

@@ -1,5 +1,5 @@
 import type { Codec } from '../../codec/port.ts';
-import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../../values/errors.ts';
+import { CheckpointCorruptError, KeyMismatchError, NOT_OPENED, PawlError } from '../../values/errors.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { StepTexts } from './step-texts.ts';
 
@@ -55,7 +55,7 @@ export class Encryption {
       if (typeof text === 'string') return text;
     } catch (cause) {
       if (cause instanceof PawlError) throw cause;
-      throw new CheckpointCorruptError(`the codec cannot open the ${part} of run ${runId}`, { cause });
+      throw new CheckpointCorruptError(`the codec cannot open the ${part} of run ${runId} ${NOT_OPENED}`, { cause });
     }
     throw new CheckpointCorruptError(`the codec returned no text for the ${part} of run ${runId}`);
   }

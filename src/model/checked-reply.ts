@@ -2,6 +2,7 @@ import type { ModelReply, RefusedCall } from '../run/reply.ts';
 import { ModelError } from '../values/errors.ts';
 import { frozenJson, isObject, MESSAGE_DEPTH } from '../values/json.ts';
 import type { AssistantMessage } from '../values/message.ts';
+import { partsProblem } from '../values/message-shape.ts';
 import { INVALID_TOOL_NAME, isToolName, printable } from '../values/tool-name.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
@@ -18,11 +19,15 @@ interface GivenReply {
  */
 export function checkedReply(given: unknown, limits: ReplyLimits): ModelReply {
   if (!isObject(given) || !isObject(given.message)) throw wrong('is not an object with a message');
-  const { finishReason = 'stop', usage } = given;
+  const { finishReason = 'stop', usage, refused: known } = given;
   if (typeof finishReason !== 'string') throw wrong('has a finishReason that is not a string');
-  const refused = refusedCalls(given as unknown as GivenReply, limits);
+  // The copy is checked: a getter may return another value at each read.
+  const message = frozenJson(given.message, 'reply.message', MESSAGE_DEPTH) as Record<string, unknown>;
+  const refused = refusedCalls({ message, refused: known }, limits);
+  const problem = partsProblem(message);
+  if (problem !== undefined) throw wrong(`has a message that no run can record${problem}`);
   return Object.freeze({
-    message: frozenJson(given.message, 'reply.message', MESSAGE_DEPTH) as unknown as AssistantMessage,
+    message: message as unknown as AssistantMessage,
     finishReason,
     usage: checkedUsage(usage),
     ...(refused.length > 0 ? { refused } : {}),

@@ -134,6 +134,9 @@ const MAX_LABEL_BYTES = 1_024;
  */
 export function labelsOf(given: unknown, of = 'labels'): Labels {
   if (!isObject(given)) throw new TypeError(`${of} must be an object of strings, not ${kindOf(given)}`);
+  // The entries of a Map are not properties: the run would have no labels.
+  if (given instanceof Map || given instanceof Set)
+    throw new TypeError(`${of} must be an object of strings, not a ${given instanceof Map ? 'Map' : 'Set'}`);
   const entries = Object.entries(given);
   const wrong = entries.find(([, text]) => typeof text !== 'string');
   if (wrong) throw new TypeError(`${of}.${wrong[0].slice(0, 100)} must be a string, not ${kindOf(wrong[1])}`);

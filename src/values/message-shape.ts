@@ -123,7 +123,18 @@ export function checkMessage(message: unknown, at: string): void {
   if (problem !== undefined) throw new TranscriptInvalidError(`${at}${problem}`);
 }
 
-function messageProblem({ role, content, providerOptions }: Fields): string | undefined {
+function messageProblem(message: Fields): string | undefined {
+  const problem = partsProblem(message);
+  if (problem !== undefined || message.role === 'system') return problem;
+  const twice = repeatedCall(message.content as readonly Fields[]);
+  return twice === undefined ? undefined : `: two tool calls have the id ${shown(twice)}`;
+}
+
+/**
+ * What is wrong with the role or a part of a message; undefined = nothing. Calls of one message may share an id: a run gives
+ * those of its model ids of their own.
+ */
+export function partsProblem({ role, content, providerOptions }: Fields): string | undefined {
   if (!isText(role) || !roles.includes(role)) return `: the role is ${shown(role)}; use ${roles.join(', ')}`;
   if (!isOptions(providerOptions)) return `: a ${role} message needs providerOptions that are an object`;
   if (role === 'system') return isText(content) ? undefined : ': a system message needs a content that is a string';
@@ -132,8 +143,7 @@ function messageProblem({ role, content, providerOptions }: Fields): string | un
     const problem = partProblem(part, role);
     if (problem !== undefined) return `.content[${i}]: ${problem}`;
   }
-  const twice = repeatedCall(content);
-  return twice === undefined ? undefined : `: two tool calls have the id ${shown(twice)}`;
+  return undefined;
 }
 
 function partProblem(part: Fields, role: string): string | undefined {

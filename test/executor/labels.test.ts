@@ -81,6 +81,14 @@ describe('the labels of an invocation', () => {
     },
   );
 
+  test('in a Map or a Set are a TypeError: their entries are no properties, and would be lost', async () => {
+    const host = hostOf({ checkpoints: memoryStore() });
+    for (const labels of [new Map([['team', 'blue']]), new Set(['team'])] as unknown as Labels[]) {
+      await expect(host.start({ labels })).rejects.toThrow(TypeError);
+      await expect(host.executor.list({ labels })).rejects.toThrow(TypeError);
+    }
+  });
+
   test('go to the children of the run', async () => {
     const store = memoryStore();
     const helper = defineAgent({ id: 'helper', instructions: 'Help.' });

@@ -250,6 +250,48 @@ describe('a middleware around the model', () => {
     expect(await hostOf({ middleware }).run()).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
   });
 
+  test('cannot change what a reply has cost', async () => {
+    const middleware: Middleware[] = [
+      {
+        async model(_, next) {
+          const given = await next();
+          expect(() => Object.assign(given.usage, { inputTokens: 0 })).toThrow(TypeError);
+          return given;
+        },
+      },
+    ];
+    const { status, usage } = await hostOf({ middleware }).run();
+    expect([status, usage.inputTokens > 0]).toEqual(['ok', true]);
+  });
+
+  test('is checked by the copy that is recorded, not by what a getter gives at its first reading', async () => {
+    let readings = 0;
+    const part = {
+      type: 'tool-call',
+      toolCallId: 'a',
+      input: {},
+      get toolName() {
+        readings += 1;
+        return 'look';
+      },
+    };
+    const returned = { message: { role: 'assistant', content: [part] } } as unknown as ModelReply;
+    let turn = 0;
+    const model = () => (turn++ === 0 ? returned : answer);
+    expect(await hostOf({ tools: [toolOf('look')], middleware: [{ model }] }).run()).toMatchObject({ status: 'ok' });
+    expect(readings).toBe(1);
+  });
+
+  test('may give two calls one id, as a model may', async () => {
+    const look = { type: 'tool-call', toolCallId: 'a', toolName: 'look', input: {} };
+    const returned = { message: { role: 'assistant', content: [look, look] } } as unknown as ModelReply;
+    let [turn, calls] = [0, 0];
+    const model = () => (turn++ === 0 ? returned : answer);
+    const tools = [toolOf('look', 'read', async () => void calls++)];
+    expect(await hostOf({ tools, middleware: [{ model }] }).run()).toMatchObject({ status: 'ok' });
+    expect(calls).toBe(2);
+  });
+
   const text = (value: unknown) => ({ role: 'assistant', content: [{ type: 'text', text: value }] });
   const call = (rest: object) => ({
     role: 'assistant',
@@ -266,6 +308,12 @@ describe('a middleware around the model', () => {
     ],
     ['a part without a type', { message: { role: 'assistant', content: [5] } }, 'a part without a type'],
     ['a text that is a number', { message: text(5) }, 'a text part whose text is not a string'],
+    [
+      'a part that no message has',
+      { message: { role: 'assistant', content: [{ type: 'banana' }] } },
+      'no part of type',
+    ],
+    ['a file without data', { message: { role: 'assistant', content: [{ type: 'file' }] } }, 'content[0]: a file part'],
     ['a call without an id', { message: call({ toolCallId: 7 }) }, 'whose toolCallId is not a string'],
     [
       'a call of a hostile name',
@@ -368,6 +416,39 @@ describe('a middleware around a tool', () => {
     await until(() => late !== undefined);
     expect(await late).toEqual(new TypeError('a middleware called next() after it had returned'));
     expect(calls).toBe(0);
+  });
+
+  const sends = [callTool('send'), reply('done')];
+
+  test('that outlasts the lease starts no call with an effect once another process has the run (recovery 3)', async () => {
+    let ms = 0;
+    const clock = { now: () => ms, monotonic: () => ms, setTimeout: () => 1, clearTimeout: () => {} };
+    const store = memoryStore({ clock });
+    let effects = 0;
+    const tool: Middleware['tool'] = async (_, next) => {
+      ms += 45_000;
+      expect(await store.claim?.('r', 'another', 30_000)).not.toBeNull();
+      return next();
+    };
+    const send = toolOf('send', 'once', () => `sent ${++effects}`);
+    const host = hostOf({ script: sends, clock, checkpoints: store, tools: [send], middleware: [{ tool }] });
+    expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
+    expect(effects).toBe(0);
+  });
+
+  test('that outlasts the lease makes its call when the store confirms the lease (recovery 3)', async () => {
+    let ms = 0;
+    const clock = { now: () => ms, monotonic: () => ms, setTimeout: () => 1, clearTimeout: () => {} };
+    let effects = 0;
+    const tool: Middleware['tool'] = (_, next) => {
+      ms += 45_000;
+      return next();
+    };
+    const send = toolOf('send', 'once', () => `sent ${++effects}`);
+    const store = memoryStore({ clock });
+    const host = hostOf({ script: sends, clock, checkpoints: store, tools: [send], middleware: [{ tool }] });
+    expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok' });
+    expect(effects).toBe(1);
   });
 
   test('that wakes up after the time limit of the tool starts nothing', async () => {

@@ -154,6 +154,7 @@ class Turn {
       const { message, ...rest } = await this.#askModel(step, request);
       this.#paid = Object.freeze({
         ...rest,
+        usage: Object.freeze({ ...rest.usage }),
         message: frozenJson(message, 'reply.message', MESSAGE_DEPTH) as unknown as AssistantMessage,
       });
       return this.#paid;

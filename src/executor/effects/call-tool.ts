@@ -1,9 +1,11 @@
 import type { ToolAnswer } from '../../../machines/context.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
 import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
+import type { ToolEffect } from '../../run/open-step.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run.ts';
 import { systemClock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
+import { LeaseLostError } from '../../values/errors.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
@@ -22,9 +24,7 @@ export async function callTool(input: ToolCallInput, run: ActiveRun): Promise<To
     const isOver = () => run.signal.aborted || run.actor.getSnapshot().context.cause !== undefined;
     if (turn && isOver()) return notBegun(callId);
     // Checked in the turn in which the call begins: the process may have slept during a wait for the store.
-    while (input.call.effect !== 'read' && !services.leases.isFresh(run)) {
-      if (!(await services.leases.confirm(run, isOver))) return notBegun(callId);
-    }
+    if (mustAsk(run, effect) && !(await mayBegin(run, isOver))) return notBegun(callId);
     const { clock } = services.config;
     const begunAt = clock.monotonic();
     const call = { step: input.iteration + 1, callId, name, effect };
@@ -46,6 +46,20 @@ export async function callTool(input: ToolCallInput, run: ActiveRun): Promise<To
   }
 }
 
+/** Whether another process may have the run by now. A call without effects may begin all the same. */
+function mustAsk(run: ActiveRun, effect: ToolEffect): boolean {
+  return effect !== 'read' && !run.services.leases.isFresh(run);
+}
+
+/** Asks the store until the claim was fresh when the answer came. */
+async function mayBegin(run: ActiveRun, isOver: () => boolean): Promise<boolean> {
+  const { leases } = run.services;
+  do {
+    if (!(await leases.confirm(run, isOver))) return false;
+  } while (!leases.isFresh(run));
+  return true;
+}
+
 /** Another owner has the run: no code reads this answer. */
 function notBegun(callId: string): ToolAnswer {
   const result = {
@@ -56,10 +70,8 @@ function notBegun(callId: string): ToolAnswer {
 }
 
 /** The host's middleware around one call; undefined without middleware. */
-function aroundTool(
-  { runId, agent, services, resources, progress }: ActiveRun,
-  input: ToolCallInput,
-): ToolEnvironment['around'] {
+function aroundTool(run: ActiveRun, input: ToolCallInput): ToolEnvironment['around'] {
+  const { runId, agent, services, resources, progress } = run;
   const layers = services.config.layers.tool;
   if (!layers) return undefined;
   const { callId, name, effect, attempt, input: args, hasOldKey } = input.call;
@@ -67,7 +79,15 @@ function aroundTool(
   const tier = resources.loops[input.phase ?? 0]?.tier ?? '';
   const call = { runId, step: input.iteration + 1, agentId: agent.id, tier, key, labels: progress?.labels ?? noLabels };
   const info = { ...call, callId, name, input: args, effect, attempt };
-  return (signal, next) => callThrough(layers, Object.freeze({ ...info, signal }), next);
+  return (signal, next) =>
+    callThrough(layers, Object.freeze({ ...info, signal }), async () => {
+      // A middleware may have waited for longer than the lease, and the process may have slept meanwhile.
+      if (mustAsk(run, effect) && !(await mayBegin(run, () => signal.aborted)))
+        throw new LeaseLostError(
+          `tool "${name}" was not called: run ${runId} was left, or taken over by another process`,
+        );
+      return next();
+    });
 }
 
 /** The environment of a call. The tallies are live: they are read when the tool reads them. */

@@ -122,7 +122,15 @@ function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, '
       const body = bodies.ofDelta(delta);
       // The body has it now. If the write fails, the next one encodes it again.
       if (dropsBefore) delta.messages.forEach(dropEncoding);
-      await write('append', transitions.appendDelta(body, by(options)), { body, ...options });
+      const decide = transitions.appendDelta(body, by(options));
+      let isNew = false;
+      const noting: typeof decide = (facts) => {
+        const decision = decide(facts);
+        isNew = 'change' in decision;
+        return decision;
+      };
+      await write('append', noting, { body, ...options });
+      if (!isNew) bodies.wasThere(delta);
       if (!dropsBefore) delta.messages.forEach(dropEncoding);
     },
     delete: async (runId, options = {}) => {

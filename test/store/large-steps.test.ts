@@ -128,6 +128,18 @@ describe.for(kinds)('an open step of many calls in the $name store', ({ name, op
     expect(await store.load('run')).toMatchObject(plain({ openStep: next }));
   });
 
+  test('is whole after a save whose revision was there already, with other calls', async () => {
+    const { store } = open();
+    await store.save({ ...headOf(1, undefined), messages: sampleMessages });
+    await store.append({ runId: 'run', revision: 2, from, messages: [], head: headOf(2, undefined) });
+    const other = openStep(50);
+    await store.append({ runId: 'run', revision: 2, from, messages: [], head: headOf(2, other) });
+    expect(await store.load('run')).toEqual(plain({ ...headOf(2, undefined), messages: sampleMessages }));
+    const next = startCalls(other, new Set(['call-9']));
+    await store.append({ runId: 'run', revision: 3, from, messages: [], head: headOf(3, next) });
+    expect(await store.load('run')).toMatchObject(plain({ openStep: next }));
+  });
+
   test('is read as one save left it, also when the next save is asked for while it is read', async () => {
     const { store } = open();
     await store.save({ ...headOf(1, undefined), messages: sampleMessages });

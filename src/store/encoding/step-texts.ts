@@ -70,6 +70,11 @@ export class StepSplitter {
     else this.#given.set(message, { runId, revision, calls });
     return { count: calls.length + 1, isWhole: !isNext, texts };
   }
+
+  /** A delta was not stored, because its revision was there already: what is stored may be another step than the one given. */
+  forget({ openStep }: RunHead): void {
+    if (openStep?.message) this.#given.delete(openStep.message);
+  }
 }
 
 function isLarge(step: OpenStep | undefined): step is OpenStep {

@@ -65,6 +65,11 @@ export class BodyWriter {
     return this.#body(this.#splitter?.split(encoded, delta.head, { isContinued: true }) ?? { ...encoded, ...noBlobs });
   }
 
+  /** A delta changed nothing, because its revision is stored already. */
+  wasThere({ head }: RunDelta): void {
+    this.#steps?.forget(head);
+  }
+
   /** The run is deleted. */
   forget(runId: string): void {
     this.#splitter?.forget(runId);

@@ -36,6 +36,14 @@ export interface ParkedReason {
   readonly reason: string;
 }
 
+/**
+ * Whether a parked run stays so until a person unparks it. One whose agent had changed starts again as soon as the agent is what
+ * it was.
+ */
+export function staysParked(code: string | undefined): boolean {
+  return code !== 'DEFINITION_CHANGED';
+}
+
 /** A run's place in a conversation of several runs. */
 export interface ThreadPlace {
   readonly id: string;

@@ -1,4 +1,5 @@
 import type { InterruptedRun } from '../../index.ts';
+import { staysParked } from '../../run/fields.ts';
 import { pidOf, quoted, type RunStore, statusOf } from '../open/run-store.ts';
 import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
 
@@ -37,8 +38,7 @@ export function obstacleOf(entry: InterruptedRun): Obstacle | undefined {
       return { reason: `lives in ${where}; wait for it, or end that process first`, needsSomebody: false };
     }
     case 'parked':
-      // Goes on when its agent is again what it was; starting it tells.
-      if ('code' in entry && entry.code === 'DEFINITION_CHANGED') return undefined;
+      if ('code' in entry && !staysParked(entry.code)) return undefined;
       return {
         reason: `is parked: ${oneLine(entry.reason ?? '')}; ${todoForParked(undefined)}`,
         needsSomebody: true,

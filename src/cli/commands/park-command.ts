@@ -1,4 +1,5 @@
 import type { InterruptedRun } from '../../index.ts';
+import { staysParked } from '../../run/fields.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { caretakerOf } from '../open/caretaker.ts';
@@ -29,7 +30,7 @@ export const unparkCommand: Command = (context) =>
 
 /** What the next start finds as it was. */
 function warning(entry: InterruptedRun | undefined): string {
-  if (!entry || !('code' in entry) || entry.code !== 'DEFINITION_CHANGED') return '';
+  if (!entry || !('code' in entry) || staysParked(entry.code)) return '';
   return '; its next start parks it again, unless its agent has the phases that it was begun with';
 }
 

@@ -5,13 +5,14 @@ import type { InterruptedRun } from '../../record/interrupted.ts';
 import { migrateRecord } from '../../record/migrate.ts';
 import { type Place, RunTree } from '../../record/run-tree.ts';
 import { isRewritten } from '../../record/upcast.ts';
+import { staysParked } from '../../run/fields.ts';
 import { boundedStore } from '../../store/checked-store.ts';
 import { type CheckpointStore, checkStore } from '../../store/port.ts';
 import { systemClock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { ExecutorOptions } from '../host/options.ts';
-import { DEFAULT_MAX_ATTEMPTS, isPipelineSame, parkingOf } from '../run/acquire.ts';
+import { parkingOf } from '../run/acquire.ts';
 import { type Listed, listed } from './listing.ts';
 
 /** How the runs are going to be recovered: the same as of the executor that will do it. */
@@ -143,7 +144,7 @@ class Doctor {
   /** What keeps a run from being started. */
   #aside({ parked }: RunCheckpoint): Finding | undefined {
     // What was set aside because its agent had changed goes on when the agent is again what it was.
-    if (parked && (parked.code !== 'DEFINITION_CHANGED' || !this.#agents)) {
+    if (parked && (staysParked(parked.code) || !this.#agents)) {
       const { code, reason } = parked;
       return { verdict: 'parked', reason: `it was set aside: ${reason}`, code, needsSomebody: true };
     }
@@ -164,22 +165,13 @@ class Doctor {
   async #next(entry: Listed, record: RunCheckpoint): Promise<Finding> {
     const parent = parentOf(record);
     if (parent) return this.#findingOfChild(record, parent.runId);
-    const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome = 'tell-model' } = this.#options;
+    const { maxAttempts, onUnknownOutcome, onDefinitionChange } = this.#options;
+    const agent = this.#agents?.get(record.meta.agentId);
     const started = { ...record, attempts: (record.attempts ?? 0) + 1 };
-    const parked = parkingOf(started, maxAttempts, { onUnknownOutcome }) ?? this.#change(record);
+    const parked = parkingOf(started, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
     if (!parked) return resuming(record, entry.attempts ?? 0);
     const reason = `the next start sets it aside: ${parked.reason}`;
     return { verdict: 'parked', reason, code: parked.code, needsSomebody: true };
-  }
-
-  #change(record: RunCheckpoint): { readonly code: string; readonly reason: string } | undefined {
-    const agent = this.#agents?.get(record.meta.agentId);
-    const isRefused = (this.#options.onDefinitionChange ?? 'refuse') === 'refuse' && !record.outcome;
-    if (!agent || !isRefused || isPipelineSame({ agent }, record)) return undefined;
-    return {
-      code: 'DEFINITION_CHANGED',
-      reason: `the phases of agent ${agent.id} are not those that it was begun with`,
-    };
   }
 
   /** A child is its parent's business as long as there is a run above it that is none itself. */

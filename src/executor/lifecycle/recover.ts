@@ -1,5 +1,6 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
 import { type ChildPlace, mayBeChild, RunTree } from '../../record/run-tree.ts';
+import { staysParked } from '../../run/fields.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
@@ -110,7 +111,7 @@ function candidate(entry: InterruptedRun, { services, report }: Work): Listed | 
   const { runId } = entry;
   const aside = (kind: 'parked' | 'skipped', reason: string) => void report[kind].push({ runId, reason });
   if (entry.status === 'quarantined') aside('skipped', entry.reason);
-  else if (entry.status === 'parked' && entry.code !== 'DEFINITION_CHANGED') aside('parked', entry.reason ?? 'parked');
+  else if (entry.status === 'parked' && staysParked(entry.code)) aside('parked', entry.reason ?? 'parked');
   else if (services.registry.live(runId)?.life.resolution === 'accepted') aside('skipped', LIVE);
   else if (!agentFor(services, entry.meta.agentId)) {
     aside('skipped', `AGENT_NOT_FOUND: no agent ${entry.meta.agentId} is registered`);

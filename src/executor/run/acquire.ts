@@ -1,9 +1,10 @@
+import type { Agent } from '../../agent/agent.ts';
 import { phaseFactsOf } from '../../agent/phase.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { identified } from '../../record/identify.ts';
 import { migrateRecord } from '../../record/migrate.ts';
 import { parseOutcome } from '../../record/parse.ts';
-import type { ParkedReason } from '../../run/fields.ts';
+import { type ParkedReason, staysParked } from '../../run/fields.ts';
 import { hasUnknownOutcome } from '../../run/open-step.ts';
 import { isSamePipeline } from '../../run/pipeline.ts';
 import type { RunOutcome } from '../../run/result.ts';
@@ -180,22 +181,30 @@ export async function returnRun(run: ActiveRun): Promise<void> {
 }
 
 async function refuseParked(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
-  const maxAttempts = run.seed.maxAttempts ?? DEFAULT_MAX_ATTEMPTS;
-  // A run that was parked because its agent had changed continues when the agent is the same again.
-  const standing = record.parked?.code === 'DEFINITION_CHANGED' ? undefined : record.parked;
-  const parked = standing ?? parkingOf(record, maxAttempts, run.services.config) ?? changeOf(run, record);
+  const { onUnknownOutcome, onDefinitionChange } = run.services.config;
+  const { maxAttempts } = run.seed;
+  const parked = parkingOf(record, { agent: run.agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
   if (!parked) return;
   await rewrite(run, store, { ...record, attempts: record.attempts - 1, parked });
   announceParked(run, record, parked);
   throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
 }
 
-/** Why a start of this record, which its `attempts` counts, parks it instead. */
-export function parkingOf(
-  record: RunCheckpoint,
-  maxAttempts: number,
-  { onUnknownOutcome }: Pick<Config, 'onUnknownOutcome'>,
-): ParkedReason | undefined {
+/** What a start knows besides the record. */
+interface StartRules {
+  /** Default `tell-model`. */
+  readonly onUnknownOutcome?: Config['onUnknownOutcome'] | undefined;
+  /** Default `refuse`. */
+  readonly onDefinitionChange?: Config['onDefinitionChange'] | undefined;
+  /** Absent: changed phases are not looked for. */
+  readonly agent: Agent | undefined;
+  readonly maxAttempts?: number | undefined;
+}
+
+/** Why a start of this record, which its `attempts` counts, parks it instead; undefined: it starts. */
+export function parkingOf(record: RunCheckpoint, rules: StartRules): ParkedReason | undefined {
+  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome } = rules;
+  if (record.parked && staysParked(record.parked.code)) return record.parked;
   if (record.attempts > maxAttempts) {
     return {
       code: 'TOO_MANY_ATTEMPTS',
@@ -205,20 +214,21 @@ export function parkingOf(
   if (onUnknownOutcome === 'park' && record.openStep && hasUnknownOutcome(record.openStep)) {
     return { code: 'OUTCOME_UNKNOWN', reason: 'the process died during a call that must not be repeated' };
   }
-  return undefined;
+  return changeOf(record, rules);
 }
 
-/** Whether the agent's list of phases still equals that of the record. */
-export function isPipelineSame({ agent }: Pick<ActiveRun, 'agent'>, record: RunCheckpoint): boolean {
+/** Whether the agent's list of phases is still the one that the record was made with. */
+function isPipelineSame(agent: Agent, record: RunCheckpoint): boolean {
   const opening = 1 + (record.earlier?.length ?? 0);
   const hasBegun = record.messages.length > opening || record.openStep !== undefined;
   return isSamePipeline(record, phaseFactsOf(agent.phases, 1), hasBegun);
 }
 
-function changeOf(run: ActiveRun, record: RunCheckpoint): ParkedReason | undefined {
-  const isRefused = run.services.config.onDefinitionChange === 'refuse' && !record.outcome;
-  if (!isRefused || isPipelineSame(run, record)) return undefined;
-  const reason = `the phases of agent ${run.agent.id} are not those that it was begun with (onDefinitionChange)`;
+function changeOf(record: RunCheckpoint, rules: StartRules): ParkedReason | undefined {
+  const { agent, onDefinitionChange = 'refuse' } = rules;
+  const isRefused = onDefinitionChange === 'refuse' && !record.outcome;
+  if (!agent || !isRefused || isPipelineSame(agent, record)) return undefined;
+  const reason = `the phases of agent ${agent.id} are not those that it was begun with (onDefinitionChange)`;
   return { code: 'DEFINITION_CHANGED', reason };
 }
 

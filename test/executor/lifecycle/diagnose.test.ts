@@ -128,6 +128,21 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     expect(needing.filter(({ reason }) => reason === '')).toEqual([]);
   });
 
+  test('gives the reason for which the next start sets a run aside, word for word', async () => {
+    const store = await storeOf([left.poison, left.pipeline, left.mail].map((each) => each as RunCheckpoint));
+    const options = { agents: [worker, piped], onUnknownOutcome: 'park' } as const;
+    const found = await examined(store, options);
+    const { executor } = hostOf({ checkpoints: store, script: [reply('done')], ...options });
+    const { parked } = await executor.recover();
+    const said = parked.map(({ runId }) => [
+      runId,
+      found.get(runId)?.reason.replace(/^the next start sets it aside: /, ''),
+    ]);
+    const did = parked.map(({ runId, reason = '' }) => [runId, reason.replace(/^RUN_PARKED: run \S+ is parked: /, '')]);
+    expect(said).toHaveLength(3);
+    expect(said).toEqual(did);
+  });
+
   test('without agents asks neither who is missing nor what has changed', async () => {
     const found = await examined(await storeOf(Object.values(left)));
     expect(found.get('stranger')).toMatchObject({ verdict: 'resumes', needsSomebody: false });

@@ -14,7 +14,7 @@ import { ModelError, ModelStalledError, ReplyTooLargeError } from '../values/err
 import { isObject, type JsonObject } from '../values/json.ts';
 import { hasFileUrl, isFileUrl, type Message } from '../values/message.ts';
 import { letGo } from '../values/thenable.ts';
-import { checkFileUrls } from './file-urls.ts';
+import { checkFileUrls } from './check-file-urls.ts';
 import type { Model } from './port.ts';
 import { ReplyCollector } from './reply-collector.ts';
 import { type ReplyLimits, replyLimits } from './reply-limits.ts';

@@ -12,7 +12,7 @@ import type { MessageReader, StoredTexts, StoreWrite } from '../store-driver.ts'
 import type { Decided } from '../transitions.ts';
 import type { Access } from './access.ts';
 import { storeError } from './errors.ts';
-import { foundBy, readJournal } from './journal/journal.ts';
+import { foundBy, readJournal } from './journal/read.ts';
 import { JournalScan } from './journal/scan.ts';
 import { renewed, toLiveLease } from './lease.ts';
 import { nameRun, type WriteQueues } from './queue.ts';

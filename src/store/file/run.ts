@@ -9,7 +9,7 @@ import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
 import type { Folders } from './folders.ts';
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';
-import { type Found, type Journal, readJournal } from './journal/journal.ts';
+import { type Found, type Journal, readJournal } from './journal/read.ts';
 import type { MailFiles } from './mail.ts';
 import type { OutcomeFiles } from './outcomes.ts';
 

@@ -3,7 +3,6 @@ import type { FileStamp, OpenFile } from '../../../files/file-system.ts';
 import { readLines } from '../../../files/lines.ts';
 import { namesIn, type Piece } from '../../encoding/blob-refs.ts';
 import type { MessageRow } from '../../encoding/encryption.ts';
-import { type Journal, withoutHead } from './journal.ts';
 import { LineWriter } from './line-writer.ts';
 import {
   baseLine,
@@ -19,6 +18,7 @@ import {
   type StoredLease,
   stateLine,
 } from './lines.ts';
+import { type Journal, withoutHead } from './read.ts';
 
 /** The content of a commit. */
 export interface Commit {

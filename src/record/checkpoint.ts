@@ -97,7 +97,7 @@ const isOfRecord = new Set<string>([
   ...rowsOf('identity').map(({ key }) => key),
 ]);
 
-/** Returns the state from which a record's run continues. */
+/** Returns the resume state of a record, from which its run continues. */
 export function toResumeState(record: RunCheckpoint): ResumeState {
   const state = Object.entries(record).filter(([key]) => !isOfRecord.has(key));
   return { ...Object.fromEntries(state), history: record.messages };

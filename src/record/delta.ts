@@ -16,8 +16,8 @@ export interface RunDelta {
 const identityKeys = rowsOf('identity').map(({ key }) => key);
 
 /**
- * Returns the part of a head that each save writes; the rest is `undefined`, which JSON leaves out. A copy costs less than a
- * selection.
+ * Returns the part of a head that each delta of a record writes; the rest is `undefined`, which JSON leaves out. A copy
+ * costs less than a selection.
  */
 export function changingPart(head: RunHead): object {
   const part: Record<string, unknown> = { ...head };

@@ -26,8 +26,9 @@ export function parentOf({ meta, parent, fingerprint }: RunHead): ParentCall | u
 }
 
 /**
- * Returns a record with a fingerprint: one from before fingerprints gets that of its stored request. Its running calls keep
- * the idempotency keys that their receivers know. The next write of such a record is a whole one.
+ * Adds to a record the fingerprint by which its request is identified: one from before fingerprints gets that of its stored
+ * request. Its running calls keep the idempotency keys that their receivers know. The next write of such a record is a
+ * whole one.
  */
 export function identified(record: RunCheckpoint): RunCheckpoint {
   if (record.fingerprint !== undefined) return record;

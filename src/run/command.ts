@@ -57,6 +57,7 @@ export function checkCommand(command: Command): Command {
   return command;
 }
 
+/** The error for a text that is too long to be said to a run, or undefined. */
 export function tooLongToSay({ length }: string): UndeliveredError | undefined {
   if (length <= MAX_TEXT_CHARS) return undefined;
   return new UndeliveredError(

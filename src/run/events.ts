@@ -217,6 +217,7 @@ export function specOf({ type }: { readonly type: string }): AnySpec {
   return specs.get(type) ?? unknownEvent;
 }
 
+/** Whether the audit keeps events of a type in this way. */
 export function isAuditedAs<Class extends EventSpec<unknown>['audit']>(
   event: RunEvent,
   as: Class,
@@ -224,6 +225,7 @@ export function isAuditedAs<Class extends EventSpec<unknown>['audit']>(
   return specOf(event).audit === as;
 }
 
+/** Whether events of a type are this kind of activity. */
 export function isActiveAs<Kind extends NonNullable<EventSpec<unknown>['activity']>>(
   event: RunEvent,
   as: Kind,

@@ -61,6 +61,7 @@ export function storedFingerprintOf(asked: Asked): string {
   return STORED + fingerprintOf(asked);
 }
 
+/** Whether a fingerprint is that of a record which was stored without one. */
 export function isStoredFingerprint(fingerprint: string): boolean {
   return fingerprint.startsWith(STORED);
 }

@@ -23,8 +23,9 @@ export const outcomeUnknown =
   'Outcome unknown: the process died while this call was running. It may or may not have taken effect; it is not repeated.';
 
 /**
- * The ledger after a crash: results stay, planned calls still have to run, running calls are repeated if that is harmless. It
- * is unknown whether a running `once` call took effect: it is answered, never repeated.
+ * The open step after a crash, with what is known of each call: results stay, planned calls still have to run, running
+ * calls are repeated if that is harmless. It is unknown whether a running `once` call took effect: it is answered, never
+ * repeated.
  */
 export function recoverOpenStep({ message, calls }: OpenStep): OpenStep {
   const recovered = change(calls, (draft) => {
@@ -79,10 +80,12 @@ export function callsToStart(step: OpenStep, limits: CallLimits): readonly OpenC
   return starting;
 }
 
+/** The step after these calls have started. */
 export function startCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
   return changed(step, callIds, (call) => ({ ...call, state: 'started', attempt: call.attempt + 1 }));
 }
 
+/** The call of an id in the open step. */
 export function callOf(step: OpenStep, callId: string): OpenCall | undefined {
   const ledger = ledgerFor(step);
   return ledger ? ledger.call(callId) : step.calls.find((call) => call.callId === callId);
@@ -104,7 +107,7 @@ function changed(step: OpenStep, callIds: ReadonlySet<string>, change: (call: Op
   return ledger.showIn(step.message);
 }
 
-/** Withdraws calls that should start and never did: their intent was not stored when the run stopped. */
+/** Withdraws calls of a step that should start and never did: their intent was not stored when the run stopped. */
 export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
   const withdrawn = change(step.calls, (draft) => {
     for (const call of draft.filter(({ callId, state }) => callIds.has(callId) && state === 'started')) {
@@ -115,12 +118,13 @@ export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): Ope
   return withdrawn === step.calls ? step : stepOf(step.message, withdrawn);
 }
 
-/** Records a result. A result for a call that is not running (a late one) changes nothing. */
+/** Records the result of a call in the open step. A result for a call that is not running (a late one) changes nothing. */
 export function recordResult(step: OpenStep, callId: string, result: ToolOutput): OpenStep {
   const callIds = new Set([callId]);
   return changed(step, callIds, (call) => (call.state === 'started' ? { ...call, state: 'done', result } : call));
 }
 
+/** Whether all calls of the step have answered. */
 export function isAllAnswered(step: OpenStep): boolean {
   return ledgerFor(step)?.isAllDone ?? step.calls.every((call) => call.state === 'done');
 }

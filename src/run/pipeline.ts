@@ -29,7 +29,7 @@ export function beginPhase(progress: Progress, facts: PhaseFacts): Progress {
 
 const isAtOpening = (progress: Progress): boolean => progress.transcript.length > 0 && !isBeyondOpening(progress);
 
-/** From now on the steps of the phase are recorded: it had an effect that must not happen twice. */
+/** Keeps the phase in progress: from now on its steps are recorded, because it had an effect that must not happen twice. */
 export function keepPhase(progress: Progress): Progress {
   if (!progress.openPhase?.start) return progress;
   return change(progress, (draft) => {
@@ -54,7 +54,7 @@ export function closePhase(
   });
 }
 
-/** For an answer that does not fit the output schema: gives the model the problem and another turn. */
+/** Asks the model to repair an answer that does not fit the output schema: gives the model the problem and another turn. */
 export function askForRepair(progress: Progress, problem: string): Progress {
   const text = `That answer does not have the requested form: ${problem}. Answer again, in that form only.`;
   const transcript = progress.transcript.append(enterMessage({ role: 'user', content: [{ type: 'text', text }] }));

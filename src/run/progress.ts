@@ -93,7 +93,10 @@ export type ToolFacts = {
   };
 };
 
-/** A reply with tool calls opens a step; it enters the transcript only together with its results. */
+/**
+ * Returns the progress after a reply with tool calls, which opens a step; it enters the transcript only together with its
+ * results.
+ */
 export function openStep(progress: Progress, reply: ModelReply, tools: ToolFacts): Progress {
   const message = enterMessage(withUniqueCallIds(progress, reply.message)) as OpenStep['message'];
   const refused = new Map(reply.refused?.map(({ position, why }) => [position, why]));
@@ -101,7 +104,7 @@ export function openStep(progress: Progress, reply: ModelReply, tools: ToolFacts
   return { ...progress, ...spent(progress, reply), openStep: stepOf(message, calls) };
 }
 
-/** A turn that failed still costs tokens. */
+/** Returns the progress after a model call that failed. A turn that failed still costs tokens. */
 export function recordSpent(progress: Progress, cost: Cost): Progress {
   return cost.usage || cost.spend ? { ...progress, ...spent(progress, cost) } : progress;
 }
@@ -150,23 +153,31 @@ function withUniqueCallIds(progress: Progress, message: ModelReply['message']): 
   return hasChanged ? { ...message, content } : message;
 }
 
+/** Returns the progress after these calls of its open step have started. */
 export function startCalls(progress: Progress, callIds: ReadonlySet<string>): Progress {
   return progress.openStep ? { ...progress, openStep: startInStep(progress.openStep, callIds) } : progress;
 }
 
-/** Withdraws calls that never began, so that a later start runs them instead of reporting an unknown outcome. */
+/**
+ * Returns the progress without calls of its open step that never began, so that a later start runs them instead of
+ * reporting an unknown outcome.
+ */
 export function withdrawCalls(progress: Progress, calls: readonly OpenCall[]): Progress {
   if (!progress.openStep || calls.length === 0) return progress;
   return { ...progress, openStep: withdrawInStep(progress.openStep, new Set(calls.map((call) => call.callId))) };
 }
 
+/** Returns the progress with the result of a call in its open step. */
 export function recordResult(progress: Progress, callId: string, result: ToolOutput): Progress {
   if (!progress.openStep) return progress;
   // A result is new progress: a step of many long calls may outlive more deploys than a run has attempts.
   return { ...progress, openStep: recordInStep(progress.openStep, callId, result), attempts: 0 };
 }
 
-/** Moves a step whose calls have all answered into the transcript: exactly two messages, and no ledger. */
+/**
+ * Returns the progress after its step, whose calls have all answered, was moved into the transcript: exactly two messages,
+ * and no ledger.
+ */
 export function closeStep(progress: Progress): Progress {
   const { openStep: step, ...rest } = progress;
   if (!step || !isAllAnswered(step)) return progress;
@@ -179,7 +190,7 @@ export function closeStep(progress: Progress): Progress {
   };
 }
 
-/** Moves the waiting messages into the transcript, in order. */
+/** Returns the progress after its waiting messages were moved into the transcript, in order. */
 export function deliver(progress: Progress): Progress {
   const transcript = progress.transcript.append(...progress.undelivered, ...progress.nudges);
   return change(progress, (draft) => {
@@ -191,7 +202,7 @@ export function deliver(progress: Progress): Progress {
   });
 }
 
-/** A reply without tool calls is the answer: the last step. */
+/** Returns the progress after a reply without tool calls, which is the answer: the last step. */
 export function recordAnswer(progress: Progress, reply: ModelReply): Progress {
   return {
     ...progress,

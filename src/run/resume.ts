@@ -79,7 +79,8 @@ function enterGiven(given: readonly unknown[], of: string): readonly Message[] {
 }
 
 /**
- * Checks the messages of a resume state that a host gives. Those of a stored record were checked when it was parsed.
+ * Checks the resume state that a host gives, and takes its messages in. Those of a stored record were checked when it was
+ * parsed.
  * @throws {NotJsonError} @throws {TranscriptInvalidError}
  */
 export function enterResume(given: ResumeState): ResumeState {

@@ -103,13 +103,16 @@ export function isBounded(checkpointer: Checkpointer): boolean {
   return checkpointer instanceof StoreCheckpointer && checkpointer.isBounded;
 }
 
-/** The size limit of a run's record: for a host's own checkpointer, the default of Pawl's. */
+/** The size limit of a run's record, as its checkpointer gives it: for a host's own checkpointer, the default of Pawl's. */
 export function maxRecordBytesOf(checkpointer: Checkpointer | null): number {
   if (checkpointer === null || checkpointer.durable === false) return Number.POSITIVE_INFINITY;
   return checkpointer instanceof StoreCheckpointer ? checkpointer.maxRecordBytes : DEFAULT_MAX_RECORD_BYTES;
 }
 
-/** The run is over in this process: delayed saves are dropped, and no further save is delayed. */
+/**
+ * Abandons the checkpointer of a run that is over in this process: delayed saves are dropped, and no further save is
+ * delayed.
+ */
 export function abandon(checkpointer: Checkpointer | null): void {
   if (checkpointer instanceof StoreCheckpointer) checkpointer.abandon();
 }

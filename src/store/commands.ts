@@ -25,6 +25,7 @@ export function decodeCommand(text: string): Command {
   return parseCommand(parseStored(text, 'command'));
 }
 
+/** The error for a command to a run that has no record. */
 export function refuseMissing(runId: string): CheckpointMissingError {
   return new CheckpointMissingError(`the store has no record of run ${runId}: a command would have no receiver`);
 }
@@ -37,6 +38,7 @@ export function refuseLarge(runId: string, chars: number): UndeliveredError {
   );
 }
 
+/** The error for a command to a run whose inbox is full. */
 export function refuseFull(runId: string): UndeliveredError {
   return new UndeliveredError(`run ${runId} has ${MAX_COMMANDS} commands waiting: this one was not taken`);
 }

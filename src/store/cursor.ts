@@ -7,7 +7,10 @@ export function pageOf(heads: Iterable<ListedHead>, { after, limit }: ListPage):
   return following.sort(compareCursors).slice(0, limit);
 }
 
-/** The order of a list: by time, then by id in the order of its UTF-8 bytes, as databases sort. */
+/**
+ * Compares the cursors of two listed runs, by the order of a list: by time, then by id in the order of its UTF-8 bytes, as
+ * databases sort.
+ */
 export function compareCursors(a: Cursor, b: Cursor): number {
   return a.updatedAt - b.updatedAt || compareBytes(a.runId, b.runId);
 }

@@ -112,7 +112,7 @@ export function settled<W>(job: Job<W>, work: (write: W) => unknown): Settled<W>
   }
 }
 
-/** The same for asynchronous work. */
+/** Performs one asynchronous job of a group. */
 export async function settledLater<W>(job: Job<W>, work: (write: W) => Promise<unknown>): Promise<Settled<W>> {
   if (job.signal?.aborted) return { job, error: job.signal.reason };
   try {

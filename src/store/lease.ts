@@ -82,7 +82,7 @@ export function isNewest(lease: Ownership | undefined, claim: Claim): boolean {
   return lease?.owner === claim.owner && lease.epoch === claim.epoch;
 }
 
-/** Returns the lease after a release. */
+/** Returns the lease after its owner has released it. */
 export function freed<T extends Ownership>(lease: T, { attempts = lease.attempts, damage }: ReleaseOptions = {}): T {
   return { ...lease, owner: damage === undefined ? null : DAMAGED + damage.slice(0, MAX_DAMAGE), attempts };
 }

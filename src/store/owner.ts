@@ -26,7 +26,10 @@ export function isDeadProcess(owner: string): boolean {
   return started !== '' && startTime(Number(pid)) !== started;
 }
 
-/** The same for the owner of a file on this machine: an owner of another boot of this host is dead as well. */
+/**
+ * Returns whether the owner of a file on this machine is certainly a dead process: an owner of another boot of this host is
+ * dead as well.
+ */
 export function isDeadOwner(owner: string): boolean {
   const [host, boot] = owner.split('|');
   const [ourHost, ourBoot] = machine();

@@ -88,7 +88,10 @@ class ValueFacts implements RunFacts {
   }
 }
 
-/** The value after a change; undefined if nothing is left of the run. @param body what a change of the record stores */
+/**
+ * The stored value of a run after a change; undefined if nothing is left of the run.
+ * @param body what a change of the record stores
+ */
 export function changedValue(
   value: RunValue = {},
   { change, body }: { readonly change: Change; readonly body?: StoredBody | undefined },

@@ -17,7 +17,7 @@ import type { ListedHead, MessageReader, StoreDriver } from './store-driver.ts';
 
 const noPieces: StoredPieces = new Map();
 
-/** Makes records, lists, outcomes and commands of the texts that a driver reads. */
+/** Makes records, lists, outcomes and commands of the stored texts that a driver reads. */
 export class StoredReader {
   readonly #driver: StoreDriver;
   readonly #encryption: Encryption;

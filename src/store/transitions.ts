@@ -120,7 +120,7 @@ export interface ToStore {
 }
 
 /**
- * Stores a whole record in place of the existing one.
+ * Decides: stores a whole record in place of the existing one.
  * @throws {LeaseLostError} @throws {RunOwnedElsewhereError} @throws {CheckpointTooNewError} over a record of a newer version
  */
 export function saveRecord(record: ToStore, by: Writer): Decide<void> {
@@ -135,7 +135,7 @@ export function saveRecord(record: ToStore, by: Writer): Decide<void> {
 }
 
 /**
- * Stores the new part of a record. A revision that is already stored changes nothing.
+ * Decides: stores the new part of a record. A revision that is already stored changes nothing.
  * @param delta the new part, and the revision that it follows
  * @throws the errors of `saveRecord` @throws {RevisionGapError} @throws {CheckpointCorruptError} if the run was released as
  *   damaged
@@ -159,7 +159,7 @@ export function appendDelta(
 }
 
 /**
- * Removes a run. Its epoch outlives the record while its outcome is kept: a lost owner must stay lost.
+ * Decides: removes a run. Its epoch outlives the record while its outcome is kept: a lost owner must stay lost.
  * @throws {LeaseLostError} @throws {RunOwnedElsewhereError}
  */
 export function deleteRun(runId: string, by: Writer): Decide<void> {
@@ -171,7 +171,7 @@ export function deleteRun(runId: string, by: Writer): Decide<void> {
   };
 }
 
-/** Keeps the outcome of a run. @throws {LeaseLostError} @throws {RunOwnedElsewhereError} */
+/** Decides: keeps the outcome of a run. @throws {LeaseLostError} @throws {RunOwnedElsewhereError} */
 export function keepOutcome({ runId, text, untilMs }: OutcomeToKeep & { runId: string }, by: Writer): Decide<void> {
   return (facts) => {
     const need = lacking(facts, factsOfWriter(facts, by), facts.lease === null ? ofKept : none);
@@ -189,7 +189,8 @@ export interface ClaimWish {
 }
 
 /**
- * Grants a run to an owner; null = another one holds it. Each grant counts one more attempt, and has a higher epoch.
+ * Decides: grants a run to an owner; null = another one holds it. Each grant counts one more attempt, and has a higher
+ * epoch.
  * @throws {CheckpointCorruptError} if the run cannot be read, or was released as damaged
  */
 export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {}): Decide<Claim | null> {
@@ -213,7 +214,7 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
   };
 }
 
-/** Renews the lease for another `ttlMs`. @throws {LeaseLostError} */
+/** Decides: renews the lease for another `ttlMs`. @throws {LeaseLostError} */
 export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -223,7 +224,7 @@ export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   };
 }
 
-/** Frees the run. Releasing a lost claim has no effect. */
+/** Decides: frees the run. Releasing a lost claim has no effect. */
 export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<void> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -235,7 +236,7 @@ export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<voi
 }
 
 /**
- * Stores a command for a run. A command that waits already is not added again.
+ * Decides: stores a command for a run. A command that waits already is not added again.
  * @throws {CheckpointMissingError} @throws {UndeliveredError} if its inbox is full
  */
 export function sendCommand(command: CommandToSend): Decide<void> {
@@ -254,7 +255,7 @@ export function sendCommand(command: CommandToSend): Decide<void> {
   };
 }
 
-/** Removes commands from the inbox of a run. @throws {LeaseLostError} */
+/** Decides: removes commands from the inbox of a run. @throws {LeaseLostError} */
 export function acknowledge(claim: Claim, ids: readonly string[]): Decide<void> {
   return (facts) => {
     const need = lacking(facts, ofLease);

@@ -50,12 +50,18 @@ const noInput = { type: 'object', properties: {}, additionalProperties: false };
 /** Adapting reads a schema; a tool is adapted once for each name and each entry. */
 const adapted = new WeakMap<object, Map<string, Tool>>();
 
-/** Returns whether a value in a record of tools is an entry. No tool of the AI SDK has a field `tool`. */
+/**
+ * Returns whether a value in a record of tools is an entry for a tool of the AI SDK. No tool of the AI SDK has a field
+ * `tool`.
+ */
 export function isAiSdkEntry(value: object): value is AiSdkToolEntry {
   return 'tool' in value;
 }
 
-/** Reads an entry once. @throws {TypeError} for an unknown key, effect or limit */
+/**
+ * Reads an entry of a record of AI SDK tools, each of its fields once.
+ * @throws {TypeError} for an unknown key, effect or limit
+ */
 export function readAiSdkEntry(name: string, given: AiSdkToolEntry): AiSdkToolEntry {
   const entry = readOptions(given, entryKeys, { of: `tool "${name}"` });
   if (!isObject(entry.tool)) throw new TypeError(`tools.${name}.tool is not a tool`);

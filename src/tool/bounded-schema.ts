@@ -111,7 +111,7 @@ export interface Measures {
   readonly long: LongArrays;
 }
 
-/** Measures a value before any recursive code reads it. */
+/** Measures the size of a value before any recursive code reads it. */
 export function measure(value: unknown): Measures {
   const open: { readonly value: unknown; readonly depth: number }[] = [{ value, depth: 0 }];
   const long: (readonly unknown[])[] = [];

@@ -172,7 +172,7 @@ function checkLimit(tool: string, key: string, value: unknown): void {
   throw new TypeError(`tool "${tool}": ${key} must be a number above 0, not ${String(value)}`);
 }
 
-/** Also for tools of the AI SDK: a tool that needs approval must not run without it. */
+/** Refuses a tool that must be approved. Also for tools of the AI SDK: a tool that needs approval must not run without it. */
 export function refuseApproval(name: string, needsApproval: unknown): void {
   if (needsApproval === undefined || needsApproval === false) return;
   throw new UnsupportedError(`tool "${name}": needsApproval is not supported yet; leave it out or set it to false`);

@@ -49,6 +49,7 @@ function partsOf(output: ToolOutput): ContentOutput['value'] {
   return [{ type: 'text', text: typeof output.value === 'string' ? output.value : JSON.stringify(output.value) }];
 }
 
+/** The text of an error, as a tool's output. */
 export function errorText(value: string): ToolOutput {
   return { type: 'error-text', value };
 }
@@ -68,7 +69,10 @@ function readyOutput(output: unknown, rule: OutputRule): ToolOutput {
   return frozenJson(ready, 'result') as ToolOutput;
 }
 
-/** No provider accepts any other value: sending it would end the run. */
+/**
+ * Returns whether a value is the output of a tool in the model's form. No provider accepts any other value: sending it
+ * would end the run.
+ */
 export function isToolOutput(output: unknown): output is Record<string, unknown> {
   if (!isObject(output)) return false;
   const { type, value } = output;
@@ -94,7 +98,8 @@ function urlOf(part: unknown): unknown {
 }
 
 /**
- * A URL of an untrusted source would make the provider fetch it, with the data inside the URL.
+ * Checks the URL of a file in a tool's output. A URL of an untrusted source would make the provider fetch it, with the data
+ * inside the URL.
  * @throws {TypeError} which does not show the URL: a signed one is a secret
  */
 export function checkUrl(url: unknown, where: string, { allowUrls }: OutputRule): void {

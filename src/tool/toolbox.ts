@@ -143,7 +143,7 @@ function fromRecord(name: string, tool: unknown): Tool {
   throw new TypeError(`tools.${name} is a tool named "${tool.name}"; the names must be the same`);
 }
 
-/** By shape, not by class: a tool may come from another copy of the package. */
+/** Returns whether a value is a tool. By shape, not by class: a tool may come from another copy of the package. */
 export function isTool(value: unknown): value is Tool {
   if (!isObject(value) || typeof value.name !== 'string' || typeof value.execute !== 'function') return false;
   return isObject(value.input) && typeof value.input.validate === 'function' && isObject(value.input.jsonSchema);

@@ -24,9 +24,9 @@ import { loopsFor } from '../services/loop-context.ts';
 import { checkedOutput } from './check-output.ts';
 
 /**
- * Gets the resources of a run, in this order: its place in the table of live runs, the claim and the record, model and tools,
- * the checkpointer and the first save, the deadline. Values that cannot be serialised are stored in the active run; the
- * machine gets plain data. Never rejects.
+ * Resolves a run at its start, before its first step. It gets its resources in this order: its place in the table of live
+ * runs, the claim and the record, model and tools, the checkpointer and the first save, the deadline. Values that cannot be
+ * serialised are stored in the active run; the machine gets plain data. Never rejects.
  */
 export async function resolve({ progress }: { progress: Progress }, run: ActiveRun): Promise<Resolution> {
   const resolving = found(run, progress).catch((error: unknown) => refused(run, progress, error));

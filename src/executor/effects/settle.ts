@@ -180,7 +180,10 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
   }
 }
 
-/** Saves the newest state, past the throttle; a run that is left in good order counts no failed start. */
+/**
+ * Saves the newest state of a run that this process leaves unfinished, past the throttle; a run that is left in good order
+ * counts no failed start.
+ */
 export async function leave(run: ActiveRun, progress: Progress): Promise<void> {
   run.life.isClosing = true;
   const { claim } = run;

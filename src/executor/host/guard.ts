@@ -65,7 +65,7 @@ export function asError(thrown: unknown): Error {
   return new RunPanicError(data.message, { cause: thrown });
 }
 
-/** A proxy may throw from `instanceof`. */
+/** Whether a thrown value is an Error. A proxy may throw from `instanceof`. */
 export function isError(value: unknown): value is Error {
   try {
     return value instanceof Error;
@@ -74,7 +74,7 @@ export function isError(value: unknown): value is Error {
   }
 }
 
-/** A proxy may throw from `instanceof`. */
+/** Whether a thrown value is a TypeError. A proxy may throw from `instanceof`. */
 export function isTypeError(thrown: unknown): thrown is TypeError {
   try {
     return thrown instanceof TypeError;

@@ -105,7 +105,7 @@ export function checkMiddleware(given: unknown, of: string): void {
   }
 }
 
-/** The methods are read once, and keep their object as `this`. */
+/** The layers of the option `middleware`. The methods are read once, and keep their object as `this`. */
 export function layersOf(middleware: readonly Middleware[] = []): Layers {
   const model = middleware.flatMap((each) => (each.model ? [each.model.bind(each)] : []));
   const tool = middleware.flatMap((each) => (each.tool ? [each.tool.bind(each)] : []));

@@ -60,7 +60,7 @@ export function checkObservers(given: unknown, of: string): void {
   }
 }
 
-/** The methods are read once, and keep their object as `this`. */
+/** The observers of the option `observers`. The methods are read once, and keep their object as `this`. */
 export function observersOf(observers: readonly RunObserver[] = [], warn: Warn): readonly Observer[] {
   return observers.flatMap((observer) => {
     const onEvent = guarded('an observer', observer.onEvent?.bind(observer), warn);

@@ -44,6 +44,7 @@ export interface RunControl {
   unpark(): Promise<void>;
 }
 
+/** Makes the control of a run by its id, which cancels, steers, parks and unparks it. */
 export function controlOf(services: ExecutorServices, runId: string): RunControl {
   return {
     runId,

@@ -24,12 +24,15 @@ interface Reading {
   readonly after?: Cursor | undefined;
 }
 
-/** All listed runs. */
+/** Iterates over all listed runs of a store. */
 export async function* listed(store: CheckpointStore, reading: Reading): AsyncGenerator<InterruptedRun> {
   for await (const page of pages(store, reading)) yield* page;
 }
 
-/** The same by pages. Recovered runs leave the list as they end, so that each page begins after the last one seen. */
+/**
+ * Iterates over the listed runs of a store by pages. Recovered runs leave the list as they end, so that each page begins
+ * after the last one seen.
+ */
 export async function* pages(
   store: CheckpointStore,
   { signal, random, after: from }: Reading,

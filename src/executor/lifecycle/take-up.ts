@@ -39,7 +39,10 @@ export interface TakenUp extends Listed {
 
 export const LIVE = 'live in this process';
 
-/** Never rejects: one run that cannot even be made must not keep the others from being taken up. */
+/**
+ * Takes up one interrupted run of `recover`. Never rejects: one run that cannot even be made must not keep the others from
+ * being taken up.
+ */
 export async function takeUp(run: TakenUp, work: Work): Promise<ActiveRun | undefined> {
   const { runId } = run;
   const { services, report } = work;

@@ -166,7 +166,10 @@ function comparedAndMigrated(run: ActiveRun, record: RunCheckpoint): RunCheckpoi
   throw conflict(askerOf(run));
 }
 
-/** This start did not count: no part of the run was tried. The record is restored unchanged, and the claim released. */
+/**
+ * Returns an acquired run to its store after a start that does not count: no part of the run was tried. The record is
+ * restored unchanged, and the claim released.
+ */
 export async function returnRun(run: ActiveRun): Promise<void> {
   const { services } = run;
   const { record } = run.resources;
@@ -237,13 +240,13 @@ async function rewrite(run: ActiveRun, store: CheckpointStore, record: RunCheckp
   return rewriteHead(store, record, run.resources.claim);
 }
 
-/** The claim was deleted with its record. */
+/** Forgets the claim of a run, which was deleted with its record. */
 export function forgetClaim(run: ActiveRun): void {
   run.resources.claim = undefined;
   run.services.leases.drop(run);
 }
 
-/** Releases the claim. A failure is harmless: a claim that is not released expires. */
+/** Releases the claim of a run. A failure is harmless: a claim that is not released expires. */
 export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Promise<void> {
   const { claim: held, services } = run;
   const { store } = services.config;

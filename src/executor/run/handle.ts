@@ -103,6 +103,7 @@ function acceptedOf({ life: { resolution, resumedFrom, isElsewhere } }: ActiveRu
   return isElsewhere ? 'joined' : 'refused';
 }
 
+/** The handle of a run whose outcome was kept: it had ended before this start. */
 export function endedHandle(output: RunOutput): EndedRun {
   const result = Promise.resolve<RunResult>({ ...output, messages: [] });
   return { runId: output.runId, accepted: 'ended', result, orThrow: () => okOrThrow(result) };

@@ -14,8 +14,9 @@ import { refusedByBudget } from './spending.ts';
 /* The limits and observers of a run: its budget, its audit, its critic and its deadline. */
 
 /**
- * A new run that the budget refuses leaves no trace. A stored run is not checked again: the cost of its own last turn, which
- * was not recorded, must not end it. Each of its model calls is still reserved.
+ * Asks the budget whether a new run may begin. A new run that the budget refuses leaves no trace. A stored run is not
+ * checked again: the cost of its own last turn, which was not recorded, must not end it. Each of its model calls is still
+ * reserved.
  */
 export async function checkBudget(run: ActiveRun, isStored: boolean): Promise<void> {
   const refusal = isStored ? undefined : await refusedByBudget(run);
@@ -45,7 +46,7 @@ export function beginAudit(run: ActiveRun): void {
   if (run.resources.audit) run.observe(run.resources.audit);
 }
 
-/** Starts the critic and the remaining time: without a critic `maxRuntimeMs` is a hard limit. */
+/** Starts the oversight of a run: its critic and its deadline. Without a critic `maxRuntimeMs` is a hard limit. */
 export function supervise(
   run: ActiveRun,
   limits: Limits,

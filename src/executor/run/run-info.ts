@@ -8,7 +8,10 @@ import type { ObservedRun } from '../host/observers.ts';
 import { metaFor } from '../host/request.ts';
 import type { ActiveRun } from './active-run.ts';
 
-/** The attributes of the caller come from the stored record; those of the model and agent are the present ones. */
+/**
+ * The stored attributes of a run that is about to start. The attributes of the caller come from the stored record; those of
+ * the model and agent are the present ones.
+ */
 export function metaOf({ meta }: Progress, record: RunCheckpoint): RunCheckpointMeta {
   return { ...record.meta, agentName: meta.agentName, modelTier: meta.modelTier };
 }
@@ -67,6 +70,7 @@ export function observedRun(run: ActiveRun): ObservedRun {
   return Object.freeze({ info: redaction?.info(info, 'event') ?? info, origin: seed.origin, attempt, rootRunId });
 }
 
+/** The RunInfo of a run, from the stored attributes of its record. */
 export function infoFrom(
   meta: RunCheckpointMeta,
   rest: Pick<RunInfo, 'inputs' | 'startedAt' | 'maxIterations'>,

@@ -22,6 +22,7 @@ export interface Asker {
   readonly redact: Redaction | undefined;
 }
 
+/** The request of a run, as it is compared with the stored or live run of its id. */
 export function askerOf({ seed, agent, services }: ActiveRun): Asker {
   return { request: seed.request, agentId: agent.id, isNewId: seed.isNewId, redact: services.config.redact };
 }
@@ -78,7 +79,7 @@ function storedForms({ request, agentId, redact }: Asker): readonly string[] {
   return [plain, storedFingerprintOf({ ...request, ...redacted, agentId })];
 }
 
-/** The id belongs to another run. The error reports nothing about that run. */
+/** The error of a start whose run id belongs to another request. The error reports nothing about that run. */
 export function conflict({ request: { runId }, isNewId }: Pick<Asker, 'request' | 'isNewId'>): RunIdConflictError {
   const id = JSON.stringify(runId.length > 100 ? `${runId.slice(0, 100)}…` : runId);
   return new RunIdConflictError(

@@ -54,7 +54,7 @@ export function countedUse(
   };
 }
 
-/** Warns once per executor that its budget counts estimates. */
+/** Warns once for each executor that its budget counts estimated use of tokens. */
 export function warnOfEstimate(
   services: { readonly config: Config; hasWarnedOfEstimate: boolean },
   fields: { readonly runId: string; readonly model: string },

@@ -164,13 +164,13 @@ const hasNoParts = ({ openStep, completedPhases, undelivered }: RunHead) =>
 const nameOf = ({ name }: Piece) => name;
 const withInner = (part: Part): readonly Part[] => [...part.inner, part];
 
-/** The name of a piece, as texts name it. */
+/** The reference to a blob, as stored texts contain it. */
 export const mention = (name: string): string => `${MARK}${name}${MARK}`;
 
-/** The text before the first name. */
+/** The part of a stored text before its first reference to a blob. */
 export const withoutMentions = (text: string): string => text.split(MARK, 1)[0] ?? '';
 
-/** The pieces that a stored text names. */
+/** The names of the blobs to which a stored text refers. */
 export function namesIn(text: string): string[] {
   return isCut(text) ? text.split(MARK).filter((_, i) => i % 2 === 1) : [];
 }
@@ -190,7 +190,7 @@ function cut(text: string, parts: readonly Part[], found?: Set<Part>): string {
   return from === 0 ? text : before + text.slice(from);
 }
 
-/** Joins pieces into one text. */
+/** Joins blobs into one text. */
 export function bundleOf(pieces: readonly Piece[]): string {
   return pieces.map(({ name, text }) => `${name}${BETWEEN}${text}`).join(BETWEEN);
 }
@@ -203,13 +203,13 @@ export function piecesIn(bundled: string): Piece[] {
   }));
 }
 
-/** Returns whether a stored text names pieces. */
+/** Returns whether a stored text refers to blobs. */
 export function isCut(text: string): boolean {
   return text.includes(MARK);
 }
 
 /**
- * Joins a stored text with its pieces.
+ * Joins a stored text with the blobs to which it refers.
  * @param find the whole text of a piece
  * @throws {CheckpointCorruptError} if one is missing
  */

@@ -136,7 +136,7 @@ export function sealStep(
   return { ...step, texts };
 }
 
-/** A long history is split, so that loading can pause between its rows. */
+/** Encrypts the messages of a body as rows. A long history is split, so that loading can pause between its rows. */
 export function rowsOf(
   { runId, from, messages }: Pick<EncodedDelta, 'runId' | 'from' | 'messages'>,
   encryption: Pick<Encryption, 'seal'>,

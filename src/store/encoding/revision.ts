@@ -26,7 +26,10 @@ export function isNewRevision(
   );
 }
 
-/** A record of a newer version is never overwritten. @throws {CheckpointTooNewError} */
+/**
+ * Checks that a stored record may be replaced. A record of a newer version is never overwritten.
+ * @throws {CheckpointTooNewError}
+ */
 export function checkReplaceable(runId: string, version: number | undefined): void {
   if (version === undefined || version <= RECORD_VERSION) return;
   throw new CheckpointTooNewError(

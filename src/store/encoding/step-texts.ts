@@ -98,7 +98,8 @@ function textsOf(calls: readonly OpenCall[], positions: readonly number[]): Step
 }
 
 /**
- * The texts of an open step, in order, after a body is stored. @param texts the previous ones; they may be changed in place
+ * The stored texts of an open step, in order, after a body is stored.
+ * @param texts the previous ones; they may be changed in place
  */
 export function stepAfter(texts: string[], step: StepTexts): string[] {
   const after = step.isWhole ? [] : texts;

@@ -103,7 +103,7 @@ export class BodyWriter {
   }
 }
 
-/** Characters of the texts of a body. */
+/** Counts the characters of the texts in a stored body. */
 export function charsOf({ head, start, rows, blobs, step }: StoredBody): number {
   let chars = head.length + (start ? start.meta.length + (start.extras?.length ?? 0) : 0);
   for (const { text } of rows) chars += text.length;

@@ -125,7 +125,7 @@ export class Reader {
 const LOOKS = 3;
 const PAUSE_MS = 10;
 
-/** Reads apparent damage once more: a writer may just have removed an incomplete write. */
+/** Reads a file of the store, and a second time if it looks damaged: a writer may just have removed an incomplete write. */
 export async function surely<T>(read: () => Promise<T>): Promise<T> {
   for (let looks = 1; ; looks++) {
     try {

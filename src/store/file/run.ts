@@ -59,7 +59,7 @@ function isSame(a: FileStamp, b: FileStamp): boolean {
   return a.identity === b.identity && a.size === b.size;
 }
 
-/** A link instead of a run's folder would lead out of the store. */
+/** Checks that the folder of a run is no link. A link instead of a run's folder would lead out of the store. */
 export async function checkFolder({ durable, folders }: RunFiles, name: string): Promise<void> {
   const stamp = await orAbsent(durable.files.stamp(folders.run(name)));
   if (!stamp || stamp.isFolder) return;
@@ -74,7 +74,7 @@ export interface Store {
   readonly isSynced: boolean;
 }
 
-/** Writes a commit: appended to the journal if possible, else as a new journal. */
+/** Writes a commit of a run to its journal: appended to the journal if possible, else as a new journal. */
 export async function storeCommit(run: RunFiles, name: string, what: Store): Promise<void> {
   const { found, commit, isDiscarded } = what;
   const old = isDiscarded ? undefined : found.journal;
@@ -159,7 +159,10 @@ async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal
   return journal;
 }
 
-/** The journal is removed first: without it there is no run. A later list removes the rest of its folder. */
+/**
+ * Removes the files of a run. The journal is removed first: without it there is no run. A later list removes the rest of
+ * its folder.
+ */
 export async function removeRun(run: RunFiles, name: string, isSynced: boolean): Promise<void> {
   const { durable, folders, known, suspects } = run;
   known.delete(name);

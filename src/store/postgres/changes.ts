@@ -137,7 +137,10 @@ function counted({ lease, attempts: known }: Change, { attempts }: EncodedHead):
   return { lease: lease && { ...lease, attempts: count }, attempts: count };
 }
 
-/** A whole record gets a new body: the token of its save. @param token the new token of its row */
+/**
+ * The row of a record after a change. A whole record gets a new body: the token of its save.
+ * @param token the new token of its row
+ */
 export function recordAfter({ head, start, record }: Change, token: number): StoredRecord | undefined {
   const body = start ? token : record?.body;
   if (!head || body === undefined) return record;

@@ -61,7 +61,10 @@ function stateOf(error: unknown): string | undefined {
   return typeof state === 'string' && typeof severity === 'string' ? state : undefined;
 }
 
-/** It is unknown whether the connection still works, and whether the last statement was executed. */
+/**
+ * Returns whether an error leaves the connection lost. It is unknown whether the connection still works, and whether the
+ * last statement was executed.
+ */
 export function isConnectionLost(error: unknown): boolean {
   const state = stateOf(error);
   // 08: connection exceptions; 57P: the server is going down or coming up.
@@ -83,13 +86,16 @@ export function isGroupFailure(error: unknown): boolean {
   return error instanceof PawlError || stateOf(error) === code.diskFull || stateOf(error) === code.noRights;
 }
 
-/** A statement was not executed, because the server's connection does not know its name, or knows it with another text. */
+/**
+ * Returns whether the server has lost a prepared statement. A statement was not executed, because the server's connection
+ * does not know its name, or knows it with another text.
+ */
 export function isStatementLost(error: unknown): boolean {
   const state = stateOf(error);
   return state === code.noStatement || state === code.statementExists;
 }
 
-/** The tables have disappeared. */
+/** Returns whether an error says that the tables have disappeared. */
 export function isTableMissing(error: unknown): boolean {
   return stateOf(error) === code.noTable;
 }

@@ -22,8 +22,9 @@ interface Sending {
 }
 
 /**
- * Stores a command. The run's row gets another token: a concurrent delete of the run finds it changed, looks again, and
- * removes the command with it. A repeated command is there already, or the run has accepted it and remembers it, or has ended.
+ * Stores a command in the inbox of a run in PostgreSQL. The run's row gets another token: a concurrent delete of the run
+ * finds it changed, looks again, and removes the command with it. A repeated command is there already, or the run has
+ * accepted it and remembers it, or has ended.
  * @throws {CheckpointMissingError} @throws {UndeliveredError}
  */
 export async function send(session: Session, tables: Tables, { command, isAgain }: Sending): Promise<void> {
@@ -59,7 +60,10 @@ export async function send(session: Session, tables: Tables, { command, isAgain 
   if (isInboxFull(Number(row?.chars), text, kind)) throw refuseLarge(runId, Number(row?.chars));
 }
 
-/** A damaged command counts as never sent: it must not block the others. */
+/**
+ * Reads the commands in the inbox of a run in PostgreSQL. A damaged command counts as never sent: it must not block the
+ * others.
+ */
 export async function readInbox(session: Session, { tables, encryption }: Server, of: InboxOf): Promise<SentCommand[]> {
   const { runs, commands } = tables;
   const whose =

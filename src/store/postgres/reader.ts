@@ -35,7 +35,7 @@ const MAX_SEND_MS = 30_000;
 /** Bounds the reads of a record that is replaced during each read. */
 const MAX_LOADS = 20;
 
-/** Loads and lists. It waits for the earlier writes, and reads large texts in parts. */
+/** Loads and lists runs in PostgreSQL. It waits for the earlier writes, and reads large texts in parts. */
 export class Reader {
   readonly #server: Server;
   readonly #queue: WriteQueue;

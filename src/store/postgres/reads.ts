@@ -38,6 +38,7 @@ function bundlesOf({ pieces }: Tables, row: string): string {
   return `${pieces} x WHERE x.body = ${row}.body AND x.bundle = ANY (string_to_array(${row}.pieces, ' ')::bigint[])`;
 }
 
+/** Reads the row of a run, without its messages. */
 export async function readRun(
   session: Session,
   { tables, times }: Server,
@@ -53,7 +54,7 @@ export async function readRun(
   return rows[0] && storedRun(rows[0]);
 }
 
-/** Sorts only keys, and reads only the texts of the page. */
+/** Reads a page of the list of runs. Sorts only keys, and reads only the texts of the page. */
 export async function readPage(
   session: Session,
   { tables, times }: Server,
@@ -107,7 +108,10 @@ export async function readMessages(
   return rows.length > 0;
 }
 
-/** Returns whether a record is still the one that was read: it may have grown, but was not replaced or deleted. */
+/**
+ * Returns whether a record in PostgreSQL is still the one that was read: it may have grown, but was not replaced or
+ * deleted.
+ */
 export async function isSame(session: Session, { tables }: Server, { runId, row }: StoredRun): Promise<boolean> {
   const rows = await session.query(`SELECT body FROM ${tables.runs} WHERE run_id = decode($1, 'hex')`, [hexOf(runId)]);
   return rows[0]?.body === row.body;

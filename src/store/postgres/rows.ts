@@ -12,7 +12,7 @@ export interface MessageRow {
 
 export const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join(' ');
 
-/** The pieces that may be missing. A piece that is already stored is stored twice. */
+/** The blobs of a change that the server may not have yet. A piece that is already stored is stored twice. */
 export function newPieces({ head, start, record }: Change): readonly Piece[] {
   return head?.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
 }

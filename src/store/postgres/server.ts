@@ -97,7 +97,7 @@ export class Server {
 
 const backoff: Backoff = { firstMs: 10, maxMs: 500, jitter: 'around' };
 
-/** Waits before a retry. With jitter: hosts that wait for one server should not return together. */
+/** Waits before the next attempt at the server. With jitter: hosts that wait for one server should not return together. */
 export function pause(failures: number): Promise<void> {
   return sleep(backoffMs(failures, backoff));
 }

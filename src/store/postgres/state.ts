@@ -55,7 +55,10 @@ export function serverTimes(clock: Clock): Times {
   };
 }
 
-/** Reads the state of some runs. It may be outdated at once: a write checks the token again. */
+/**
+ * Reads the state of some runs in PostgreSQL, without their messages. It may be outdated at once: a write checks the token
+ * again.
+ */
 export async function look(
   session: Session,
   runIds: readonly string[],
@@ -94,6 +97,7 @@ function stateOf(row: Row): RunState | undefined {
   return { token: Number(token), lease: leaseOf(row), attempts: Number(row.attempts), record };
 }
 
+/** The lease in a row of a run. */
 export function leaseOf({ owner, epoch, attempts, expires_at: expiresAt }: Row): Lease | undefined {
   if (epoch == null) return undefined;
   return {
@@ -104,13 +108,16 @@ export function leaseOf({ owner, epoch, attempts, expires_at: expiresAt }: Row):
   };
 }
 
-/** An owner is any string; PostgreSQL can hold its JSON. */
+/** The name of an owner as a text for PostgreSQL. An owner is any string; PostgreSQL can hold its JSON. */
 export const ownerText = (owner: string | null) => (owner === null ? null : JSON.stringify(owner));
 
 export const hexOf = (runId: string) => Buffer.from(runId, 'utf8').toString('hex');
 export const runIdOf = (hex: string) => Buffer.from(hex, 'hex').toString('utf8');
 
-/** Also covers the columns: a flipped bit in a count is damage like one in the text. */
+/**
+ * The checksum of a head's row in PostgreSQL. It also covers the columns: a flipped bit in a count is damage like one in
+ * the text.
+ */
 export function headChecksum(
   head: Pick<EncodedHead, 'version' | 'revision' | 'updatedAt' | 'head'>,
   place: { readonly body: number; readonly messageCount: number },

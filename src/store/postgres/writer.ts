@@ -19,8 +19,9 @@ interface Planned extends SentJob {
 }
 
 /**
- * Writes groups. Each write is decided from the stored state, and is stored only if that state is unchanged, which the row's
- * token shows. So a write may be repeated after a lost answer: a row that has the new token proves the first write.
+ * Writes groups of changes to PostgreSQL. Each write is decided from the stored state, and is stored only if that state is
+ * unchanged, which the row's token shows. So a write may be repeated after a lost answer: a row that has the new token
+ * proves the first write.
  *
  * A write that names its claim is decided from the state that this store wrote last, which saves a read. Only a fresh read
  * refuses a write.

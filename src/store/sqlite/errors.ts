@@ -29,21 +29,27 @@ function resultCode(error: unknown): number | undefined {
   return name === 'ERR_SQLITE_ERROR' && typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
 
-/** Another connection holds the lock; a later retry may succeed. */
+/**
+ * Returns whether an error of SQLite says that the database is busy. Another connection holds the lock; a later retry may
+ * succeed.
+ */
 export function isBusy(error: unknown): boolean {
   const found = resultCode(error);
   return found === code.busy || found === code.locked;
 }
 
 /**
- * The disk failed. The last write of this connection is uncertain. A second sync of the same file could succeed without having
- * written it, so the connection must not be used again.
+ * Returns whether an error of SQLite says that the disk failed. The last write of this connection is uncertain. A second
+ * sync of the same file could succeed without having written it, so the connection must not be used again.
  */
 export function isIoError(error: unknown): boolean {
   return resultCode(error) === code.ioError;
 }
 
-/** This store never writes a number that JavaScript cannot hold. */
+/**
+ * Returns whether an error of SQLite says that the file is damaged. This store never writes a number that JavaScript cannot
+ * hold.
+ */
 export function isDamage(error: unknown): boolean {
   return resultCode(error) === code.corrupt || (error as { code?: unknown } | null)?.code === 'ERR_OUT_OF_RANGE';
 }

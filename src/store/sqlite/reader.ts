@@ -9,7 +9,7 @@ import { isBusy, isDamage, isIoError, storeError } from './errors.ts';
 import type { QueueOptions, WriteQueue } from './queue.ts';
 import type { LoadedRow } from './reads.ts';
 
-/** Loads and lists. It waits for the earlier writes, and lets the event loop run while it reads large texts. */
+/** Loads and lists runs in SQLite. It waits for the earlier writes, and lets the event loop run while it reads large texts. */
 export class Reader {
   readonly #database: RunDatabase;
   readonly #queue: WriteQueue;

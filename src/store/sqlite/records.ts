@@ -29,7 +29,10 @@ export interface HeadRow {
 /** The known facts of a record whose head exists. */
 export type WholeRecord = { readonly [K in keyof Stored]: NonNullable<Stored[K]> };
 
-/** Also covers the columns: a flipped bit in a count is damage like one in the text. */
+/**
+ * The checksum of a head's row in SQLite. It also covers the columns: a flipped bit in a count is damage like one in the
+ * text.
+ */
 export function headChecksum(row: HeadRow): number {
   const columns = `${row.generation},${row.version},${row.revision},${row.updated_at},${row.message_count}`;
   return crc32(row.head, crc32(columns));

@@ -92,6 +92,7 @@ export function intactLine({ at, bytes }: RawLine): Line {
   throw new CheckpointCorruptError(`this record is damaged: the checksum of the line at byte ${at} is wrong`);
 }
 
+/** The lease that a line of a journal holds. */
 export function toLease(line: Line): StoredLease {
   const [epoch, attempts, expiresAt, boot = '', owner = ''] = line.fields;
   return {
@@ -103,6 +104,7 @@ export function toLease(line: Line): StoredLease {
   };
 }
 
+/** The state that a line of a journal holds. */
 export function toState(line: Line): State {
   const [leaseAt, superseded, version, revision, updatedAt, messageCount, head, pieces] = line.fields;
   const state = { leaseAt: toNumber(leaseAt), superseded: toNumber(superseded) };

@@ -77,6 +77,7 @@ export async function readSummary(file: OpenFile): Promise<Summary> {
   return { ...summary, meta: base.fields[0] ?? '' };
 }
 
+/** Reads all lines of a journal. */
 export async function scanJournal(file: OpenFile): Promise<JournalScan> {
   const scan = new JournalScan();
   for await (const batch of readLines(file)) {
@@ -86,7 +87,7 @@ export async function scanJournal(file: OpenFile): Promise<JournalScan> {
   return scan;
 }
 
-/** The content of a file, after all of its lines were read. */
+/** The content of a journal, after all of its lines were read. */
 export function foundBy(scan: JournalScan, stamp: FileStamp): Found {
   const { state, stateAt, end, pieces } = scan;
   const damage = scan.damage ?? (state ? undefined : missing('first commit'));

@@ -67,6 +67,7 @@ class Conditions {
   }
 }
 
+/** Lists the audited runs of the SQLite file. */
 export function listRuns({ db }: Statements, filter: AuditedRunFilter, limit: number): AuditedRun[] {
   const conditions = new Conditions();
   conditions.add('caller_id = ?', filter.callerId);
@@ -83,6 +84,7 @@ export function listRuns({ db }: Statements, filter: AuditedRunFilter, limit: nu
     .map((row) => runOf(row as unknown as RunRow));
 }
 
+/** Finds an audited run in the SQLite file by its id. */
 export function findRun({ db }: Statements, runId: string): FoundRun | undefined {
   const text = 'SELECT * FROM runs JOIN heads USING (no) WHERE run_id = ? ORDER BY no DESC LIMIT 1';
   const row = db.prepare(text).get(runId) as unknown as RunRow | undefined;
@@ -130,6 +132,7 @@ interface TotalRow {
   readonly spent_seconds: number;
 }
 
+/** Sums up the audited runs of the SQLite file. */
 export function sumUp({ db }: Statements, { by, since, until }: AuditTotalsFilter, limit: number): AuditTotal[] {
   const conditions = new Conditions();
   conditions.add('started_at >= ?', since);

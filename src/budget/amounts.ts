@@ -21,10 +21,12 @@ const MAX_UNITS = 1e14;
 
 export const nothing: BudgetAmounts = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
 
+/** Adds two amounts of a budget. */
 export function add(a: BudgetAmounts, b: BudgetAmounts): BudgetAmounts {
   return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd, seconds: a.seconds + b.seconds };
 }
 
+/** Subtracts one amount of a budget from another. */
 export function subtract(a: BudgetAmounts, b: BudgetAmounts): BudgetAmounts {
   return { tokens: a.tokens - b.tokens, usd: a.usd - b.usd, seconds: a.seconds - b.seconds };
 }
@@ -35,6 +37,7 @@ export function beyond(a: BudgetAmounts, b: BudgetAmounts): BudgetAmounts {
   return { tokens: Math.max(0, tokens), usd: Math.max(0, usd), seconds: Math.max(0, seconds) };
 }
 
+/** Whether each amount of a budget is 0. */
 export function isNothing({ tokens, usd, seconds }: BudgetAmounts): boolean {
   return tokens === 0 && usd === 0 && seconds === 0;
 }
@@ -50,6 +53,7 @@ export function limitOf(kind: Kind, limit: number): number {
   return limit === 0 ? 0 : Math.max(1, Math.round(limit * unitsPerOne[kind]));
 }
 
+/** Converts amounts of a budget into tokens, US dollars and seconds. */
 export function toSpend({ tokens, usd, seconds }: BudgetAmounts): Spend {
   return { tokens, usd: usd / unitsPerOne.usd, seconds: seconds / unitsPerOne.seconds };
 }

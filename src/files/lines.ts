@@ -24,6 +24,7 @@ const DIGITS = '0123456789abcdef';
 /** About this many bytes are read in one turn of the event loop. */
 const CHUNK = 2 ** 18;
 
+/** Encodes a line of a file, with its checksum. */
 export function encodeLine(kind: string, fields: readonly (string | number)[]): Buffer {
   const bytes = Buffer.from(unchecked(kind, fields));
   putChecksum(bytes);

@@ -94,7 +94,7 @@ export function toolResultsOf(message: Message): ToolResultPart[] {
   return message.content.filter((part): part is ToolResultPart => part.type === 'tool-result');
 }
 
-/** Returns whether a tool's output says that the call failed. */
+/** Returns whether the output in a tool message says that the call failed. */
 export function isToolError(output: ToolOutput): boolean {
   return output.type === 'error-text' || output.type === 'error-json' || output.type === 'execution-denied';
 }

@@ -20,6 +20,7 @@ export const noUsage: Usage = Object.freeze({
   cacheWriteTokens: 0,
 });
 
+/** Adds the usage of two model calls. */
 export function addUsage(a: Usage, b: Usage): Usage {
   return {
     inputTokens: a.inputTokens + b.inputTokens,
@@ -41,6 +42,7 @@ export interface Spend {
 
 export const noSpend: Spend = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
 
+/** Adds two amounts of spend. */
 export function addSpend(a: Spend, b: Spend): Spend {
   return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd, seconds: a.seconds + b.seconds };
 }

@@ -14,7 +14,7 @@ export interface Ended {
   readonly isInterrupted: boolean;
 }
 
-/** The answers on stdout; on stderr what can be done now. @returns the exit code */
+/** Reports the end of `pawl ask`: the answers on stdout; on stderr what can be done now. @returns the exit code */
 export function reportEnd({ args, output }: CommandContext, { question, result, isInterrupted }: Ended): number {
   const { responses, interrupted, ranking, judgeUsage, saveError } = result;
   if (!args.json && !isInterrupted) output.printText(reportOf(responses));

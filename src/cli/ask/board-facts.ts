@@ -29,6 +29,7 @@ export function markOf({ state }: ModelView, frame: number): { readonly style: S
   return { style: styles[state], text: marks[state] ?? spinner[frame % spinner.length] ?? '' };
 }
 
+/** The name of a model on the board. */
 export function nameOf({ id }: ModelView): string {
   return drawableLine(id.slice(0, 200)) || '?';
 }
@@ -40,10 +41,12 @@ export function doingOf(view: ModelView): string {
   return doing || stateOf(view);
 }
 
+/** The state of a model on the board, in words. */
 export function stateOf({ state }: ModelView): string {
   return state.replaceAll('-', ' ');
 }
 
+/** The tokens that a model on the board has used, in words. */
 export function tokensOf({ inputTokens, outputTokens }: ModelView): string {
   return count(inputTokens + outputTokens, 'token');
 }

@@ -56,6 +56,7 @@ function toolLine({ name, input, output, ms, attempt, isLate }: AuditedTool): st
   return `  ${oneLine(name)} ${given} → ${shortened(oneLine(resultText(output)), WIDTH / 2)} (${notes.join(', ')})`;
 }
 
+/** The child runs of an audited run, as lines. */
 export function describeChildren({ children }: Audited): string[] {
   return children.length === 0 ? [] : ['', 'runs it began:', ...children.flatMap((child) => branch(child, '  '))];
 }

@@ -75,7 +75,7 @@ export async function findWaiting(store: RunStore, runId: string): Promise<Inter
   return (await store.listInterrupted()).find((entry) => entry.runId === runId);
 }
 
-/** The trees that the runs of a list belong to. */
+/** The trees of runs in an opened store, for the runs of a list. */
 export function treeIn(store: Pick<RunStore, 'load'>, entries: readonly InterruptedRun[]): RunTree {
   const tree = new RunTree({ load: (runId) => store.load(runId) });
   for (const entry of entries) tree.add(entry);

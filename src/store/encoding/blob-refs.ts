@@ -240,6 +240,7 @@ const MAX_DEPTH = 4;
 
 const partOf = (name: string) => `piece ${name}`;
 
+/** Encrypts the texts of a record that refer to blobs. */
 export function encryptCutRecord(
   record: EncodedRecord & Pieces,
   encryption: Encryption,
@@ -252,6 +253,7 @@ export function encryptCutRecord(
   };
 }
 
+/** Encrypts the texts of a delta that refer to blobs. */
 export function encryptCutDelta(
   delta: EncodedDelta & Pieces,
   encryption: Encryption,
@@ -264,6 +266,7 @@ export function encryptCutDelta(
   };
 }
 
+/** Encrypts the blobs of a body. */
 export function encryptPieces(runId: string, pieces: readonly Piece[], encryption: Encryption): Piece[] {
   const { seal } = cutEncryption(encryption);
   return pieces.map(({ name, text }) => ({ name, text: seal(text, runId, partOf(name)) }));

@@ -89,6 +89,7 @@ export const stepText = (place: number): string => `step ${place}`;
 /** The part name of a row of messages. */
 export const messagesFrom = (first: number): string => `messages ${first}`;
 
+/** Encrypts the texts of a whole record. */
 export function encryptRecord(
   record: EncodedRecord,
   encryption: Pick<Encryption, 'seal'>,
@@ -110,6 +111,7 @@ export interface EncryptedDelta extends EncodedHead, MessageRows {
   readonly from: number;
 }
 
+/** Encrypts the texts of a delta. */
 export function encryptDelta(delta: EncodedDelta, encryption: Pick<Encryption, 'seal'>): EncryptedDelta {
   const { runId, head, version, revision, updatedAt, attempts, from, messages, step } = delta;
   return {
@@ -126,6 +128,7 @@ export function encryptDelta(delta: EncodedDelta, encryption: Pick<Encryption, '
   };
 }
 
+/** Encrypts the texts of an open step. */
 export function sealStep(
   step: StepTexts | undefined,
   runId: string,

@@ -49,6 +49,7 @@ export type Decide<T> = (found: Found) => Decision<T>;
 
 const nothing: Decision<void> = { value: undefined };
 
+/** Decides, for PostgreSQL, the change of rows that saves a whole record. */
 export function saveRecord(record: EncodedRecord & Pieces & MessageRows, claim: Claim | undefined): Decide<void> {
   const { runId, meta, extras, rows } = record;
   return (found) => {
@@ -59,6 +60,7 @@ export function saveRecord(record: EncodedRecord & Pieces & MessageRows, claim: 
   };
 }
 
+/** Decides, for PostgreSQL, the change of rows that appends a delta. */
 export function appendDelta(delta: EncodedDelta & Pieces & MessageRows, claim: Claim | undefined): Decide<void> {
   const { runId, rows } = delta;
   return (found) => {
@@ -71,6 +73,7 @@ export function appendDelta(delta: EncodedDelta & Pieces & MessageRows, claim: C
   };
 }
 
+/** Decides, for PostgreSQL, the change of rows that deletes a run. */
 export function deleteRun(runId: string, claim: Claim | undefined): Decide<void> {
   return (found) => {
     const base = writable(runId, found, claim);
@@ -78,6 +81,7 @@ export function deleteRun(runId: string, claim: Claim | undefined): Decide<void>
   };
 }
 
+/** Decides, for PostgreSQL, the change of rows that keeps an outcome. */
 export function keepOutcome(
   kept: { readonly runId: string; readonly text: string; readonly untilMs: number },
   claim: Claim | undefined,
@@ -91,6 +95,7 @@ export function keepOutcome(
   };
 }
 
+/** Decides, for PostgreSQL, the change of rows that grants a claim. */
 export function claimRun(runId: string, owner: string, ttlMs: number): Decide<Claim | null> {
   return ({ run, now, outcomeEpoch }) => {
     const last = { lastEpoch: outcomeEpoch, lastAttempts: run?.attempts ?? 0 };
@@ -102,6 +107,7 @@ export function claimRun(runId: string, owner: string, ttlMs: number): Decide<Cl
   };
 }
 
+/** Decides, for PostgreSQL, the change of rows that renews a claim. */
 export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   return ({ run }) => {
     const { attempts } = checkClaim(run?.lease, claim);
@@ -109,6 +115,7 @@ export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   };
 }
 
+/** Decides, for PostgreSQL, the change of rows that releases a claim. */
 export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<void> {
   return ({ run }) => {
     const lease = run?.lease;

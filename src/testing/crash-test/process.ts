@@ -54,6 +54,7 @@ export interface MortalProcess {
   readonly agent: Agent;
 }
 
+/** Makes one simulated process of the crash test. */
 export function processOf(job: Job, world: World): MortalProcess {
   const { tools, executor } = job;
   const { life, ledger } = world;

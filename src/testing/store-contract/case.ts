@@ -61,22 +61,27 @@ export function everyStore(title: string, body: Body<CheckpointStore>, needs?: '
   return { title, body, offers: () => true, ...(needs ? { needs } : {}) };
 }
 
+/** A case of the store contract for stores with `append`. */
 export function appendingStore(title: string, body: Body<AppendingStore>): Draft {
   return { title, body, offers: isAppending };
 }
 
+/** A case of the store contract for stores with claims. */
 export function owningStore(title: string, body: Body<OwningStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isOwning, ...(needs ? { needs } : {}) };
 }
 
+/** A case of the store contract for stores that keep outcomes. */
 export function keepingStore(title: string, body: Body<OutcomeStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isKeepingOutcomes, ...(needs ? { needs } : {}) };
 }
 
+/** A case of the store contract for stores with claims that keep outcomes. */
 export function owningAndKeepingStore(title: string, body: Body<OwningStore & OutcomeStore>): Draft {
   return { title, body, offers: (store) => isOwning(store) && isKeepingOutcomes(store) };
 }
 
+/** A case of the store contract for stores with commands. */
 export function controlStore(title: string, body: Body<ControlStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isControlling, ...(needs ? { needs } : {}) };
 }

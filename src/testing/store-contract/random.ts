@@ -69,6 +69,7 @@ function objectOf(entries: readonly (readonly [string, JsonValue])[]): JsonValue
   return JSON.parse(`{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`);
 }
 
+/** A random message of a record, for the store contract. */
 export function randomMessage(random: Random): Message {
   const text = { type: 'text', text: randomText(random), providerOptions: randomJson(random) };
   const toolCall = { type: 'tool-call', toolCallId: randomText(random), toolName: 't', input: randomJson(random) };

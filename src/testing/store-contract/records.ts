@@ -7,6 +7,7 @@ import type { EndedFacts, RunOutcome } from '../../run/result.ts';
 import type { Message } from '../../values/message.ts';
 import { noUsage } from '../../values/usage.ts';
 
+/** The attributes of a sample record. */
 export function sampleMeta(runId: string): RunCheckpointMeta {
   return {
     runId,
@@ -21,6 +22,7 @@ export function sampleMeta(runId: string): RunCheckpointMeta {
   };
 }
 
+/** A user message of a sample record. */
 export function userMessage(text: string): Message {
   return { role: 'user', content: [{ type: 'text', text }] };
 }
@@ -71,6 +73,7 @@ export function nextStep(
   return { delta, record: grown };
 }
 
+/** A sample outcome of a run. */
 export function sampleOutcome(
   runId: string,
   fields: Partial<EndedFacts> = {},

@@ -44,7 +44,7 @@ test('`pawl doctor` says of each record what becomes of it, and exits with 1 whe
   const healthy = await pawl(args, { cwd });
   expect(healthy).toEqual({
     code: 0,
-    stdout: '  resumes    fine: it goes on after 1 step\n  waits      fine~1: run fine began it and goes on with it\n',
+    stdout: '  resumes    fine: it continues after 1 step\n  waits      fine~1: run fine began it and continues it\n',
     stderr: `2 records in ${path}: 1 resumes, 1 waits; nothing needs a person\n`,
   });
 

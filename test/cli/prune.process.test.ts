@@ -190,7 +190,7 @@ describe('`pawl prune --quarantined`', () => {
     const now = await pawl(['doctor'], settings);
     expect(now).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^ {2}resumes {4}fine: it goes on after 1 step[^\n]*\n$/),
+      stdout: expect.stringMatching(/^ {2}resumes {4}fine: it continues after 1 step[^\n]*\n$/),
     });
   }
 });

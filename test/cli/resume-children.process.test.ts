@@ -91,7 +91,7 @@ describe.concurrent('a run that an agent began', () => {
     const { path, go } = await stored(interruptedRun({ runId: 't', ...change }), childOf('t'), childOf('t~a'));
     const { stdout, stderr } = await go('recover', reviewer, '--json');
     expect(stderr).toBe('');
-    const left = jsonLines(stdout).filter(({ reason }) => reason === 'its parent goes on with it');
+    const left = jsonLines(stdout).filter(({ reason }) => reason === 'its parent continues it');
     expect(left.map(({ runId }) => runId)).toEqual(['t~a', 't~a~a']);
     expect([await stepsOf(path, 't~a'), await stepsOf(path, 't~a~a')]).toEqual([1, 1]);
   });
@@ -101,7 +101,7 @@ describe.concurrent('a run that an agent began', () => {
     execute(path, "UPDATE heads SET checksum = checksum + 1 WHERE no = (SELECT no FROM runs WHERE run_id = 't')");
     const { code, stderr } = await go('recover');
     expect(code).toBe(1);
-    expect(stderr).toContain('skipped t~a: its parent goes on with it');
+    expect(stderr).toContain('skipped t~a: its parent continues it');
     expect(await stepsOf(path, 't~a')).toBe(1);
   });
 

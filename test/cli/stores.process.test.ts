@@ -64,7 +64,7 @@ describe('a store in PostgreSQL', () => {
       expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining('there is no store postgres://') });
       await killedIn(cwd, { env });
       const checked = await pawl(['doctor'], { cwd, env });
-      expect(checked).toMatchObject({ code: 0, stdout: '  resumes    r1: it goes on after 1 step\n' });
+      expect(checked).toMatchObject({ code: 0, stdout: '  resumes    r1: it continues after 1 step\n' });
       expect(await pawl(['resume'], { cwd, env })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
       const pool = server.pool({ max: 1 });
       const kept = async () => (await pool.query(`SELECT until FROM ${schema}.outcomes`)).rows.length;

@@ -188,10 +188,10 @@ describe('a resume state with', () => {
     [5, 'run options: resume must be an object, not the number 5'],
     [{ history: 'x' }, 'run options: resume.history must be an array of messages, not a string'],
     [{ nudges: {} }, 'run options: resume.nudges must be an array of messages, not an object'],
-    [{ iteration: '3' }, 'run options: resume.iteration is not what a record has as its iteration'],
-    [{ completedPhases: ['a'] }, 'run options: resume.completedPhases is not what a record has as its completedPhases'],
-    [{ openStep: {} }, 'run options: resume.openStep is not what a record has as its openStep'],
-    [{ usage: 7 }, 'run options: resume.usage is not what a record has as its usage'],
+    [{ iteration: '3' }, 'run options: resume.iteration is not valid in a record'],
+    [{ completedPhases: ['a'] }, 'run options: resume.completedPhases is not valid in a record'],
+    [{ openStep: {} }, 'run options: resume.openStep is not valid in a record'],
+    [{ usage: 7 }, 'run options: resume.usage is not valid in a record'],
   ])('a field of another kind is a wrong call: %j', async ([resume, message]) => {
     await expect(hostOf({ script: [] }).run({}, { resume: resume as never })).rejects.toThrow(
       new TypeError(message as string),

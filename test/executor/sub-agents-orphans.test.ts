@@ -63,8 +63,8 @@ describe('recover', () => {
     const report = await executor.recover();
     expect(report.resumed).toEqual([{ runId: 'r' }]);
     expect(report.skipped.toSorted((a, b) => a.runId.localeCompare(b.runId))).toEqual([
-      { runId: childId('r', 'c'), reason: 'its parent goes on with it' },
-      { runId: childId('r', 'c', 'c'), reason: 'its parent goes on with it' },
+      { runId: childId('r', 'c'), reason: 'its parent continues it' },
+      { runId: childId('r', 'c', 'c'), reason: 'its parent continues it' },
     ]);
     expect(await executor.get('r')?.result).toMatchObject({ status: 'ok' });
     expect(model.calls.map(({ system }) => system)).toEqual(['worker', 'lead', 'Work.']);

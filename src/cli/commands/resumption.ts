@@ -12,7 +12,7 @@ import { Session } from './session.ts';
 /** How many runs are gone on with at once, when it is all of them. */
 const SIDE_BY_SIDE = 16;
 
-const LEFT = 'its parent goes on with it';
+const LEFT = 'its parent continues it';
 
 /** A run that nobody else goes on with. */
 interface Waiting {

@@ -20,8 +20,8 @@ import type { RunActor } from '../run/run-actor.ts';
 import type { RunSeed } from '../run/seed.ts';
 
 /**
- * Ties a run's actor to its executor, before anybody else can reach it: the active run, the one listener that saves, the
- * observer of the end, and guards around what hosts subscribe (XState would throw their errors at the process).
+ * Connects a run's actor to its executor, before any other code can reach it: the active run, the one listener that saves, the
+ * observer of the end, and guards around the host's subscribers (XState would throw their errors in the process).
  */
 export function attach(
   services: ExecutorServices,
@@ -33,7 +33,8 @@ export function attach(
   services.add(actor, run);
 
   const onStep = guarded('onStep', options.onStep, services.config.warn);
-  // One listener for all that the machine emits: each more is a Set and two closures a run, and hosts keep thousands.
+  // One listener for all events of the machine: each further one is a Set and two closures a run, and hosts keep thousands of
+  // runs.
   actor.on('*', (event) => heed(event, run, onStep));
   actor.subscribe({
     next: ({ value }) => {
@@ -51,7 +52,7 @@ export function attach(
 
 type OnStep = ((step: StepInfo) => void) | undefined;
 
-/** Everything that the machine emits. */
+/** Handles all events that the machine emits. */
 function heed(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
   if (event.type === 'boundary') run.checkpointing.announce(event);
   else if (event.type === 'step.done') stepDone(event, run, onStep);
@@ -101,8 +102,8 @@ function accepted(run: ActiveRun): void {
 }
 
 /**
- * Only the states of the run itself: those of its loop come by every step, and have events of their own. `resolving` is
- * not told of: before its end nobody knows with which number the events of the run go on.
+ * Publishes only the states of the run itself: the states of its loop change with every step, and have events of their own.
+ * `resolving` is not published: before its end the numbers of the run's events are unknown.
  */
 function announceState(run: ActiveRun, value: unknown): void {
   const state = typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
@@ -117,12 +118,12 @@ function asCause(reason: unknown): unknown {
   return new CancelledError('the caller aborted the run', { cause: reason });
 }
 
-/** What tools and models see as `signal.reason`. */
+/** The `signal.reason` for tools and models. */
 function errorFrom(cause: { code: string; message: string }): Error {
   return Object.assign(new Error(cause.message), { name: 'AbortError', code: cause.code });
 }
 
-/** The actor is over: settled by its machine, or stopped by a host from outside, which leaves the run for later. */
+/** The actor has ended: settled by its machine, or stopped by a host from outside, which leaves the run for later. */
 async function conclude(run: ActiveRun): Promise<void> {
   const { value, context } = run.actor.getSnapshot();
   const { output, intents } = context;
@@ -130,7 +131,7 @@ async function conclude(run: ActiveRun): Promise<void> {
   const cause = new ShutdownError('the actor of the run was stopped from outside');
   run.abort(cause);
   const resolution = await run.life.resolving;
-  // A machine that was stopped while it resolved never heard what its record says.
+  // A machine that was stopped during `resolving` never got the content of its record.
   const last = value === 'resolving' && resolution && 'progress' in resolution ? resolution.progress : context.progress;
   const progress = withdrawCalls(
     last,
@@ -154,7 +155,7 @@ async function conclude(run: ActiveRun): Promise<void> {
   run.finish(withoutId(left));
 }
 
-/** The machine itself threw, which is a defect of ours: the record is not touched, the caller gets a result. */
+/** The machine itself threw, which is a defect of Pawl: the record stays untouched, and the caller gets a result. */
 function crashed(run: ActiveRun, thrown: unknown): RunOutput {
   const error = toErrorData(
     new RunPanicError(`run ${run.runId} broke: ${toErrorData(thrown).message}`, { cause: thrown }),
@@ -165,7 +166,7 @@ function crashed(run: ActiveRun, thrown: unknown): RunOutput {
     status: 'error',
     output: '',
     error,
-    // An actor that could not even begin has no context.
+    // An actor that could not begin has no context.
     usage: run.progress?.usage ?? noUsage,
     iterations: 0,
     phases: [],
@@ -176,8 +177,8 @@ function crashed(run: ActiveRun, thrown: unknown): RunOutput {
 }
 
 /**
- * A run without a store is whole in its host's snapshot: also what is not in its context, but in the active run. Replaced on the
- * actor's instance, which is what a host's machine asks: the logic itself serves many runs.
+ * Makes the host's snapshot of a run without a store complete: it includes data of the active run that its context does not
+ * have. Set on the actor's instance, which a host's machine calls: the logic itself serves many runs.
  */
 function persistWhole(run: ActiveRun): void {
   const { actor, redaction } = run;
@@ -185,7 +186,7 @@ function persistWhole(run: ActiveRun): void {
   actor.getPersistedSnapshot = () => {
     const persisted = persist() as PersistedRun;
     const { progress } = run;
-    // Until a run is accepted, its snapshot says what it was restored from.
+    // Until a run is accepted, its snapshot equals the one that it was restored from.
     if (run.life.resolution !== 'accepted' || !progress) return persisted;
     const { critic, ...now } = run.nowOf(progress);
     return atMoment(persisted, { ...now, critic: critic && (redaction?.records.json(critic) ?? critic) });

@@ -16,10 +16,11 @@ import { Auditing } from '../services/auditing.ts';
 import { endRun } from '../services/end-run.ts';
 
 /**
- * Ends a run that nobody works on, interrupted or parked, without its agent: in the order of every end, so that a crash on
- * the way leaves a record that is only delivered. One that had ended already keeps its own outcome.
- * Whoever asks for it while it is being done gets the same answer; the first reason stands.
- * @throws {RunOwnedElsewhereError} while somebody works on it @throws {CheckpointMissingError} when there is no record of it
+ * Ends an interrupted or parked run without an owner, and without its agent. It uses the order of every end, so a crash on the
+ * way leaves a record that is only delivered. A run that had ended already keeps its own outcome. Concurrent calls get the
+ * same answer; the first reason stays.
+ * @throws {RunOwnedElsewhereError} while another owner works on it @throws {CheckpointMissingError} if there is no record of
+ *   it
  */
 export function cancelStored(
   services: ExecutorServices,

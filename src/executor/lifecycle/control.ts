@@ -12,30 +12,31 @@ import { cancelStored } from './cancel-stored.ts';
 import { park, unpark } from './parking.ts';
 
 /**
- * A run by its id, wherever it is: live in this process, live in another one, or waiting in the store. A process that only
- * controls needs neither the agent nor its models.
+ * A run by its id: live in this process, live in another one, or waiting in the store. A process that only controls runs needs
+ * neither the agent nor its models.
  */
 export interface RunControl {
   readonly runId: string;
   /**
-   * Ends the run for good. `ended`: it is over, and its record is gone. `sent`: another process works on it and ends it at its
-   * next look (`defaults.controlMs`), or, if that process dies first, whoever goes on with it.
-   * @throws {CheckpointMissingError} when there is no such run @throws whatever keeps its record from going, for example
-   *   {StoreUnavailableError}: then it may go on at the next boot, so cancel it again
+   * Ends the run for good. `ended`: it is over, and its record is deleted. `sent`: another process works on it and ends it at
+   * its next look (`defaults.controlMs`). If that process dies first, the process that continues the run ends it.
+   * @throws {CheckpointMissingError} if there is no such run @throws the error that keeps its record from being deleted, for
+   *   example {StoreUnavailableError}: then the run may continue at the next boot, so cancel it again
    */
   cancel(reason?: string): Promise<'ended' | 'sent'>;
   /**
-   * Says something to the model before its next turn. `durable`, `queued`: as of `Run.steer`. `sent`: it waits in the store for
-   * whoever works on the run, now or later, and reaches the model once, redacted as it is stored. A run that ends before it
-   * looks never hears of it.
-   * @param options.children says it to the agents as well that the run has put to work
-   * @throws {CheckpointMissingError} when there is no such run @throws {UndeliveredError} when 1,000 commands wait for it
-   * @throws {KeyMismatchError} when the run is sealed with a key that this store was not given @throws {CheckpointCorruptError}
+   * Sends a message to the model before its next turn. `durable`, `queued`: as for `Run.steer`. `sent`: it waits in the store
+   * for the process that works on the run, now or later. It reaches the model once, redacted as it is stored. A run that ends
+   * before its next look never gets it.
+   * @param options.children whether running child runs get the message as well
+   * @throws {CheckpointMissingError} if there is no such run @throws {UndeliveredError} if 1,000 commands wait for it
+   * @throws {KeyMismatchError} if the run is encrypted with a key that this store does not have @throws
+   *   {CheckpointCorruptError}
    */
   steer(text: string, options?: { readonly children?: boolean }): Promise<'durable' | 'queued' | 'sent'>;
   /**
-   * How many commands wait in the store for this run; 0 once the run has taken in what was sent, or is over.
-   * @throws {UnsupportedError} when the store carries no commands
+   * How many commands wait in the store for this run; 0 once the run has accepted them, or is over.
+   * @throws {UnsupportedError} if the store carries no commands
    */
   waiting(): Promise<number>;
   /** As `executor.park`. */
@@ -74,7 +75,7 @@ async function cancel(
       await cancelStored(services, runId, reason);
       return 'ended';
     } catch (error) {
-      // Whoever else was told to end it has done so.
+      // Another process that had to end it has done so.
       if (wasLive && hasCode(error, 'CHECKPOINT_MISSING')) return 'ended';
       if (!hasCode(error, 'RUN_OWNED_ELSEWHERE')) throw error;
     }
@@ -85,13 +86,13 @@ async function cancel(
 }
 
 /**
- * Ends a run that is live here. What comes of it is not always its end: a shutdown leaves it for the next process, another
- * process may have had it all the time, and while the store is away nobody can tell its record that it is over.
- * @returns whether its record is gone
+ * Ends a run that is live here. The result is not always its end: a shutdown leaves it for the next process, another process
+ * may have had it all the time, or the store may not answer, so that its record stays.
+ * @returns whether its record is deleted
  */
 async function endLive(services: ExecutorServices, live: ActiveRun, reason: string | undefined): Promise<boolean> {
   const { status, durable } = await handleOf(live).cancel(reason);
-  // What the host is still told of must not be told a second time beside it.
+  // A pending delivery to the host must not be repeated in parallel.
   const { clock, defaults, store } = services.config;
   const limit = { ms: defaults.portMs, clock, what: 'finalising' };
   await withDeadline(settledAtLast(live), limit).catch(() => {});
@@ -106,7 +107,7 @@ async function steer(
   { text, children }: { text: string; children: boolean },
 ): Promise<'durable' | 'queued' | 'sent'> {
   for (let live = services.registry.live(runId); live; live = services.registry.live(runId)) {
-    // Of a run that only tries to start nobody knows yet whose it is: a refused one would take the message with it.
+    // While a start is still resolving, it is unknown which request the run has: a refused start would lose the message.
     await live.life.accepted.promise;
     if (live.life.resolution === 'accepted') return handleOf(live).steer(text, { children });
     await live.life.ended.promise;
@@ -122,8 +123,8 @@ async function send(services: ExecutorServices, runId: string, command: Command)
 }
 
 /**
- * Whoever has not the keys of a run cannot say anything to it: its owner would not take what is sealed otherwise, or not at
- * all, and what was said would stand in the store for everybody. To say something to a damaged record is to talk to nobody.
+ * A process without the keys of a run cannot send it a command. Its owner would refuse a command with another encryption, or
+ * none, and the text would be readable in the store. A damaged record has no reader.
  */
 async function refuseUnreadable(services: ExecutorServices, runId: string, { kind }: Command): Promise<void> {
   try {
@@ -134,7 +135,7 @@ async function refuseUnreadable(services: ExecutorServices, runId: string, { kin
   }
 }
 
-/** A command is stored, so it is redacted like all that is stored. What is left of it is what the run hears. */
+/** A command is stored, so it is redacted like all stored data. The run gets the redacted text. */
 function withoutSecrets(services: ExecutorServices, command: Command): Command {
   if (command.kind === 'cancel') {
     const { reason } = command;
@@ -145,7 +146,7 @@ function withoutSecrets(services: ExecutorServices, command: Command): Command {
   throw new UndeliveredError('the message was not sent: its redaction left nothing of it');
 }
 
-/** Unique over all processes that a store has: a host's own port for ids need not be. */
+/** Unique over all processes of a store: a host's own port for ids need not be. */
 const newCommandId = () => crypto.randomUUID();
 
 function mailStore(services: ExecutorServices): ControlStore {

@@ -15,10 +15,10 @@ import type { ExecutorOptions } from '../host/options.ts';
 import { parkingOf } from '../run/acquire.ts';
 import { type Listed, listed } from './listing.ts';
 
-/** How the runs are going to be recovered: the same as of the executor that will do it. */
+/** How the runs will be recovered: use the options of the executor that will do it. */
 export interface DiagnoseOptions
   extends Pick<ExecutorOptions, 'agents' | 'migrate' | 'onUnknownOutcome' | 'onDefinitionChange' | 'clock'> {
-  /** As of `executor.recover`; default 3. */
+  /** As for `executor.recover`; default 3. */
   readonly maxAttempts?: number;
   /** Longest wait for one answer of the store, ms; default 30,000. */
   readonly timeoutMs?: number;
@@ -37,22 +37,22 @@ const optionKeys: KnownKeys<DiagnoseOptions> = {
   signal: true,
 };
 
-/** What stands in a store of one run, and what the next `recover()` does about it. */
+/** The stored state of one run, and the effect of the next `recover()` on it. */
 export interface RunDiagnosis {
   readonly runId: string;
   /**
-   * `resumes`: it goes on. `waits`: its parent goes on with it. `live`: a process works on it. `parked`: it is set aside, or will
-   * be. `skipped`: left alone, because no agent of its id is there. `fails`: `migrate` cannot bring it over, and it stays as
-   * it is. `unreadable`: its bytes are kept, and nothing is done.
+   * `resumes`: it continues. `waits`: its parent continues it. `live`: a process works on it. `parked`: it is parked, or will
+   * be. `skipped`: left alone, because there is no agent of its id. `fails`: `migrate` fails, and it stays as it is.
+   * `unreadable`: its bytes are kept, and nothing is done.
    */
   readonly verdict: 'resumes' | 'waits' | 'live' | 'parked' | 'skipped' | 'fails' | 'unreadable';
   /** Why, in words; after the name of the run they make a sentence. */
   readonly reason: string;
-  /** The error code that goes with it, where there is one. */
+  /** The error code of the reason, if there is one. */
   readonly code?: string;
-  /** Whether it stays as it is until a person, or a deploy, does something about it. */
+  /** Whether it stays as it is until a person, or a deploy, changes something. */
   readonly needsSomebody: boolean;
-  /** What the record says; absent when it cannot be read. */
+  /** The content of the record; absent if it cannot be read. */
   readonly record?: {
     readonly agentId: string;
     readonly iteration: number;
@@ -60,22 +60,23 @@ export interface RunDiagnosis {
     readonly attempts: number;
     /** Wall clock, ms. */
     readonly updatedAt: number;
-    /** Whether an older version wrote it, or `migrate` changes it: the next save writes it anew. */
+    /** Whether an older version wrote it, or `migrate` changes it: the next save rewrites it. */
     readonly isMigrated: boolean;
-    /** Calls of `once` tools that were under way: nobody knows whether they took effect, and they are not repeated. */
+    /** Calls of `once` tools that were running: it is unknown whether they took effect, and they are not repeated. */
     readonly unknownCalls: readonly string[];
-    /** Who works on it. */
+    /** The owner that works on it. */
     readonly owner?: string;
   };
 }
 
 /**
- * Looks at every record of a store and says what the next `recover()` would do with it, and why. Each is read whole, as a
- * resume would read it, its checksums and the steps from older versions included, and `migrate` is tried on it; one at a
- * time, so that memory stays flat. Nothing is written, claimed or run. A run that begins or ends meanwhile may be left out.
+ * Reads every record of a store and reports what the next `recover()` would do with it, and why. Each is read whole, as a
+ * resume would read it, with its checksums and the upcasts from older versions, and `migrate` is tried on it. It reads one
+ * record at a time, so memory stays flat. Nothing is written, claimed or run. A run that begins or ends meanwhile may be
+ * missing.
  *
- * Without `agents` it is not asked whether a run's agent is there, or whether its phases have changed.
- * @throws what the store throws when it cannot even be listed
+ * Without `agents` it does not check whether a run's agent exists, or whether its phases have changed.
+ * @throws the store's error if it cannot be listed
  * @example
  * for await (const { runId, verdict, reason, needsSomebody } of diagnose(store, { agents: [agent] })) {
  *   if (needsSomebody) console.warn(`${runId} (${verdict}): ${reason}`);
@@ -111,7 +112,7 @@ class Doctor {
     this.#agents = options.agents && new Map(options.agents.map((agent) => [agent.id, agent]));
   }
 
-  /** Undefined when the run has ended meanwhile. */
+  /** Undefined if the run has ended meanwhile. */
   async lookAt(entry: InterruptedRun): Promise<RunDiagnosis | undefined> {
     const { runId } = entry;
     if (entry.status === 'quarantined') return { runId, ...unreadable(entry.reason) };
@@ -127,7 +128,7 @@ class Doctor {
     return { runId, ...(await this.#waiting(entry, record)) };
   }
 
-  /** Of a run that nobody works on. */
+  /** For a run without an owner. */
   async #waiting(entry: Listed, record: RunCheckpoint): Promise<Finding & Pick<RunDiagnosis, 'record'>> {
     const aside = this.#aside(record) ?? (await this.#agentless(record));
     if (aside) return { ...aside, record: factsOf(entry, record) };
@@ -141,12 +142,12 @@ class Doctor {
     }
   }
 
-  /** What keeps a run from being started. */
+  /** Why a run must not start. */
   #aside({ parked }: RunCheckpoint): Finding | undefined {
-    // What was set aside because its agent had changed goes on when the agent is again what it was.
+    // A run that was parked because its agent had changed continues when the agent is the same again.
     if (parked && (staysParked(parked.code) || !this.#agents)) {
       const { code, reason } = parked;
-      return { verdict: 'parked', reason: `it was set aside: ${reason}`, code, needsSomebody: true };
+      return { verdict: 'parked', reason: `it is parked: ${reason}`, code, needsSomebody: true };
     }
     return undefined;
   }
@@ -157,11 +158,11 @@ class Doctor {
     if (!this.#agents || this.#agents.has(agentId)) return undefined;
     const parent = parentOf(record);
     if (parent && (await this.#placeOf(record)).kind === 'child') return undefined;
-    const reason = `no agent ${agentId} is there to go on with it; its record is kept`;
+    const reason = `there is no agent ${agentId} to continue it; its record is kept`;
     return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsSomebody: true };
   }
 
-  /** What becomes of its next start. */
+  /** The effect of its next start. */
   async #next(entry: Listed, record: RunCheckpoint): Promise<Finding> {
     const parent = parentOf(record);
     if (parent) return this.#findingOfChild(record, parent.runId);
@@ -170,16 +171,16 @@ class Doctor {
     const started = { ...record, attempts: (record.attempts ?? 0) + 1 };
     const parked = parkingOf(started, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
     if (!parked) return resuming(record, entry.attempts ?? 0);
-    const reason = `the next start sets it aside: ${parked.reason}`;
+    const reason = `the next start parks it: ${parked.reason}`;
     return { verdict: 'parked', reason, code: parked.code, needsSomebody: true };
   }
 
-  /** A child is its parent's business as long as there is a run above it that is none itself. */
+  /** A child belongs to its parent as long as a run above it is not a child itself. */
   async #findingOfChild(record: RunCheckpoint, parentRunId: string): Promise<Finding> {
     const { kind } = await this.#placeOf(record);
     if (kind === 'child')
-      return { verdict: 'waits', reason: `run ${parentRunId} began it and goes on with it`, needsSomebody: false };
-    const reason = 'the run that began it is gone: it is ended as cancelled, without another call of a model';
+      return { verdict: 'waits', reason: `run ${parentRunId} began it and continues it`, needsSomebody: false };
+    const reason = 'the run that began it no longer exists: it is ended as cancelled, without another model call';
     return { verdict: 'resumes', reason, needsSomebody: false };
   }
 
@@ -197,7 +198,7 @@ function unreadable(reason: string): Finding {
 }
 
 function resuming({ outcome, iteration }: RunCheckpoint, attempts: number): Finding {
-  const from = `it goes on after ${iteration === 1 ? '1 step' : `${iteration} steps`}`;
+  const from = `it continues after ${iteration === 1 ? '1 step' : `${iteration} steps`}`;
   const again =
     attempts === 0
       ? ''
@@ -215,7 +216,7 @@ function factsOf({ owner, attempts }: Listed, record: RunCheckpoint): NonNullabl
     attempts: attempts ?? record.attempts ?? 0,
     updatedAt,
     isMigrated: isRewritten(record),
-    // A live process knows well what becomes of its calls.
+    // A live process knows the state of its calls.
     unknownCalls: owner === undefined ? unknown.map(({ name }) => name) : [],
     ...(owner === undefined ? {} : { owner }),
   };

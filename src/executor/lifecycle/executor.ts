@@ -25,9 +25,9 @@ import { type RecoverOptions, type RecoveryReport, recover } from './recover.ts'
 import { type RunLogic, runLogic } from './run-logic.ts';
 import { startRun } from './start.ts';
 
-/** Runs agents. One per process is enough; stores are shared by as many as there are. */
+/** Runs agents. One per process is enough; any number of executors may share a store. */
 export interface Executor {
-  /** Starts a run. Rejects with a TypeError for a wrong call and never for the run's sake: that is in its `result`. */
+  /** Starts a run. Rejects with a TypeError for a wrong call; any error of the run is in its `result`. */
   start<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<Run<Data>>;
   /** `start`, and the result. */
   run<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<RunResult<Data>>;
@@ -36,10 +36,10 @@ export interface Executor {
   /** The handle of a live run, or of one of the last 1,000 that ended. */
   get(runId: string): Run | EndedRun | undefined;
   /**
-   * A page of runs: those that are live in this process, by id, then those of the store, by the time of their last record: live
-   * in another process, interrupted, parked, and records that cannot be read. The list is no snapshot: a run that moves between
-   * two pages may be in both, or in none.
-   * @throws {TypeError} for options that cannot be; the store's own error when its list cannot be read
+   * A page of runs: first those that are live in this process, by id, then those of the store, by the time of their last
+   * record: live in another process, interrupted, parked, and unreadable records. The list is not a snapshot: a run that moves
+   * between two pages may be in both, or in none.
+   * @throws {TypeError} for invalid options; the store's own error if its list cannot be read
    * @example
    * let page = await executor.list({ limit: 100, status: 'parked' });
    * while (page.length === 100) page = await executor.list({ limit: 100, status: 'parked', after: page[99] });
@@ -50,30 +50,29 @@ export interface Executor {
   /** The summary of one live run. */
   run$(runId: string): ReadonlyAtom<RunSummary> | undefined;
   /**
-   * Continues what earlier processes left. Resolves when every listed run was taken up or set aside, or the signal is aborted.
-   * @throws the store's own error when its list cannot be read: what was taken up until then goes on, so sweep again
-   * @throws {TypeError} for a bound that is no whole number above 0
+   * Continues the runs of earlier processes. Resolves when every listed run was started or parked, or the signal is aborted.
+   * @throws the store's own error if its list cannot be read: the runs started before continue, so call it again
+   * @throws {TypeError} for a bound that is not a whole number above 0
    */
   recover(options?: RecoverOptions): Promise<RecoveryReport>;
   /**
-   * Sets a stored run aside: `recover` leaves it alone, `start` refuses it. `unpark` gives it back, with all its attempts.
-   * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {CheckpointMissingError} when there is none
+   * Parks a stored run: `recover` skips it, `start` refuses it. `unpark` frees it, with all its attempts.
+   * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {CheckpointMissingError} if there is none
    */
   park(runId: string, reason: string): Promise<void>;
   unpark(runId: string): Promise<void>;
-  /** A run by its id, live in whichever process or waiting in the store: cancel it, steer it, set it aside. */
+  /** Controls a run by its id, live in any process or waiting in the store: cancel it, steer it, park it. */
   control(runId: string): RunControl;
   /**
-   * Leaves all live runs for the next boot. Calls with effects that are under way may end first, for three quarters of that time.
+   * Leaves all live runs for the next boot. Running calls with effects may end first, for three quarters of that time.
    * @param options.drainMs longest time that may take; default 10,000 ms
    */
   shutdown(options?: { readonly drainMs?: number }): Promise<void>;
   /**
-   * Shuts down and ends the process when it is told to end: exit code 0 after SIGTERM, 128 + n after other signals (130 after
-   * Ctrl-C), 1 when `drainMs` was too short. A second signal ends it at once, with 128 + n. Listeners of others stay as they
-   * are. Called again, the new options take the place of the old ones; disposing what it returns, or a shutdown, takes the
-   * listeners away.
-   * @throws {TypeError} for a signal that nobody can listen to
+   * Shuts down and ends the process on a signal: exit code 0 after SIGTERM, 128 + n after other signals (130 after Ctrl-C), 1
+   * if `drainMs` was too short. A second signal ends it at once, with 128 + n. Other listeners stay as they are. A second call
+   * replaces the options; disposing the returned object, or a shutdown, removes the listeners.
+   * @throws {TypeError} for a signal that a process cannot listen to
    * @example executor.shutdownOnSignals({ drainMs: 25_000, onSignal: () => server.close() })
    */
   shutdownOnSignals(options?: SignalOptions): Disposable;
@@ -82,7 +81,7 @@ export interface Executor {
 
 /**
  * Makes an executor.
- * @throws {TypeError} when there are no models, or a default is not a number above 0
+ * @throws {TypeError} without models, or for a default that is not a number above 0
  * @example
  * const executor = createExecutor({ models: { fast: model }, checkpoints: sqliteStore({ path: 'runs.db' }) })
  * const { output } = await executor.run(agent, { prompt: 'What is new?' })
@@ -103,7 +102,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     await shutdown(services, drainMs);
     signals.off();
   };
-  // The data of a run is what the output schema of its agent gave.
+  // The data of a run is the output of its agent's output schema.
   const start = <Data>(agent: Agent<Data>, invocation: Invocation, runOptions: RunOptions = {}): Promise<Run<Data>> =>
     startRun(services, agent, { invocation, options: runOptions }) as Promise<Run<Data>>;
   return {
@@ -139,14 +138,14 @@ function handleFor(registry: Registry<ActiveRun>, runId: string): Run | EndedRun
   return output && endedHandle(output);
 }
 
-/** Of the time that a shutdown may take, calls with effects get this share; the rest is for the last saves. */
+/** The share of a shutdown's time for calls with effects; the rest is for the last saves. */
 const CALLS_SHARE = 0.75;
 
 /**
- * Leaves all live runs for the next boot: each flushes its newest state and gives up its claim. A call with effects that is
- * under way may end before that, so that its result is recorded: the next process would not know what became of it.
- * @param drainMs longest time that all of it may take, ms; what is not done by then is recovered like after a crash
- * @returns whether all of it was done by then
+ * Leaves all live runs for the next boot: each saves its newest state and releases its claim. A running call with effects may
+ * end before that, so that its result is recorded: the next process could not know it.
+ * @param drainMs longest time for everything, ms; runs that are not left by then are recovered as after a crash
+ * @returns whether everything was done by then
  */
 async function shutdown(services: ExecutorServices, drainMs: number): Promise<boolean> {
   services.isShutDown = true;

@@ -23,27 +23,27 @@ export type StoredRunLine = Omit<Extract<InterruptedRun, { meta: RunCheckpointMe
 /** A record that cannot be read. */
 export type QuarantinedRunLine = Extract<InterruptedRun, { status: 'quarantined' }> & { readonly owner?: undefined };
 
-/** A line of `executor.list()`. */
+/** An entry of `executor.list()`. */
 export type ListedRun = LiveRunLine | StoredRunLine | QuarantinedRunLine;
 
-/** Where a page of `executor.list()` begins: any line of it, or these two fields of one. */
+/** The beginning of a page of `executor.list()`: any entry of it, or these two fields of one. */
 export interface ListCursor {
   readonly runId: string;
-  /** Wall clock, ms; absent in lines of runs that are live in this process. */
+  /** Wall clock, ms; absent in entries of runs that are live in this process. */
   readonly updatedAt?: number | undefined;
 }
 
-/** What `executor.list()` takes. */
+/** The options of `executor.list()`. */
 export interface ListRunsOptions {
-  /** Most lines of the answer; default 1,000. A shorter answer is the last page. */
+  /** Most entries of the answer; default 1,000. A shorter answer is the last page. */
   readonly limit?: number;
-  /** The last line of the page before. */
+  /** The last entry of the page before. */
   readonly after?: ListCursor;
   /** Only runs of this status, or of one of these. */
   readonly status?: ListedStatus | readonly ListedStatus[];
-  /** Only runs of this agent. A record that cannot be read names none. */
+  /** Only runs of this agent. An unreadable record has none. */
   readonly agentId?: string;
-  /** Only runs that have all of these. A record that cannot be read has none. */
+  /** Only runs that have all of these. An unreadable record has none. */
   readonly labels?: Labels;
 }
 
@@ -81,13 +81,13 @@ function liveHere({ registry }: ExecutorServices, after = ''): ListedRun[] {
     .map(({ summary }) => ({ ...summary, status: 'live' }));
 }
 
-/** A start that was refused, or answered with a kept result, has its place until its result settles; but it is no run. */
+/** A start that was refused, or answered with a kept result, has its place until its result settles; but it is not a run. */
 function isLive(run: ActiveRun | undefined): boolean {
   return run !== undefined && run.life.resolution !== 'refused' && run.life.resolution !== 'answered';
 }
 
 /**
- * The line of a stored run in `executor.list`.
+ * The entry of a stored run in `executor.list`.
  * @param at `owner`: the claims of this executor itself last for a moment, and say nothing; `updatedAt`: for a store that cannot tell
  */
 function lineOf(entry: InterruptedRun, at: { readonly owner: string; readonly updatedAt: number }): ListedRun {

@@ -7,7 +7,7 @@ export type Listed = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
 
 const PAGE = 500;
 
-/** The same in any order, each as likely (Fisher and Yates). */
+/** The same items in a random order, each order equally likely (Fisher and Yates). */
 function shuffled<T>(items: readonly T[], random: () => number): T[] {
   const mixed = [...items];
   for (let i = mixed.length - 1; i > 0; i--) {
@@ -20,7 +20,7 @@ function shuffled<T>(items: readonly T[], random: () => number): T[] {
 interface Reading {
   readonly signal?: AbortSignal | undefined;
   readonly random?: () => number;
-  /** Where to begin; absent = at the beginning. */
+  /** The start of the list; absent = its beginning. */
   readonly after?: Cursor | undefined;
 }
 
@@ -38,7 +38,7 @@ export async function* pages(
   { signal, random, after: from }: Reading,
 ): AsyncGenerator<readonly InterruptedRun[]> {
   let after = from;
-  // A run that is written while the list is read moves to its end, and would come again.
+  // A run that is written during the list moves to its end, and would appear again.
   const seen = new Set<string>();
   for (;;) {
     const page = await store.listInterrupted({
@@ -49,8 +49,8 @@ export async function* pages(
     const news = page.filter(({ runId }) => !seen.has(runId) && seen.add(runId));
     yield random ? shuffled(news, random) : news;
     const last = page.findLast((entry): entry is Listed => 'updatedAt' in entry);
-    // Whatever stood in the list at its beginning comes before what was written since. So a page without news is the end
-    // of it; and a host's own list that knows no pages gives the same one for ever.
+    // Entries from before the list began come before later ones. So a page without new entries is its end; and a host's own
+    // list without pages would return the same page forever.
     if (page.length < PAGE || !last || news.length === 0) return;
     after = { updatedAt: last.updatedAt, runId: last.runId };
   }

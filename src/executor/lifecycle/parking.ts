@@ -4,9 +4,9 @@ import type { ExecutorServices } from '../run/active-run.ts';
 import { recordedText, rewriteHead, withStoredRun } from '../run/stored-run.ts';
 
 /**
- * Sets a stored run aside: nobody takes it up until it is unparked.
- * @throws {RunOwnedElsewhereError} while somebody works on it: cancel it, or shut its process down, first
- * @throws {CheckpointMissingError} when the store has no record of it
+ * Parks a stored run: no process starts it until it is unparked.
+ * @throws {RunOwnedElsewhereError} while an owner works on it: cancel it, or shut its process down, first
+ * @throws {CheckpointMissingError} if the store has no record of it
  */
 export function park(services: ExecutorServices, runId: string, reason: string): Promise<void> {
   const parked = { code: 'PARKED', reason: recordedText(services, reason) };
@@ -14,9 +14,9 @@ export function park(services: ExecutorServices, runId: string, reason: string):
 }
 
 /**
- * Makes a parked run one that can be taken up again, with all of its attempts. Of one that was set aside because nobody
- * knows the outcome of a `once` call somebody has looked now: its model is told so, and the call stays as it is.
- * @throws what `park` throws
+ * Frees a parked run, with all of its attempts. If it was parked because the outcome of a `once` call is unknown, a person has
+ * checked it now: the model reads that it is unknown, and the call stays as it is.
+ * @throws the errors of `park`
  */
 export function unpark(services: ExecutorServices, runId: string): Promise<void> {
   return changed(services, runId, ({ parked, ...record }) => {

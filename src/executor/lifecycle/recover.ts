@@ -11,11 +11,11 @@ import { agentFor, LIVE, type RecoveryReport, type Report, type TakenUp, takeUp,
 export type { RecoveryEntry, RecoveryReport } from './take-up.ts';
 
 export interface RecoverOptions {
-  /** How many recovered runs may be live at once, those of other sweeps of this executor included; default 64. */
+  /** Most recovered runs that are live at once, those of other sweeps of this executor included; default 64. */
   readonly concurrency?: number;
   /** Starts in a row without progress before a run is parked; default 3. */
   readonly maxAttempts?: number;
-  /** Stops taking up further runs; what was taken up goes on, and is in the report. */
+  /** Starts no further runs; the started ones continue, and are in the report. */
   readonly signal?: AbortSignal;
 }
 
@@ -25,14 +25,14 @@ const optionKeys: KnownKeys<RecoverOptions> = {
   signal: true,
 };
 
-/** What a sweep reads before it takes it up. */
+/** The runs that a sweep reads before it starts them. */
 interface Later {
   readonly suspects: Listed[];
   readonly children: Listed[];
   readonly tree: RunTree;
 }
 
-/** Takes up what earlier processes left: a bounded loop over the store's list, page by page, without transcripts. */
+/** Starts the runs that earlier processes left: a bounded loop over the store's list, page by page, without transcripts. */
 export async function recover(services: ExecutorServices, options: RecoverOptions): Promise<RecoveryReport> {
   checkKeys(options, optionKeys, { of: 'recover' });
   const { concurrency = 64, maxAttempts = DEFAULT_MAX_ATTEMPTS, signal } = options;
@@ -45,12 +45,12 @@ export async function recover(services: ExecutorServices, options: RecoverOption
   try {
     await sweep(store, work);
   } catch (error) {
-    // A store that is told to read no further may say so by an error.
+    // An aborted store may reject the read.
     if (!signal?.aborted) throw error;
   } finally {
     await Promise.all(work.begun);
   }
-  if (report.failed.length > 0) warn('recover: some runs could not be taken up', { failed: report.failed.length });
+  if (report.failed.length > 0) warn('recover: some runs could not be started', { failed: report.failed.length });
   return report;
 }
 
@@ -63,7 +63,7 @@ function checkCount(name: string, count: unknown): void {
 async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   const { services, signal, report } = work;
   const later: Later = { suspects: [], children: [], tree: treeIn(store, services) };
-  // Hosts that boot together read the same list: in an order of its own each meets the others less often.
+  // Hosts that boot together read the same list: with a random order they meet less often.
   const { random } = services.config;
   if (isOver(work)) return;
   for await (const page of pages(store, { signal, random })) {
@@ -87,12 +87,12 @@ function treeIn(store: CheckpointStore, { registry }: ExecutorServices): RunTree
 }
 
 function whyLeft({ trouble }: ChildPlace): string {
-  return trouble ? `its parent cannot be read: ${trouble.code}: ${trouble.message}` : 'its parent goes on with it';
+  return trouble ? `its parent cannot be read: ${trouble.code}: ${trouble.message}` : 'its parent continues it';
 }
 
 const isOver = ({ signal, services }: Work): boolean => signal?.aborted === true || services.isShutDown;
 
-/** The runs of a page that can be taken up at once. */
+/** The runs of a page that can be started at once. */
 function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, tree }: Later): Listed[] {
   const ready: Listed[] = [];
   for (const entry of page) {
@@ -106,7 +106,7 @@ function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, c
   return ready;
 }
 
-/** A run that is to be started; others are reported, each with the reason. */
+/** A run to start; others are reported, each with the reason. */
 function candidate(entry: InterruptedRun, { services, report }: Work): Listed | undefined {
   const { runId } = entry;
   const aside = (kind: 'parked' | 'skipped', reason: string) => void report[kind].push({ runId, reason });
@@ -119,21 +119,21 @@ function candidate(entry: InterruptedRun, { services, report }: Work): Listed | 
   return undefined;
 }
 
-/** Waits for a place, and no longer: the run itself goes on in the background. */
+/** Waits only for a place: the run itself continues in the background. */
 async function takeUpSoon(run: TakenUp, work: Work): Promise<void> {
   if (!(await hasPlace(work))) return;
-  // Without the run itself: ten thousand that have ended would be kept by what waits for all.
+  // Without the run itself: the promise that waits for all would keep ten thousand ended runs in memory.
   work.begun.push(takeUp(run, work).then(() => {}));
 }
 
-/** Waits for a place; there is none any more when the sweep is over. */
+/** Waits for a place; there is none after the sweep's end. */
 function hasPlace(work: Work): Promise<boolean> {
   return work.services.recovery.place(work, () => isOver(work));
 }
 
 /**
- * Runs that are one start away from being parked. Perhaps it is this one that kills the process, perhaps it only died
- * with another: each starts when the one before has recorded something, so that the one that kills dies alone.
+ * Runs that one more start would park. This run may kill its process, or may only have died together with another run. Each
+ * starts when the one before has recorded progress, so that a killer dies alone.
  */
 async function takeUpSuspects(suspects: readonly Listed[], work: Work): Promise<void> {
   const { alone } = work.services.recovery;
@@ -148,7 +148,7 @@ async function takeUpSuspects(suspects: readonly Listed[], work: Work): Promise<
   }
 }
 
-/** Waits for something that may take long, but not past the end of the sweep. */
+/** Waits for a promise, but not past the end of the sweep. */
 function unlessAborted(promise: Promise<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
   if (!signal) return promise;
   const aborted = Promise.withResolvers<void>();

@@ -27,8 +27,8 @@ import { attach } from './attach.ts';
 export type RunSnapshot = SnapshotFrom<RunMachine>;
 
 /**
- * A run of an agent as actor logic, to start, invoke or spawn. Input: an Invocation. Output: a RunResult without its
- * messages. Persisted snapshot: a PersistedRun, for which a restored host goes on with the stored run.
+ * A run of an agent as actor logic, to start, invoke or spawn. Input: an Invocation. Output: a RunResult without its messages.
+ * Persisted snapshot: a PersistedRun, from which a restored host continues the stored run.
  */
 export type RunLogic<Data = unknown> = ActorLogic<
   RunSnapshot & { readonly output?: RunOutput<Data> | undefined },
@@ -39,10 +39,10 @@ export type RunLogic<Data = unknown> = ActorLogic<
 >;
 
 /**
- * How a run becomes an actor: the agent's machine with the executor's actors, and four methods of its own. Whoever makes
- * the actor (the executor, a host's `invoke` or `spawn`, a restored host), it is attached in the same way.
+ * Makes a run's actor logic: the agent's machine with the executor's actors, and four methods of its own. All actors of it (of
+ * the executor, a host's `invoke` or `spawn`, a restored host) are attached in the same way.
  *
- * @param run what is known of the one run this logic is for; a host's machine has one logic for many runs and gives none
+ * @param run the known data of the one run of this logic; a host's machine has one logic for many runs and gives none
  */
 export function runLogic(
   services: ExecutorServices,
@@ -69,11 +69,12 @@ export function runLogic(
   };
   logic.getPersistedSnapshot = ({ context, value }) => {
     const hasStore = services.config.store !== undefined;
-    // As long as nothing has come of it, a restored run is what its snapshot said.
+    // Until it makes progress, the snapshot of a restored run equals its source.
     const restored = restoredOf(context);
     if (restored && (!context.output || context.output.status === 'interrupted')) return restored;
     const { progress, output } = redactedRun(context, services.config.redact);
-    // What a lazy checkpointer has not written yet is no reference; but it may be written, and end, after this snapshot.
+    // A reference is wrong while a lazy checkpointer has written nothing; but the run may be written, and end, after this
+    // snapshot.
     const isLazy = context.isDurable && services.registry.live(progress.meta.runId)?.isDurable === false;
     const isUnstored = hasStore && (value === 'resolving' || isLazy);
     return persistedRun(progress, services.config.clock.now(), {
@@ -102,7 +103,7 @@ function machineFor(services: ExecutorServices, agent: Agent): RunMachine {
   return machine;
 }
 
-/** What an actor of the chart does for a run. It never rejects. */
+/** The effect of an actor of the chart on a run. Never rejects. */
 type Effect<Input, Output> = (input: Input, run: ActiveRun) => Promise<Output>;
 
 /** The executor's effects as actors of the chart, one file each. */

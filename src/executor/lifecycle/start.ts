@@ -25,7 +25,7 @@ export interface StartCall {
 }
 
 /**
- * Starts a run, or meets the one of this id that is live here.
+ * Starts a run, or returns the one of this id that is live here.
  * @throws {TypeError} for a wrong call, and nothing else
  */
 export async function startRun(services: ExecutorServices, given: Agent, call: StartCall): Promise<Run> {
@@ -41,7 +41,7 @@ export async function startRun(services: ExecutorServices, given: Agent, call: S
   };
   if (seed.refusal) return launch(services, agent, { seed, options });
   const asker = { request: seed.request, agentId: agent.id, isNewId: seed.isNewId, redact };
-  // Without a wait where there is none: of two starts in one turn of the event loop the second must meet the first.
+  // No unnecessary wait: of two starts in one turn of the event loop the second must find the first.
   const live = services.registry.live(seed.request.runId) && (await liveRun(services, asker));
   if (live && isAskedRun(asker, live)) return handleOf(live, 'joined');
   const refusal = live && conflict(asker);
@@ -49,8 +49,8 @@ export async function startRun(services: ExecutorServices, given: Agent, call: S
 }
 
 /**
- * The run that is live under the id, once it is known what it is. One whose actor was stopped is waited for: it is about
- * to give its id back. So is one of another request that was not accepted.
+ * The live run of this id, once its request is known. A run whose actor was stopped is about to free its id: this waits for
+ * it. It also waits for a run of another request that is not accepted yet.
  */
 async function liveRun({ registry }: ExecutorServices, asker: Asker): Promise<ActiveRun | undefined> {
   const { runId } = asker.request;
@@ -103,7 +103,7 @@ const optionKeys: KnownKeys<RunOptions> = {
   onStep: true,
 };
 
-/** Read once, like an agent. @throws {TypeError} */
+/** Reads the options once, like an agent. @throws {TypeError} */
 function readRunOptions(given: RunOptions): RunOptions {
   const options = readable('run options', () => readOptions(given, optionKeys, { of: 'run options' }));
   const { signal, checkpointer, resume } = options;
@@ -116,7 +116,7 @@ function readRunOptions(given: RunOptions): RunOptions {
 
 const messageLists = ['history', 'earlier', 'undelivered', 'nudges'] as const;
 
-/** What its messages are is looked at when the run begins, and is the run's own error. @throws {TypeError} */
+/** The messages are checked when the run begins; their errors are the run's own. @throws {TypeError} */
 function checkResume(resume: unknown): void {
   if (!isObject(resume)) throw new TypeError(`run options: resume must be an object, not ${kindOf(resume)}`);
   for (const name of messageLists) {
@@ -124,10 +124,10 @@ function checkResume(resume: unknown): void {
     throw new TypeError(`run options: resume.${name} must be an array of messages, not ${kindOf(resume[name])}`);
   }
   const wrong = wrongFieldOf(resume);
-  if (wrong !== undefined) throw new TypeError(`run options: resume.${wrong} is not what a record has as its ${wrong}`);
+  if (wrong !== undefined) throw new TypeError(`run options: resume.${wrong} is not valid in a record`);
 }
 
-/** The agent of a run that only tells that its agent cannot be read. */
+/** The agent of a run whose agent cannot be read. */
 const unreadableAgent = defineAgent({ id: '(unreadable)', instructions: '' });
 
 /**

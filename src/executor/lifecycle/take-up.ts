@@ -7,11 +7,11 @@ import { launch } from './start.ts';
 
 export interface RecoveryEntry {
   readonly runId: string;
-  /** An error code, and what it means for this run. */
+  /** An error code, and its meaning for this run. */
   readonly reason?: string;
 }
 
-/** What became of each interrupted run that the store listed. */
+/** What recovery did with each interrupted run that the store listed. */
 export interface RecoveryReport {
   readonly resumed: readonly RecoveryEntry[];
   readonly parked: readonly RecoveryEntry[];
@@ -55,7 +55,7 @@ export async function takeUp(run: TakenUp, work: Work): Promise<ActiveRun | unde
   if (begun.has(runId)) return leave();
   begun.add(runId);
   try {
-    // Meanwhile it may have been started: to wait for that run's end would take the place for nothing.
+    // It may have been started meanwhile: a wait for its end would occupy the place for nothing.
     if (services.registry.live(runId) && (await isLive(services, runId))) return leave();
     return await begin(run, work);
   } catch (error) {
@@ -67,7 +67,7 @@ export async function takeUp(run: TakenUp, work: Work): Promise<ActiveRun | unde
   }
 }
 
-/** Whether a start has the run. One that is refused leaves the record as it was: it is waited for. */
+/** Whether a start has the run. A refused start leaves the record unchanged: this waits for it. */
 async function isLive({ registry }: ExecutorServices, runId: string): Promise<boolean> {
   for (let live = registry.live(runId); live; live = registry.live(runId)) {
     if (live.actor.getSnapshot().status !== 'stopped') await live.life.accepted.promise;

@@ -101,7 +101,7 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
     const { executor, told } = hostOn({ ...store, listInterrupted });
     expect(await executor.recover()).toMatchObject({
       resumed: [],
-      skipped: [{ runId: childId('parent', 'c'), reason: 'its parent goes on with it' }],
+      skipped: [{ runId: childId('parent', 'c'), reason: 'its parent continues it' }],
     });
     expect(told).toEqual([]);
   });

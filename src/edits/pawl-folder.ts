@@ -46,6 +46,7 @@ export async function ownFolder(parent: string, name: string): Promise<string> {
   throw new WriteOutsideRootError(`${folder} is a link, and links are not followed; put a folder in its place`);
 }
 
+/** Whether a root has a folder of Pawl's. */
 export async function hasPawlFolder(root: Root): Promise<boolean> {
   return (await orAbsent(lstat(join(root.at, PAWL_FOLDER)))) !== undefined;
 }

@@ -31,7 +31,7 @@ function tooDeep(field: string): CheckpointCorruptError {
 }
 
 /**
- * Checks a record before it is written: its texts are made by walks that end by themselves at a depth.
+ * Checks a record before it is written, as it is parsed: its texts are made by walks that end by themselves at a depth.
  * @throws as `parseCheckpoint`
  */
 export function checkCheckpoint(value: unknown): RunCheckpoint {

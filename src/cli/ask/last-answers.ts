@@ -35,6 +35,7 @@ export async function lastAnswersIn(home: string): Promise<LastAnswers> {
   return { prompt, responses: all, ranking, isOver: unfinished === null };
 }
 
+/** Whether a model has answered the last question. */
 export function isAnswered({ error, interrupted }: ModelResponse): boolean {
   return error === undefined && !interrupted;
 }

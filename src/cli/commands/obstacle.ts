@@ -3,6 +3,7 @@ import { staysParked } from '../../run/fields.ts';
 import { pidOf, quoted, type RunStore, statusOf } from '../open/run-store.ts';
 import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
 
+/** The failure of a command about a run that the store does not know. */
 export function unknownRun(runId: string, store: RunStore): Failure {
   return new Failure(
     `there is no run ${quoted(runId)} in ${store.path}; \`pawl list${store.option}\` shows those that wait, and results are kept for a week`,

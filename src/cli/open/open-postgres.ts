@@ -49,6 +49,7 @@ export async function openPostgres(
   }
 }
 
+/** The failure of a command whose store is not there. */
 export function noStore(path: string): Failure {
   return new Failure(
     `there is no store ${path}; \`pawl run <agent module>\` makes one, and --store or PAWL_STORE names another`,

@@ -3,10 +3,12 @@ import { oneLine } from './foreign-text.ts';
 
 const grouped = new Intl.NumberFormat('en-US');
 
+/** A count with its noun, as a short text. */
 export function count(n: number, one: string, many = `${one}s`): string {
   return `${grouped.format(n)} ${n === 1 ? one : many}`;
 }
 
+/** A number of tokens, as a short text. */
 export function tokens({ inputTokens, outputTokens }: Usage): string {
   return count(inputTokens + outputTokens, 'token');
 }

@@ -38,8 +38,8 @@ export class RequestEstimate {
 }
 
 /**
- * Returns what a budget counts of a model call: the provider's report, and an estimate of unreported tokens. Many compatible
- * servers report nothing, or zeros, unless they are asked: their report alone would never use up a budget.
+ * Returns the use of a model call, in part estimated: the provider's report, and an estimate of the tokens that it lacks.
+ * Many compatible servers report nothing, or zeros, unless they are asked: their report alone would never use up a budget.
  */
 export function countedUse(
   reported: Usage,

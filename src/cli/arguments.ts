@@ -22,7 +22,7 @@ export type CommandName = (typeof commandNames)[number];
 /** What the user asked for. */
 export interface Arguments {
   readonly command: CommandName | undefined;
-  /** What follows the command. */
+  /** The words after the command. */
   readonly words: readonly string[];
   readonly store: string | undefined;
   readonly runId: string | undefined;
@@ -101,7 +101,7 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   demo: { options: ['verbose'], words: 0 },
 };
 
-/** Reads the words and options of a command line. @throws {Failure} for what no command can make sense of */
+/** Reads the words and options of a command line. @throws {Failure} for unknown options and commands */
 export function readArguments(argv: readonly string[]): Arguments {
   const { values, positionals } = parse(argv);
   const isHelp = positionals[0] === 'help';
@@ -173,5 +173,5 @@ function tooMany(command: CommandName, words: readonly string[]): Failure {
     command === 'run' || command === 'ask'
       ? 'put the prompt in quotes'
       : `\`pawl ${command} --help\` says what it takes`;
-  return new Failure(`\`pawl ${command}\` does not know what to do with ${JSON.stringify(extra)}; ${hint}`);
+  return new Failure(`\`pawl ${command}\` does not take ${JSON.stringify(extra)}; ${hint}`);
 }

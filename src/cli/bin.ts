@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Nothing that an old Node could not load may be imported statically here: it has to live to say what is missing.
+// Import nothing statically here that an old Node cannot load: this file must be able to report the version.
 import { nodeComplaint } from './node-version.ts';
 
 const complaint = nodeComplaint(process.versions.node);
@@ -12,7 +12,7 @@ if (complaint === undefined) {
   process.exitCode = 2;
 }
 
-/** Node 22 warns that its SQLite is experimental. Users of a command can do nothing about it; all other warnings stay. */
+/** Node 22 warns that its SQLite is experimental. Users of the command cannot change that; all other warnings stay. */
 function hideSqliteWarning(): void {
   const emitWarning = process.emitWarning as (...args: unknown[]) => void;
   process.emitWarning = (...args: unknown[]) => {

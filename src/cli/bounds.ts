@@ -4,8 +4,8 @@ import { shortened } from './ui/figures.ts';
 const lengths: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * What `--since` means: a date, or how long ago. Wall clock, ms.
- * @throws {Failure} for what is neither
+ * Reads `--since`: a date, or how long ago. Wall clock, ms.
+ * @throws {Failure} if it is neither
  * @example sinceOf('7d', now) // a week ago
  */
 export function sinceOf(option: string | undefined, now: number): number | undefined {
@@ -14,46 +14,46 @@ export function sinceOf(option: string | undefined, now: number): number | undef
   const at = amount === undefined ? dateOf(option) : now - Number(amount) * (lengths[unit] ?? 0);
   if (Number.isFinite(at)) return at;
   throw new Failure(
-    `--since ${quoted(option)} is no time; give a date (2026-11-22, 2026-11-22T08:00Z) or how long ago (30m, 12h, 7d)`,
+    `--since ${quoted(option)} is not a time; use a date (2026-11-22, 2026-11-22T08:00Z) or how long ago (30m, 12h, 7d)`,
   );
 }
 
-/** Without a time, the day begins when the days of the audit do: in UTC. */
+/** A date without a time means midnight UTC, when the days of the audit begin. */
 function dateOf(text: string): number {
   return /^\d{4}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
 }
 
 /**
- * What `--wait` and `--older-than` mean, ms.
+ * Reads `--wait` and `--older-than`, ms.
  * @param name of the option
- * @throws {Failure} for what is no length of time
+ * @throws {Failure} if it is not a duration
  * @example lengthOf('wait', '30s') // 30_000
  */
 export function lengthOf(name: string, option: string): number {
   const [, amount, unit = ''] = /^(\d+)([smhd])$/.exec(option) ?? [];
   if (amount !== undefined) return Number(amount) * (lengths[unit] ?? 0);
-  throw new Failure(`--${name} ${quoted(option)} is no length of time; write for example 30s, 10m, 12h or 7d`);
+  throw new Failure(`--${name} ${quoted(option)} is not a duration; use 30s, 10m, 12h or 7d`);
 }
 
-/** What `--limit` means. @throws {Failure} for what is no whole number from 1 to 10,000 */
+/** Reads `--limit`. @throws {Failure} if it is not a whole number from 1 to 10,000 */
 export function limitOf(option: string | undefined, usual: number): number {
   return option === undefined ? usual : countOf('limit', option, 'runs');
 }
 
 /**
- * What an option that counts something means.
- * @throws {Failure} for what is no whole number from 1 to 10,000
+ * Reads an option that is a count.
+ * @throws {Failure} if it is not a whole number from 1 to 10,000
  * @example countOf('steps', '40', 'turns') // 40
  */
 export function countOf(name: string, option: string, things: string): number {
   const wanted = /^\d+$/.test(option) ? Number(option) : 0;
   if (wanted >= 1 && wanted <= 10_000) return wanted;
-  throw new Failure(`--${name} ${quoted(option)} is no number of ${things}; give one from 1 to 10000`);
+  throw new Failure(`--${name} ${quoted(option)} is not a number of ${things}; use 1 to 10000`);
 }
 
 /**
  * The value of an option that must be one of a few words; the first is the default.
- * @throws {Failure} for what is none of these
+ * @throws {Failure} if it is not one of these
  */
 export function oneOf<T extends string>(name: string, option: string | undefined, known: readonly [T, ...T[]]): T {
   if (option === undefined) return known[0];

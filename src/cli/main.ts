@@ -6,7 +6,7 @@ import { version } from './own-package.ts';
 import { exitCodeOf, exitCodes, lineOf, stackOf } from './ui/failure.ts';
 import { Output } from './ui/output.ts';
 
-/** Each is loaded when it is asked for: a list needs no executor. */
+/** Each command is imported at its use: a list needs no executor. */
 const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   run: async () => (await import('./commands/run-command.ts')).runCommand,
   list: async () => (await import('./commands/list-command.ts')).listCommand,
@@ -24,14 +24,14 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   demo: async () => (await import('./demo/demo-command.ts')).demoCommand,
 };
 
-/** The command line from its first word to the exit of the process. @param argv without node and the script */
+/** Runs a command line, up to the exit of the process. @param argv without node and the script */
 export async function main(argv: readonly string[]): Promise<void> {
   const output = new Output();
   process.on('uncaughtException', (error) => void end(output, crashed(output, error)));
   await end(output, await attempt(output, argv));
 }
 
-/** An agent module may hold things open (a pool of connections): the process ends when the work is done. */
+/** An agent module may hold resources open (a pool of connections): the process ends when the work is done. */
 async function end(output: Output, exitCode: number): Promise<void> {
   await output.flush();
   process.exit(exitCode === exitCodes.ok ? process.exitCode : exitCode);
@@ -68,9 +68,9 @@ function complain(output: Output, error: unknown): void {
   if (process.env.PAWL_DEBUG === '1') output.sayText(stackOf(error));
 }
 
-/** Something outside of any run threw, in a timer of an agent module for example. What is recorded stays recorded. */
+/** An error outside of all runs, for example in a timer of an agent module. The records stay. */
 function crashed(output: Output, error: unknown): number {
   complain(output, error);
-  output.say('pawl: this error belongs to no run and ends the process; interrupted runs go on with `pawl resume`');
+  output.say('pawl: this error belongs to no run and ends the process; continue interrupted runs with `pawl resume`');
   return exitCodes.failed;
 }

@@ -15,17 +15,17 @@ const manifest: Manifest = JSON.parse(readFileSync(new URL('package.json', packa
 
 export const version: string = manifest.version;
 
-/** A code file of this package, compiled or not, like the one that asks. @param path without extension, from the root */
+/** A code file of this package, compiled or not, like the caller. @param path without extension, from the root */
 export function codeFile(path: string): URL {
   return new URL(path + extension, codeRoot);
 }
 
-/** A file or folder that is shipped as it is. */
+/** A file or folder that is shipped unchanged. */
 export function packagePath(path: string): string {
   return fileURLToPath(new URL(path, packageRoot));
 }
 
-/** The file behind `pawl` or `pawl/…`, next to the code that runs; undefined for any other specifier. */
+/** The file of `pawl` or `pawl/…`, next to the running code; undefined for any other specifier. */
 export function ownEntryPoint(specifier: string): string | undefined {
   if (specifier !== 'pawl' && !specifier.startsWith('pawl/')) return undefined;
   const target = manifest.exports[`.${specifier.slice('pawl'.length)}`];

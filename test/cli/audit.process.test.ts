@@ -110,7 +110,7 @@ describe.concurrent('pawl run with an audit', () => {
     const run = (audit: string) => pawl(['run', agentFile('counter'), '--audit', audit], { cwd });
     expectRefusal(await run('folder'), 'is a folder', 'audit.db');
     expectRefusal(await run('text.db'), 'text.db', 'not a SQLite database');
-    expectRefusal(await run(':memory:'), 'no audit that outlives this process');
+    expectRefusal(await run(':memory:'), 'the audit would end with this process');
     expectRefusal(await run(''), '--audit');
     expect((await pawl(['list'], { cwd })).stderr).toContain('no runs are waiting');
   });
@@ -166,7 +166,7 @@ describe.concurrent('pawl list --all', () => {
     const { code, stdout, stderr } = await pawl(['list', '--all'], { cwd });
     expect(code).toBe(0);
     expect(stdout).toMatch(/\nr1 +interrupted/);
-    expect(stderr).toMatch(/^pawl: there is no audit .*\.pawl\/audit\.db, so that ended runs are not listed\n$/);
+    expect(stderr).toMatch(/^pawl: there is no audit .*\.pawl\/audit\.db; ended runs are not listed\n$/);
     expectRefusal(
       await pawl(['list', '--all', '--audit', 'gone.db'], { cwd }),
       'there is no audit',
@@ -179,9 +179,9 @@ describe.concurrent('pawl list --all', () => {
   test.for([
     [['--since', '7d'], 'add --all'],
     [['--limit', '3'], 'add --all'],
-    [['--all', '--since', 'yesterday'], '"yesterday" is no time'],
-    [['--all', '--limit', '0'], '"0" is no number of runs'],
-    [['--all', '--limit', 'ten'], '"ten" is no number of runs'],
+    [['--all', '--since', 'yesterday'], '"yesterday" is not a time'],
+    [['--all', '--limit', '0'], '"0" is not a number of runs'],
+    [['--all', '--limit', 'ten'], '"ten" is not a number of runs'],
   ] as const)('refuses %s (supervision 5)', async ([args, message]) => {
     expectRefusal(await pawl(['list', ...args], { cwd: await filledFolder() }), message);
   });
@@ -240,7 +240,7 @@ describe.concurrent('pawl show with an audit', () => {
     const cwd = await filledFolder();
     const { stdout } = await pawl(['show', 'waits'], { cwd });
     expect(stdout).toMatch(/^run +waits\nstatus +interrupted\nagent +Counter\n/);
-    expect(stdout).toContain('go on with: pawl resume waits');
+    expect(stdout).toContain('continue with: pawl resume waits');
     const found = JSON.parse((await pawl(['show', 'waits', '--json'], { cwd })).stdout);
     expect(found).toMatchObject({
       status: 'interrupted',
@@ -322,7 +322,7 @@ describe('--since and --limit', () => {
   test.for(['', 'now', '7', '7y', '-7d', '2026', '2026-13-45', '1e3d'])(
     'refuse %s as a time (supervision 5)',
     (text) => {
-      expect(() => sinceOf(text, now)).toThrow('is no time');
+      expect(() => sinceOf(text, now)).toThrow('is not a time');
     },
   );
 
@@ -330,6 +330,6 @@ describe('--since and --limit', () => {
     expect(limitOf(undefined, 50)).toBe(50);
     expect(limitOf('10000', 50)).toBe(10_000);
     for (const text of ['', '0', '-1', '1.5', '10001', '1e3'])
-      expect(() => limitOf(text, 50)).toThrow('no number of runs');
+      expect(() => limitOf(text, 50)).toThrow('not a number of runs');
   });
 });

@@ -66,7 +66,7 @@ describe.concurrent('an agent module', () => {
     ['that is no valid code', 'const = 1; export default 1', 'could not be loaded'],
     ['that imports a missing package', 'import "no-such-package"; export default 1', 'no-such-package', 'install it'],
     ['without an agent', 'export const tools = []', 'no default export', 'defineAgent'],
-    ['with a default export that is no agent', 'export default { id: 7 }', 'is no agent', 'defineAgent'],
+    ['with a default export that is no agent', 'export default { id: 7 }', 'is not an agent', 'defineAgent'],
     ['that never finishes loading', 'await new Promise(() => {}); export default 1', 'never finishes loading'],
   ] as const)('%s is refused', async ([_, text, ...words]) => {
     expectRefusal(await runModule(text), ...words);
@@ -118,7 +118,7 @@ describe.concurrent('PAWL_MODEL', () => {
   test.for([
     ['without a provider', 'gpt-5', 'write provider/model'],
     ['of a provider whose package is missing', 'nonesuch/m', 'npm install @ai-sdk/nonesuch'],
-    ['of a package without a ready-made provider', 'openai-compatible/m', 'no ready-made provider', '`models`'],
+    ['of a package without a ready-made provider', 'openai-compatible/m', 'exports no default provider', '`models`'],
     ['without the key', 'anthropic/claude-sonnet-4-5', 'set ANTHROPIC_API_KEY'],
   ] as const)('%s is refused', async ([_, PAWL_MODEL, ...words]) => {
     expectRefusal(await greet({ PAWL_MODEL }), ...words);
@@ -179,7 +179,10 @@ describe.concurrent('a store', () => {
   });
 
   test('in memory is refused', async () => {
-    expectRefusal(await pawl(['run', agentFile('counter'), '--store', ':memory:'], { cwd: emptyFolder() }), 'outlives');
+    expectRefusal(
+      await pawl(['run', agentFile('counter'), '--store', ':memory:'], { cwd: emptyFolder() }),
+      'would end with this process',
+    );
   });
 });
 
@@ -206,7 +209,7 @@ describe.concurrent('a record', () => {
       expect(ended.stderr).not.toContain('--run-id');
     }
     const begun = await go('run', agentFile('counter'), 'go', '--run-id', 'r1');
-    expectRefusal(begun, '`pawl prune --quarantined`, or begin the work anew under another --run-id');
+    expectRefusal(begun, '`pawl prune --quarantined`, or start the work again under another --run-id');
     const list = await go('list');
     expect(list.code).toBe(0);
     expect(list.stdout).toMatch(/r1 +unreadable .*damaged/);

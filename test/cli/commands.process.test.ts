@@ -210,7 +210,7 @@ describe.concurrent('pawl show', () => {
       /^run +r1\nstatus +interrupted\nagent +Counter\nmodule +\/.*counter\.ts\nprompt +go\nsteps +1\n/,
     );
     expect(stdout).toContain('step 1\n  count {"n":1} → number 1\nunder way:\n  count {"n":2}: started (read)\n');
-    expect(stdout).toMatch(/\ngo on with: pawl resume r1 --store runs\.db\n$/);
+    expect(stdout).toMatch(/\ncontinue with: pawl resume r1 --store runs\.db\n$/);
   });
 
   test('names the run at the top where that one goes on with it, and says when it is gone', async () => {
@@ -220,10 +220,10 @@ describe.concurrent('pawl show', () => {
     const { meta } = interruptedRun();
     await storeRuns(path, interruptedRun({ meta: { ...meta, runId: 't~a', parentRunId: 't' } }));
     expect(await show()).toMatch(
-      /\nparent +t\n(?:.*\n)*the run that began it is gone: `pawl recover` ends it as cancelled\n$/,
+      /\nparent +t\n(?:.*\n)*its parent run is gone: `pawl recover` ends it as cancelled\n$/,
     );
     await storeRuns(path, interruptedRun({ runId: 't' }));
-    expect(await show()).toMatch(/\nthe run at the top goes on with it: pawl resume t --store runs\.db\n$/);
+    expect(await show()).toMatch(/\nthe top run continues it: pawl resume t --store runs\.db\n$/);
   });
 
   test('shows what a run was told and has not heard yet', async () => {

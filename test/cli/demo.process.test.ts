@@ -73,7 +73,7 @@ test.skipIf(!hasTerminal)(
       'Process 2 (pid) resumes it',
       '  SIGKILL during publish_report (once); n recorded',
       'Process 3 (pid) resumes it again',
-      '  publish_report (once) is not repeated: its model is told "outcome unknown"',
+      '  publish_report (once) is not repeated: its model gets "outcome unknown"',
       expect.stringMatching(/^The run ended ok: n calls; \d+ were cut off and ran again, as they may\.$/),
       'Recorded calls that ran again: 0. Once calls that ran twice: 0.',
       expect.stringMatching(/^Report: .*report\.md$/),

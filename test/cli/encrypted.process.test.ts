@@ -97,13 +97,13 @@ describe('a store that is encrypted', () => {
     const run = new Pawl(['run', 'agent.ts', '--run-id', 'r1'], { cwd, env: { HOLD: 'go' } });
     await run.says('holding');
     run.child.kill('SIGINT');
-    expect((await run.ended).stderr).toMatch(/go on with: pawl resume r1 --agent \S+agent\.ts/);
+    expect((await run.ended).stderr).toMatch(/continue with: pawl resume r1 --agent \S+agent\.ts/);
   });
 });
 
 describe('a codec that is none', () => {
   test.for([
-    ['export const codec = 7;', 'is none'],
+    ['export const codec = 7;', 'is not a codec'],
     ['export const key = 7;', 'exports no codec'],
     ["throw new Error('no key today');", 'no key today'],
   ])('in PAWL_CODEC (%s) is one line that says what to do, and nothing is opened', async ([source = '', words]) => {

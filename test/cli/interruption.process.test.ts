@@ -16,7 +16,7 @@ describe.concurrent('a signal', { timeout: 180_000 }, () => {
     run.child.kill(signal);
     const { code, stdout, stderr } = await run.ended;
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
-    expect(stderr).toMatch(/go on with: pawl resume 'r 1' --store runs\.db\n$/);
+    expect(stderr).toMatch(/continue with: pawl resume 'r 1' --store runs\.db\n$/);
     expect((await pawl(['list', '--store', 'runs.db'], { cwd })).stdout).toContain('interrupted');
 
     const resumed = await pawl(['resume', 'r 1', '--store', 'runs.db'], { cwd });
@@ -64,12 +64,12 @@ describe.concurrent('a run that lives in another process', { timeout: 180_000 },
     expect(one).toEqual({
       code: 2,
       stdout: '',
-      stderr: `pawl: run r1 lives in process ${pid}; wait for it, or end that process first\n`,
+      stderr: `pawl: run r1 runs in process ${pid}; wait for it, or end that process first\n`,
     });
     expect(again.code).toBe(2);
     expect(again.stderr).toMatch(/another process; wait for that process, or end it/);
     expect(all.code).toBe(0);
-    expect(all.stderr).toContain(`skipped r1: lives in process ${pid}`);
+    expect(all.stderr).toContain(`skipped r1: runs in process ${pid}`);
     writeFileSync(join(cwd, 'go'), '');
     expect(await run.ended).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
   });

@@ -30,7 +30,7 @@ test('`pawl recover` with agent modules goes on with the runs of these agents, w
   expect(ids('run.started')).toEqual(['changed', 'host', 'last']);
   expect(ids('run.ended').toSorted()).toEqual(['changed', 'host', 'last']);
   expect(ids('run.ended').at(-1)).toBe('last');
-  expect(lines.find(({ runId }) => runId === 'other')?.reason).toContain('none of the modules that were named');
+  expect(lines.find(({ runId }) => runId === 'other')?.reason).toContain('none of the named modules has');
   // The parked one needs a person.
   expect(code).toBe(1);
   expect(await stepsOf(path, 'other')).toBe(1);
@@ -68,7 +68,7 @@ test('`pawl doctor` says of each record what becomes of it, and exits with 1 whe
       .map((line) => line.split(':')[0])
       .toSorted(),
   ).toEqual(['! parked     aside', '! skipped    moved', '! unreadable torn']);
-  expect(plain.stdout).toContain('/gone/agent.ts is gone; name it where it is now: pawl recover <agent module>');
+  expect(plain.stdout).toContain('/gone/agent.ts is gone; name its new path: pawl recover <agent module>');
   expect(plain.stdout).toMatch(/torn: CHECKPOINT_CORRUPT: .*its bytes are kept/);
   expect(named.code).toBe(1);
   const lines = jsonLines(named.stdout);
@@ -112,7 +112,7 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   expect(dry.code).toBe(0);
   expect(dry.stderr).toContain('would delete 2 records and 1 outcome past their time');
   const unsure = await pawl(args, { cwd });
-  expect(unsure).toMatchObject({ code: 2, stderr: expect.stringContaining('say --yes, or --dry-run') });
+  expect(unsure).toMatchObject({ code: 2, stderr: expect.stringContaining('use --yes to confirm, or --dry-run') });
   expect(await listed(store)).toEqual(['held', 'newer', 'old', 'sealed', 'torn', 'waits', 'young']);
 
   const sure = await pawl([...args, '--yes', '--json'], { cwd });
@@ -170,7 +170,7 @@ test('`pawl cancel` may be asked again: a run that is over is no bad input, and 
   for (const runId of ['r2', 'told']) {
     const json = await go('cancel', runId, '--json');
     expect(json).toEqual({ code: 0, stdout: `{"runId":"${runId}","status":"ended"}\n`, stderr: '' });
-    expect(await go('cancel', runId)).toEqual({ code: 0, stdout: '', stderr: `run ${runId} had ended before: ok\n` });
+    expect(await go('cancel', runId)).toEqual({ code: 0, stdout: '', stderr: `run ${runId} has already ended: ok\n` });
   }
   expect(await go('steer', 'r2', 'count on')).toMatchObject({ code: 2, stderr: 'pawl: run r2 has ended: ok\n' });
 });

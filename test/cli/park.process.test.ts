@@ -58,7 +58,7 @@ describe.concurrent.each(['park', 'unpark'])('`pawl %s`', (command) => {
 describe.concurrent('a parked run', () => {
   const changed = { code: 'DEFINITION_CHANGED', reason: 'other phases' };
   const todo =
-    '`pawl show` tells how far it came; `pawl unpark` gives it back with all its attempts, `pawl cancel` ends it';
+    '`pawl show` shows its progress; `pawl unpark` releases it and resets its attempts, `pawl cancel` ends it';
 
   test('is what the start becomes that is one too many: it says so, what can be done, and exits with 1', async () => {
     const { path, go } = await stored(interruptedRun({ attempts: 3 }));
@@ -94,7 +94,7 @@ describe.concurrent('a parked run', () => {
     const refused = await go('resume', 'r1');
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toMatch(
-      /^pawl: run r1 is parked: [^\n]*; give its agent the phases again [^\n]*\(RUN_PARKED\)\n$/,
+      /^pawl: run r1 is parked: [^\n]*; give its agent the phases that [^\n]*\(RUN_PARKED\)\n$/,
     );
     expect(refused.stderr).not.toContain('unpark');
     const unparked = await go('unpark', 'r1');
@@ -102,7 +102,7 @@ describe.concurrent('a parked run', () => {
       code: 0,
       stdout: '',
       stderr:
-        'unparked r1; its next start parks it again, unless its agent has the phases that it was begun with; go on with: pawl resume r1 --store runs.db\n',
+        'unparked r1; its next start parks it again, unless its agent has the phases that the run started with; continue with: pawl resume r1 --store runs.db\n',
     });
   });
 
@@ -110,9 +110,7 @@ describe.concurrent('a parked run', () => {
     const { meta, ...rest } = interruptedRun({ parked: changed });
     const child = { ...rest, meta: { ...meta, runId: 't~a', parentRunId: 't' } };
     const { go } = await stored(interruptedRun({ runId: 't' }), child);
-    expect((await go('unpark', 't~a')).stderr).toMatch(
-      /the run at the top goes on with it: pawl resume t --store runs\.db\n$/,
-    );
+    expect((await go('unpark', 't~a')).stderr).toMatch(/the top run continues it: pawl resume t --store runs\.db\n$/);
   });
 
   test('is given back once: `pawl unpark` of a run that is not parked says so, and leaves it as it is', async () => {
@@ -120,7 +118,7 @@ describe.concurrent('a parked run', () => {
     expect(await go('unpark', 'r1')).toEqual({
       code: 0,
       stdout: '',
-      stderr: 'run r1 is not parked; go on with: pawl resume r1 --store runs.db\n',
+      stderr: 'run r1 is not parked; continue with: pawl resume r1 --store runs.db\n',
     });
     expect(jsonLines((await go('unpark', 'r1', '--json')).stdout)).toEqual([{ runId: 'r1', status: 'interrupted' }]);
     const store = sqliteStore({ path });

@@ -7,7 +7,7 @@ import { execute, interruptedRun, stepsOf, storeRuns } from './stored-runs.ts';
 
 const [editor, reviewer, counter] = ['editor', 'reviewer', 'counter'].map(agentFile) as [string, string, string];
 const parked = { code: 'PARKED', reason: 'a person looks' };
-const isOver = 'the run that began it is over';
+const isOver = 'its parent run has ended';
 
 /** A run of the reviewer that a call of another run has begun. */
 function childOf(parentRunId: string, change: Parameters<typeof interruptedRun>[0] = {}) {
@@ -110,7 +110,7 @@ describe.concurrent('a run that an agent began', () => {
     const { code, stderr } = await go('recover', counter);
     expect({ code, stderr }).toEqual({
       code: 0,
-      stderr: expect.stringContaining('in none of the modules that were named'),
+      stderr: expect.stringContaining('which none of the named modules has'),
     });
     expect(await stepsOf(path, 't~a')).toBe(1);
   });
@@ -120,7 +120,7 @@ describe.concurrent('a run that an agent began', () => {
     const { path, go } = await stored(own, childOf('t'));
     expect(await go('recover', editor)).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('skipped r1: is of agent reviewer, which is in none of the modules'),
+      stderr: expect.stringContaining('skipped r1: is of agent reviewer, which none of the named modules has'),
     });
     expect([await stepsOf(path, 'r1'), await stepsOf(path, 't~a')]).toEqual([1, undefined]);
   });
@@ -136,7 +136,7 @@ describe.concurrent('a run that an agent began', () => {
     const { code, stdout, stderr } = await go('resume', 't~a~a', '--agent', reviewer);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toBe(
-      'pawl: run t~a~a was begun by run t~a, which goes on with it; go on with the run at the top: pawl resume t --store runs.db\n',
+      'pawl: run t~a~a was started by run t~a, which continues it; continue the top run: pawl resume t --store runs.db\n',
     );
     expect(await stepsOf(path, 't~a~a')).toBe(1);
   });

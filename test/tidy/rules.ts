@@ -242,7 +242,7 @@ const bannedWords: readonly string[] = [
   'go on|goes on|going on|gone on|went on',
   "let go|lets go|letting go|let's go",
   '(?:is|are|was|were|be|been|being) told|told of',
-  'hear|hears|heard',
+  'hear|hears',
   'in hand|as good as|for ever|under its eyes',
   'comes? to nothing|came to nothing',
   'stands? in|stood in|standing in',

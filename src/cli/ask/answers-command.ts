@@ -12,7 +12,7 @@ import { rootOption } from './question.ts';
 
 const NO_CHANGES = 'no model proposes changes';
 
-/** Of what there is in a folder, what the command is about. */
+/** What a command is about. */
 interface Chosen {
   readonly root: string;
   readonly answers: LastAnswers;
@@ -27,7 +27,7 @@ const verbs: ReadonlyMap<string, Verb> = new Map([
   ['apply', apply],
 ]);
 
-/** Whether these words are about the last answers, and no prompt. */
+/** Whether these words name a command about the last answers, rather than a prompt. */
 export function isAboutAnswers([word = '']: readonly string[]): boolean {
   return word === 'rewind' || verbs.has(word);
 }
@@ -69,7 +69,7 @@ async function apply(context: CommandContext, { root, answers, model }: Chosen):
   return told(context, { model: answer.modelId, files }, () => {
     for (const { path, change } of files) output.print(`${change} ${oneLine(path)}`);
     sayWarnings(output, files);
-    output.say(`take them back with: pawl ask rewind${rootOption(root)}`);
+    output.say(`undo them with: pawl ask rewind${rootOption(root)}`);
   });
 }
 
@@ -88,8 +88,7 @@ async function diff(context: CommandContext, { root, answers, model }: Chosen): 
 }
 
 async function takeBack(context: CommandContext, root: string): Promise<number> {
-  if (context.args.words.length > 1)
-    throw new Failure('`pawl ask rewind` takes back what was applied last; it takes no model');
+  if (context.args.words.length > 1) throw new Failure('`pawl ask rewind` undoes the last apply; it takes no model');
   const { files } = await rewind(root);
   return told(context, { files }, () => {
     for (const { path, change } of files) context.output.print(`${change} ${oneLine(path)}`);
@@ -102,7 +101,7 @@ function told({ args, output }: CommandContext, result: object, tell: () => void
   return exitCodes.ok;
 }
 
-/** What a model had proposed when it left off may be anything but what it wanted in the end. */
+/** The proposals of an interrupted model are not complete. */
 function checkIsOver(root: string, { isOver }: LastAnswers, answer: ModelResponse): void {
   if (isOver || isAnswered(answer)) return;
   throw new Failure(`${oneLine(answer.modelId)} has not answered yet: pawl ask --continue${rootOption(root)}`);
@@ -110,25 +109,25 @@ function checkIsOver(root: string, { isOver }: LastAnswers, answer: ModelRespons
 
 function sayIfHalfDone({ output }: CommandContext, answer: ModelResponse): void {
   if (isAnswered(answer) || answer.proposedWrites.length === 0) return;
-  output.say(`pawl: ${oneLine(answer.modelId)} failed before it had answered: its changes may be half done`);
+  output.say(`pawl: ${oneLine(answer.modelId)} failed before its answer: its changes may be incomplete`);
 }
 
-/** Where all are meant. */
+/** Shown when the command is about all models. */
 function sayWhoIsMissing({ output }: CommandContext, { root, answers, model }: Chosen): void {
   const missing = answers.responses.filter((each) => !isAnswered(each));
   if (answers.isOver || model !== undefined || missing.length === 0) return;
-  output.say(`pawl: not answered yet: ${namesOf(missing)}; go on with: pawl ask --continue${rootOption(root)}`);
+  output.say(`pawl: not answered yet: ${namesOf(missing)}; continue with: pawl ask --continue${rootOption(root)}`);
 }
 
-/** By its whole id, or by a part that only one has. */
+/** Finds a model by its id, or by a part of an id that only one model has. */
 function named(answers: readonly ModelResponse[], model: string): ModelResponse {
   const exact = answers.find(({ modelId }) => modelId === model);
   const similar = answers.filter(({ modelId }) => modelId.includes(model));
   const [only] = similar;
   if (exact) return exact;
   if (only && similar.length === 1) return only;
-  const problem = similar.length > 1 ? 'is more than one of' : 'is none of';
-  throw new Failure(`${quoted(model)} ${problem} the models that were asked: ${namesOf(answers)}`);
+  const problem = similar.length > 1 ? 'matches several of' : 'is not one of';
+  throw new Failure(`${quoted(model)} ${problem} the models: ${namesOf(answers)}`);
 }
 
 function withWrites(answers: readonly ModelResponse[]): readonly ModelResponse[] {

@@ -12,7 +12,7 @@ import { type AskModels, modelsFor } from './ask-models.ts';
 import { watchFor } from './ask-watch.ts';
 import { type Question, questionOf } from './question.ts';
 
-/** `pawl ask`: one prompt for several models, side by side; `apply`, `diff` and `rewind` are about what they answered. */
+/** `pawl ask`: one prompt for several models at once; `apply`, `diff` and `rewind` are about their answers. */
 export const askCommand: Command = async (context) => {
   try {
     if (!context.args.continue && isAboutAnswers(context.args.words)) return await answersCommand(context);
@@ -20,7 +20,7 @@ export const askCommand: Command = async (context) => {
     const models = await modelsFor(context.args, question.ids);
     return await ask(context, question, models);
   } catch (error) {
-    // What is to be done about a damaged file stands in its message; about a damaged record of a run one is told otherwise.
+    // The message about a damaged file says what to do; the usual advice is about records of runs.
     if (hasCode(error, 'CHECKPOINT_CORRUPT')) throw new Failure(toErrorData(error).message, { cause: error });
     throw error;
   }
@@ -37,7 +37,7 @@ async function ask(context: CommandContext, question: Question, models: AskModel
   const watch = watchFor(context, { prompt, ids, path, before: unfinished?.responses ?? [] });
   leaving.signal.addEventListener('abort', () => watch.leaving());
   try {
-    // In one piece: whoever looks meanwhile, or after a crash, finds the answers in one of the two places.
+    // Atomic: at any moment, also after a crash, the answers are in one of the two places.
     if (endedIn !== undefined) await rename(endedIn, path);
     const result = await fanOut({
       ...models,

@@ -7,33 +7,31 @@ import { reportOf } from './ask-report.ts';
 import { isAnswered } from './last-answers.ts';
 import { checkpointIn, type Question, rootOption } from './question.ts';
 
-/** How a fan-out of the command line came to its end. */
+/** How a fan-out of the command line ended. */
 export interface Ended {
   readonly question: Question;
   readonly result: FanOutResult;
   readonly isInterrupted: boolean;
 }
 
-/** Reports the end of `pawl ask`: the answers on stdout; on stderr what can be done now. @returns the exit code */
+/** Prints the answers of `pawl ask` to stdout, and the next commands to stderr. @returns the exit code */
 export function reportEnd({ args, output }: CommandContext, { question, result, isInterrupted }: Ended): number {
   const { responses, interrupted, ranking, judgeUsage, saveError } = result;
   if (!args.json && !isInterrupted) output.printText(reportOf(responses));
   if (ranking && !args.json) sayRanking({ args, output }, ranking);
   if (judgeUsage && !args.json) {
     const cost = judgeUsage.costUsd > 0 ? `, ${dollars(judgeUsage.costUsd)}` : '';
-    output.say(`the judge took ${count(judgeUsage.inputTokens + judgeUsage.outputTokens, 'token')}${cost}`);
+    output.say(`the judge used ${count(judgeUsage.inputTokens + judgeUsage.outputTokens, 'token')}${cost}`);
   }
   if (saveError) output.say(`pawl: the answers could not be stored: ${oneLine(saveError.message)}`);
   if (interrupted) {
     const left = count(responses.filter((each) => each.interrupted).length, 'model');
-    output.say(
-      `pawl: ${left} left off, and what there is is saved; go on with: ${goOnWith({ args, output }, question)}`,
-    );
+    output.say(`pawl: ${left} interrupted and saved; continue with: ${goOnWith({ args, output }, question)}`);
     return isInterrupted ? exitCodes.interrupted : exitCodes.failed;
   }
   const failed = responses.filter((each) => !isAnswered(each)).length;
   if (failed > 0) {
-    // Where the end could not be stored, the checkpoint file is still there.
+    // If the end could not be stored, the checkpoint file still exists.
     const path = result.path === question.path ? question.path : checkpointIn(question.home);
     const command = goOnWith({ args, output }, { ...question, path });
     output.say(`pawl: ${count(failed, 'model')} failed; ${command} asks those that failed again`);
@@ -42,7 +40,7 @@ export function reportEnd({ args, output }: CommandContext, { question, result, 
   return responses.every(isAnswered) && !saveError ? exitCodes.ok : exitCodes.failed;
 }
 
-/** Of those that have answered, the best one with changes, or the first. */
+/** Names the best answer with changes, else the first one. */
 function sayWhatToApply({ output }: CommandContext, { question, result }: Ended): void {
   const { responses, ranking } = result;
   const candidates = responses.filter((each) => isAnswered(each) && each.proposedWrites.length > 0);
@@ -59,7 +57,7 @@ export function sayRanking({ output }: CommandContext, { order, reason }: Rankin
   if (reason !== '') output.say(`because: ${oneLine(reason)}`);
 }
 
-/** The command that goes on, with what it needs again. */
+/** The command that continues, with the options that it needs again. */
 function goOnWith({ args }: CommandContext, { path, home, hasFiles }: Question): string {
   const root = args.root === undefined ? '' : ` --root ${quoted(args.root)}`;
   const place = path === checkpointIn(home) ? rootOption(home) : ` ${quoted(path)}${root}`;

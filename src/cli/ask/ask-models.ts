@@ -9,12 +9,12 @@ import { modelNamed } from '../open/model-from-environment.ts';
 import { quoted } from '../open/store-place.ts';
 import { Failure } from '../ui/failure.ts';
 
-/** Whom to ask, and with what. */
+/** The models to ask, and their options. */
 export interface AskModels extends Pick<FanOutOptions, 'models' | 'tools' | 'prices' | 'judge' | 'instructions'> {}
 
 /**
  * The models of a command: those that a module exports under these names, and `provider/model` for all others.
- * @param ids names of the models; none = all that the module has
+ * @param ids names of the models; empty = all models of the module
  * @throws {Failure} that says what is missing
  */
 export async function modelsFor(args: Arguments, ids: readonly string[]): Promise<AskModels> {
@@ -43,7 +43,7 @@ export async function modelsFor(args: Arguments, ids: readonly string[]): Promis
   };
 }
 
-/** The ids of the models that `--models` lists. @throws {Failure} for a list that names a model twice, or none */
+/** The ids of the models that `--models` lists. @throws {Failure} for a list with an empty name, or the same name twice */
 export function idsOf(list: string | undefined): readonly string[] {
   if (list === undefined) return [];
   const ids = list.split(',').map((id) => id.trim());
@@ -62,14 +62,14 @@ async function judgeFor(
   return (offered[args.judge] as Model | undefined) ?? named('--judge', args.judge, args);
 }
 
-/** The names of `--continue` come from the file: that one is no provider/model means that a module had it. */
+/** The names of `--continue` come from the file: a name that is not provider/model came from a module. */
 function modelOf(name: string, args: Arguments): Promise<Model> {
   if (!args.continue || name.includes('/')) return named('--models', name, args);
   const todo =
     args.module === undefined
       ? 'name the module it came from again, with --module'
       : `${args.module} does not export it; name the module it came from with --module`;
-  throw new Failure(`${quoted(name)} is one of the models to go on with: ${todo}`);
+  throw new Failure(`${quoted(name)} is one of the models to continue: ${todo}`);
 }
 
 function named(setting: string, name: string, { module }: Arguments): Promise<Model> {
@@ -86,7 +86,7 @@ function mustBe(name: string, what: string, module: string | undefined): Failure
   return new Failure(`the export \`${name}\` of ${module} must be ${what}`);
 }
 
-/** What models cost, where the list of prices is installed; nothing otherwise, and then no cost is shown. */
+/** The prices of models, if the list of prices is installed; otherwise no cost is shown. */
 async function keptPrices(): Promise<FanOutOptions['prices']> {
   try {
     const { genaiPrices } = await import('../../budget/genai-prices.ts');

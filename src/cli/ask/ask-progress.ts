@@ -4,32 +4,32 @@ import { isAtWork, type ModelView } from './board-state.ts';
 import { type BoardStart, LiveBoard } from './live-board.ts';
 
 /**
- * Shows how several models answer, on stderr. Tell it everything that changes, as often as it changes: it draws when it is
- * time. It holds a timer and the cursor of the terminal: `end` it on every way out.
+ * Shows on stderr how several models answer. Call `update` for every change: it draws at its own rate. It holds a timer and the
+ * cursor of the terminal: call `end` on every way out.
  * @example
  * const progress = askProgressFor(output, { prompt, models: ['sonnet', 'gpt'] });
  * progress.update({ ...view, text: view.text + delta });
- * output.say('pawl: stopping once this is saved'); // stands above the board
+ * output.say('pawl: stopping once this is saved'); // appears above the board
  * progress.end();
  */
 export interface AskProgress {
-  /** What a model is doing now; the text may be of any length. A model that nobody has named yet is added. */
+  /** The current state of a model; the text may have any length. An unknown model is added. */
   update(view: ModelView): void;
-  /** Puts another model in front: 1 the next, -1 the one before. Seen where there is no room for all of them. */
+  /** Shows the text of another model: 1 the next, -1 the one before. Visible if there is no room for all. */
   moveFocus(by: number): void;
-  /** Takes the board away and leaves how each model ended. May be called again, which does nothing. */
+  /** Removes the board and prints how each model ended. A second call does nothing. */
   end(): void;
 }
 
-/** A board that lives on a terminal, or plain lines in a pipe. */
+/** A live board on a terminal, or plain lines in a pipe. */
 export function askProgressFor(output: Output, start: BoardStart): AskProgress {
   return output.isLive ? new LiveBoard(output, start) : new PlainBoard(output);
 }
 
-/** Where nothing can be rewritten: a line when a model begins, when it has finished a step, and when it ends. */
+/** For output that cannot be rewritten: a line when a model starts, completes a step, and ends. */
 export class PlainBoard {
   readonly #output: Pick<Output, 'say'>;
-  /** Of each model what was told last. */
+  /** The last state of each model that was printed. */
   readonly #told = new Map<string, ModelView>();
 
   constructor(output: Pick<Output, 'say'>) {
@@ -50,10 +50,11 @@ export class PlainBoard {
   end(): void {}
 }
 
-/** What is to be told of a model; undefined = nothing new. */
+/** The next line about a model; undefined = nothing new. */
 function lineOf(view: ModelView, told: ModelView | undefined): string | undefined {
   if (!isAtWork(view)) return summaryOf(view, ', ');
-  if (told === undefined) return `${nameOf(view)}: ${view.steps === 0 ? 'begins' : `goes on after step ${view.steps}`}`;
+  if (told === undefined)
+    return `${nameOf(view)}: ${view.steps === 0 ? 'starts' : `continues after step ${view.steps}`}`;
   if (view.steps <= told.steps) return undefined;
   const tools = callsOf(callsSince(told, view));
   return `${nameOf(view)}: step ${view.steps}${tools === '' ? '' : `: ${tools}`}; ${tokensOf(view)} so far`;

@@ -1,16 +1,16 @@
 import { oneLine } from '../ui/failure.ts';
 
-/** What of an answer is printed. */
+/** The part of an answer that is printed. */
 export interface PrintedAnswer {
   readonly modelId: string;
   readonly text: string;
   readonly error?: string;
-  /** It was cut off: the text is what there was of it. */
+  /** It was interrupted: the text is the part so far. */
   readonly interrupted: boolean;
 }
 
 /**
- * The answers for stdout: for each model a heading, and below it what it wrote, as it wrote it.
+ * The answers for stdout: for each model a heading, and below it its text, unchanged.
  * @example output.printText(reportOf(responses)) // '## sonnet\n\nAsk for all at once.\n\n## gpt\n\n…'
  */
 export function reportOf(answers: readonly PrintedAnswer[]): string {

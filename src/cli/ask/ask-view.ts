@@ -3,10 +3,10 @@ import type { RunEvent } from '../../index.ts';
 import { isObject, type JsonValue } from '../../values/json.ts';
 import type { ModelState, ModelView } from './board-state.ts';
 
-/** No terminal shows more of an answer than that, in characters. */
+/** The most characters of an answer that are kept: no terminal shows more. */
 const MAX_TEXT = 65_536;
 
-/** What the board shows of a model, followed from the events of its run. */
+/** The state of one model on the board, from the events of its run. */
 export class AskView {
   #view: ModelView;
   #isLeaving = false;
@@ -14,7 +14,7 @@ export class AskView {
   /** Working time of earlier processes, ms. */
   #beforeMs: number;
 
-  /** @param before what an earlier process has of it */
+  /** @param before the model's turn from an earlier process */
   constructor(id: string, before?: ResponseSnapshot) {
     const nothing = { steps: 0, inputTokens: 0, outputTokens: 0, costUsd: 0, toolCalls: {}, writes: 0 };
     const { text = '', latencyMs = 0 } = before ?? {};
@@ -37,13 +37,13 @@ export class AskView {
     return this.#view;
   }
 
-  /** A turn is over. */
+  /** A step is done. */
   turned(snapshot: ResponseSnapshot): ModelView {
     this.#beforeMs = Math.max(0, snapshot.latencyMs - (performance.now() - this.#startedAt));
     return this.#now(figuresOf(snapshot));
   }
 
-  /** It is told to leave off. */
+  /** The model is being interrupted. */
   leaving(): ModelView {
     this.#isLeaving = true;
     return this.#now({});
@@ -72,7 +72,7 @@ function figuresOf(snapshot: ResponseSnapshot | ModelResponse) {
   return { steps, inputTokens, outputTokens, costUsd, toolCalls, writes: proposedWrites.length };
 }
 
-/** A call in a few words: the tool, and what it is about. */
+/** A call in a few words: the tool, and its main input. */
 function activityOf(name: string, input: JsonValue): string {
   const about = isObject(input) ? Object.values(input).find((value) => typeof value === 'string') : undefined;
   return about === undefined ? name : `${name} ${String(about).slice(0, 80)}`;

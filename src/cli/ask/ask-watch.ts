@@ -4,23 +4,23 @@ import type { CommandContext } from '../command.ts';
 import { type AskProgress, askProgressFor } from './ask-progress.ts';
 import { AskView } from './ask-view.ts';
 
-/** Who is asked what. */
+/** The models and their prompt. */
 interface Asking {
   readonly prompt: string;
   readonly ids: readonly string[];
   readonly path: string;
-  /** What an earlier process has of them. */
+  /** The turns of an earlier process. */
   readonly before: readonly ResponseSnapshot[];
 }
 
-/** Follows a fan-out, for people or for machines. */
+/** Follows a fan-out: a board, or JSON lines. */
 export interface AskWatch {
   heed(id: string, event: RunEvent): void;
   turned(snapshot: ResponseSnapshot): void;
   ended(response: ModelResponse): void;
   leaving(): void;
   end(result: FanOutResult): void;
-  /** On every way out. */
+  /** Called on every way out. */
   close(): void;
 }
 
@@ -39,7 +39,7 @@ function shownWatch({ output }: CommandContext, { prompt, ids, before }: Asking)
   };
   const isOver = new Set<string>();
   return {
-    // What a run says last may come after its answer.
+    // The last deltas of a run may arrive after its answer.
     heed: (id, event) => isOver.has(id) || show(id, (view) => view.heed(event)),
     turned: (snapshot) => show(snapshot.modelId, (view) => view.turned(snapshot)),
     ended: (response) => {
@@ -71,7 +71,7 @@ function jsonWatch({ output }: CommandContext, { prompt, ids, path }: Asking): A
   };
 }
 
-/** Every turn has all changes that its model proposes so far; what is in the files comes once, with the answer. */
+/** Every turn has all proposed changes; the contents of files are printed once, with the answer. */
 function withoutContents(snapshot: ResponseSnapshot): object {
   const { proposedWrites, ...rest } = snapshot;
   if (!proposedWrites) return rest;
@@ -84,8 +84,8 @@ const back = ['\u001b[Z', '\u001b[D', '\u001b[A'];
 const CTRL_C = '\u0003';
 
 /**
- * Lets the keys of a terminal choose whose text is shown. To see single keys we have to take the terminal's own meaning of
- * Ctrl-C from it, and give it back.
+ * Lets the keys of a terminal choose whose text is shown. Reading single keys needs raw mode, in which the terminal no longer
+ * handles Ctrl-C: the disposal ends raw mode.
  */
 function followKeys(progress: Pick<AskProgress, 'moveFocus'>): Disposable {
   const { stdin } = process;

@@ -7,7 +7,7 @@ import { firstLines, lastLines } from './wrap.ts';
 
 const BAR = '│';
 const BAR_COLUMNS = 3;
-/** Lines of a column that hold no answer: two above it, two below, and a free one on either side. */
+/** Lines of a column that are not the answer: two above it, two below, and an empty one on either side. */
 const FRAME_LINES = 6;
 const LEAST_LINES = 3;
 const LEAST_COLUMNS = 100;
@@ -20,12 +20,12 @@ interface Cell {
 
 const empty: Cell = { text: '' };
 
-/** Whether every model can have a column of its own. */
+/** Whether each model can have its own column. */
 export function fitsColumns(models: number, { columns, rows }: Size): boolean {
   return columns >= LEAST_COLUMNS && columnWidth(models, columns) >= LEAST_COLUMN && rows >= FRAME_LINES + LEAST_LINES;
 }
 
-/** The models side by side, at most `rows` lines: who, what it does, the end of its answer, what it has spent. */
+/** The models in columns, at most `rows` lines: name, state, end of the answer, usage. */
 export function renderColumns({ models, frame }: BoardState, { columns, rows }: Size, paint: Paint): string[] {
   const width = columnWidth(models.length, columns);
   const texts = models.map((view) => answerCells(view, width, rows - FRAME_LINES));
@@ -58,7 +58,7 @@ function footCells(view: ModelView): Cell[] {
   return figures.map((facts) => ({ text: facts.join(' · '), style: 'dim' }));
 }
 
-/** The end of an answer; below it why there is no more of it. */
+/** The end of an answer, and below it the error, if there is one. */
 function answerCells({ text, error }: ModelView, width: number, most: number): Cell[] {
   const lines = firstLines(error ?? '', width, Math.min(4, most));
   const why: Cell[] = lines.map((line) => ({ text: line, style: 'red' }));
@@ -66,7 +66,7 @@ function answerCells({ text, error }: ModelView, width: number, most: number): C
   return [...answer, ...why];
 }
 
-/** Padded outside of its colour, so that the end of a line can be cut off. */
+/** The padding is not coloured, so that the end of a line can be cut off. */
 function painted({ text, style }: Cell, width: number, paint: Paint): string {
   const line = cutToWidth(text, width);
   const padding = ' '.repeat(width - displayWidth(line));

@@ -3,7 +3,7 @@ import type { Style } from '../ui/output.ts';
 import { cutToWidth, drawableLine } from '../ui/terminal-text.ts';
 import { isAtWork, type ModelState, type ModelView } from './board-state.ts';
 
-/** Colours a piece of a line; what it returns is as wide as what it was given. */
+/** Colours a part of a line; the width must not change. */
 export type Paint = (style: Style, text: string) => string;
 
 const spinner = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -24,7 +24,7 @@ const marks: Readonly<Partial<Record<ModelState, string>>> = {
   interrupted: '■',
 };
 
-/** The sign of a model's state, one column wide. */
+/** The mark of a model's state, one column wide. */
 export function markOf({ state }: ModelView, frame: number): { readonly style: Style; readonly text: string } {
   return { style: styles[state], text: marks[state] ?? spinner[frame % spinner.length] ?? '' };
 }
@@ -34,7 +34,7 @@ export function nameOf({ id }: ModelView): string {
   return drawableLine(id.slice(0, 200)) || '?';
 }
 
-/** What a model is doing, in words. */
+/** The state of a model, in words. */
 export function doingOf(view: ModelView): string {
   const { activity } = view;
   const doing = isAtWork(view) && activity ? drawableLine(activity.slice(0, 500)) : '';
@@ -56,7 +56,7 @@ export function spendingOf(view: ModelView): string[] {
   return [count(view.steps, 'step'), tokensOf(view), ...(view.costUsd > 0 ? [dollars(view.costUsd)] : [])];
 }
 
-/** What it did with its tools: what it proposes, and how often it called each. */
+/** The tool calls of a model, and how many writes it proposes. */
 export function deedsOf({ toolCalls, writes }: ModelView): string[] {
   const called = callsOf(toolCalls);
   return [...(writes > 0 ? [`${count(writes, 'write')} proposed`] : []), ...(called === '' ? [] : [called])];

@@ -1,15 +1,15 @@
-/** What a model is doing: at work (the first four; the last of them until it is saved), or at its end. */
+/** The state of a model: the first four are at work (`leaving` until it is saved), the others are ends. */
 export type ModelState = 'waiting' | 'thinking' | 'calling-tools' | 'leaving' | 'answered' | 'failed' | 'interrupted';
 
-/** How far one model is. */
+/** The progress of one model. */
 export interface ModelView {
   readonly id: string;
   readonly state: ModelState;
-  /** What it is doing just now, for example `read_file src/a.ts`. */
+  /** The current activity, for example `read_file src/a.ts`. */
   readonly activity?: string;
-  /** The answer, as far as it has come. May be of any length: only its end is looked at. */
+  /** The answer so far. It may have any length: only its end is used. */
   readonly text: string;
-  /** Finished model turns. */
+  /** Completed model turns. */
   readonly steps: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -17,9 +17,9 @@ export interface ModelView {
   readonly costUsd: number;
   /** Working time, ms. */
   readonly latencyMs: number;
-  /** How often each tool was called, by name; those of a step are in it once `steps` counts that step. */
+  /** How often each tool was called, by name; the calls of a step are included once `steps` counts it. */
   readonly toolCalls: { readonly [name: string]: number };
-  /** How many changes of files it proposes. */
+  /** How many file changes it proposes. */
   readonly writes: number;
   /** Why there is no answer. */
   readonly error?: string;
@@ -29,15 +29,15 @@ export interface ModelView {
 export interface BoardState {
   readonly prompt: string;
   readonly models: readonly ModelView[];
-  /** Since the command began, ms. */
+  /** Since the start of the command, ms. */
   readonly elapsedMs: number;
-  /** Which picture of the spinner; counts on without end. */
+  /** The frame of the spinner; increases without a limit. */
   readonly frame: number;
-  /** The index of the model whose text is shown where there is no room for all. */
+  /** The index of the model whose text is shown if there is no room for all. */
   readonly focus: number;
 }
 
-/** Of a terminal, in characters. */
+/** The size of a terminal, in characters. */
 export interface Size {
   readonly columns: number;
   readonly rows: number;

@@ -4,13 +4,13 @@ import { deedsOf, doingOf, markOf, nameOf, type Paint, stateOf, tokensOf } from 
 import { type BoardState, isAtWork, type ModelView, type Size } from './board-state.ts';
 import { firstLines, lastLines } from './wrap.ts';
 
-/** Lines that the answer in front keeps, however many models there are. */
+/** The least lines of the focused answer, even with many models. */
 const LEAST_TEXT = 2;
-/** With so many lines besides those of the models some may stay free. */
+/** With this many lines besides those of the models, some stay empty. */
 const SPACIOUS = 6;
 const STATE_ROOM = 'calling tools';
 
-/** A line for each model, and below them the end of the answer of the one in front: at most `rows` lines. */
+/** A line for each model, and below them the end of the focused answer: at most `rows` lines. */
 export function renderTabs(state: BoardState, { columns, rows }: Size, paint: Paint): string[] {
   const { models } = state;
   const focus = Math.min(Math.max(0, Math.trunc(state.focus) || 0), models.length - 1);
@@ -24,7 +24,7 @@ export function renderTabs(state: BoardState, { columns, rows }: Size, paint: Pa
   return [...head, ...answerLines(front, { columns, rows: rows - head.length }, paint)].slice(0, Math.max(0, rows));
 }
 
-/** The names; that of the model in front stands in brackets, and is always to be seen. */
+/** The names; the focused one is in brackets, and always visible. */
 function tabRow(models: readonly ModelView[], focus: number, columns: number): string {
   const tabs = models.map((view, index) => (index === focus ? `[${nameOf(view)}]` : ` ${nameOf(view)} `));
   let first = 0;
@@ -33,7 +33,7 @@ function tabRow(models: readonly ModelView[], focus: number, columns: number): s
   return cutToWidth(`${first > 0 ? '… ' : ''}${tabs.slice(first).join('')}`.trimEnd(), columns);
 }
 
-/** Where there are too many, those around the one in front. */
+/** If there are too many models, those around the focused one. */
 function modelLines({ models, focus, frame }: BoardState, { columns, rows }: Size) {
   const first = Math.max(0, Math.min(focus - Math.floor(rows / 2), models.length - rows));
   const shown = models.slice(first, first + rows);
@@ -58,7 +58,7 @@ function figuresOf(view: ModelView): readonly [string, string, string] {
   return [tokensOf(view), duration(view.latencyMs), view.costUsd > 0 ? dollars(view.costUsd) : ''];
 }
 
-/** The end of an answer, why there is no more of it, and what its model does or did. */
+/** The end of an answer, its error, and the activity of its model. */
 function answerLines(view: ModelView, { columns, rows }: Size, paint: Paint): string[] {
   const doing = isAtWork(view) && view.activity ? [doingOf(view)] : [];
   const deeds = cutToWidth([...doing, ...deedsOf(view)].join(' · '), columns);

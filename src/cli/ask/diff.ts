@@ -8,15 +8,15 @@ import { Failure, oneLine } from '../ui/failure.ts';
 import { visible } from '../ui/foreign-text.ts';
 import type { Style } from '../ui/output.ts';
 
-/** Whose changes are shown, against which folder. */
+/** Which changes are shown, and for which folder. */
 interface Shown {
   readonly root: string;
   readonly answer: ModelResponse;
-  /** Then no heading says whose they are. */
+  /** If it is the only answer, no heading names the model. */
   readonly isOnly: boolean;
 }
 
-/** Prints what an answer would change in the folder as it is now, as a unified diff. What is not seen in it is written out. */
+/** Prints what an answer would change in the folder, as a unified diff. Invisible characters are shown as codes. */
 export async function printDiff({ args, output }: CommandContext, { root, answer, isOnly }: Shown): Promise<void> {
   const files = await previewWrites(answer, { root });
   const text = diffOf(files);
@@ -30,7 +30,7 @@ export async function printDiff({ args, output }: CommandContext, { root, answer
   sayWarnings(output, files);
 }
 
-/** One line for each file that would be executed or obeyed without being asked for. */
+/** One warning for each file that tools execute or obey automatically. */
 export function sayWarnings(
   output: CommandContext['output'],
   files: readonly { readonly path: string; readonly warning?: string }[],
@@ -42,7 +42,7 @@ export function sayWarnings(
 
 const styles: Readonly<Record<string, Style>> = { '+': 'green', '-': 'red', '@': 'cyan' };
 
-/** As Git colours it: the heads of the files bold, what comes green, what goes red. */
+/** Colours as in Git: headers bold, added lines green, removed lines red. */
 export function coloured(diff: string, paint: (style: Style, line: string) => string): string {
   let isHead = true;
   const lines = diff.split('\n').map((line) => {
@@ -54,7 +54,7 @@ export function coloured(diff: string, paint: (style: Style, line: string) => st
   return lines.join('\n');
 }
 
-/** Both states of the files go into a folder of their own, and a program that can compare folders compares them. */
+/** Writes both states of the files to folders, and compares the folders with a program. */
 function diffOf(files: readonly PreviewedFile[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-diff-'));
   const put = (side: 'a' | 'b', path: string, content: string | Uint8Array) => {
@@ -74,7 +74,7 @@ function diffOf(files: readonly PreviewedFile[]): string {
   }
 }
 
-/** Git where it is there, else diff. */
+/** Compares with Git if it is installed, else with diff. */
 function compared(folder: string): string {
   const git = ['--no-pager', 'diff', '--no-index', '--no-prefix', '--no-ext-diff', '--no-textconv', '--color=never'];
   for (const [program, args] of [
@@ -86,7 +86,7 @@ function compared(folder: string): string {
       encoding: 'utf8',
       maxBuffer: 2 ** 28,
     });
-    // 1 = they differ.
+    // 1 = the folders differ.
     if (status === 0 || status === 1) return stdout;
   }
   throw new Failure('neither git nor diff is installed, and one of them is needed to show changes');

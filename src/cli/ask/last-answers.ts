@@ -8,22 +8,22 @@ import {
 import { Failure } from '../ui/failure.ts';
 import { answersIn, checkpointIn } from './question.ts';
 
-/** What the newest question in a folder has brought so far. */
+/** The answers to the newest prompt in a folder, so far. */
 export interface LastAnswers {
   readonly prompt: string;
-  /** One for each model that was asked, in their order. */
+  /** One for each model, in their order. */
   readonly responses: readonly ModelResponse[];
   readonly ranking: Ranking | undefined;
-  /** False: there is a checkpoint file, and whoever has not answered is asked again. */
+  /** False: there is a checkpoint file, and models without an answer are asked again. */
   readonly isOver: boolean;
 }
 
 /**
- * The answers of the newest question: those of an older one are nobody's answers to what was asked last.
- * @throws {Failure} when nobody was asked @throws {CheckpointCorruptError} …
+ * The answers to the newest prompt. Answers to an older prompt do not count.
+ * @throws {Failure} if there are no answers @throws {CheckpointCorruptError} …
  */
 export async function lastAnswersIn(home: string): Promise<LastAnswers> {
-  // A fan-out that ends just now writes the answers before its checkpoint file goes.
+  // A fan-out that ends writes the answers before it deletes its checkpoint file.
   const unfinished = await loadCheckpoint(checkpointIn(home));
   const found = unfinished ?? (await loadCheckpoint(answersIn(home)));
   if (!found) throw new Failure(`there are no answers in ${home}; ask first: pawl ask "…" --models a,b`);

@@ -11,24 +11,24 @@ import { type BoardState, isAtWork, type ModelView, type Size } from './board-st
 import { renderTabs } from './board-tabs.ts';
 import { tailOf } from './wrap.ts';
 
-/** What a board begins with. */
+/** The initial state of a board. */
 export interface BoardStart {
   readonly prompt: string;
-  /** Ids of the models, in the order in which they are shown. */
+  /** Ids of the models, in the order of the board. */
   readonly models: readonly string[];
   readonly clock?: Clock;
 }
 
-/** What of the output a board needs. */
+/** The part of the output that a board needs. */
 export type BoardOutput = Pick<Output, 'say' | 'show' | 'paint' | 'size' | 'hideCursor'>;
 
 const REDRAW_MS = 100;
-/** More of an answer than any terminal shows. */
+/** The most characters of an answer that a board keeps: more than any terminal shows. */
 const TAIL = 16_384;
-/** Left free above the board, where there is room: what is said while it is up should be seen. */
+/** Lines above the board that stay free, if there is room, for messages. */
 const SAID_LINES = 2;
 
-/** A model as it was last heard of. */
+/** The last known state of a model. */
 interface Heard {
   readonly view: ModelView;
   /** Monotonic, ms. */
@@ -41,7 +41,7 @@ interface Board {
   readonly focus: number;
 }
 
-/** What the board knows; the transitions are all the ways to change it. @param at monotonic, ms */
+/** The state of the board; only these transitions change it. @param at monotonic, ms */
 function boardStore(ids: readonly string[], at: number) {
   return createStore({
     context: { models: ids.map((id) => ({ view: waiting(id), at })), frame: 0, focus: 0 } as Board,
@@ -64,7 +64,7 @@ function boardStore(ids: readonly string[], at: number) {
   });
 }
 
-/** Redraws the board ten times a second: what changes in between, and the size of the terminal, shows with the next frame. */
+/** Redraws the board ten times a second: each frame shows all changes since the last one, also of the terminal's size. */
 export class LiveBoard {
   readonly #output: BoardOutput;
   readonly #prompt: string;
@@ -118,7 +118,7 @@ export class LiveBoard {
     this.#timer = this.#clock.setTimeout(() => this.#draw(), REDRAW_MS);
   }
 
-  /** The time of a model goes on between its updates. Keys are looked for before its text is wrapped, which may break them. */
+  /** The time of a model increases between its updates. Secrets are removed before the text is wrapped, which may split them. */
   #shownNow({ view, at }: Heard): ModelView {
     const isRunning = isAtWork(view) && view.state !== 'waiting';
     const latencyMs = view.latencyMs + (isRunning ? this.#clock.monotonic() - at : 0);
@@ -145,8 +145,8 @@ function waiting(id: string): ModelView {
 const plain: Paint = (_, text) => text;
 
 /**
- * Several models answering: side by side where each has room, otherwise a line for each and the answer of the one in front.
- * Nothing in it steers a terminal, except for what `paint` adds.
+ * Several models answering: in columns if there is room, otherwise a line for each and the answer of the focused one. Only
+ * `paint` adds control sequences.
  * @returns lines no wider than `size.columns`, at most `size.rows - 1` of them: the cursor needs one too
  * @example renderBoard(state, { columns: 160, rows: 40 }).join('\n')
  */
@@ -160,7 +160,7 @@ export function renderBoard(state: BoardState, size: Size, paint: Paint = plain)
   return [...title, ...render(state, inner, paint)];
 }
 
-/** On a few lines the models count more than the question. */
+/** With few lines, the models are more important than the prompt. */
 function titleLines({ models }: BoardState, rows: number): number {
   if (rows < 6) return 0;
   return rows < models.length + 8 ? 1 : 2;

@@ -6,25 +6,25 @@ import { quoted } from '../open/store-place.ts';
 import { Failure } from '../ui/failure.ts';
 import { idsOf } from './ask-models.ts';
 
-/** What is asked of whom, and where it is kept. */
+/** The prompt, the models, and the files of the answers. */
 export interface Question {
   readonly prompt: string;
-  /** Empty: all that the module has. */
+  /** Empty: all models of the module. */
   readonly ids: readonly string[];
   readonly path: string;
-  /** The folder whose `.pawl` gets the answers. */
+  /** The folder whose `.pawl` has the answers. */
   readonly home: string;
-  /** Whether the models see the files of that folder. */
+  /** Whether the models can read the files of that folder. */
   readonly hasFiles: boolean;
-  /** What there is of it already. */
+  /** The unfinished fan-out to continue. */
   readonly unfinished: Checkpoint | null;
-  /** The file that `unfinished` is still in: it has to become the checkpoint file again. */
+  /** The file of answers that has `unfinished`: it must become the checkpoint file again. */
   readonly endedIn?: string;
 }
 
 /**
  * The question of `pawl ask`: its prompt, its folder and its files, from the command line.
- * @throws {Failure} for what can be no question
+ * @throws {Failure} for invalid arguments
  */
 export async function questionOf(args: Arguments): Promise<Question> {
   const home = resolve(args.root ?? '.');
@@ -44,19 +44,19 @@ export async function questionOf(args: Arguments): Promise<Question> {
   return { prompt, ids: idsOf(args.models), path, home, hasFiles: !args.noFiles, unfinished };
 }
 
-/** The checkpoint file of a folder, when nobody names another one. */
+/** The default checkpoint file of a folder. */
 export function checkpointIn(home: string): string {
   return join(home, '.pawl', 'ask.json');
 }
 
-/** Where the answers are once all models are done. */
+/** The file of the answers after all models are done. */
 export function answersIn(home: string): string {
   return join(home, '.pawl', 'answers.json');
 }
 
 type Place = Pick<Question, 'path' | 'home' | 'hasFiles'>;
 
-/** What `--continue` goes on with. */
+/** The fan-out that `--continue` continues. */
 async function leftOff(args: Arguments): Promise<Question> {
   if (args.models !== undefined) {
     throw new Failure('`pawl ask --continue` asks the models that were asked before; leave --models out');
@@ -67,21 +67,21 @@ async function leftOff(args: Arguments): Promise<Question> {
   return { prompt: left.unfinished.prompt, ids: left.unfinished.adapterIds, ...place, ...left };
 }
 
-/** A fan-out that came to its end, though not every model to an answer. */
+/** A fan-out that ended, although some models failed. */
 async function failedIn({ path, home }: Place): Promise<{ unfinished: Checkpoint; endedIn: string }> {
   const endedIn = answersIn(home);
   const ended = path === checkpointIn(home) ? await loadCheckpoint(endedIn) : null;
-  if (!ended) throw new Failure(`there is nothing to go on with: ${path} is not there`);
+  if (!ended) throw new Failure(`there is nothing to continue: ${path} is not there`);
   if (ended.responses.some(({ completed }) => !completed)) return { unfinished: ended, endedIn };
   throw new Failure(
-    `there is nothing to go on with: all models have answered; see the answers with: pawl ask show${rootOption(home)}`,
+    `there is nothing to continue: all models have answered; see the answers with: pawl ask show${rootOption(home)}`,
   );
 }
 
-/** A file that lies anywhere says nothing of the folder that its models may see. */
+/** A checkpoint file outside of `.pawl` does not say which folder its models may read. */
 function placeOf({ words: [word], root, noFiles }: Arguments): Place {
   const named = word === undefined ? checkpointIn(resolve(root ?? '.')) : resolve(word);
-  // The file of answers is what the checkpoint file becomes, and never one itself.
+  // The file of answers replaces the checkpoint file, and is never one itself.
   const isUsual = basename(dirname(named)) === '.pawl';
   const beside = isUsual ? dirname(dirname(named)) : dirname(named);
   const path = named === answersIn(beside) ? checkpointIn(beside) : named;
@@ -89,15 +89,15 @@ function placeOf({ words: [word], root, noFiles }: Arguments): Place {
   return { path, hasFiles, home: hasFiles && root !== undefined ? resolve(root) : beside };
 }
 
-/** What to add to a command so that it is about this folder. */
+/** The option with which another command uses this folder. */
 export function rootOption(home: string): string {
   return home === resolve('.') ? '' : ` --root ${quoted(home)}`;
 }
 
-/** More than any model reads. */
+/** The most bytes of a prompt: more than any model reads. */
 const MAX_BYTES = 16 * 2 ** 20;
 
-/** The prompt `-`: all that comes on stdin, as it comes. @throws {Failure} when it is too much, or no text */
+/** The prompt `-`: all of stdin. @throws {Failure} if it is too large, or not UTF-8 */
 async function promptFromStdin(): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -109,6 +109,6 @@ async function promptFromStdin(): Promise<string> {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
   } catch (error) {
-    throw new Failure('what is on stdin is no text in UTF-8; a prompt must be', { cause: error });
+    throw new Failure('stdin is not UTF-8 text, which a prompt must be', { cause: error });
   }
 }

@@ -3,8 +3,8 @@ import { displayWidth, drawable, drawableLine, fittingPart } from '../ui/termina
 const STEP = 2_048;
 
 /**
- * The end of a text, `wanted` characters of it and a few more. It begins where it began a moment ago, also when the text has
- * grown a little since: what is wrapped by it stays where it is.
+ * The end of a text: `wanted` characters and a few more. Its beginning does not move while the text grows a little, so that
+ * the wrapped lines stay in place.
  */
 export function tailOf(text: string, wanted: number): string {
   const start = Math.floor((text.length - wanted) / STEP) * STEP;
@@ -13,7 +13,7 @@ export function tailOf(text: string, wanted: number): string {
   return text.slice(lineBreak >= 0 && lineBreak <= text.length - wanted ? lineBreak + 1 : start);
 }
 
-/** The last lines of a text when it is wrapped to so many columns: at most `most` of them, from top to bottom. */
+/** The last lines of a text that is wrapped to so many columns: at most `most`, from top to bottom. */
 export function lastLines(text: string, columns: number, most: number): string[] {
   if (columns < 1 || most < 1 || text.trim() === '') return [];
   const paragraphs = drawable(tailOf(text.trimEnd(), columns * most)).split('\n');
@@ -26,14 +26,14 @@ export function lastLines(text: string, columns: number, most: number): string[]
   return lines.slice(-most);
 }
 
-/** The first lines of a text whose own line breaks do not count. */
+/** The first lines of a text; its own line breaks count as spaces. */
 export function firstLines(text: string, columns: number, most: number): string[] {
   if (columns < 1 || most < 1) return [];
   const line = drawableLine(text.slice(0, columns * most * 2));
   return line === '' ? [] : wrapped(line, columns).slice(0, most);
 }
 
-/** Breaks a line between words, and within a word that is too long for any line. */
+/** Breaks a line between words, and inside words that are longer than a line. */
 function wrapped(paragraph: string, columns: number): string[] {
   const lines: string[] = [];
   let line = '';
@@ -56,7 +56,7 @@ function wordsOf(paragraph: string): string[] {
   return parts.flatMap((word, i) => (i % 2 === 0 && word !== '' ? [(parts[i - 1] ?? '') + word] : []));
 }
 
-/** A word in pieces that fit. A character that is wider than a whole line is left out. */
+/** Splits a word into parts that fit. A character that is wider than a whole line is left out. */
 function broken(word: string, columns: number): string[] {
   const pieces: string[] = [];
   let rest = word;

@@ -9,7 +9,7 @@ import { findWaiting, openExistingStore, pidOf, type RunStore, statusOf } from '
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { withoutRecord } from './obstacle.ts';
 
-/** What became of what a run was told. */
+/** What a command to a run has achieved. */
 interface Answer {
   readonly status: 'cancelled' | 'ended' | 'heard' | 'kept' | 'waiting';
   readonly text: string;
@@ -21,25 +21,25 @@ export const cancelCommand: Command = (context) =>
     const { store, runId } = told;
     const reason = context.args.reason ?? 'cancelled on the command line';
     const sent = await told.control.cancel(reason).catch(asEnded(store, runId));
-    // Asked for again, or too late: it is over either way.
+    // The run has already ended, or an earlier cancel has ended it.
     if (typeof sent === 'object') return sent;
-    // One whose end was recorded before, and not yet announced, keeps that end.
+    // A run whose end was already recorded keeps that end.
     if (sent === 'ended') return overBy((await store.outcome(runId))?.status ?? 'cancelled');
     const end = await told.until(async () => endOf(store, runId));
     if (end !== undefined) return overBy(end);
     return {
       status: 'waiting',
-      text: `is told to end, and ${await told.whoHasIt()} has not done so yet; it will, or whoever goes on with the run`,
+      text: `is to be cancelled: ${await told.whoHasIt()} has not ended it yet; that process, or the next one, will`,
     };
   });
 
 /** The answer about a run that had ended, by how it ended. @param end as `endOf` has it */
 function overBy(end: string): Answer {
   if (end === 'cancelled') return { status: 'cancelled', text: 'is cancelled' };
-  return { status: 'ended', text: `had ended before: ${end}` };
+  return { status: 'ended', text: `has already ended: ${end}` };
 }
 
-/** How a run ended that has no record any more. */
+/** Says how a run without a record ended. */
 function asEnded(store: RunStore, runId: string): (error: unknown) => Promise<Answer> {
   return async (error) => {
     const outcome = hasCode(error, 'CHECKPOINT_MISSING') ? await store.outcome(runId) : null;
@@ -48,7 +48,7 @@ function asEnded(store: RunStore, runId: string): (error: unknown) => Promise<An
   };
 }
 
-/** `pawl steer`: says something to the model of a run, before its next turn. */
+/** `pawl steer`: sends a message to the model of a run, before its next turn. */
 export const steerCommand: Command = (context) => {
   const [, text] = context.args.words;
   if (text === undefined || text.trim() === '')
@@ -57,13 +57,14 @@ export const steerCommand: Command = (context) => {
     await told.control.steer(text);
     const entry = await findWaiting(told.store, told.runId);
     if (entry && statusOf(entry) !== 'live') {
-      return { status: 'kept', text: 'will hear it when somebody goes on with it; nobody works on it now' };
+      return { status: 'kept', text: 'gets the message when it continues; no process works on it now' };
     }
     const isHeard = await told.until(async () => (await told.control.waiting()) === 0 || undefined);
-    if (!isHeard) return { status: 'waiting', text: `has not heard it yet; it waits for ${await told.whoHasIt()}` };
+    if (!isHeard)
+      return { status: 'waiting', text: `does not have the message yet; it waits for ${await told.whoHasIt()}` };
     const end = await endOf(told.store, told.runId);
-    if (end === undefined) return { status: 'heard', text: 'has taken it in' };
-    return { status: 'ended', text: `has ended (${end}), perhaps without hearing it` };
+    if (end === undefined) return { status: 'heard', text: 'has the message' };
+    return { status: 'ended', text: `has ended (${end}), perhaps without the message` };
   });
 };
 
@@ -71,7 +72,7 @@ interface Told {
   readonly store: RunStore;
   readonly runId: string;
   readonly control: ReturnType<Executor['control']>;
-  /** Asks again and again, for as long as `--wait` says. */
+  /** Repeats `ask` until it returns a result, for at most the time of `--wait`. */
   until<T>(ask: () => Promise<T | undefined>): Promise<T | undefined>;
   whoHasIt(): Promise<string>;
 }
@@ -83,7 +84,7 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
   const { args, output } = context;
   const [runId] = args.words;
   if (runId === undefined)
-    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`pawl list\` shows those there are`);
+    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`pawl list\` lists them`);
   const waitMs = args.wait === undefined ? USUAL_WAIT_MS : lengthOf('wait', args.wait);
   const store = await openExistingStore(args.store);
   const audit = args.command === 'cancel' ? await auditForRuns(context) : undefined;
@@ -114,7 +115,7 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
   }
 }
 
-/** How a run ended; 'over' when its outcome was not kept, undefined while it has a record. */
+/** How a run ended; 'over' if its outcome was not kept, undefined while it has a record. */
 async function endOf(store: RunStore, runId: string): Promise<string | undefined> {
   const outcome = await store.outcome(runId);
   if (outcome) return outcome.status;

@@ -3,13 +3,13 @@ import { oneLine } from '../ui/failure.ts';
 import { ago, count, dollars, duration, shortened, tokens } from '../ui/figures.ts';
 import { field, resultText, WIDTH } from './describe-run.ts';
 
-/** What an audit knows of a run. */
+/** What an audit has of a run. */
 export interface Audited {
   readonly run: AuditedRunDetail;
   readonly children: readonly AuditedTree[];
 }
 
-/** Who asked for a run, and how it went. */
+/** Describes who started a run, and how it ended. */
 export function describeAudited(run: AuditedRunDetail): string[] {
   const { status, endedAt, usage, spend, error, callerId, parentRunId, resumes, dropped } = run;
   return [
@@ -30,7 +30,7 @@ export function describeAudited(run: AuditedRunDetail): string[] {
   ];
 }
 
-/** The steps of a run with their calls, under the phases they belong to. */
+/** The steps of a run with their calls, grouped by phase. */
 export function describeSteps({ steps, tools, phases, isCut }: AuditedRunDetail): string[] {
   const finished = new Set(steps.map(({ step }) => step));
   const numbers = new Set([...finished, ...tools.map(({ step }) => step)]);

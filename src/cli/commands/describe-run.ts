@@ -9,7 +9,7 @@ import { ago, count, duration, shortened } from '../ui/figures.ts';
 /** Characters of a value in a line. */
 export const WIDTH = 72;
 
-/** How a run ended, as its store has kept it: without its output. */
+/** Describes how a run ended, from its outcome in the store, without its output. */
 export function describeOutcome({ runId, status, error, usage, iterations }: RunOutcome): string[] {
   return [
     field('run', oneLine(runId)),
@@ -23,16 +23,16 @@ export function describeOutcome({ runId, status, error, usage, iterations }: Run
 /** A run that has not ended. */
 export interface Waiting {
   readonly record: RunCheckpoint;
-  /** Its line in the list; undefined when it was not there. */
+  /** Its line in the list; undefined if it has none. */
   readonly entry: InterruptedRun | undefined;
   readonly place: Place;
-  /** What it was told and has not heard yet. */
+  /** The commands that the run has not processed yet. */
   readonly commands: readonly Command[];
   /** Its agent module, if this user started it on this machine. */
   readonly module: string | undefined;
 }
 
-/** How far a run is. */
+/** Describes the progress of a run. */
 export function describeRecord(
   { record, entry, place, commands, module }: Waiting,
   { option }: Pick<RunStore, 'option'>,
@@ -62,16 +62,16 @@ export function describeRecord(
 
 /** How to continue a waiting run, as a line. */
 export function wayOn(runId: string, place: Place, option: string): string {
-  if (place.kind === 'own') return `go on with: pawl resume ${quoted(runId)}${option}`;
-  if (place.kind === 'orphan') return 'the run that began it is gone: `pawl recover` ends it as cancelled';
-  return `the run at the top goes on with it: pawl resume ${quoted(place.root)}${option}`;
+  if (place.kind === 'own') return `continue with: pawl resume ${quoted(runId)}${option}`;
+  if (place.kind === 'orphan') return 'its parent run is gone: `pawl recover` ends it as cancelled';
+  return `the top run continues it: pawl resume ${quoted(place.root)}${option}`;
 }
 
 export function field(name: string, value: string): string {
   return `${name.padEnd(10)}${oneLine(value)}`;
 }
 
-/** More than these are counted only. */
+/** Further commands are only counted. */
 const MOST_COMMANDS = 20;
 
 function told(commands: readonly Command[]): string[] {
@@ -88,7 +88,7 @@ function openCall({ name, input, state, attempt, effect }: OpenCall): string {
   return `  ${oneLine(name)} ${shortened(oneLine(JSON.stringify(input)), WIDTH)}: ${state} (${effect}${times})`;
 }
 
-/** The transcript as steps: each reply of the model with its calls and what they gave. */
+/** The transcript as steps: each reply of the model with its calls and results. */
 function steps(messages: readonly Message[]): string[] {
   const results = new Map(messages.flatMap(toolResultsOf).map((part) => [part.toolCallId, part.output]));
   const replies = messages.filter((message) => message.role === 'assistant');
@@ -101,7 +101,7 @@ function steps(messages: readonly Message[]): string[] {
   ]);
 }
 
-/** What a tool gave, as text. */
+/** The result of a tool, as text. */
 export function resultText(output: ToolOutput | undefined): string {
   if (!isObject(output) || !('value' in output)) return '';
   return typeof output.value === 'string' ? output.value : JSON.stringify(output.value);

@@ -8,7 +8,7 @@ import { openExistingStore, pidOfOwner, type RunStore } from '../open/run-store.
 import { adviceFor, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/figures.ts';
 
-/** `pawl doctor`: reads every record, and says what will become of it. */
+/** `pawl doctor`: reads every record, and says what the next recovery does with it. */
 export const doctorCommand: Command = async (context) => {
   const modules = await Promise.all(context.args.words.map(loadAgentModule));
   const store = await openExistingStore(context.args.store, sharedCodec(modules));
@@ -36,7 +36,7 @@ async function* findings(modules: readonly AgentModule[], store: RunStore): Asyn
   }
 }
 
-/** Each record by the module of its agent. */
+/** Uses for each record the module of its agent. */
 function migrateOf(modules: readonly AgentModule[]): Migrate {
   return (record) => {
     const module = modules.find(({ agent }) => agent.id === record.meta.agentId);
@@ -45,8 +45,8 @@ function migrateOf(modules: readonly AgentModule[]): Migrate {
 }
 
 /**
- * A run that would be resumed, as `pawl recover` finds it: whether its agent module is known to this user, and still there.
- * Of a run that another program started, that program has the agent.
+ * For a run that would be resumed: whether `pawl recover` knows its agent module, and whether the file still exists. If
+ * another program started the run, only that program has the agent.
  */
 function withModule(found: RunDiagnosis, pathOf: () => string | undefined): RunDiagnosis {
   if (found.verdict !== 'resumes') return found;
@@ -60,9 +60,9 @@ function withModule(found: RunDiagnosis, pathOf: () => string | undefined): RunD
   try {
     const path = pathOf();
     if (path === undefined)
-      return { ...found, reason: `${found.reason}; \`pawl recover\` needs its agent module named` };
+      return { ...found, reason: `${found.reason}; \`pawl recover\` needs its agent module as an argument` };
     if (statSync(path, { throwIfNoEntry: false })?.isFile()) return found;
-    return skipped(`its agent module ${oneLine(path)} is gone; name it where it is now: pawl recover <agent module>`);
+    return skipped(`its agent module ${oneLine(path)} is gone; name its new path: pawl recover <agent module>`);
   } catch (error) {
     return skipped(lineOf(error));
   }
@@ -75,7 +75,7 @@ function lineFor(found: RunDiagnosis): string {
   const facts = [
     oneLine(reason),
     ...(pid === undefined ? [] : [`process ${pid}`]),
-    ...(record?.isMigrated ? ['its next save writes it anew, in the form of today'] : []),
+    ...(record?.isMigrated ? ['its next save writes it in the current format'] : []),
     ...(record && record.unknownCalls.length > 0 ? [unknown(record.unknownCalls)] : []),
     ...(todo === undefined ? [] : [todo]),
   ];
@@ -83,12 +83,12 @@ function lineFor(found: RunDiagnosis): string {
 }
 
 const unknown = (names: readonly string[]) =>
-  `nobody knows whether ${names.map(oneLine).join(', ')} took effect, and it is not repeated`;
+  `it is not known whether ${names.map(oneLine).join(', ')} took effect, so it is not repeated`;
 
-/** What a person can do, where the advice for a single command would lead astray; '' where the reason says it. */
+/** What a person can do, where the advice for a single command would be wrong; '' if the reason already says it. */
 const todos: Readonly<Record<string, string>> = {
   AGENT_NOT_FOUND: '',
-  MIGRATION: 'mend the `migrate` of its agent module',
+  MIGRATION: 'fix the `migrate` of its agent module',
   DEFINITION_CHANGED: 'deploy the agent as it was, or `pawl cancel` it',
 };
 

@@ -7,15 +7,15 @@ import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/figures.ts';
 import { table } from '../ui/table.ts';
 
-/** So many runs of an audit are listed when nobody says how many. */
+/** How many runs of an audit are listed by default. */
 const USUAL_LIMIT = 50;
 
-/** `pawl list`: the runs that have not ended; with `--all` the ended ones too, as an audit has them. */
+/** `pawl list`: the runs that have not ended; with `--all` also the ended ones of an audit. */
 export const listCommand: Command = async (context) => {
   const { args, output } = context;
   const audited = args.all ? await auditedRuns(context) : undefined;
   if (!args.all) refuseBounds(context);
-  // What an audit remembers is worth seeing also where no store is any more.
+  // An audit is useful even if the store no longer exists.
   const store = audited && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
   const waiting = (await store?.listInterrupted()) ?? [];
   const known = new Set(waiting.map(({ runId }) => runId));
@@ -45,7 +45,7 @@ async function auditedRuns(context: CommandContext) {
   const filter = { since: sinceOf(since, Date.now()), limit: limitOf(limit, USUAL_LIMIT) };
   const audit = auditToAsk(context);
   if (audit) return { audit, runs: await audit.runs(filter) };
-  context.output.say(`pawl: there is no audit ${pathBeside(store)}, so that ended runs are not listed`);
+  context.output.say(`pawl: there is no audit ${pathBeside(store)}; ended runs are not listed`);
   return undefined;
 }
 

@@ -10,20 +10,20 @@ export function unknownRun(runId: string, store: RunStore): Failure {
   );
 }
 
-/** What to say of a run that has no record: how it ended, or that nobody knows it. */
+/** The error for a run without a record: how it ended, or that it is unknown. */
 export async function withoutRecord(store: RunStore, runId: string): Promise<Failure> {
   const outcome = await store.outcome(runId);
   return outcome ? new Failure(`run ${oneLine(runId)} has ended: ${outcome.status}`) : unknownRun(runId, store);
 }
 
-/** What to do about a run that was set aside. @param code of why, as the list of the store has it */
+/** What to do about a parked run. @param code why it was parked, as the store lists it */
 export function todoForParked(code: string | undefined): string {
   if (code === 'DEFINITION_CHANGED')
-    return 'give its agent the phases again that it was begun with, and resume it; or end it with `pawl cancel`';
+    return 'give its agent the phases that the run started with, and resume it; or end it with `pawl cancel`';
   return adviceFor('RUN_PARKED', '') ?? '';
 }
 
-/** What keeps a run from being resumed, and whether it takes a person to remove it. */
+/** Why a run cannot be resumed, and whether a person must act. */
 export interface Obstacle {
   readonly reason: string;
   readonly needsSomebody: boolean;
@@ -36,9 +36,10 @@ export function obstacleOf(entry: InterruptedRun): Obstacle | undefined {
       return undefined;
     case 'live': {
       const where = pid === undefined ? 'another process' : `process ${pid}`;
-      return { reason: `lives in ${where}; wait for it, or end that process first`, needsSomebody: false };
+      return { reason: `runs in ${where}; wait for it, or end that process first`, needsSomebody: false };
     }
     case 'parked':
+      // It continues if its agent is again the earlier one; its start finds out.
       if ('code' in entry && !staysParked(entry.code)) return undefined;
       return {
         reason: `is parked: ${oneLine(entry.reason ?? '')}; ${todoForParked(undefined)}`,
@@ -51,7 +52,7 @@ export function obstacleOf(entry: InterruptedRun): Obstacle | undefined {
 
 /**
  * Says why a record cannot be read, and what to do about it.
- * @param reason as a list gives it: the code of an error, and its message
+ * @param reason from a list: the code of an error, and its message
  */
 function unreadable(reason: string): string {
   const todo = adviceFor(/^[A-Z_]+/.exec(reason)?.[0] ?? '', reason);

@@ -8,7 +8,7 @@ import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { wayOn } from './describe-run.ts';
 import { withoutRecord } from './obstacle.ts';
 
-/** `pawl park`: sets a run aside, so that nobody takes it up. */
+/** `pawl park`: sets a run aside, so that no process continues it. */
 export const parkCommand: Command = (context) =>
   change(context, async (store, runId) => {
     await caretakerOf(store).park(runId, context.args.words[1] ?? 'parked by hand');
@@ -16,7 +16,7 @@ export const parkCommand: Command = (context) =>
     return { status: 'parked', text: `parked ${oneLine(runId)}; ${next}` };
   });
 
-/** `pawl unpark`: gives a parked run back, with all its attempts. */
+/** `pawl unpark`: releases a parked run and resets its attempts. */
 export const unparkCommand: Command = (context) =>
   change(context, async (store, runId) => {
     const entries = await store.listInterrupted();
@@ -28,10 +28,10 @@ export const unparkCommand: Command = (context) =>
     return { status: 'interrupted', text: `${done}; ${wayOn(runId, place, store.option)}` };
   });
 
-/** What the next start finds as it was. */
+/** Why the next start may park the run again. */
 function warning(entry: InterruptedRun | undefined): string {
   if (!entry || !('code' in entry) || staysParked(entry.code)) return '';
-  return '; its next start parks it again, unless its agent has the phases that it was begun with';
+  return '; its next start parks it again, unless its agent has the phases that the run started with';
 }
 
 interface Changed {
@@ -45,7 +45,7 @@ async function change(
 ): Promise<number> {
   const [runId] = args.words;
   if (runId === undefined) {
-    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`pawl list\` shows those that wait`);
+    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`pawl list\` lists them`);
   }
   const store = await openExistingStore(args.store);
   try {

@@ -6,38 +6,36 @@ import { lengthOf } from '../bounds.ts';
 import { type RunStore, statusOf } from '../open/run-store.ts';
 import { Failure } from '../ui/failure.ts';
 
-/** Which records are to go. */
+/** Which records to delete. */
 export interface Wish {
   readonly quarantined: boolean;
   readonly parked: boolean;
-  /** Wall clock, ms: only what was last written before that. */
+  /** Wall clock, ms: only records last written before this. */
   readonly before: number | undefined;
 }
 
 /**
  * Which records `pawl prune` deletes, by its options.
- * @throws {Failure} for a wish that would take too much, or says nothing
+ * @throws {Failure} for options that would delete too much, or contradict each other
  */
 export function wishOf({ quarantined, parked, olderThan }: Arguments): Wish {
   if (parked && olderThan === undefined) {
-    throw new Failure(
-      '--parked needs --older-than <time>, for example 30d: somebody may still be looking at the others',
-    );
+    throw new Failure('--parked needs --older-than <time>, for example 30d: newer ones may still be needed');
   }
   if (olderThan !== undefined && !parked && !quarantined) {
-    throw new Failure('--older-than goes with --parked or --quarantined; outcomes have a time of their own');
+    throw new Failure('--older-than needs --parked or --quarantined; outcomes expire by themselves');
   }
   const before = olderThan === undefined ? undefined : Date.now() - lengthOf('older-than', olderThan);
   return { quarantined, parked, before };
 }
 
-/** How far the search is: so many of so many records. */
+/** The progress of the search: `done` of `all` records. */
 export type OnRead = (done: number, all: number) => void;
 
 /**
- * The records that are wanted gone, as they are listed. A list does not look at what was said: where damaged ones are wanted,
- * each record is read whole, one at a time.
- * @throws what the store throws that says nothing about one record
+ * The records to delete, as listed. A list does not read the messages. To find damaged records, each record is read whole, one
+ * at a time.
+ * @throws errors of the store that are not about one record
  */
 export async function* chosenOf(
   store: Pick<RunStore, 'listInterrupted' | 'load'>,
@@ -53,20 +51,20 @@ export async function* chosenOf(
   }
 }
 
-/** Of some damaged records nobody can tell how old they are. */
+/** Some damaged records have no readable time. */
 function isOldEnough({ updatedAt }: InterruptedRun, { before }: Wish): boolean {
   return before === undefined || (updatedAt !== undefined && updatedAt > 0 && updatedAt < before);
 }
 
 function isWanted(entry: InterruptedRun, { quarantined, parked }: Wish): boolean {
   if (entry.status !== 'quarantined') return parked && statusOf(entry) === 'parked';
-  // What a newer version wrote, or is encrypted, is whole: it takes an upgrade, or a key, to read it.
+  // A record of a newer version, or an encrypted one, is whole: an upgrade, or a key, can read it.
   return quarantined && entry.reason.startsWith('CHECKPOINT_CORRUPT') && !entry.reason.includes(NOT_OPENED);
 }
 
 const whole = ['CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
 
-/** A listed record as a resume would find it; undefined when it is gone, or only others can read it. */
+/** Reads a listed record as a resume would; undefined if it is gone, or only others can read it. */
 async function asRead(store: Pick<RunStore, 'load'>, entry: InterruptedRun): Promise<InterruptedRun | undefined> {
   if (entry.status === 'quarantined') return entry;
   try {

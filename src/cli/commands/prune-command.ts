@@ -8,7 +8,7 @@ import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { ago, count } from '../ui/figures.ts';
 import { chosenOf, type OnRead, type Wish, wishOf } from './prune-choice.ts';
 
-/** `pawl prune`: removes what nobody needs any more, and only what it was told to. */
+/** `pawl prune`: deletes only what its options name. */
 export const pruneCommand: Command = async (context) => {
   const wish = wishOf(context.args);
   const store = await openExistingStore(context.args.store);
@@ -29,7 +29,7 @@ export const pruneCommand: Command = async (context) => {
 
 const REDRAW_MS = 100;
 
-/** Reading every record takes a while where there are many. */
+/** Shows progress: reading every record takes a while. */
 async function choose({ args, output }: CommandContext, store: RunStore, wish: Wish): Promise<InterruptedRun[]> {
   const chosen: InterruptedRun[] = [];
   let shownAt = performance.now();
@@ -52,12 +52,12 @@ function lineFor(entry: InterruptedRun, isDryRun: boolean): string {
   return `${isDryRun ? 'would delete' : 'to delete'} ${oneLine(entry.runId)} (${statusOf(entry)}${age})${why}`;
 }
 
-/** Asks the user whether the records may be deleted. @throws {Failure} when nobody agrees */
+/** Asks the user whether the records may be deleted. @throws {Failure} if the user does not agree */
 async function confirm({ args }: CommandContext, records: number): Promise<void> {
   if (args.yes) return;
   const what = count(records, 'record');
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    throw new Failure(`${what} would be deleted for good; say --yes, or --dry-run to look only`);
+    throw new Failure(`${what} would be deleted for good; use --yes to confirm, or --dry-run to look only`);
   }
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   const answer = await asking.question(`delete ${what} for good? [y/N] `);
@@ -67,7 +67,7 @@ async function confirm({ args }: CommandContext, records: number): Promise<void>
 
 type Removing = Pick<RunStore, 'claim' | 'release' | 'load' | 'delete'>;
 
-/** Removes the record of an entry as it was listed. @returns why it was not deleted */
+/** Deletes the record of a listed entry. @returns why it was not deleted */
 export async function removed(store: Removing, entry: InterruptedRun): Promise<string | undefined> {
   const { runId } = entry;
   try {
@@ -75,7 +75,7 @@ export async function removed(store: Removing, entry: InterruptedRun): Promise<s
     if (claim === null) return 'a process works on it now';
     const reason = await whatChanged(store, entry);
     if (reason === undefined) await store.delete(runId, claim ? { claim } : {});
-    // It was not a start of the run.
+    // The claim was not a start of the run.
     else if (claim) await store.release(claim, { attempts: claim.attempts - 1 });
     return reason;
   } catch (error) {
@@ -85,7 +85,7 @@ export async function removed(store: Removing, entry: InterruptedRun): Promise<s
 
 const CLAIM_MS = 30_000;
 
-/** Undefined where the record is too damaged to be anybody's. */
+/** Undefined if the record is too damaged to be claimed. */
 async function claimed(store: Removing, runId: string) {
   try {
     return await store.claim(runId, `pawl prune ${process.pid} ${randomUUID()}`, CLAIM_MS);
@@ -95,7 +95,7 @@ async function claimed(store: Removing, runId: string) {
   }
 }
 
-/** Meanwhile somebody may have given it back, gone on with it, or put it right. @returns undefined when nobody did */
+/** The run may have been unparked, continued or repaired meanwhile. @returns undefined if it has not changed */
 async function whatChanged(store: Removing, entry: InterruptedRun): Promise<string | undefined> {
   const isDamaged = entry.status === 'quarantined';
   try {

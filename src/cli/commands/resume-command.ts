@@ -6,7 +6,7 @@ import { openExistingStore, quoted } from '../open/run-store.ts';
 import { Failure } from '../ui/failure.ts';
 import { Resumption } from './resumption.ts';
 
-/** `pawl resume`: goes on with one run, or with all that are interrupted. */
+/** `pawl resume`: continues one run, or all interrupted ones. */
 export const resumeCommand: Command = (context) => {
   const { words, agent } = context.args;
   const [runId] = words;
@@ -15,7 +15,7 @@ export const resumeCommand: Command = (context) => {
   );
 };
 
-/** `pawl recover`: goes on with all interrupted runs, or with those of the agents that are named. */
+/** `pawl recover`: continues all interrupted runs, or those of the named agents. */
 export const recoverCommand: Command = (context) => goOn(context, context.args.words, (resumption) => resumption.all());
 
 async function goOn(
@@ -31,7 +31,7 @@ async function goOn(
   return exitCode;
 }
 
-/** By the ids of their agents. @throws {Failure} when two of them define the same agent */
+/** By the ids of their agents. @throws {Failure} if two of them define the same agent */
 async function modulesOf(files: readonly string[]): Promise<ReadonlyMap<string, AgentModule>> {
   const modules = new Map<string, AgentModule>();
   for (const file of files) {

@@ -9,32 +9,32 @@ import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { type Obstacle, obstacleOf, unknownRun } from './obstacle.ts';
 import { Session } from './session.ts';
 
-/** How many runs are gone on with at once, when it is all of them. */
+/** How many runs are continued at once. */
 const SIDE_BY_SIDE = 16;
 
 const LEFT = 'its parent continues it';
 
-/** A run that nobody else goes on with. */
+/** A run that no other process continues. */
 interface Waiting {
   readonly entry: InterruptedRun;
-  /** Whoever wanted its answer is gone: it is ended, and needs no agent for that. */
+  /** Its parent run is gone: the run is cancelled, which needs no agent. */
   readonly isOrphan: boolean;
 }
 
-/** Whether one more start without progress would park it. */
+/** Whether one more start without progress would park the run. */
 function isSuspect({ entry, isOrphan }: Waiting): boolean {
   return !isOrphan && 'meta' in entry && (entry.attempts ?? 0) >= 2;
 }
 
-/** What runs are gone on with. */
+/** What is needed to continue runs. */
 interface Means {
   readonly store: RunStore;
   readonly audit: AuditFile | undefined;
-  /** The agents that were named, by their ids; none = each run with the module that this user started it with. */
+  /** The named agents, by their ids; empty = each run with the module with which this user started it. */
   readonly modules: ReadonlyMap<string, AgentModule>;
 }
 
-/** Goes on with interrupted runs. */
+/** Continues interrupted runs. */
 export class Resumption {
   readonly session: Session;
   readonly #context: CommandContext;
@@ -55,7 +55,7 @@ export class Resumption {
     const entry = entries.find((each) => each.runId === runId);
     if (!entry) return this.#ended(runId);
     const obstacle = obstacleOf(entry);
-    // What is parked is no bad input: it needs a person.
+    // A parked run is not bad input: it needs a person.
     const exitCode = statusOf(entry) === 'parked' ? exitCodes.failed : exitCodes.badInput;
     if (obstacle) throw new Failure(`run ${oneLine(runId)} ${obstacle.reason}`, { exitCode });
     const place = await treeIn(this.#store, entries).placeOf(entry);
@@ -63,7 +63,7 @@ export class Resumption {
     return place.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId);
   }
 
-  /** Every interrupted run, some side by side. What stands in the way of one does not keep the others waiting. */
+  /** Continues every interrupted run, some at once. A run that cannot be continued does not block the others. */
   async all(): Promise<number> {
     const entries = await this.#store.listInterrupted();
     if (entries.length === 0) this.#context.output.say(`nothing to resume in ${this.#store.path}`);
@@ -78,7 +78,7 @@ export class Resumption {
       queue.filter((run) => !isSuspect(run)),
       SIDE_BY_SIDE,
     );
-    // One of these may be what killed the processes before: then it dies alone, and the others have got on.
+    // One of these may have killed the earlier processes. They run last, one at a time, so that the others are done before.
     const last = await this.#each(queue.filter(isSuspect), 1);
     return this.session.isInterrupted ? exitCodes.interrupted : Math.max(worst, last);
   }
@@ -116,16 +116,16 @@ export class Resumption {
   #notNamed(entry: InterruptedRun, isOrphan: boolean): Obstacle | undefined {
     if (!('meta' in entry) || this.#given.size === 0 || this.#given.has(entry.meta.agentId)) return undefined;
     const { agentId } = entry.meta;
-    // Nobody exports an agent that only others put to work.
+    // Modules do not export agents that only other agents call.
     if (isOrphan && [...this.#given.values()].some((module) => putsToWork(module, agentId))) return undefined;
-    const reason = `is of agent ${quoted(agentId)}, which is in none of the modules that were named`;
+    const reason = `is of agent ${quoted(agentId)}, which none of the named modules has`;
     return { reason, needsSomebody: false };
   }
 
   #leftTo({ parent, root }: ChildPlace, entry: InterruptedRun): Failure {
-    const run = `run ${oneLine(entry.runId)} was begun by run ${oneLine(parent)}`;
-    const todo = `go on with the run at the top: pawl resume ${quoted(root)}${this.#store.option}`;
-    return new Failure(`${run}, which goes on with it; ${todo}`);
+    const run = `run ${oneLine(entry.runId)} was started by run ${oneLine(parent)}`;
+    const todo = `continue the top run: pawl resume ${quoted(root)}${this.#store.option}`;
+    return new Failure(`${run}, which continues it; ${todo}`);
   }
 
   async #resume(runId: string): Promise<number> {
@@ -134,14 +134,14 @@ export class Resumption {
     return this.session.carry({ module: await this.#moduleOf(record), work: record, isResumed: true });
   }
 
-  /** A run that has ended gives its result again. */
+  /** Reports the result of an ended run again. */
   async #ended(runId: string): Promise<number> {
     const outcome = await this.#store.outcome(runId);
     if (!outcome) throw unknownRun(runId, this.#store);
     return this.session.report({ ...outcome, messages: [] });
   }
 
-  /** A record may come from anywhere: nothing in it says which code is run. */
+  /** A record may come from anywhere: nothing in it may choose the code to run. */
   async #moduleOf({ meta }: RunCheckpoint): Promise<AgentModule> {
     const given = this.#given.get(meta.agentId);
     if (given) return given;

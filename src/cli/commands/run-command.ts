@@ -16,7 +16,7 @@ export const runCommand: Command = async (context) => {
   const invocation = {
     prompt: promptFor(module, prompt),
     runId: runId ?? randomUUID(),
-    // For tools: where the paths of a prompt start, whichever process resumes the run.
+    // For tools: the folder for relative paths in the prompt, also when another process resumes the run.
     inputs: { cwd: process.cwd() },
   };
   const store = await openStore(storeOption, module.codec);

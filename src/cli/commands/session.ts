@@ -21,15 +21,15 @@ import { Interruption } from '../ui/interruption.ts';
 import { type Progress, progressFor } from '../ui/progress.ts';
 import { todoForParked } from './obstacle.ts';
 
-/** One run to carry to its end. */
+/** One run to complete. */
 export interface Job {
   readonly module: AgentModule;
-  /** What is asked, or the record of a run that is continued. */
+  /** The request, or the record of a continued run. */
   readonly work: (Invocation & { readonly runId: string }) | RunCheckpoint;
   readonly isResumed: boolean;
 }
 
-/** Runs agents for a command: executors, progress, Ctrl-C, and what is said at the end of a run. */
+/** Runs agents for a command: executors, progress, Ctrl-C, and the report at the end of a run. */
 export class Session {
   readonly progress: Progress;
   readonly #context: CommandContext;
@@ -39,7 +39,7 @@ export class Session {
   readonly #executors = new Map<Agent, Executor>();
   readonly #modules = new KnownModules();
   #caretaker: Executor | undefined;
-  /** What a command that goes on needs besides the store: the key that only the module has. */
+  /** What a command that continues the run needs besides the store: the module that has the key. */
   #moduleOption = '';
 
   constructor(context: CommandContext, store: RunStore, audit: AuditFile | undefined) {
@@ -54,12 +54,12 @@ export class Session {
     return this.#interruption.isRequested;
   }
 
-  /** Carries a run to its end. @returns the exit code that goes with it */
+  /** Completes a run. @returns its exit code */
   async carry({ module, work, isResumed }: Job): Promise<number> {
     if (module.codec) this.#moduleOption = ` --agent ${quoted(module.path)}`;
     const runId = 'meta' in work ? work.meta.runId : work.runId;
     const place = { store: this.#store.identity, runId };
-    // Before the start: a process that dies just after it leaves a run that `pawl resume` finds the agent of.
+    // Before the start: if the process dies right after it, `pawl resume` still finds the run's agent.
     const isNew = !this.#isKnown(place);
     if (isNew) this.#remember(place, module);
     const executor = this.#executorFor(module);
@@ -83,7 +83,7 @@ export class Session {
     }
   }
 
-  /** Where that fails the run starts all the same: `--agent` resumes it. */
+  /** If this fails, the run starts nevertheless: `--agent` resumes it. */
   #remember(place: RunPlace, { path }: AgentModule): void {
     try {
       this.#modules.remember(place, path);
@@ -95,20 +95,19 @@ export class Session {
     }
   }
 
-  /** Whether there is no record left to resume. */
+  /** Whether the store no longer has a record of the run. */
   async #isGone({ runId, status }: RunResult): Promise<boolean> {
     return status !== 'interrupted' && (await this.#store.load(runId).catch(() => undefined)) === null;
   }
 
   /**
-   * Ends a run whose answer nobody wants any more, in good order and without its agent. One that had ended already keeps its
-   * own outcome.
-   * @returns the exit code for somebody who wanted it to go on
+   * Cancels a run whose parent is gone, without its agent. A run that has already ended keeps its outcome.
+   * @returns the exit code for a user who wanted to resume it
    */
   async dismiss(runId: string): Promise<number> {
     const { args, output } = this.#context;
     this.#caretaker ??= caretakerOf(this.#store, this.#audit);
-    const sent = await this.#caretaker.control(runId).cancel('the run that began it is over').catch(unlessMissing);
+    const sent = await this.#caretaker.control(runId).cancel('its parent run has ended').catch(unlessMissing);
     const outcome = sent === 'sent' ? null : await this.#store.outcome(runId);
     if (!outcome) {
       this.progress.skipped(runId, sent === 'sent' ? 'another process ends it' : 'it ended in the meantime');
@@ -130,13 +129,13 @@ export class Session {
     await this.#store.close();
   }
 
-  /** Runs of one module share an executor: its models and tools are its own. */
+  /** Runs of one module share an executor: its models and tools differ from those of other modules. */
   #executorFor({ agent, models, tools, options }: AgentModule): Executor {
     const known = this.#executors.get(agent);
     if (known) return known;
     const executor = createExecutor({
       ...options,
-      // A module that brings an audit of its own knows why.
+      // An audit of the module replaces the command's.
       ports: { ...(this.#audit ? { audit: this.#audit } : {}), ...options.ports },
       models,
       tools,
@@ -159,7 +158,7 @@ export class Session {
     };
   }
 
-  /** Says how a run ended. @returns the exit code that goes with it */
+  /** Reports how a run ended. @returns its exit code */
   async report(result: RunResult): Promise<number> {
     const { args, output } = this.#context;
     const { runId, status, error } = result;
@@ -173,20 +172,20 @@ export class Session {
     }
     if (status === 'interrupted' && this.isInterrupted) {
       const options = `${this.#store.option}${this.#moduleOption}`;
-      output.say(`pawl: left run ${oneLine(runId)} as it is; go on with: pawl resume ${quoted(runId)}${options}`);
+      output.say(`pawl: left run ${oneLine(runId)} as it is; continue with: pawl resume ${quoted(runId)}${options}`);
       return exitCodes.interrupted;
     }
     const failed = isRefused ? '' : `run ${oneLine(runId)} failed: `;
     const line = isParked ? await this.#parkedLine(result) : lineOf(error);
     const instead =
       args.command === 'run' && error?.code === 'CHECKPOINT_CORRUPT'
-        ? ', or begin the work anew under another --run-id'
+        ? ', or start the work again under another --run-id'
         : '';
     output.say(`pawl: ${failed}${line}${instead} (${error?.code ?? status})`);
     return exitCode;
   }
 
-  /** Why a run is parked stands in its record: the error says it in words only. */
+  /** The code of why a run is parked is in its record: the error has only a text. */
   async #parkedLine({ runId, error }: RunResult): Promise<string> {
     const entry = await findWaiting(this.#store, runId);
     const code = entry && 'code' in entry ? entry.code : undefined;
@@ -194,20 +193,20 @@ export class Session {
   }
 }
 
-/** Somebody else was quicker. */
+/** Another process was faster. */
 function unlessMissing(error: unknown): 'ended' {
   if (hasCode(error, 'CHECKPOINT_MISSING')) return 'ended';
   throw error;
 }
 
-/** A run that this process works on. */
+/** A run in this process. */
 interface WorkedOn {
-  /** False when it was refused, or had ended before: then it never begins here. */
+  /** False if it was refused, or had already ended: then it never starts here. */
   readonly hasBegun: boolean;
   readonly result: Promise<RunResult>;
 }
 
-/** Starts a run, or meets the one of this request. */
+/** Starts a run, or joins the run of the same request. */
 async function startedRun(executor: Executor, agent: Agent, invocation: Invocation): Promise<WorkedOn> {
   const { actor, result } = await executor.start(agent, invocation);
   return { hasBegun: hasBegun(actor.getSnapshot().value), result };
@@ -218,8 +217,8 @@ function hasBegun(value: unknown): boolean {
 }
 
 /**
- * Continues a stored run by its record alone. Its request may stand there redacted, so that it cannot be repeated: a start
- * would compare it. A run that has ended since the record was read answers with its outcome, and is not begun again.
+ * Continues a stored run by its record alone. The request in the record may be redacted, so a start could not compare it. If
+ * the run has ended since the record was read, its outcome is returned, and it does not start again.
  */
 async function continuedRun(executor: Executor, agent: Agent, record: RunCheckpoint): Promise<WorkedOn> {
   const { runId } = record.meta;

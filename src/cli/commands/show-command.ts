@@ -16,14 +16,14 @@ import { type Audited, describeAudited, describeChildren, describeSteps } from '
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
 import { unknownRun } from './obstacle.ts';
 
-/** `pawl show`: how far a run is, or how it ended; what an audit knows of it. */
+/** `pawl show`: the progress or the end of a run, and what an audit has of it. */
 export const showCommand: Command = async (context) => {
   const { args, output } = context;
   const [runId] = args.words;
   if (runId === undefined) throw new Failure('`pawl show` needs the id of a run; `pawl list` shows those that wait');
   const audit = auditToAsk(context);
   const audited = await auditedRun(context, audit, runId);
-  // What an audit remembers is worth seeing also where no store is any more.
+  // An audit is useful even if the store no longer exists.
   const store = audited && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
   const found = { runId, ...(store ? await storedRun(context, store, runId) : nothingStored), audited };
   if (store && !found.waiting && !found.outcome && !audited) throw unknownRun(runId, store);
@@ -56,7 +56,7 @@ async function storedRun(context: CommandContext, store: RunStore, runId: string
   return { waiting: { record, entry, place, commands, module: moduleOf(context, store, runId) }, outcome: null };
 }
 
-/** A file that others can write does not keep anybody from seeing the record. */
+/** A file that others can write must not prevent the output of the record. */
 function moduleOf({ output }: CommandContext, { identity }: RunStore, runId: string): string | undefined {
   try {
     return new KnownModules().find({ store: identity, runId });
@@ -66,20 +66,20 @@ function moduleOf({ output }: CommandContext, { identity }: RunStore, runId: str
   }
 }
 
-/** What the run was told and has not heard yet. One that is damaged does not keep anybody from seeing the record. */
+/** The commands that the run has not processed yet. A damaged one must not prevent the output of the record. */
 async function commandsFor({ output }: CommandContext, store: RunStore, runId: string): Promise<readonly RunCommand[]> {
   try {
     return (await store.inbox({ runId })).map(({ command }) => command);
   } catch (error) {
-    output.say(`pawl: warning: what the run was told cannot be read: ${lineOf(error)}`);
+    output.say(`pawl: warning: the commands to the run cannot be read: ${lineOf(error)}`);
     return [];
   }
 }
 
-/** More descendants than this are not shown. */
+/** The most descendants that are shown. */
 const MOST_DESCENDANTS = 200;
 
-/** Trouble with the audit does not keep anybody from seeing the record, unless it was the audit that was asked for. */
+/** An audit that fails must not prevent the output of the record, unless the user has named the audit. */
 async function auditedRun(
   { args, output }: CommandContext,
   audit: AuditFile | undefined,
@@ -109,7 +109,7 @@ function document({ runId, waiting, outcome, audited }: Found) {
   return { runId, status: isOver ? 'ended' : 'lost', outcome, ...audit };
 }
 
-/** What is known of it, a line each; below it the answer, as the model wrote it. */
+/** One line for each field; below them the answer, as the model wrote it. */
 function print({ output }: CommandContext, found: Found, store: RunStore | undefined): void {
   for (const line of describe(found, store)) output.print(line);
   const text = found.waiting ? '' : (found.outcome?.output ?? found.audited?.run.output ?? '');

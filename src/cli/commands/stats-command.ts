@@ -6,7 +6,7 @@ import { exitCodes, oneLine } from '../ui/failure.ts';
 import { dollars, duration, shortened } from '../ui/figures.ts';
 import { table } from '../ui/table.ts';
 
-/** `pawl stats`: what the runs of an audit came to. */
+/** `pawl stats`: the totals of the runs in an audit. */
 export const statsCommand: Command = async (context) => {
   const { args, output } = context;
   const by = oneOf('by', args.by, ['day', 'agent', 'caller']);
@@ -30,7 +30,7 @@ export const statsCommand: Command = async (context) => {
 const heads = ['RUNS', 'OK', 'FAILED', 'OPEN', 'STEPS', 'TOKENS', 'USD', 'WORKED'];
 const grouped = new Intl.NumberFormat('en-US');
 
-/** Runs may have been begun for nobody. */
+/** Runs may have no caller. */
 function nameOf({ key }: AuditTotal): string {
   return key === '' ? '-' : shortened(oneLine(key), 40);
 }

@@ -11,20 +11,20 @@ export interface CallLine {
   readonly file: string;
 }
 
-/** One tool call, and what became of it in each process that began it. */
+/** One tool call, and how it ended in each process that started it. */
 export interface CallHistory {
   readonly callId: string;
   readonly tool: string;
   readonly file: string;
-  /** By process id: whether it finished there. */
+  /** By process id: whether it completed there. */
   readonly processes: ReadonlyMap<number, boolean>;
-  /** How often it was begun. */
+  /** How often it was started. */
   readonly begun: number;
-  /** After which kill its result was found in the store, counted from 0; undefined if after none. */
+  /** After which kill its result was in the store, counted from 0; undefined if after none. */
   readonly recordedAt: number | undefined;
 }
 
-/** The journal so far; none yet = no lines. */
+/** The journal so far; without a file, no lines. */
 export function readLines(path: string): CallLine[] {
   try {
     const whole = readFileSync(path, 'utf8').split('\n').slice(0, -1);
@@ -35,7 +35,7 @@ export function readLines(path: string): CallLine[] {
   }
 }
 
-/** The calls that were begun and not finished. */
+/** The calls that were started and not completed. */
 export function underWay(lines: readonly CallLine[]): CallLine[] {
   const finished = new Set(lines.filter(({ event }) => event === 'finished').map(({ callId }) => callId));
   return lines.filter(({ event, callId }) => event === 'begun' && !finished.has(callId));
@@ -67,7 +67,7 @@ export function historiesOf(lines: readonly CallLine[], recordings: readonly Rea
   });
 }
 
-/** Calls that ran although they were recorded, or were of effect `once`: there must be none. @param pids of the processes, in order */
+/** Calls that ran again although they were recorded, or have the effect `once`: there must be none. @param pids in order */
 export function repeatedCalls(
   histories: readonly CallHistory[],
   pids: readonly number[],

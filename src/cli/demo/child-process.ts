@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { codeFile } from '../own-package.ts';
 
-/** A line of `--json`, as far as the demo looks at it. */
+/** The fields of a `--json` line that the demo uses. */
 export interface ProgressLine {
   readonly type: string;
   readonly iteration?: number;
@@ -13,15 +13,15 @@ export interface ProgressLine {
   readonly output?: string;
 }
 
-/** The command itself, in a process of its own. */
+/** The command in a process of its own. */
 export class PawlProcess {
   readonly pid: number;
-  /** Resolves at the end of the process with what it said on stderr. */
+  /** Resolves at the end of the process with its stderr. */
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
   #isOver = false;
 
-  /** @param env what it gets besides our own environment */
+  /** @param env variables besides our own environment */
   constructor(args: readonly string[], env: NodeJS.ProcessEnv, onLine: (line: ProgressLine) => void) {
     const child = spawn(process.execPath, [fileURLToPath(codeFile('src/cli/bin')), ...args], {
       env: { ...process.env, PAWL_MODEL: '', ...env },
@@ -38,7 +38,7 @@ export class PawlProcess {
       this.#isOver = true;
       return complaints.trim();
     });
-    // Whoever stops the demo does not want to leave a process behind.
+    // The child must end with the demo.
     process.once('exit', () => child.kill('SIGKILL'));
   }
 
@@ -46,7 +46,7 @@ export class PawlProcess {
     return this.#isOver;
   }
 
-  /** Holds it where it is. */
+  /** Stops the process until a signal. */
   freeze(): void {
     this.#signal('SIGSTOP');
   }
@@ -55,12 +55,12 @@ export class PawlProcess {
     this.#signal('SIGCONT');
   }
 
-  /** Windows has nothing like it. */
+  /** Windows has no such signals. */
   #signal(signal: NodeJS.Signals): void {
     if (process.platform !== 'win32') this.#child.kill(signal);
   }
 
-  /** Ends it as a power cut would: it gets no chance to do anything. */
+  /** Ends the process like a power cut: it cannot clean up. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.ended;

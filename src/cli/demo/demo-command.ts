@@ -14,11 +14,11 @@ import { PawlProcess, type ProgressLine } from './child-process.ts';
 import { type DemoFacts, type Kill, Narrator } from './narrator.ts';
 
 const RUN_ID = 'demo';
-/** Long enough to be watched, and to be struck in the middle of a call. */
+/** Long enough to watch, and to kill in the middle of a call. */
 const PAUSE_MS = 250;
 const POLL_MS = 5;
 
-/** `pawl demo`: a run is killed twice and ends all the same, before your eyes. */
+/** `pawl demo`: a run is killed twice and completes nevertheless. */
 export const demoCommand: Command = async ({ args, output }) => {
   new Interruption(output);
   const stage = setUp();
@@ -48,7 +48,7 @@ function onceCalls({ openStep }: RunCheckpoint): string[] {
   return calls.map(({ callId }) => callId);
 }
 
-/** Where the demo plays. */
+/** The files of a demo. */
 export interface Stage {
   readonly folder: string;
   readonly store: string;
@@ -83,10 +83,10 @@ function setUp(): Stage {
   };
 }
 
-/** Whether it is time to kill, by what the journal says so far. */
+/** Whether it is time to kill, by the journal so far. */
 type Moment = (lines: readonly CallLine[]) => boolean;
 
-/** About half of the files have their notes, and the next note is being written. */
+/** About half of the files have notes, and the next note is being written. */
 function isHalfway({ files }: Stage): Moment {
   const isNote = ({ tool }: CallLine) => tool === 'add_note';
   return (lines) => {
@@ -95,7 +95,7 @@ function isHalfway({ files }: Stage): Moment {
   };
 }
 
-/** The report is in its place, and the call that put it there has not returned: its result is not recorded. */
+/** The report is written, but its call has not returned: its result is not recorded. */
 function isPublished({ report }: Stage): Moment {
   return (lines) => underWay(lines).some(({ tool }) => tool === 'publish_report') && existsSync(report);
 }
@@ -108,7 +108,7 @@ interface Strike {
   readonly isMoment: Moment;
 }
 
-/** A process that works on the run until it is killed in the middle of a call. */
+/** A process that works on the run until it is killed during a call. */
 async function struck({ stage, narrator, number, args, isMoment }: Strike): Promise<Kill> {
   const child = new PawlProcess([...args, ...stage.options], stage.env, (line) => narrator.hears(number, line));
   narrator.begins(number, child.pid);
@@ -120,11 +120,11 @@ async function struck({ stage, narrator, number, args, isMoment }: Strike): Prom
   return kill;
 }
 
-/** Holds the process at its moment. */
+/** Freezes the process at its moment. */
 async function reached(child: PawlProcess, { journal }: Stage, isMoment: Moment): Promise<void> {
   for (;;) {
     if (isMoment(readLines(journal))) {
-      // On a busy machine the call might return before the kill comes.
+      // On a busy machine the call might return before the kill.
       child.freeze();
       await sleep(POLL_MS);
       if (isMoment(readLines(journal))) return;
@@ -151,7 +151,7 @@ interface Last {
   readonly end: { readonly status: string; readonly answer: string };
 }
 
-/** The process that carries the run to its end. */
+/** The process that completes the run. */
 async function finished(stage: Stage, narrator: Narrator): Promise<Last> {
   let last: ProgressLine | undefined;
   const child = new PawlProcess(['resume', RUN_ID, ...stage.options], stage.env, (line) => {

@@ -7,13 +7,13 @@ import type { ProgressLine } from './child-process.ts';
 /** A process that was killed at work. */
 export interface Kill {
   readonly pid: number;
-  /** Its calls that the kill cut off. */
+  /** Its calls that the kill interrupted. */
   readonly cutOff: readonly CallLine[];
-  /** What was stored when it was dead. */
+  /** The record in the store after the kill. */
   readonly record: RunCheckpoint;
 }
 
-/** What a demo has shown. */
+/** The results of a demo. */
 export interface DemoFacts {
   readonly stage: { readonly folder: string; readonly store: string; readonly report: string };
   /** Of the processes, in order. */
@@ -21,7 +21,7 @@ export interface DemoFacts {
   readonly kills: readonly Kill[];
   readonly histories: readonly CallHistory[];
   readonly repeated: readonly CallHistory[];
-  /** Ids of the `once` calls that a kill cut off. */
+  /** Ids of the `once` calls that a kill interrupted. */
   readonly once: ReadonlySet<string>;
   readonly status: string;
   readonly answer: string;
@@ -29,7 +29,7 @@ export interface DemoFacts {
 
 const NAMES = ['starts the run', 'resumes it', 'resumes it again'];
 
-/** Tells what happens, while it happens: about ten lines, or with --verbose each step and each call. */
+/** Prints what happens: about ten lines, or with --verbose each step and each call. */
 export class Narrator {
   readonly #output: Output;
   readonly #isSilent: boolean;
@@ -78,9 +78,7 @@ export class Narrator {
     const { histories, pids, repeated, answer, stage, once, status } = facts;
     if (!this.#isSilent) this.#output.show('');
     for (const { tool, begun } of histories.filter(({ callId }) => once.has(callId)))
-      this.#say(
-        `  ${tool} (once) ${begun === 1 ? 'is not repeated: its model is told "outcome unknown"' : 'RAN AGAIN'}`,
-      );
+      this.#say(`  ${tool} (once) ${begun === 1 ? 'is not repeated: its model gets "outcome unknown"' : 'RAN AGAIN'}`);
     if (this.#isVerbose) this.#tellTable(histories, pids);
     this.#detail(answer);
     const again = histories.filter(({ begun, callId }) => begun > 1 && !once.has(callId)).length - repeated.length;

@@ -1,11 +1,12 @@
-// The help pages of the commands that look after runs: set going, told, set aside, checked and removed.
+// The help pages of the commands that control runs: recover, cancel, steer, park, unpark, doctor, prune.
 
 export const recover = `Usage: pawl recover [agent module…] [options]
 
-Goes on with all interrupted runs, each from its last recorded step. With agent modules: with the runs of these agents, whoever
-began them; without: with those that this user started on this machine, each with its module; the others ask for theirs.
-Importing a module runs its top level. Runs that are live elsewhere or parked are left alone. Runs that agents began are left to their parents; where the run at the top is gone they are ended as cancelled, without
-their agents and without another call of a model. A run that is one start away from being parked goes on last, alone.
+Continues all interrupted runs, each from its last recorded step. With agent modules: the runs of these agents, no matter
+which program started them; without: those that this user started on this machine, each with its module; others need theirs.
+Importing a module runs its top level. Runs that are live elsewhere or parked do not change. Runs of sub-agents are continued
+by their parent runs; if the top run is gone, they are cancelled, without their agents and without another model call. A
+run that its next start may park continues last, alone.
 
 Exit code 0: all went well, 1: a run failed, or needs a person; \`pawl doctor\` says which before anything is started.
 
@@ -21,17 +22,17 @@ Examples:
 
 export const cancel = `Usage: pawl cancel <run id> [options]
 
-Ends a run for good: one that waits or is parked at once, one that is live in another process when that process next looks
-(within a second). A sub-agent's run is best cancelled by cancelling the run that began it; where that one only waits, the next
-\`pawl recover\` ends what it has begun. The \`onOutcome\` of a host is called where the run is live, and not by this command.
+Ends a run permanently: at once if it waits or is parked; within about a second if it is live in another process. To cancel a
+sub-agent's run, cancel its parent run; if the parent only waits, the next \`pawl recover\` ends its children. A host's
+\`onOutcome\` is called where the run is live, not by this command.
 
 Options:
-  --reason <text>  goes into its result
+  --reason <text>  the reason, part of its result
   --wait <time>    how long to wait for a live run to end; default 10s. After that, exit code 1: the command stays with the run
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store when it is there
-  --json           { runId, status: 'cancelled' | 'ended' | 'waiting' }; ended: it had ended in another way before.
-                   Cancelled again it is 'cancelled' once more; exit code 0 for both
+  --json           { runId, status: 'cancelled' | 'ended' | 'waiting' }; ended: it had already ended in another way. A second
+                   cancel gives 'cancelled' again; exit code 0 for both
 
 Examples:
   pawl cancel nightly-2026-11-21 --reason "the customer called"
@@ -39,15 +40,15 @@ Examples:
 
 export const steer = `Usage: pawl steer <run id> <text> [options]
 
-Says something to the model of a run before its next turn. A run that is live in another process hears of it within a second;
-one that waits hears it when somebody goes on with it.
+Sends a message to the model of a run before its next turn. A run that is live in another process gets it within a second; a
+run that waits gets it when it continues.
 
 Options:
-  --wait <time>    how long to wait until a live run has taken it in; default 10s. After that, exit code 1: the text stays
+  --wait <time>    how long to wait until a live run has the message; default 10s. After that, exit code 1: the message stays
                    with the run
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
-  --json           { runId, status: 'heard' | 'kept' | 'waiting' | 'ended' }; kept: for whoever goes on with it; ended: perhaps
-                   without hearing it
+  --json           { runId, status: 'heard' | 'kept' | 'waiting' | 'ended' }; kept: until the run continues; ended: perhaps
+                   without the message
 
 Examples:
   pawl steer nightly-2026-11-21 "Leave the archive alone"
@@ -55,22 +56,22 @@ Examples:
 
 export const park = `Usage: pawl park <run id> [reason] [options]
 
-Sets an interrupted run aside: \`pawl resume\` and every \`recover()\` leave it alone until it is unparked. A run that a process
-works on is not parked.
+Sets an interrupted run aside: \`pawl resume\` and every \`recover()\` skip it until it is unparked. A run that a process works
+on is not parked.
 
 Options:
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --json           { runId, status: 'parked' }
 
 Examples:
-  pawl park nightly-2026-11-21 "the customer was told already"
+  pawl park nightly-2026-11-21 "the customer already knows"
 `;
 
 export const unpark = `Usage: pawl unpark <run id> [options]
 
-Gives a parked run back, whoever parked it: it can be resumed, and has all its attempts again. A run that is not parked stays
-as it is. One that was parked because its agent's phases had changed needs the former phases instead: while they are others,
-its next start parks it again.
+Releases a parked run and resets its attempts, so that it can be resumed. A run that is not parked does not change. A run that
+was parked because its agent's phases had changed needs the former phases: with others, its next start parks it
+again.
 
 Options:
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
@@ -83,19 +84,19 @@ Examples:
 
 export const doctor = `Usage: pawl doctor [agent module…] [options]
 
-Reads every record of a store as a resume would (whole, with its checksums, and with the steps from older versions), and says for each
-run whether the next recovery goes on with it, and why not. It writes nothing and starts no run. Without agent modules it imports
-nothing, and cannot tell whether agents have changed. With them it also says whose agent is missing, whose list of phases has
-changed, and whose record their \`migrate\` cannot bring over. Importing a module runs its top level: name the file that only
-defines the agent (agent.ts), not a program that starts runs (main.ts). A file without a default export is not imported.
+Reads every record of a store as a resume would (whole, with its checksums, and with the steps from older versions). It says for
+each run whether the next recovery continues it, and why not. It writes nothing and starts no run. Without agent modules it
+imports nothing, and cannot detect changed agents. With them it also reports missing agents, changed phases, and records that
+\`migrate\` cannot convert. Importing a module runs its top level: name the file that only defines the agent (agent.ts), not a
+program that starts runs (main.ts). A file without a default export is not imported.
 
-  resumes     the next recovery goes on with it         waits       the run that began it goes on with it
-  live        a process works on it                     parked      it is set aside, or the next start will do that
-  skipped     no agent of its id was named, or its module is gone or can be written by others
-  fails       the \`migrate\` of its agent module throws at it
+  resumes     the next recovery continues it            waits       its parent run continues it
+  live        a process works on it                     parked      it is set aside, or the next start parks it
+  skipped     no module was named for its agent, or its module is gone or can be written by others
+  fails       the \`migrate\` of its agent module throws for it
   unreadable  damaged, or of a newer version; its bytes are kept
 
-Lines that begin with ! need a person. Exit code 1 when there are any, 0 otherwise.
+Lines that begin with ! need a person. Exit code 1 if there are any, 0 otherwise.
 
 Options:
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
@@ -110,16 +111,16 @@ Examples:
 
 export const prune = `Usage: pawl prune [options]
 
-Removes results of ended runs whose time is over. Stores do so themselves when further runs end; this is for those in which none do.
-Records go only when they are asked for, and are gone for good; a run that is live or can be recovered never is.
+Deletes expired results of ended runs. Stores do this themselves when further runs end; this is for stores without new runs.
+Records are deleted only on request, and permanently; runs that are live or can be recovered are never deleted.
 
 Options:
-  --parked         also runs that were set aside; needs --older-than. To end one with a result, \`pawl cancel\` it instead
-  --quarantined    also records that are damaged: each is read whole for that, as by \`pawl doctor\`. Not those that it
-                   takes a newer version or a key to read
-  --older-than <time>  only records last written so long ago: 12h, 30d. Of some damaged records nobody can tell; they stay
-  --dry-run        says what would go, and removes nothing
-  --yes            does not ask; needed to remove records where nobody can be asked
+  --parked         also parked runs; needs --older-than. To end a run with a result, use \`pawl cancel\` instead
+  --quarantined    also damaged records: each record is read whole to find them, as by \`pawl doctor\`. Records that need a
+                   newer version or a key stay
+  --older-than <time>  only records last written so long ago: 12h, 30d. Damaged records without a readable time stay
+  --dry-run        says what would be deleted, and deletes nothing
+  --yes            does not ask; needed to delete records without a terminal
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --json           { store, dryRun, outcomes: number, deleted: [runId], kept: [{ runId, reason }] }
 

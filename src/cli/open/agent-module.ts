@@ -8,21 +8,21 @@ import { Failure } from '../ui/failure.ts';
 import { codecOf } from './codec-export.ts';
 import { modelFromEnvironment } from './model-from-environment.ts';
 
-/** What an agent module has to offer. */
+/** The exports of an agent module. */
 export interface AgentModule {
   /** Absolute. */
   readonly path: string;
   readonly agent: Agent;
   readonly models: Models;
   readonly tools: readonly Tool[];
-  /** What it asks its agent when the user asks nothing. */
+  /** The prompt if the user gives none. */
   readonly prompt: string | undefined;
   readonly options: ModuleOptions;
-  /** What its store is encrypted with. */
+  /** The codec of its store. */
   readonly codec: Codec | undefined;
 }
 
-/** What an agent module may say of the executor that runs it; the rest is the command's. */
+/** The executor options that an agent module may export; the command sets the others. */
 interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextTokens' | 'migrate'> {
   readonly ports: Omit<Ports, 'checkpointer'>;
 }
@@ -44,7 +44,7 @@ export async function loadAgentModule(file: string): Promise<AgentModule> {
   return { path, agent, models: await modelsOf(exported, path), tools, prompt, options, codec };
 }
 
-/** Whether the runs of an agent may be those that this module's agent begins: its palette has it. */
+/** Whether the agent of this module may start runs of that agent: its palette has it. */
 export function putsToWork({ options: { ports } }: AgentModule, agentId: string): boolean {
   const isSkill = agentId.startsWith('skill:');
   try {
@@ -65,8 +65,8 @@ function checkFile(path: string, what = 'agent module'): void {
 }
 
 /**
- * Importing a module runs its top level: a program that was named by mistake would start its runs. A file without these words
- * has no default export, and is not imported. @throws {Failure}
+ * Importing a module runs its top level: a program that was named by mistake would start its runs. A file that does not contain
+ * these words has no default export, and is not imported. @throws {Failure}
  */
 function refuseProgram(path: string): void {
   const source = readable(path);
@@ -76,7 +76,7 @@ function refuseProgram(path: string): void {
   );
 }
 
-/** What keeps a file from being read, its import tells. */
+/** Undefined if the file cannot be read: the import then reports why. */
 function readable(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -85,7 +85,7 @@ function readable(path: string): string | undefined {
   }
 }
 
-/** Loads a module of the user's. @param what for errors @throws {Failure} that says what is wrong with it */
+/** Imports a module of the user. @param what its kind, for errors @throws {Failure} that says what is wrong with it */
 export async function loadModule(path: string, what: string): Promise<Record<string, unknown>> {
   checkFile(path, what);
   return importModule(path, what);
@@ -94,9 +94,9 @@ export async function loadModule(path: string, what: string): Promise<Record<str
 async function importModule(path: string, what = 'agent module'): Promise<Record<string, unknown>> {
   const unfinished = () => {
     process.exitCode = 2;
-    process.stderr.write(`pawl: the ${what} ${path} never finishes loading: it awaits what never comes\n`);
+    process.stderr.write(`pawl: the ${what} ${path} never finishes loading: it awaits a promise that never settles\n`);
   };
-  // Node ends when nothing is left to do, also in the middle of an `await`.
+  // Node exits when there is nothing left to do, even during an `await`.
   process.once('exit', unfinished);
   try {
     return await import(pathToFileURL(path).href);
@@ -110,9 +110,9 @@ async function importModule(path: string, what = 'agent module'): Promise<Record
 function reasonOf(error: unknown): string {
   const { code, message } = toErrorData(error);
   if (code === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING') {
-    return 'Node reads no TypeScript under node_modules; compile it to JavaScript';
+    return 'Node does not load TypeScript under node_modules; compile it to JavaScript';
   }
-  // What `npm init -y` writes ("type": "commonjs") makes Node read a .ts file with imports as something that has none.
+  // `npm init -y` writes "type": "commonjs": Node then reads a .ts file with imports as CommonJS.
   if (/import statement outside a module|Unexpected token 'export'/.test(message)) {
     return 'its package.json says "type": "commonjs"; set "type": "module" there, or name the file .mts';
   }
@@ -128,7 +128,7 @@ function agentOf(exported: unknown, path: string): Agent {
     (key) => typeof readProperty(exported, key) === 'string',
   );
   if (isAgent) return exported as Agent;
-  const found = exported === undefined ? 'has no default export' : 'has a default export that is no agent';
+  const found = exported === undefined ? 'has no default export' : 'has a default export that is not an agent';
   throw new Failure(`the module ${path} ${found}; write \`export default defineAgent({ … })\` in it`);
 }
 
@@ -142,7 +142,7 @@ async function modelsOf(exported: Record<string, unknown>, path: string): Promis
   );
 }
 
-/** What each port is known by. */
+/** The methods of each port. */
 const portMethods: Readonly<Record<keyof ModuleOptions['ports'], readonly string[]>> = {
   audit: ['startRun'],
   budget: ['check', 'reserve', 'commit', 'refund'],
@@ -183,11 +183,11 @@ function portOf(ports: object, name: string, path: string): unknown {
   const methods = Object.hasOwn(portMethods, name) ? portMethods[name as keyof typeof portMethods] : undefined;
   if (!methods) {
     const known = Object.keys(portMethods).join(', ');
-    throw new Failure(`${where} has ${JSON.stringify(name)}, which is no port; the ports are: ${known}`);
+    throw new Failure(`${where} has ${JSON.stringify(name)}, which is not a port; the ports are: ${known}`);
   }
   const port = readProperty(ports, name);
   if (methods.every((method) => typeof readProperty(port, method) === 'function')) return port;
-  throw new Failure(`${where} has a ${name} that is none; it needs the methods ${methods.join(', ')}`);
+  throw new Failure(`${where} has an invalid ${name}; it needs the methods ${methods.join(', ')}`);
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

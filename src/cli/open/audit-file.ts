@@ -7,15 +7,15 @@ import type { CommandContext } from '../command.ts';
 import { Failure, oneLine } from '../ui/failure.ts';
 import { filePathOf } from './store-place.ts';
 
-/** An audit, with the path under which the user knows it. */
+/** An audit, with the path that the user gave. */
 export interface AuditFile extends SqliteAudit {
   readonly path: string;
 }
 
 /**
- * The audit that runs are to be recorded in: the one that was named, which is made when it is not there; else the one beside
- * the store, when there is one.
- * @throws {Failure} when the one that was named cannot be used
+ * The audit that records runs: the one that the user named, made if it does not exist; else the one beside the store, if it
+ * exists.
+ * @throws {Failure} if the named one cannot be used
  */
 export async function auditForRuns({ args, output }: CommandContext): Promise<AuditFile | undefined> {
   const warn = (message: string, { error }: Readonly<Record<string, unknown>>) =>
@@ -30,7 +30,7 @@ export async function auditForRuns({ args, output }: CommandContext): Promise<Au
   return audit;
 }
 
-/** The audit that is asked: the one that was named, else the one beside the store; undefined when there is none there. */
+/** The audit for queries: the one that the user named, else the one beside the store; undefined if neither exists. */
 export function auditToAsk({ args, output }: CommandContext): AuditFile | undefined {
   const named = namedPath(args.audit);
   const path = named ?? pathBeside(args.store);
@@ -39,19 +39,19 @@ export function auditToAsk({ args, output }: CommandContext): AuditFile | undefi
   throw noAudit(path);
 }
 
-/** Whether the user has named an audit, rather than the one beside the store being taken. */
+/** Whether the user has named an audit. */
 export function isAuditNamed({ audit }: Pick<Arguments, 'audit'>): boolean {
   return namedPath(audit) !== undefined;
 }
 
-/** Says where an audit would have been. */
+/** The error for a missing audit. */
 export function noAudit(path: string): Failure {
   return new Failure(
     `there is no audit ${path}; \`pawl run --audit <file>\` makes one, and --audit or PAWL_AUDIT names another`,
   );
 }
 
-/** Where the audit of a store lies when nobody names another. */
+/** The default audit of a store. */
 export function pathBeside(store: string | undefined): string {
   return join(dirname(filePathOf(store)), 'audit.db');
 }
@@ -60,7 +60,9 @@ function namedPath(option: string | undefined): string | undefined {
   const given = option ?? (process.env.PAWL_AUDIT || undefined);
   if (given === undefined) return undefined;
   if (given === '' || given === ':memory:') {
-    throw new Failure(`${JSON.stringify(given)} is no audit that outlives this process; name a file with --audit`);
+    throw new Failure(
+      `${JSON.stringify(given)} is not a file, so the audit would end with this process; name a file with --audit`,
+    );
   }
   const path = resolve(given);
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
@@ -69,7 +71,7 @@ function namedPath(option: string | undefined): string | undefined {
   return path;
 }
 
-/** A command removes nothing from an audit: how long runs are kept is for the host to say that has `createAudit`. */
+/** Commands delete nothing from an audit: the host that has `createAudit` decides how long runs are kept. */
 function open(path: string, warn: SqliteAuditLogger['warn']): AuditFile {
   const audit = createAudit({ path, retentionDays: Number.POSITIVE_INFINITY, logger: { warn } });
   return Object.assign(audit, { path });

@@ -2,12 +2,14 @@ import type { Codec } from '../../index.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { Failure } from '../ui/failure.ts';
 
-/** The codec that a module exports; undefined when it exports none. @throws {Failure} for something else of that name */
+/** The codec that a module exports; undefined if there is none. @throws {Failure} if the export is not a codec */
 export function codecOf(exported: unknown, path: string): Codec | undefined {
   if (exported === undefined) return undefined;
   const isCodec = ['seal', 'open'].every((method) => typeof readProperty(exported, method) === 'function');
   if (isCodec) return exported as Codec;
-  throw new Failure(`the codec of ${path} is none; write \`export const codec = encrypt({ keys, current })\` in it`);
+  throw new Failure(
+    `the codec of ${path} is not a codec; write \`export const codec = encrypt({ keys, current })\` in it`,
+  );
 }
 
 interface WithCodec {
@@ -15,7 +17,7 @@ interface WithCodec {
   readonly codec: Codec | undefined;
 }
 
-/** The codec that some modules share. A store has one. @throws {Failure} when they bring several */
+/** The codec that all modules share, since a store has only one. @throws {Failure} if they export several */
 export function sharedCodec(modules: Iterable<WithCodec>): Codec | undefined {
   const [first, ...rest] = [...modules].filter(({ codec }) => codec !== undefined);
   const other = rest.find(({ codec }) => codec !== first?.codec);

@@ -20,14 +20,14 @@ import { isAbsolute, join, resolve } from 'node:path';
 import { isObject } from '../../values/json.ts';
 import { Failure, oneLine } from '../ui/failure.ts';
 
-/** A run of one store, as this machine tells it from all others. */
+/** Identifies a run of one store on this machine. */
 export interface RunPlace {
   /** `RunStore.identity`. */
   readonly store: string;
   readonly runId: string;
 }
 
-/** What a file holds. The place is in it too: a file that was renamed belongs to no run. */
+/** The content of a file. It includes the place: a renamed file matches no run. */
 interface Entry extends RunPlace {
   readonly v: 1;
   /** Absolute. */
@@ -61,7 +61,7 @@ export class KnownModules {
     return entry?.store === place.store && entry.runId === place.runId ? entry.module : undefined;
   }
 
-  /** Keeps the module of a run, whole or not at all. @throws {Failure} that says why it cannot be kept */
+  /** Stores the module of a run atomically. @throws {Failure} that says why it cannot be stored */
   remember({ store, runId }: RunPlace, module: string): void {
     const path = this.#pathOf({ store, runId });
     const entry: Entry = { v: 1, store, runId, module };
@@ -79,12 +79,12 @@ export class KnownModules {
     }
   }
 
-  /** For runs that have ended. */
+  /** Called for runs that have ended. */
   forget(place: RunPlace): void {
     try {
       rmSync(this.#pathOf(place), { force: true });
     } catch {
-      // It goes with its age.
+      // The sweep deletes it by its age.
     }
   }
 
@@ -103,7 +103,7 @@ export class KnownModules {
     return join(this.#folder, `${name}.json`);
   }
 
-  /** Once for each command: what is old goes, and what is too much. Other processes may do the same at this time. */
+  /** Once for each command: deletes old files, and files beyond the limit. Other processes may do the same meanwhile. */
   #sweep(): void {
     if (this.#isSwept) return;
     this.#isSwept = true;
@@ -117,12 +117,12 @@ export class KnownModules {
   }
 }
 
-/** Undefined if there is no such file, or one that is too large to be ours. @throws {Failure} if it is not private */
+/** Undefined if there is no such file, or if it is too large. @throws {Failure} if it is not private */
 function readPrivate(folder: string, path: string): string | undefined {
   let descriptor: number;
   try {
     checkPrivate(folder, statSync(folder));
-    // A link would lead to a file that somebody else wrote.
+    // A link could point to a file of another user.
     descriptor = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -197,7 +197,7 @@ function makePrivateFolder(path: string): void {
  * @throws {Failure} if another user owns a file or folder, or can write to it
  */
 function checkPrivate(path: string, { uid, mode }: Pick<Stats, 'uid' | 'mode'>): void {
-  // Windows has neither: there a user's folders are protected by their access lists.
+  // Windows has neither: there, access lists protect a user's folders.
   const self = process.geteuid?.();
   if (self === undefined) return;
   if (uid !== self) throw new Failure(`${path} belongs to user ${uid}, and this is user ${self}; remove it`);

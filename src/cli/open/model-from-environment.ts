@@ -4,7 +4,7 @@ import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { Failure } from '../ui/failure.ts';
 import { importFrom } from './module-resolution.ts';
 
-/** Where providers look for their keys; of others we know nothing, and they complain themselves. */
+/** The variables of providers' keys; other providers report a missing key themselves. */
 const keyNames: Readonly<Record<string, string>> = {
   anthropic: 'ANTHROPIC_API_KEY',
   cohere: 'COHERE_API_KEY',
@@ -21,8 +21,8 @@ interface Provider {
 }
 
 /**
- * The model that PAWL_MODEL names, by way of the AI SDK; undefined when it is not set.
- * @param modulePath the agent module: the provider's package is looked for from there first
+ * The model that PAWL_MODEL names, by the AI SDK; undefined if it is not set.
+ * @param modulePath the agent module: the provider's package is resolved from there first
  * @throws {Failure} that says what to install or to set
  */
 export async function modelFromEnvironment(modulePath: string): Promise<Model | undefined> {
@@ -30,13 +30,13 @@ export async function modelFromEnvironment(modulePath: string): Promise<Model | 
   return setting ? modelNamed(setting, { setting: 'PAWL_MODEL', modulePath }) : undefined;
 }
 
-/** What names a model, for errors, and the module that its provider's package is looked for from first. */
+/** The setting that names a model, for errors, and the module from which its provider's package is resolved first. */
 export interface ModelNaming {
   readonly setting: string;
   readonly modulePath?: string | undefined;
 }
 
-/** The model of this name, `provider/model`, by way of the AI SDK. @throws {Failure} that says what to install or to set */
+/** Returns the model `provider/model`, by the AI SDK. @throws {Failure} that says what to install or to set */
 export async function modelNamed(fullName: string, naming: ModelNaming): Promise<Model> {
   const { setting } = naming;
   const [, name, id] = /^([a-z0-9-]+)\/(.+)$/.exec(fullName) ?? [];
@@ -60,7 +60,7 @@ async function loadProvider(name: string, naming: ModelNaming): Promise<Provider
   const found = [exported[camelCase(name)], ...Object.values(exported)].find(isProvider);
   if (found) return found;
   throw new Failure(
-    `${specifier} has no ready-made provider; export \`models\` from a module instead of using ${setting}`,
+    `${specifier} exports no default provider; export \`models\` from a module instead of using ${setting}`,
   );
 }
 

@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module';
 import { ownEntryPoint, packageRoot } from '../own-package.ts';
 
-/** A package, and the URLs of the files (which need not exist) that it is looked for from, in this order. */
+/** A package, and the URLs of the files (which need not exist) from which it is resolved, in this order. */
 export interface PackageWish {
   readonly specifier: string;
   readonly parents: readonly string[];
@@ -10,8 +10,8 @@ export interface PackageWish {
 let lookFrom: readonly string[] = [];
 
 /**
- * Lends agent modules this very package when they import `pawl` and have none installed near them. A module that lies in
- * this package itself gets the code that is running, compiled or not.
+ * Resolves `pawl` in agent modules to this package if none is installed near them. A module inside this package gets the
+ * running code, compiled or not.
  */
 export function lendOwnPackage(): void {
   registerHooks({
@@ -27,7 +27,7 @@ export function lendOwnPackage(): void {
   });
 }
 
-/** Imports a package as if one of the parents did. @throws with code ERR_MODULE_NOT_FOUND when none of them can see it */
+/** Imports a package as if one of the parents did. @throws with code ERR_MODULE_NOT_FOUND if none of them can resolve it */
 export async function importFrom(wish: PackageWish): Promise<Record<string, unknown>> {
   lookFrom = wish.parents;
   return import(wish.specifier);
@@ -35,7 +35,7 @@ export async function importFrom(wish: PackageWish): Promise<Record<string, unkn
 
 function firstOf<T>(parents: readonly string[], resolve: (parent: string) => T): T {
   const [first, ...rest] = parents;
-  if (first === undefined) throw new TypeError('there is nowhere to look from');
+  if (first === undefined) throw new TypeError('there is no file to resolve from');
   return rest.length === 0 ? resolve(first) : (attempt(() => resolve(first)) ?? firstOf(rest, resolve));
 }
 

@@ -6,7 +6,7 @@ import { Failure } from '../ui/failure.ts';
 import { importFrom } from './module-resolution.ts';
 import type { StorePlace } from './store-place.ts';
 
-/** What a command uses of a pool of `pg`. */
+/** The part of a `pg` pool that commands use. */
 interface Pool extends PostgresPool {
   query(text: string, values: readonly unknown[]): Promise<{ readonly rows: readonly { readonly found: unknown }[] }>;
   end(): Promise<void>;
@@ -18,9 +18,9 @@ type PoolClass = new (options: object) => Pool;
 const CONNECT_MS = 10_000;
 
 /**
- * Opens a store in a PostgreSQL database; `?schema=…` in its URL names the schema, which is `pawl` otherwise.
- * @param mustExist nothing is made where there is no store yet
- * @throws {Failure} when `pg` is not installed, or there is no store
+ * Opens a store in a PostgreSQL database; `?schema=…` in its URL names the schema (default `pawl`).
+ * @param mustExist throws if there is no store yet
+ * @throws {Failure} if `pg` is not installed, or there is no store
  */
 export async function openPostgres(
   { path, url }: StorePlace,
@@ -32,7 +32,7 @@ export async function openPostgres(
   const Pool = await poolClass();
   const pool = new Pool({ connectionString: address.href, connectionTimeoutMillis: CONNECT_MS, max: 6 });
   pool.on('error', () => {
-    // An idle connection broke; whoever asks next learns of it.
+    // An idle connection broke; the next query reports it.
   });
   try {
     if (mustExist && !(await hasStore(pool, schema))) throw noStore(path);
@@ -62,14 +62,14 @@ async function hasStore(pool: Pool, schema: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** A host name that leads to several addresses fails with one error for each of them, and no words of its own. */
+/** A host name with several addresses fails with one error for each, and without a message of its own. */
 function reasonOf(error: unknown): string {
   const { message, code } = toErrorData(error);
   const first = error instanceof AggregateError ? toErrorData(error.errors[0]).message : '';
   return message || first || code;
 }
 
-/** `pg` is looked for from where the command was called, and from this package. */
+/** `pg` is resolved from the working folder, and from this package. */
 async function poolClass(): Promise<PoolClass> {
   const parents = [pathToFileURL(`${process.cwd()}/package.json`).href, import.meta.url];
   try {

@@ -13,34 +13,34 @@ import { identityOf, lookAt, placeOf, type StorePlace } from './store-place.ts';
 export { listedStatus as statusOf } from '../../run/result.ts';
 export { quoted } from './store-place.ts';
 
-/** A store, as the user knows it. */
+/** A store, with what the user needs to know of it. */
 export interface RunStore extends AppendingStore, ControlStore, OutcomeStore {
   /** An absolute path, or a URL without its password. */
   readonly path: string;
-  /** What to add to a command so that it uses this store too; '' when it would anyway, whatever the environment. */
+  /** The option with which another command uses this store; '' if it is the default, also with other environment variables. */
   readonly option: string;
-  /** What tells it from all other stores on this machine. */
+  /** Identifies it among all stores on this machine. */
   readonly identity: string;
-  /** Removes kept outcomes whose time is over; how many there were. */
+  /** Deletes expired outcomes; returns how many there were. */
   forgetOutcomes?(options?: { readonly dryRun?: boolean }): Promise<number>;
   close(): Promise<void>;
 }
 
-/** Whether there is a store. Of one in a database only the database can tell. @throws {Failure} when nobody can tell */
+/** Whether there is a store. For a database, only the database knows. @throws {Failure} if it cannot be checked */
 export function isStoreThere(option: string | undefined): boolean {
   return isThere(placeOf(option));
 }
 
 /**
- * Opens the store of a command; made at its first write when there is none.
- * @param codec of the command's agent module; without one it is that of PAWL_CODEC
- * @throws {Failure} when it cannot be used
+ * Opens the store of a command; its first write makes it if there is none.
+ * @param codec of the command's agent module; default: that of PAWL_CODEC
+ * @throws {Failure} if it cannot be used
  */
 export async function openStore(option: string | undefined, codec?: Codec): Promise<RunStore> {
   return open(placeOf(option), { codec, mustExist: false });
 }
 
-/** Opens a store that is there already. Looking for runs must not make one. @throws {Failure} */
+/** Opens an existing store. Looking for runs must not make one. @throws {Failure} */
 export async function openExistingStore(option: string | undefined, codec?: Codec): Promise<RunStore> {
   const place = placeOf(option);
   if (!isThere(place)) throw noStore(place.path);
@@ -61,7 +61,7 @@ async function open(place: StorePlace, { codec: given, mustExist }: Opening): Pr
       : kind === 'files'
         ? fileStore({ dir: path, codec })
         : sqliteStore({ path, codec });
-  // Trouble with a store comes from its first use: here it is trouble with the store and with nothing else.
+  // A store reports its errors at the first use: here they cannot be confused with others.
   await store.listInterrupted({ limit: 1 });
   return { ...store, path, option, identity: identityOf(place) };
 }
@@ -70,7 +70,7 @@ function isThere({ kind, path }: StorePlace): boolean {
   return kind === 'postgres' || lookAt(path) !== undefined;
 }
 
-/** The line of one run in the list of those that have not ended. */
+/** The entry of one run in the list of those that have not ended. */
 export async function findWaiting(store: RunStore, runId: string): Promise<InterruptedRun | undefined> {
   return (await store.listInterrupted()).find((entry) => entry.runId === runId);
 }
@@ -82,7 +82,7 @@ export function treeIn(store: Pick<RunStore, 'load'>, entries: readonly Interrup
   return tree;
 }
 
-/** The record of a run; null when there is none. @throws {Failure} when it cannot be read */
+/** The record of a run; null if there is none. @throws {Failure} if it cannot be read */
 export async function loadRecord(store: RunStore, runId: string): Promise<RunCheckpoint | null> {
   try {
     return await store.load(runId);
@@ -91,7 +91,7 @@ export async function loadRecord(store: RunStore, runId: string): Promise<RunChe
   }
 }
 
-/** The process that works on a run; undefined when nobody does, or it is on another machine. */
+/** The process that works on a run; undefined if there is none, or it is on another machine. */
 export function pidOf(entry: InterruptedRun | undefined): number | undefined {
   if (entry === undefined || entry.status === 'quarantined' || entry.owner === undefined) return undefined;
   return pidOfOwner(entry.owner);
@@ -102,7 +102,7 @@ export function pidOfOwner(owner: string): number | undefined {
 }
 
 /**
- * The codec of the module that PAWL_CODEC names, its export `codec` or its default one: for commands that have no agent module.
+ * The codec of the module that PAWL_CODEC names, its export `codec` or its default one: for commands without an agent module.
  * @throws {Failure} that says what is wrong with it
  */
 async function codecFromEnvironment(): Promise<Codec | undefined> {

@@ -5,11 +5,11 @@ import { Failure } from '../ui/failure.ts';
 /** Where a store is: a SQLite file, a folder of plain files, or a PostgreSQL database. */
 export interface StorePlace {
   readonly kind: 'sqlite' | 'files' | 'postgres';
-  /** What the user is shown: an absolute path, or a URL without its password. */
+  /** What the user sees: an absolute path, or a URL without its password. */
   readonly path: string;
   /** For a postgres store: the whole URL. */
   readonly url?: URL;
-  /** What to add to a command so that it uses this store too; '' when it would anyway, whatever the environment. */
+  /** The option with which another command uses this store; '' if it is the default, also with other environment variables. */
   readonly option: string;
 }
 
@@ -17,27 +17,29 @@ const DEFAULT_PATH = '.pawl/runs.db';
 
 /**
  * Where the store of a command is, and of which kind, from the option `--store`.
- * @throws {Failure} when this can be no store
+ * @throws {Failure} if this cannot be a store
  */
 export function placeOf(option: string | undefined): StorePlace {
   const given = givenStore(option);
   if (/^postgres(ql)?:/i.test(given)) return postgresPlace(given);
   if (given === '' || given === ':memory:') {
-    throw new Failure(`${JSON.stringify(given)} is no store that outlives this process; name a file with --store`);
+    throw new Failure(
+      `${JSON.stringify(given)} is not a file, so the store would end with this process; name a file with --store`,
+    );
   }
   const path = resolve(given);
   const kind = isFolder(path, /[/\\]$/.test(given)) ? 'files' : 'sqlite';
   return { kind, path, option: path === resolve(DEFAULT_PATH) ? '' : ` --store ${quoted(given)}` };
 }
 
-/** What tells a store from all others on this machine, however it was named: never shown, and without a password. */
+/** Identifies a store on this machine, however the user named it: never shown, and without a password. */
 export function identityOf({ kind, path, url }: StorePlace): string {
   if (kind !== 'postgres') return `${kind}:${realPath(path)}`;
   const { hostname, port, pathname, searchParams } = url ?? new URL(path);
   return `postgres:${hostname}:${port || 5432}${pathname}?${searchParams.get('schema') ?? 'pawl'}`;
 }
 
-/** Without links, as far as the path exists: a store is made at its first write. */
+/** Resolves links, as far as the path exists: a store is made at its first write. */
 function realPath(path: string): string {
   try {
     return realpathSync.native(path);
@@ -47,7 +49,7 @@ function realPath(path: string): string {
   }
 }
 
-/** The folder in which the files of a store lie; for a database elsewhere, the one where those of a store usually do. */
+/** The folder of a store's files; for a database, the folder where store files are by default. */
 export function filePathOf(option: string | undefined): string {
   const given = givenStore(option);
   return resolve(/^postgres(ql)?:/i.test(given) ? DEFAULT_PATH : given);
@@ -57,7 +59,7 @@ function givenStore(option: string | undefined): string {
   return option ?? (process.env.PAWL_STORE || DEFAULT_PATH);
 }
 
-/** Whether a path is meant as a store of plain files. @throws {Failure} for a folder of something else */
+/** Whether a path means a store of plain files. @throws {Failure} for a folder with other content */
 function isFolder(path: string, isMeantAsOne: boolean): boolean {
   const found = lookAt(path);
   if (!found) return isMeantAsOne;
@@ -72,7 +74,7 @@ function isFolder(path: string, isMeantAsOne: boolean): boolean {
 
 /**
  * Reads the file status of a store's path; undefined when there is no file.
- * @throws {Failure} when nobody can tell whether it is there
+ * @throws {Failure} if it is not possible to check whether it exists
  */
 export function lookAt(path: string): ReturnType<typeof statSync> {
   try {
@@ -80,11 +82,11 @@ export function lookAt(path: string): ReturnType<typeof statSync> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOTDIR') return undefined;
-    throw new Failure(`the store ${path} cannot be looked at (${code}); check the permissions of its folder`);
+    throw new Failure(`the store ${path} cannot be checked (${code}); check the permissions of its folder`);
   }
 }
 
-/** What is shown of it holds no password, neither in the usual place nor among the parameters. */
+/** The shown URL has no password, neither in the usual place nor among the parameters. */
 function postgresPlace(given: string): StorePlace {
   if (!URL.canParse(given)) {
     throw new Failure('the URL of the store cannot be read; write postgres://user:password@host:port/database');
@@ -97,7 +99,7 @@ function postgresPlace(given: string): StorePlace {
   return { kind: 'postgres', path: shown.href, url, option: ` --store ${quoted(shown.href)}` };
 }
 
-/** A word of a command line as a shell wants it. */
+/** Quotes a word for a shell. */
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -5,7 +5,7 @@ export { oneLine } from './foreign-text.ts';
 
 export const exitCodes = { ok: 0, failed: 1, badInput: 2, interrupted: 130 } as const;
 
-/** What ends a command: one line that says what is wrong and what to do, and an exit code. */
+/** Ends a command: one line that says what is wrong and what to do, and an exit code. */
 export class Failure extends Error {
   readonly exitCode: number;
 
@@ -16,23 +16,23 @@ export class Failure extends Error {
   }
 }
 
-/** What to do about errors whose messages, being for hosts as well, cannot speak of the command line. */
+/** Advice for errors whose messages are also for hosts, and so cannot mention the command line. */
 const advice: Readonly<Record<string, string>> = {
   AGENT_NOT_FOUND: 'name its module with --agent',
   CHECKPOINT_CORRUPT: 'its bytes are kept: restore the store from a copy, or remove it with `pawl prune --quarantined`',
-  FAN_OUT_CONFLICT: 'go on with `pawl ask --continue`',
+  FAN_OUT_CONFLICT: 'continue with `pawl ask --continue`',
   DEADLINE_EXCEEDED: "raise the agent's maxRuntimeMs",
-  MODEL_STALLED: 'begin it anew with `pawl run`',
+  MODEL_STALLED: 'start it again with `pawl run`',
   RUN_ID_CONFLICT: '--run-id gives the id; the request is the agent, the prompt and the folder',
-  RUN_OWNED_ELSEWHERE: 'wait for that process, or end it and resume the run then',
+  RUN_OWNED_ELSEWHERE: 'wait for that process, or end it and then resume the run',
   RUN_PARKED:
-    '`pawl show` tells how far it came; `pawl unpark` gives it back with all its attempts, `pawl cancel` ends it',
+    '`pawl show` shows its progress; `pawl unpark` releases it and resets its attempts, `pawl cancel` ends it',
   STEP_LIMIT: "raise the agent's maxIterations, or give it less to do",
   UNKNOWN_TIER: 'export a model of this name from the agent module (`models`), or set PAWL_MODEL=provider/model',
   UNKNOWN_TOOL: 'export it from the agent module (`tools`); a record of the run is kept',
 };
 
-/** Errors that leave everything as it was: the run was not begun, or its record is untouched. */
+/** Errors after which nothing has changed: the run was not started, or its record is unchanged. */
 const refusals: readonly string[] = [
   'AGENT_NOT_FOUND',
   'CHECKPOINT_CORRUPT',
@@ -54,19 +54,19 @@ const refusals: readonly string[] = [
   'WRITE_OUTSIDE_ROOT',
 ];
 
-/** The exit code that goes with an error. */
+/** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof Failure) return error.exitCode;
   const isRefusal = error instanceof TypeError || refusals.some((code) => hasCode(error, code));
   return isRefusal ? exitCodes.badInput : exitCodes.failed;
 }
 
-/** What to do about an error of this code; undefined where its message says it. */
+/** Advice for an error of this code; undefined if its message contains it. */
 export function adviceFor(code: string, message: string): string | undefined {
   return code === 'KEY_MISMATCH' ? keyAdvice(message) : advice[code];
 }
 
-/** There may be no codec at all, or one that lacks this key. That a record is not encrypted has its advice in the message. */
+/** The codec may be missing, or lack this key. For an unencrypted record, the message contains the advice. */
 function keyAdvice(message: string): string | undefined {
   if (message.includes('not among the keys')) {
     return 'add it to the `keys` of the codec, which comes from the agent module or from the module that PAWL_CODEC names';
@@ -74,7 +74,7 @@ function keyAdvice(message: string): string | undefined {
   return message.includes('give the store the codec') ? 'name the module that exports it in PAWL_CODEC' : undefined;
 }
 
-/** An error as one line: what happened, and what to do where that is known. */
+/** An error as one line: what happened, and what to do if that is known. */
 export function lineOf(error: unknown): string {
   const { message, code, cause } = toErrorData(error);
   const why = code === 'NOT_DURABLE' && cause ? `${message}: ${cause.message}` : message;
@@ -82,7 +82,7 @@ export function lineOf(error: unknown): string {
   return oneLine(todo === undefined ? why : `${why}; ${todo}`);
 }
 
-/** The stack, for those who asked for it with PAWL_DEBUG. */
+/** The stack, if PAWL_DEBUG asks for it. */
 export function stackOf(error: unknown): string {
   return String(readProperty(error, 'stack') ?? error);
 }

@@ -27,7 +27,7 @@ export function ago(at: number, now: number): string {
   return ms < 172_800_000 ? `${duration(ms)} ago` : `${Math.floor(ms / 86_400_000)} days ago`;
 }
 
-/** Names with how often each occurs. @example tally(['a', 'b', 'a']) // 'a ×2, b' */
+/** Names, each with its count. @example tally(['a', 'b', 'a']) // 'a ×2, b' */
 export function tally(names: readonly string[]): string {
   const counts = new Map<string, number>();
   for (const each of names) {

@@ -1,14 +1,14 @@
-// The one filter for what is printed. Ids, names, reasons, errors and answers come from models, tools, stores and other users: none
-// of it steers the terminal, or the machine of a continuous integration that reads the log. Each pass is one scan.
+// The one filter for all output. Ids, names, reasons, errors and answers come from models, tools, stores and other users: they
+// must not control the terminal, or the CI system that reads the log. Each pass is one scan.
 
 const ESC = 0x1b;
 const BELL = 0x07;
 const ST = 0x9c;
-/** What may follow ESC, and the same as one character: a control sequence, and those that hold a text of any length. */
+/** The characters after ESC, and their one-character forms: control sequences, and sequences that contain a text. */
 const CSI: readonly number[] = [0x5b, 0x9b];
 const TEXTS: readonly number[] = [0x50, 0x58, 0x5d, 0x5e, 0x5f, 0x90, 0x98, 0x9d, 0x9e, 0x9f];
 
-/** Text without the sequences that colour it, move the cursor, name the window or fill the clipboard. */
+/** Removes the sequences that set colours, move the cursor, set the window's title or write to the clipboard. */
 function withoutSequences(text: string): string {
   const kept: string[] = [];
   const scan = new SequenceScan(text);
@@ -23,21 +23,21 @@ function withoutSequences(text: string): string {
 
 class SequenceScan {
   readonly #text: string;
-  /** From here on no sequence that holds a text has an end: it is looked for once. */
+  /** No sequence with a text ends after this position: the search runs once. */
   #unendedFrom = Number.POSITIVE_INFINITY;
 
   constructor(text: string) {
     this.#text = text;
   }
 
-  /** Where the next sequence begins; the length of the text if there is none. */
+  /** The position of the next sequence; the length of the text if there is none. */
   next(from: number): number {
     let at = from;
     while (at < this.#text.length && !isIntroducer(this.#text.charCodeAt(at))) at += 1;
     return at;
   }
 
-  /** Behind the sequence at this place. One that is cut off loses its introducer only. */
+  /** The position after the sequence at `at`. Of an incomplete sequence only the introducer is removed. */
   endOf(at: number): number {
     const isEscape = this.#text.charCodeAt(at) === ESC;
     const kind = isEscape ? this.#text.charCodeAt(at + 1) : this.#text.charCodeAt(at);
@@ -75,17 +75,17 @@ function isIntroducer(code: number): boolean {
   return code === ESC || (code >= 0x90 && (CSI.includes(code) || TEXTS.includes(code)));
 }
 
-/** False for NaN, which stands behind the end of a text. */
+/** False for NaN, which is the code after the end of a text. */
 function isBetween(code: number, first: number, last: number): boolean {
   return code >= first && code <= last;
 }
 
 /** Every kind of line break. */
 const lineBreaks = /\r\n|[\r\v\f\u0085\u2028\u2029]/g;
-/** Control characters, and characters that are not seen: some turn the direction of what follows. Emoji and scripts need joiners. */
+/** Control characters and invisible characters: some reverse the direction of text. Emoji and scripts need joiners. */
 const controls = /[^\P{Cc}\n\t]|[^\P{Cf}\u200c\u200d]/gu;
 
-/** Text of several lines that steers nothing: what is left is seen, or parts words and lines. */
+/** Text of several lines without control characters: only visible characters, spaces, tabs and line breaks remain. */
 export function harmless(text: string): string {
   return withoutCommands(withoutSequences(text.toWellFormed()).replace(lineBreaks, '\n').replace(controls, ''));
 }
@@ -99,8 +99,8 @@ export function oneLine(text: string): string {
 }
 
 /**
- * Lines that begin with `::` are commands to GitHub Actions (`::error::`, `::add-mask::`); `##[` and `##vso[` are such to it and to
- * Azure Pipelines wherever they stand, `##teamcity[` to TeamCity. A space makes text of them.
+ * Lines that begin with `::` are commands to GitHub Actions (`::error::`, `::add-mask::`). `##[` and `##vso[` are commands to it
+ * and to Azure Pipelines at any position, `##teamcity[` to TeamCity. A space makes them plain text.
  */
 function withoutCommands(text: string): string {
   const lines = text.includes('::') ? text.split('\n').map(withoutCommand).join('\n') : text;
@@ -113,7 +113,7 @@ function withoutCommand(line: string): string {
 }
 
 /**
- * Text of several lines in which everything that is not seen is written out, for those who decide by it.
+ * Text of several lines with invisible characters as codes, for users who must see them.
  * @example visible('a\u202eb') // 'a<U+202E>b'
  */
 export function visible(text: string): string {
@@ -128,7 +128,7 @@ function written(character: string): string {
   return `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}>`;
 }
 
-/** JSON in which what steers a terminal is escaped: parsed, it is the same value. */
+/** Escapes control characters in JSON; parsed, it is the same value. */
 export function escaped(json: string): string {
   return json
     .replace(/[\u007f-\u009f\u2028\u2029\p{Cf}]/gu, (character) => character.split('').map(escapeOf).join(''))

@@ -2,11 +2,11 @@ import type { Executor } from '../../index.ts';
 import { exitCodes } from './failure.ts';
 import type { Output } from './output.ts';
 
-/** A terminal signals its whole foreground, and npm passes the signal on once more: that is still one Ctrl-C. */
+/** A terminal signals all processes in its foreground, and npm sends the signal again: that is still one Ctrl-C. */
 const SAME_PRESS_MS = 100;
 const signals = ['SIGINT', 'SIGTERM'] as const;
 
-/** Ctrl-C and its relatives: once = leave the runs for later, in good order; twice = exit now. */
+/** Handles Ctrl-C and similar signals: once = save the runs and stop; twice = exit now. */
 export class Interruption {
   readonly #output: Output;
   readonly #listening: Disposable[] = [];
@@ -21,14 +21,14 @@ export class Interruption {
     return this.#isRequested;
   }
 
-  /** Shuts this executor down when the signal comes. The command ends by itself, once it has said how to go on. */
+  /** Shuts this executor down at the signal. The command then says how to continue, and ends. */
   covers(executor: Executor): Executor {
     this.#listening.push(executor.shutdownOnSignals({ exit: false, onSignal: () => this.#request() }));
     if (this.isRequested) void executor.shutdown();
     return executor;
   }
 
-  /** The same for work that leaves off when a signal is aborted. */
+  /** Aborts this controller at the signal. */
   aborts(controller: AbortController): void {
     let firstAt = 0;
     const onSignal = () => {
@@ -52,7 +52,7 @@ export class Interruption {
     for (const each of this.#listening) each[Symbol.dispose]();
   }
 
-  /** Nothing is to be saved: what listens to the exit, like the demo for its child, is all there is to do. */
+  /** There is nothing to save: exit listeners, such as the demo's for its child, do the rest. */
   readonly #withoutRuns = (): void => {
     if (this.#listening.length === 0) process.exit(exitCodes.interrupted);
   };

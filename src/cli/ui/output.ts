@@ -6,32 +6,32 @@ import { cutToWidth, displayWidth } from './terminal-text.ts';
 
 export type Style = Parameters<typeof styleText>[0];
 
-/** Everything in between appears at once: a terminal that knows this never shows half of it. */
+/** Synchronized output: a terminal that supports it shows everything in between at once. */
 const BEGIN = '\u001b[?2026h';
 const END = '\u001b[?2026l';
-/** Terminals do not agree on the width of every character: a line that is too long for one is cut, and never wrapped. */
+/** Terminals differ in the width of some characters: a line that is too long is cut, never wrapped. */
 const NO_WRAP = '\u001b[?7l';
 const WRAP = '\u001b[?7h';
 const ERASE_LINE = '\u001b[2K';
 const ERASE_BELOW = '\u001b[J';
 
-/** Where a command writes: results to stdout, everything else to stderr, with lines at its foot that are rewritten. */
+/** Writes results to stdout, and everything else to stderr, with lines at the bottom that are rewritten. */
 export class Output {
-  /** As they were drawn; the cursor stands behind the last of them. */
+  /** The lines as drawn; the cursor is at the end of the last one. */
   #foot: readonly string[] = [];
-  /** Stands for ESC in our own sequences until the text around them is filtered. */
+  /** Replaces ESC in our own sequences until the text around them is filtered. */
   readonly #ours = `\ufdd0${randomUUID()}\ufdd1`;
 
   constructor() {
     for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreClosed);
   }
 
-  /** Whether somebody watches stderr on a terminal that can rewrite a line. */
+  /** Whether stderr is a terminal that can rewrite a line. */
   get isLive(): boolean {
     return process.stderr.isTTY === true && process.env.TERM !== 'dumb';
   }
 
-  /** Of the terminal, in characters. */
+  /** The size of the terminal, in characters. */
   get size(): { readonly columns: number; readonly rows: number } {
     return { columns: process.stderr.columns || 80, rows: process.stderr.rows || 24 };
   }
@@ -41,7 +41,7 @@ export class Output {
     this.#print(asLine(line));
   }
 
-  /** Writes the text of a model or a tool, with its line breaks. What is exact is `--json`. */
+  /** Writes the text of a model or a tool, with its line breaks. `--json` writes it unchanged. */
   printText(text: string): void {
     this.#print(harmless(withoutKeys(text)));
   }
@@ -51,12 +51,12 @@ export class Output {
     this.#print(escaped(withoutKeys(JSON.stringify(value, null, indent))));
   }
 
-  /** Tells the user something, in one line. */
+  /** Writes one line to the user. */
   say(line: string): void {
     this.#say(asLine(line));
   }
 
-  /** The same with line breaks that are ours. */
+  /** The same, with our own line breaks. */
   sayText(text: string): void {
     this.#say(harmless(withoutKeys(text)));
   }
@@ -74,8 +74,8 @@ export class Output {
   }
 
   /**
-   * Rewrites the lines at the foot; '' takes them away. Lines are cut to the width of the terminal. Of several lines the last
-   * should be '': the cursor stands in it.
+   * Rewrites the lines at the bottom; '' removes them. Lines are cut to the width of the terminal. If there are several, the
+   * last one should be '': the cursor is in it.
    */
   show(lines: string | readonly string[]): void {
     if (!this.isLive) return;
@@ -90,24 +90,24 @@ export class Output {
     else if (hadFoot) process.stderr.write(`${top}${ERASE_LINE}${ERASE_BELOW}`);
   }
 
-  /** Hides the cursor, until it is given back or the process ends. */
+  /** Hides the cursor until it is disposed of, or the process ends. */
   hideCursor(): Disposable {
     return hideCursor(process.stderr);
   }
 
-  /** Coloured where stderr is a terminal and NO_COLOR is not set. Only what is printed by this object gets its colours. */
+  /** Adds colours if stderr is a terminal and NO_COLOR is not set. Only this object can print them. */
   paint(style: Style, text: string): string {
     return this.#marked(style, text, process.stderr);
   }
 
-  /** The same for what goes to stdout. */
+  /** The same for stdout. */
   paintResult(style: Style, text: string): string {
     return this.#marked(style, text, process.stdout);
   }
 
   /**
-   * The filter takes every sequence out of a text. Those that are ours stand in it as marks that no other text can have, and are put
-   * back behind the filter.
+   * The filter removes all sequences from a text. Our own sequences are marks that no other text can contain; the filter's
+   * output gets them back.
    */
   #marked(style: Style, text: string, stream: NodeJS.WriteStream): string {
     const [open = '', close = ''] = styleText(style, '\u0000', { stream }).split('\u0000');
@@ -122,14 +122,14 @@ export class Output {
     return text.replaceAll(this.#ours, '\u001b');
   }
 
-  /** Resolves when everything was handed to the system. */
+  /** Resolves when all output was written. */
   async flush(): Promise<void> {
     this.show('');
     const written = (stream: NodeJS.WriteStream) => new Promise<void>((resolve) => stream.write('', () => resolve()));
     await Promise.all([written(process.stdout), written(process.stderr)]);
   }
 
-  /** From behind the foot to its beginning. A terminal that has become narrower has wrapped the lines it had. */
+  /** Moves the cursor to the first line at the bottom. A terminal that became narrower has wrapped the lines. */
   #top(): string {
     const { columns } = this.size;
     const heights = this.#foot.map((line) => Math.max(1, Math.ceil(widthOf(line) / columns)));
@@ -141,7 +141,7 @@ export class Output {
     return `${this.#top()}${ERASE_LINE}${ERASE_BELOW}`;
   }
 
-  /** Each line is erased before it is written, and what was below before the last: nothing is blank for longer than that. */
+  /** Each line is erased just before it is written, and the rest before the last line: so nothing flickers. */
   #drawn(from = ''): string {
     const above = this.#foot.slice(0, -1).map((line) => `${ERASE_LINE}${line}\n`);
     return `${NO_WRAP}${from}${above.join('')}${ERASE_LINE}${ERASE_BELOW}${this.#foot.at(-1) ?? ''}${WRAP}`;
@@ -156,13 +156,13 @@ function asFootLine(text: string): string {
   return harmless(withoutKeys(text)).replaceAll('\n', ' ');
 }
 
-/** Whoever read us has gone (`pawl list | head`): the work goes on, only nobody is told. */
+/** If the reader has closed the pipe (`pawl list | head`), the work continues without output. */
 function ignoreClosed(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE' || error.code === 'EIO') return;
   process.exitCode = 1;
 }
 
-/** Cuts a line to the width of the terminal: one that wraps could not be rewritten. Its colours cost no width. */
+/** Cuts a line to the width of the terminal: a wrapped line could not be rewritten. Colours have no width. */
 function cutTo(line: string, columns: number): string {
   return widthOf(line) <= columns ? line : cutToWidth(stripVTControlCharacters(line), columns);
 }
@@ -176,8 +176,8 @@ const SHOW = '\u001b[?25h';
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 /**
- * Hides the cursor of a terminal until it is given back, or until the process ends: a shell without a cursor is what
- * everybody remembers of a program. Of signals that nobody else listens to the process dies as it would have without us.
+ * Hides the cursor of a terminal until it is disposed of, or the process ends. A signal without another listener ends the
+ * process as usual.
  */
 function hideCursor(terminal: NodeJS.WritableStream): Disposable {
   const giveBack = () => {
@@ -188,7 +188,7 @@ function hideCursor(terminal: NodeJS.WritableStream): Disposable {
   const onSignal = (signal: NodeJS.Signals) => {
     if (process.listenerCount(signal) > 1) return;
     giveBack();
-    // At an exit Node does that; at a death by a signal that was listened to nobody does.
+    // Node does this at an exit, but not after a signal that has a listener.
     if (process.stdin.isRaw) process.stdin.setRawMode(false);
     process.kill(process.pid, signal);
   };

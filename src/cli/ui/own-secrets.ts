@@ -1,15 +1,15 @@
 /*
- * Providers' errors may quote a request, and tools may print the environment. What this process has as a secret in its
- * environment is never printed: its name takes its place.
+ * Errors of providers may quote a request, and tools may print the environment. The values of this process's secret variables
+ * are never printed: the variable's name is printed instead.
  */
 
 /**
- * Variables that hold a secret by their names: `OPENAI_API_KEY`, `GITHUB_TOKEN`, `GH_PAT`, `PGPASSWORD`, `MYSQL_PWD`, `SSHPASS`, …
+ * Variables that hold a secret, by their names: `OPENAI_API_KEY`, `GITHUB_TOKEN`, `GH_PAT`, `PGPASSWORD`, `MYSQL_PWD`, `SSHPASS`, …
  * `PWD` and `OLDPWD` name folders, and `PATH` and `SSH_AUTH_SOCK` paths.
  */
 const SECRET_NAME = /(^|_)((API)?KEY|TOKEN|SECRET|(SSH)?PASS|AUTH)$|_(PAT|PWD)$|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL/i;
 
-/** A shorter value stands in many texts by chance: to replace it would take the text apart. */
+/** Shorter values appear in texts by chance: replacing them would damage the texts. */
 const MIN_SECRET = 8;
 
 /** A text that is not printed, and what is printed instead. */
@@ -18,7 +18,7 @@ interface Hidden {
   readonly shown: string;
 }
 
-/** The text with the names of variables in the place of their secrets. */
+/** Replaces secrets in a text by the names of their variables. */
 export function withoutKeys(text: string): string {
   const hidden = Object.entries(process.env).flatMap(([name, value = '']) => [
     ...(SECRET_NAME.test(name) ? formsOf(name, value) : []),
@@ -29,7 +29,7 @@ export function withoutKeys(text: string): string {
   return hidden.reduce((clean, secret) => clean.replaceAll(secret.text, () => secret.shown), text);
 }
 
-/** As it is, as JSON has it, and as a URL has it. */
+/** The value as it is, as JSON, and as part of a URL. */
 function formsOf(name: string, value: string): Hidden[] {
   if (value.length < MIN_SECRET) return [];
   const encoded = value.isWellFormed() ? [encodeURIComponent(value)] : [];
@@ -37,7 +37,7 @@ function formsOf(name: string, value: string): Hidden[] {
   return forms.map((text) => ({ text, shown: name }));
 }
 
-/** The password of a connection string, such as `DATABASE_URL`. A short one is hidden only where it stands as one. */
+/** The password of a connection string, such as `DATABASE_URL`. A short one is hidden only inside its URL. */
 function passwordIn(name: string, value: string): Hidden[] {
   if (!value.includes('://') || !URL.canParse(value)) return [];
   const { password } = new URL(value);

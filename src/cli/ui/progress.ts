@@ -4,7 +4,7 @@ import { count, tally, tokens } from './figures.ts';
 import { LiveProgress } from './live-progress.ts';
 import type { Output } from './output.ts';
 
-/** A run that has begun, or begun again. */
+/** A run that has started or resumed. */
 export interface BegunRun {
   readonly runId: string;
   readonly agentId: string;
@@ -12,15 +12,15 @@ export interface BegunRun {
   readonly executor: Executor;
 }
 
-/** Shows how runs go on. */
+/** Shows the progress of runs. */
 export interface Progress extends Required<RunObserver> {
   begun(run: BegunRun): void;
   ended(result: RunResult): void;
-  /** A run that was not taken up. */
+  /** A run that was not continued. */
   skipped(runId: string, reason: string): void;
 }
 
-/** A line for machines, a line that lives, or plain lines in a pipe. @param store its path */
+/** JSON lines, a live line on a terminal, or plain lines in a pipe. @param store its path */
 export function progressFor(output: Output, choice: { readonly json: boolean; readonly store: string }): Progress {
   if (choice.json) return jsonProgress(output, choice.store);
   return output.isLive ? new LiveProgress(output) : plainProgress(output);
@@ -28,7 +28,7 @@ export function progressFor(output: Output, choice: { readonly json: boolean; re
 
 function plainProgress(output: Output): Progress {
   const begun = new Set<string>();
-  // Runs that an agent begins are nobody's on the command line: their steps are told under their own names.
+  // The command line did not start the runs of sub-agents: their steps are shown with their ids.
   const whose = (runId: string) => (begun.has(runId) ? '' : `${oneLine(runId)}: `);
   return {
     begun: ({ runId, isResumed }) => {
@@ -45,7 +45,7 @@ function plainProgress(output: Output): Progress {
   };
 }
 
-/** How a run went, in one line. */
+/** The result of a run, in one line. */
 function summary(run: Pick<RunResult, 'runId' | 'status' | 'iterations' | 'usage'>): string {
   return `${run.status} ${oneLine(run.runId)}: ${count(run.iterations, 'step')}, ${tokens(run.usage)}`;
 }

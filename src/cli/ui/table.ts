@@ -1,6 +1,6 @@
 import { oneLine } from './foreign-text.ts';
 
-/** Rows as lines, their columns one below the other. */
+/** Rows as lines with aligned columns. */
 export function table(texts: readonly (readonly string[])[]): string[] {
   const rows = texts.map((row) => row.map(oneLine));
   const columns = Math.max(0, ...rows.map((row) => row.length));

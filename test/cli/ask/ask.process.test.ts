@@ -73,8 +73,8 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     const { code, stdout, stderr } = await asking.ended;
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
     expect(stderr).toContain('pawl: stopping once this is saved; again to exit now\n');
-    const hint = `go on with: pawl ask --continue --module ${agentFile('askers')}\n`;
-    expect(stderr).toContain(`pawl: 2 models left off, and what there is is saved; ${hint}`);
+    const hint = `continue with: pawl ask --continue --module ${agentFile('askers')}\n`;
+    expect(stderr).toContain(`pawl: 2 models interrupted and saved; ${hint}`);
     const saved = await loadCheckpoint(join(cwd, '.pawl', 'ask.json'));
     expect(saved?.responses.map(({ modelId, stopReason }) => [modelId, stopReason])).toEqual([
       ['editor', 'cancelled'],
@@ -85,7 +85,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     const again = await pawl(['ask', '--continue', ...askers], { cwd });
     expect(again.code).toBe(0);
     expect(again.stdout).toContain('## quick\n\nNo.\n');
-    expect(again.stderr).toContain('editor: goes on after step 1\n');
+    expect(again.stderr).toContain('editor: continues after step 1\n');
     expect(again.stderr).not.toMatch(/quick: (begins|step)/);
     expect(existsSync(join(cwd, '.pawl', 'ask.json'))).toBe(false);
     expect(readdirSync(join(cwd, '.pawl')).sort()).toEqual(['.gitignore', 'answers.json']);
@@ -139,7 +139,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     const asking = ['ask', 'Greet better.', ...askers];
     const { stderr } = await pawl(asking, { cwd: project(), env: { JUDGE: 'model' } });
     expect(stderr).toContain("the judge's order: quick, editor, reader\nbecause: It is short.\n");
-    expect(stderr).toContain('the judge took 15 tokens, $0.002\n');
+    expect(stderr).toContain('the judge used 15 tokens, $0.002\n');
   });
 
   test('the prompt - is what comes on stdin, whatever is in it (fan-out 8)', async () => {
@@ -174,14 +174,14 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     ['an empty name in the list', ['ask', 'Greet.', '--models', 'a/b,'], 'an empty name'],
     ['a provider that is not installed', ['ask', 'Greet.', '--models', 'nobody/x'], 'npm install @ai-sdk/nobody'],
     ['a module that is not there', ['ask', 'Greet.', '--module', 'none.ts'], 'there is no module'],
-    ['a deadline that is no time', ['ask', 'Greet.', ...askers, '--deadline', 'soon'], 'no length of time'],
+    ['a deadline that is no time', ['ask', 'Greet.', ...askers, '--deadline', 'soon'], 'is not a duration'],
     [
       'a number of turns that is none',
       ['ask', 'Greet.', ...askers, '--steps', '0'],
-      '--steps "0" is no number of turns',
+      '--steps "0" is not a number of turns',
     ],
     ['a root that is not there', ['ask', 'Greet.', ...askers, '--root', 'none'], 'there is no folder'],
-    ['nothing to go on with', ['ask', '--continue', ...askers], 'nothing to go on with'],
+    ['nothing to continue', ['ask', '--continue', ...askers], 'nothing to continue'],
     ['no answers to apply', ['ask', 'apply', 'editor'], 'there are no answers'],
     ['nothing to rewind', ['ask', 'rewind'], 'nothing'],
   ] as const)('%s is one line that says what to do, and exit code 2 (fan-out 8)', async ([, args, complaint]) => {
@@ -203,7 +203,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     const other = await pawl(['ask', 'Something else.', ...askers], { cwd });
     expect(other.code).toBe(2);
     expect(other.stderr).toContain('another prompt');
-    expect(other.stderr).toContain('go on with `pawl ask --continue`');
+    expect(other.stderr).toContain('continue with `pawl ask --continue`');
     expect(readFileSync(join(cwd, '.pawl', 'ask.json'), 'utf8')).toBe(before);
     const applied = await pawl(['ask', 'apply', 'editor'], { cwd });
     expect(applied).toMatchObject({ code: 2 });

@@ -21,8 +21,8 @@ describe('the lines about several models in a pipe (fan-out 8)', () => {
     board.moveFocus(1);
     board.end();
     expect(said).toEqual([
-      'b: begins',
-      'a: begins',
+      'b: starts',
+      'a: starts',
       'a: step 1: grep; 400 tokens so far',
       'a: step 2: read_file ×2; 812 tokens so far',
       'a: answered, 3 steps, 1,204 tokens, $0.0031, 4.2 s, grep, read_file ×2',
@@ -35,7 +35,7 @@ describe('the lines about several models in a pipe (fan-out 8)', () => {
     const board = new PlainBoard({ say: (text) => void said.push(text) });
     board.update(viewOf('a', { steps: 2, inputTokens: 400, toolCalls: { grep: 5 } }));
     board.update(viewOf('a', { steps: 3, inputTokens: 500, toolCalls: { grep: 6 } }));
-    expect(said).toEqual(['a: goes on after step 2', 'a: step 3: grep; 500 tokens so far']);
+    expect(said).toEqual(['a: continues after step 2', 'a: step 3: grep; 500 tokens so far']);
   });
 });
 

@@ -62,7 +62,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     [
       'no module where one is needed',
       [],
-      'editor is one of the models to go on with: name the module it came from again',
+      'editor is one of the models to continue: name the module it came from again',
     ],
     ['another module', ['--module', agentFile('nothing')], 'does not export it'],
   ] as const)('--continue with %s is one line that says what to do (fan-out 8)', async ([, args, complaint]) => {
@@ -111,7 +111,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     });
     expect(readFileSync(join(cwd, 'greeting.txt'), 'utf8')).toBe('Hello!\n');
     expect((await pawl(['ask', 'diff', 'editor'], { cwd })).code).toBe(2);
-    const missing = 'pawl: not answered yet: editor, reader; go on with: pawl ask --continue\n';
+    const missing = 'pawl: not answered yet: editor, reader; continue with: pawl ask --continue\n';
     const diff = await pawl(['ask', 'diff'], { cwd });
     expect(diff).toEqual({ code: 0, stdout: '', stderr: `no model proposes changes\n${missing}` });
     const shown = await pawl(['ask', 'show'], { cwd });
@@ -150,7 +150,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
       ['quick', 'No.'],
     ]);
     const nobody = await pawl(['ask', 'show', 'gpt'], { cwd });
-    expect(nobody.stderr).toBe('pawl: gpt is none of the models that were asked: editor, reader, quick\n');
+    expect(nobody.stderr).toBe('pawl: gpt is not one of the models: editor, reader, quick\n');
   });
 
   test('changes of a model that failed are not suggested, and whoever applies them hears that they may be half done (fan-out 7)', async () => {
@@ -159,12 +159,12 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     expect(asked.code).toBe(1);
     expect(asked.stderr).toContain('1 write proposed');
     expect(asked.stderr).not.toContain('pawl ask apply');
-    const warning = 'pawl: editor failed before it had answered: its changes may be half done\n';
+    const warning = 'pawl: editor failed before its answer: its changes may be incomplete\n';
     const diff = await pawl(['ask', 'diff'], { cwd });
     expect(diff).toMatchObject({ code: 0, stdout: expect.stringContaining('+Hello, world!'), stderr: warning });
     const applied = await pawl(['ask', 'apply', 'editor'], { cwd });
     expect(applied).toMatchObject({ code: 0, stdout: 'changed greeting.txt\n' });
-    expect(applied.stderr).toBe(`${warning}take them back with: pawl ask rewind\n`);
+    expect(applied.stderr).toBe(`${warning}undo them with: pawl ask rewind\n`);
   });
 
   test('models that failed are asked again by --continue once the fan-out is over, and nobody else is (fan-out 1)', async () => {
@@ -187,7 +187,7 @@ describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
     const over = await pawl(['ask', '--continue', join('.pawl', 'answers.json'), ...askers], { cwd });
     expect(over.code).toBe(2);
     expect(over.stderr).toBe(
-      'pawl: there is nothing to go on with: all models have answered; see the answers with: pawl ask show\n',
+      'pawl: there is nothing to continue: all models have answered; see the answers with: pawl ask show\n',
     );
     expect((await pawl(['ask', 'show', 'quick'], { cwd })).stdout).toBe('## quick\n\nNo.\n');
   });

@@ -278,9 +278,9 @@ describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurren
     expect((await session.history()).slice(0, 8)).toMatchInlineSnapshot(`
       [
         "ready",
-        "sonnet: begins",
-        "gpt: begins",
-        "模型: begins",
+        "sonnet: starts",
+        "gpt: starts",
+        "模型: starts",
         "sonnet: step 1; 600 tokens so far",
         "sonnet: answered, 2 steps, 690 tokens, $0.0031, 3.0 s, 1 write proposed, read_fi",
         "le",

@@ -9,22 +9,22 @@ import { changesIn, type FileChange, type RewoundWrites, rewindWith } from './un
 
 /** Writes that were applied. */
 export interface AppliedWrites {
-  /** What was done; writes that changed nothing are not in it. */
+  /** The changed files; writes that changed nothing are left out. */
   readonly files: readonly FileChange[];
-  /** Takes these writes back, as `rewind` does with the newest ones. */
+  /** Undoes these writes, as `rewind` undoes the newest ones. */
   rewind(): Promise<RewoundWrites>;
 }
 
 /**
- * Does what a model proposed: all of its writes, or none. What undoes them is kept in `<root>/.pawl/undo`. A process that is
- * killed in the middle leaves it to the next `applyWrites` or `rewind` of this root to put back what it had done.
+ * Applies the writes that a model proposed: all of them, or none. The data to undo them is stored in `<root>/.pawl/undo`. If
+ * the process is killed in the middle, the next `applyWrites` or `rewind` of this root restores the files first.
  *
  * @param response an answer of a fan-out
- * @param options.root the folder that the paths are relative to; it may be reached through links, nothing in it may
- * @throws {WriteOutsideRootError} when a path is absolute, leads out of the root, through a link, into `.git` or `.pawl`, or to
- *   what models may not change: what Git ignores, and what is likely to hold secrets
- * @throws {WriteConflictError} when a file is not what the model read, or two writes are for one place
- * @throws {WriteFailedError} when the disk refuses. After each of these the files are as they were
+ * @param options.root the folder of the relative paths; its own path may contain links, paths inside it may not
+ * @throws {WriteOutsideRootError} if a path is absolute, leads out of the root, through a link, into `.git` or `.pawl`, or to
+ *   files that models may not change: files that Git ignores, and likely secrets
+ * @throws {WriteConflictError} if a file differs from what the model read, or two writes are for one path
+ * @throws {WriteFailedError} if the disk fails. After each of these errors the files are unchanged
  * @example
  * const { responses } = await fanOut({ prompt: 'Fix the typo.', models, root: '.' });
  * const applied = await applyWrites(responses[0], { root: '.' });
@@ -38,12 +38,12 @@ export function applyWrites(response: ProposedWrites, { root }: { readonly root:
 const nothing: AppliedWrites = { files: [], rewind: async () => ({ files: [] }) };
 
 /** @internal */
-/** An answer may come from a file that a clone has brought along: no tool has refused anything in it. */
+/** An answer may come from a cloned file, whose paths no file tool has checked. */
 async function checkProposals(root: Root, changes: readonly Change[]): Promise<void> {
   for (const { path } of changes) await root.checkAllowed(fileInsideRoot(path));
 }
 
-/** By path, why somebody should read a change first. */
+/** By path, why a person should read a change first. */
 async function warningsOf(root: Root, writes: readonly WriteSnapshot[]): Promise<Map<string, string>> {
   const warnings = new Map<string, string>();
   for (const write of writes) {

@@ -6,27 +6,27 @@ import { LockedError, Locks } from '../files/lock.ts';
 import { isDeadOwner } from '../store/owner.ts';
 import { WriteFailedError } from './errors.ts';
 
-/** @internal A file system, and who works on it. Tests put others in their place. */
+/** @internal A file system, and the owner of locks. Tests replace both. */
 export interface Worker {
   readonly files: FileSystem;
-  /** A new one each time: two calls of one process exclude each other, too. */
+  /** A new name each time: two calls of one process exclude each other, too. */
   newOwner(): string;
   /** How long to wait for others, ms. */
   readonly waitMs?: number;
 }
 
-/** Longer than a lock of an unknown owner is respected: then the wait has an end that helps. */
+/** Longer than a lock of an unknown owner is valid, so that the wait can succeed. */
 const WAIT_MS = 75_000;
-/** Who has done his work in this process, and could not let his lock go. */
+/** Owners of this process whose work is done, but whose lock could not be released. */
 const finished = new Set<string>();
 
 const LOCK = 'apply';
 const OWNER = '.owner';
 
 /**
- * Does work that one process at a time may do. What a killed process held is taken over at once.
- * @param folder where the lock is, and nothing else
- * @throws {WriteFailedError} when somebody else does not let go
+ * Does work that only one process at a time may do. The lock of a killed process is taken over at once.
+ * @param folder the folder of the lock, with no other files
+ * @throws {WriteFailedError} if another process does not release the lock in time
  * @internal
  */
 export async function exclusively<T>(
@@ -63,7 +63,7 @@ function explain(cause: unknown): never {
   throw new WriteFailedError(what, { cause });
 }
 
-/** Removes what killed processes left beside the lock. */
+/** Removes the files that killed processes left beside the lock. */
 async function sweep(files: FileSystem, folder: string, locks: Locks): Promise<void> {
   for (const name of await files.names(folder)) {
     if (name === LOCK) continue;
@@ -75,20 +75,20 @@ async function sweep(files: FileSystem, folder: string, locks: Locks): Promise<v
   }
 }
 
-/** The file of a dead owner; or one that is being written, for so long that nobody writes it any more. */
+/** Whether it is the file of a dead owner, or one whose writing began so long ago that its writer is dead. */
 async function isLeft(files: FileSystem, ownerFile: string): Promise<boolean> {
   const owner = (await files.readWhole(ownerFile)).toString();
   if (owner.endsWith(basename(ownerFile, OWNER))) return isGone(owner);
   return Date.now() - (await files.stamp(ownerFile)).changedAt > WAIT_MS;
 }
 
-/** Of a process in another container or on another host nobody here can tell whether it lives. */
+/** Whether it is possible to check the owner: not if its process is in another container or on another host. */
 function isNear(owner: string, other: string): boolean {
   const [ours, theirs] = [owner.split('|'), other.split('|')];
   return ours[1] !== '' && ours[2] !== '' && [0, 1, 2].every((i) => ours[i] === theirs[i]);
 }
 
-/** A killed process counts as dead at once, but one of its threads may still be within a write. */
+/** A killed process counts as dead at once, although one of its threads may still finish a write. */
 function isGone(owner: string): boolean {
   if (finished.has(owner)) return true;
   if (!isDeadOwner(owner)) return false;

@@ -8,9 +8,9 @@ const path = {
 } as const;
 
 /**
- * What models see and change files with: `list_files`, `read_file`, `write_file`, `delete_file`. A change is queued in the
- * overlay, and the model is told so; it reads its own changes. What is refused becomes an error result for the model. All of
- * them only read: nothing outside of the run changes, and the queue is rebuilt from the transcript.
+ * The tools with which models read and change files: `list_files`, `read_file`, `write_file`, `delete_file`. A change is queued
+ * in the overlay, and the model reads its own changes. A refusal is an error result for the model. All of these tools have the
+ * effect `read`: nothing outside of the run changes, and the queue is rebuilt from the transcript.
  * @example
  * const overlay = new Overlay(root);
  * const agent = defineAgent({ id: 'editor', instructions: '…', tools: fileTools(overlay) });
@@ -98,7 +98,7 @@ function deleteFile(overlay: Overlay): Tool {
   }) as Tool;
 }
 
-/** `change` and `base` are for a restart, which rebuilds the queue from these results. */
+/** A restart rebuilds the queue from `change` and `base` of these results. */
 function answerFor({ path, change, base, isQueued }: QueuedWrite, otherwise: string) {
   const note = 'Queued, not done yet: it will be applied when this answer is chosen. You read the file as changed.';
   return { path, change, base, note: isQueued ? note : otherwise };

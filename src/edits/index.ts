@@ -1,4 +1,4 @@
-// Changes to files that a model proposes: shown, applied all together, taken back.
+// Changes to files that a model proposes: previewed, applied together, undone.
 export { type AppliedWrites, applyWrites } from './apply.ts';
 export { WriteConflictError, WriteFailedError, WriteOutsideRootError } from './errors.ts';
 export { type PreviewedFile, previewWrites } from './preview.ts';

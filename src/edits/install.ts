@@ -10,13 +10,13 @@ import type { Root } from './root/root.ts';
 import type { ReadyUndo, UndoLog } from './undo-log.ts';
 import { versionOf } from './version.ts';
 
-/** Where work is done: a root, and its undos. */
+/** A root, and its undos. */
 export interface Site {
   readonly root: Root;
   readonly log: UndoLog;
 }
 
-/** The folders that have to be made for the files, the uppermost first. */
+/** The folders that must be made for the files, the uppermost first. */
 export async function missingFolders(root: Root, plan: readonly PlannedChange[]): Promise<string[]> {
   const missing = new Set<string>();
   for (const { path, after } of plan) {
@@ -27,7 +27,7 @@ export async function missingFolders(root: Root, plan: readonly PlannedChange[])
 }
 
 /**
- * Puts new bytes in the places of old ones. All of them are on the disk before the first takes its place.
+ * Replaces files by new ones. All new bytes are on the disk before the first file is replaced.
  * @param placed gets the number of each file that may have changed
  */
 export async function install(
@@ -54,9 +54,9 @@ export async function install(
 }
 
 /**
- * Makes the tree what it was before an apply that did not come to its end. May itself be killed, and done again.
- * @param placed the files that may have changed; absent = nobody knows
- * @throws {WriteConflictError} when somebody has changed one of the files since; then nothing was put back
+ * Restores the files after an apply that did not complete. May itself be killed, and repeated.
+ * @param placed the files that may have changed; absent = not known
+ * @throws {WriteConflictError} if one of the files has changed since; then nothing was restored
  */
 export async function putBack({ root, log }: Site, undo: ReadyUndo, placed?: ReadonlySet<number>): Promise<void> {
   const { files, folders } = log.durable;
@@ -78,13 +78,13 @@ export async function putBack({ root, log }: Site, undo: ReadyUndo, placed?: Rea
   for (const folder of parentsOf(root, manifest)) await folders.sync(folder).catch(ignoreAbsentFolder);
 }
 
-/** Folders that were made and are empty now. What somebody made of them since stays. */
+/** Removes folders that were made for the files and are empty now. A folder with other content stays. */
 export async function removeFolders(root: Root, folders: readonly string[]): Promise<void> {
   for (const folder of folders.toReversed()) {
     try {
       await rmdir((await root.folder(folder)).at);
     } catch {
-      // An empty folder too many is no reason to fail.
+      // An empty folder that stays is no reason to fail.
     }
   }
 }
@@ -99,16 +99,16 @@ async function restore(log: UndoLog, undo: ReadyUndo, { i, at }: { i: number; at
   await files.rename(unfinished, at);
 }
 
-/** What was checked may have changed while the bytes were written. */
+/** Files may have changed between the check and the write. */
 async function lookAgain(root: Root, path: string, version: string | null): Promise<void> {
   const bytes = await root.read(path);
   if ((bytes ? versionOf(bytes) : null) === version) return;
-  throw new WriteConflictError(`${quoted(path)} was changed while the writes were applied; they were taken back`);
+  throw new WriteConflictError(`${quoted(path)} was changed while the writes were applied; they were undone`);
 }
 
 /**
- * With its permissions from the beginning: others must not read what they may not read later. A new file has those that any
- * new file of this user has: it is a source of the project.
+ * The file has its permissions from the beginning: other users must never be able to read it if they may not later. A new
+ * file gets the usual permissions of this user, since it belongs to the project.
  */
 async function writeBeside(
   { files }: Durable,
@@ -130,7 +130,7 @@ async function syncFolders(root: Root, { folders }: Durable, manifest: Manifest)
   for (const folder of parentsOf(root, manifest)) if (await orAbsent(lstat(folder))) await folders.sync(folder);
 }
 
-/** The folders whose names have changed. */
+/** The folders in which names have changed. */
 function parentsOf(root: Root, { files, folders }: Manifest): Set<string> {
   return new Set([...files.map(({ path }) => path), ...folders].map((path) => dirname(join(root.at, path))));
 }
@@ -141,7 +141,7 @@ function ignoreAbsentFolder(error: unknown): void {
 
 function editedSince(path: string, { folder }: ReadyUndo, cause?: unknown): WriteConflictError {
   return new WriteConflictError(
-    `${quoted(path)} was changed after a process died while it applied writes, so they cannot be taken back; ` +
+    `${quoted(path)} was changed after a process died while it applied writes, so they cannot be undone; ` +
       `compare the files with the old ones in ${folder}, then delete that folder to keep the files as they are`,
     { cause },
   );

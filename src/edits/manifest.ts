@@ -1,27 +1,27 @@
 import { isObject } from '../values/json.ts';
 
-/** One file of an undo. Its old bytes stand beside the manifest, under its number. */
+/** One file of an undo. Its old bytes are beside the manifest, in a file named by its number. */
 export interface UndoneFile {
   readonly path: string;
   readonly before: { readonly version: string; readonly mode: number } | null;
   readonly after: string | null;
 }
 
-/** What an undo says of itself. */
+/** The description of an undo. */
 export interface Manifest {
   readonly version: 1;
-  /** `applying` until all is in place: one that is found like that was left by a killed process. */
+  /** `applying` until all files are replaced: a later process that finds this state knows that the writer was killed. */
   readonly state: 'applying' | 'applied';
-  /** Hex; in the names of unfinished files, and what tells this undo from a later one of the same number. */
+  /** Hex; part of the names of unfinished files, and tells this undo from a later one of the same number. */
   readonly id: string;
   readonly files: readonly UndoneFile[];
   /** Folders that were made for the files, the uppermost first. */
   readonly folders: readonly string[];
-  /** The number of the undo that this one takes back. */
+  /** The number of the undo that this one undoes. */
   readonly rewinds?: number;
 }
 
-/** Undefined for a text that is no manifest: it may come from anywhere, with a clone for example. */
+/** Undefined for a text that is not a manifest: it may come from anywhere, for example from a clone. */
 export function parseManifest(text: string): Manifest | undefined {
   try {
     const value: unknown = JSON.parse(text);

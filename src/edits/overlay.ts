@@ -12,16 +12,17 @@ export interface FileText {
   /** Normalized. */
   readonly path: string;
   readonly content: string;
-  /** What was on the disk when this model first saw the file: the SHA-256 of the bytes; null = no file. */
+  /** The file on the disk when this model first saw it: the SHA-256 of its bytes; null = no file. */
   readonly version: string | null;
 }
 
 /**
- * The files of a root as one model sees them: those of the disk, with its own queued changes over them. Nothing on the disk
- * changes, and nothing of it is stored: after a crash `replay` rebuilds it from the record of the run.
+ * The files of a root as one model sees them: the files of the disk, with its own queued changes. It neither changes nor stores
+ * anything on the disk: after a crash `replay` rebuilds the queue from the record of the run.
  *
  * All methods reject with `WriteOutsideRootError` for a path that leads out of the root, through a link, into `.git` or
- * `.pawl`, or to what is off limits (ignored by Git, or likely to hold secrets), and with `FileRefusedError` for what cannot be done otherwise; both are for the model to read.
+ * `.pawl`, or to files that are off limits (ignored by Git, or likely secrets), and with `FileRefusedError` for other refusals.
+ * The model reads both as error results.
  * @example
  * const overlay = new Overlay('/home/ada/project');
  * await overlay.write('notes.txt', 'Begin.\n');
@@ -32,10 +33,10 @@ export class Overlay {
   readonly #checkpoint: string | undefined;
   #opening: Promise<Root> | undefined;
   #queue = new WriteQueue();
-  /** The end of what was asked for so far. */
+  /** The end of all calls so far. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param checkpoint the checkpoint file of the fan-out, an absolute path: what it keeps is not for the model */
+  /** @param checkpoint the absolute path of the fan-out's checkpoint file, which the model must not read */
   constructor(root: string, checkpoint?: string) {
     this.#root = root;
     this.#checkpoint = checkpoint;
@@ -54,12 +55,12 @@ export class Overlay {
     });
   }
 
-  /** Queues that a file is to go. One that only the queue has is gone at once. */
+  /** Queues the deletion of a file. A file that exists only in the queue is removed from it. */
   delete(path: string): Promise<QueuedWrite> {
     return this.#inTurn((root) => this.#put(root, fileInsideRoot(path), null));
   }
 
-  /** All that is in a folder and below it. @param folder '' is the root */
+  /** Lists a folder with all its subfolders. @param folder '' is the root */
   list(folder = ''): Promise<Listing> {
     return this.#inTurn(async (root) => {
       const place = await root.folder(folder);
@@ -74,14 +75,14 @@ export class Overlay {
     });
   }
 
-  /** What is queued, sorted by path: the `proposedWrites` of the answer. */
+  /** The queued changes, sorted by path: the `proposedWrites` of the answer. */
   writes(): readonly WriteSnapshot[] {
     return this.#queue.writes();
   }
 
   /**
-   * Rebuilds the queue from the record of a run, in the place of what this overlay has. The disk is not looked at: what
-   * the model was told is in the record.
+   * Rebuilds the queue from the record of a run, and replaces the current one. It does not read the disk: the results that the
+   * model got are in the record.
    */
   replay(record: RecordedCalls): void {
     this.#queue = new WriteQueue();
@@ -116,11 +117,11 @@ export class Overlay {
     if (!isQueued && base === null) throw new FileRefusedError(`there is no file ${quoted(path)}`);
   }
 
-  /** The disk was asked already; a queued file may be in the way, too. */
+  /** The disk was already checked; a queued file may conflict, too. */
   #checkIsNoFolder(path: string): void {
     for (const other of this.#queue.files()) {
       if (!other.startsWith(`${path}/`) && !path.startsWith(`${other}/`)) continue;
-      throw new FileRefusedError(`${quoted(path)} is refused: ${quoted(other)} is queued, and a file is no folder`);
+      throw new FileRefusedError(`${quoted(path)} is refused: ${quoted(other)} is queued, and a file is not a folder`);
     }
   }
 
@@ -140,37 +141,37 @@ export class Overlay {
   }
 }
 
-/** Where on this machine the root is, as the system's errors say, is not a model's business. */
+/** The system's errors contain the root's path on this machine, which the model must not see. */
 function refuse(error: unknown): never {
   const code = systemCode(error);
-  throw code === undefined ? error : new FileRefusedError(`the disk refuses that: ${code}`);
+  throw code === undefined ? error : new FileRefusedError(`the disk refuses it: ${code}`);
 }
 
 function checkText(path: string, content: unknown): void {
   if (typeof content !== 'string' || !content.isWellFormed()) {
-    throw new FileRefusedError(`the content for ${quoted(String(path))} is no text`);
+    throw new FileRefusedError(`the content for ${quoted(String(path))} is not text`);
   }
   if (Buffer.byteLength(content) > MAX_FILE_BYTES) throw tooLarge(String(path));
 }
 
-/** A mark at the beginning stays: writing the text back must give the same bytes. */
+/** A byte order mark stays: writing the text back must give the same bytes. */
 function textOf(path: string, bytes: Buffer): string {
   if (bytes.length > MAX_FILE_BYTES) throw tooLarge(path);
   try {
     if (!bytes.includes(0)) return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    // Not UTF-8, then.
+    // It is not UTF-8.
   }
-  throw new FileRefusedError(`${quoted(path)} is no text in UTF-8, and is not shown`);
+  throw new FileRefusedError(`${quoted(path)} is not UTF-8 text, and is not shown`);
 }
 
 function tooLarge(path: string): FileRefusedError {
   return new FileRefusedError(
-    `${quoted(path)} is refused: more than ${MAX_FILE_BYTES >> 10} KB in one file are too much`,
+    `${quoted(path)} is refused: more than ${MAX_FILE_BYTES >> 10} KB in one file is too much`,
   );
 }
 
-/** A file, and the folders above it up to where the listing begins. */
+/** A file, and its parent folders up to the start of the listing. */
 function withFolders(path: string, prefix: string): string[] {
   const names = path.slice(prefix.length).split('/');
   return names.map((_, i) => `${prefix}${names.slice(0, i + 1).join('/')}${i + 1 < names.length ? '/' : ''}`);

@@ -9,10 +9,10 @@ export const PAWL_FOLDER = '.pawl';
 const IGNORE_FILE = '.gitignore';
 
 /**
- * The folder in a root where Pawl keeps answers and what undoes their writes; made when it is not there. A `.gitignore` in it
- * sees to it that nobody commits them by accident.
+ * The folder in a root where Pawl stores answers and undos; made if it does not exist. A `.gitignore` in it prevents that they
+ * are committed by accident.
  * @returns its path
- * @throws {WriteOutsideRootError} when it is a link @throws {WriteFailedError} when it cannot be made
+ * @throws {WriteOutsideRootError} if it is a link @throws {WriteFailedError} if it cannot be made
  */
 export async function pawlFolder(root: string): Promise<string> {
   return pawlFolderIn(await Root.open(root));
@@ -28,17 +28,17 @@ export async function pawlFolderIn(root: Root): Promise<string> {
   return folder;
 }
 
-/** A folder of ours; what a clone brought along may be a link, through which we would write elsewhere. */
+/** Makes one of our folders. A clone may contain a link of its name, which would lead our writes elsewhere. */
 export async function ownFolder(parent: string, name: string): Promise<string> {
   const folder = join(parent, name);
   try {
-    // Answers and old files are for nobody else's eyes. A folder that is there already stays as it is.
+    // Only this user may read answers and old files. An existing folder keeps its permissions.
     await mkdir(folder, { mode: PRIVATE_FOLDER }).catch((error: unknown) => {
       if (systemCode(error) !== 'EEXIST') throw error;
     });
     const stats = await lstat(folder);
     if (stats.isDirectory()) return folder;
-    if (!stats.isSymbolicLink()) throw new WriteFailedError(`${folder} is no folder; move it away`);
+    if (!stats.isSymbolicLink()) throw new WriteFailedError(`${folder} is not a folder; move it away`);
   } catch (cause) {
     if (cause instanceof WriteFailedError) throw cause;
     throw new WriteFailedError(`${folder} cannot be made`, { cause });
@@ -51,7 +51,7 @@ export async function hasPawlFolder(root: Root): Promise<boolean> {
   return (await orAbsent(lstat(join(root.at, PAWL_FOLDER)))) !== undefined;
 }
 
-/** Takes a folder away again that was made for nothing. Whatever else is in it by now stays. */
+/** Removes a folder that was made but not used. A folder with other content stays. */
 export async function removeUnused(root: Root): Promise<void> {
   const folder = join(root.at, PAWL_FOLDER);
   try {
@@ -60,6 +60,6 @@ export async function removeUnused(root: Root): Promise<void> {
     await rm(join(folder, IGNORE_FILE), { force: true });
     await rmdir(folder);
   } catch {
-    // It is of use to somebody.
+    // It has other content.
   }
 }

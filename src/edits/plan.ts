@@ -4,25 +4,25 @@ import { quoted } from './root/paths.ts';
 import type { Place, Root } from './root/root.ts';
 import { versionOf } from './version.ts';
 
-/** What is to become of one file. */
+/** A change to one file. */
 export interface Change {
   readonly path: string;
-  /** The SHA-256 of the new bytes; null = the file is to go. */
+  /** The SHA-256 of the new bytes; null = the file is deleted. */
   readonly after: string | null;
   /** The new bytes. */
   bytes(): Promise<Uint8Array>;
-  /** Permissions of a file that is not there; one that is keeps its own. */
+  /** Permissions of a new file; an existing file keeps its own. */
   readonly mode?: number;
-  /** What the file has to be now; absent = anything. */
+  /** The required current version; absent = any. */
   readonly base?: string | null;
 }
 
-/** A change that was found possible, and what was there when it was. */
+/** A possible change, and the file that it was checked against. */
 export interface PlannedChange extends Change, Pick<Place, 'at'> {
   readonly before: { readonly version: string; readonly mode: number } | null;
 }
 
-/** The changes of files that proposed writes ask for. @throws {TypeError} for what is no list of writes */
+/** The file changes of proposed writes. @throws {TypeError} if it is not a list of writes */
 export function changesOf(writes: readonly WriteSnapshot[]): Change[] {
   return writes.map(({ path, content, delete: isDeletion, base }) => {
     const isText = typeof content === 'string' && content.isWellFormed();
@@ -42,8 +42,8 @@ export function changesOf(writes: readonly WriteSnapshot[]): Change[] {
 }
 
 /**
- * Looks whether all changes can be made, and leaves out those that change nothing.
- * @param fold names that the file system takes for the same become equal
+ * Checks whether all changes can be made, and leaves out those that change nothing.
+ * @param fold makes names equal that the file system treats as the same
  * @throws {WriteOutsideRootError} @throws {WriteConflictError} and nothing was written
  */
 export async function planFor(
@@ -63,9 +63,9 @@ export async function planFor(
   }
   refuseOverlaps(planned.map(({ path }) => fold(path)));
   if (conflicts.length === 0) return planned.filter(({ before, after }) => after !== (before?.version ?? null));
-  const what = conflicts.length === 1 ? 'is not what it was' : 'are not what they were';
+  const what = conflicts.length === 1 ? 'has changed' : 'have changed';
   throw new WriteConflictError(
-    `${listed(conflicts)} ${what} when this change was made; nothing was written. Put back what was there, or ask again`,
+    `${listed(conflicts)} ${what} since this change was proposed; nothing was written. Restore the earlier content, or ask again`,
   );
 }
 
@@ -79,11 +79,13 @@ function refuseOverlaps(paths: readonly string[]): void {
   for (const path of paths) {
     const above = foldersAbove(path).find((folder) => seen.has(folder));
     if (above === undefined) continue;
-    throw new WriteConflictError(`${quoted(above)} is to be a file, and a folder with ${quoted(path)} in it; keep one`);
+    throw new WriteConflictError(
+      `${quoted(above)} would be a file, and also a folder with ${quoted(path)} in it; keep one`,
+    );
   }
 }
 
-/** The folders that a path is in, the uppermost first. */
+/** The parent folders of a path, the uppermost first. */
 export function foldersAbove(path: string): string[] {
   const names = path.split('/').slice(0, -1);
   return names.map((_, i) => names.slice(0, i + 1).join('/'));

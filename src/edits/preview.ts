@@ -3,21 +3,21 @@ import type { ProposedWrites, WriteSnapshot } from './proposed-write.ts';
 import { plainName } from './root/paths.ts';
 import { Root } from './root/root.ts';
 
-/** A file as it is, and as an answer would have it. */
+/** A file now, and with the changes of an answer. */
 export interface PreviewedFile {
   /** Relative to the root, with forward slashes. */
   readonly path: string;
-  /** Its bytes now; null = there is no such file. */
+  /** Its current bytes; null = there is no such file. */
   readonly before: Uint8Array | null;
-  /** Its new text; null = it is to go. */
+  /** Its new text; null = it would be deleted. */
   readonly after: string | null;
-  /** Why a person should read it: other programs execute or obey that file by themselves. Absent for any other file. */
+  /** Why a person should read it: other programs execute or obey it automatically. Absent for other files. */
   readonly warning?: string;
 }
 
 /**
- * What `applyWrites` would do to the files as they are now, for whoever wants to show it; nothing is compared with what the model
- * read, and nothing is written.
+ * Returns what `applyWrites` would change in the current files, to be shown to a user. It does not compare the files with what
+ * the model read, and writes nothing.
  * @throws {WriteOutsideRootError} {WriteFailedError} as `applyWrites`
  */
 export async function previewWrites(
@@ -42,41 +42,44 @@ export async function previewOf(root: Root, write: WriteSnapshot): Promise<Previ
   return { path, before, after, ...(warning === undefined ? {} : { warning }) };
 }
 
-/** Files and folders that other programs execute or obey by themselves, and which. */
+/** Files and folders that other programs execute or obey automatically, and how. */
 const PLACES: readonly (readonly [place: RegExp, by: string])[] = [
   [/^(.*\/)?(\.husky|\.githooks|\.hooks)\//, 'Git runs it as a hook'],
   [
     /^(.*\/)?(lefthook\.ya?ml|\.lefthook\.ya?ml|\.pre-commit-config\.ya?ml|\.lintstagedrc(\.\w+)?)$/,
     'Git hooks obey it',
   ],
-  [/^\.github\//, 'GitHub executes what is in that folder'],
+  [/^\.github\//, 'GitHub executes files in that folder'],
   [
     /^(\.gitlab-ci\.ya?ml|azure-pipelines\.ya?ml|jenkinsfile|\.travis\.ya?ml)$|^\.(circleci|gitlab|buildkite)\//,
     'the CI executes it',
   ],
-  [/^(.*\/)?\.(vscode|idea|devcontainer|zed)\//, 'editors execute what is in that folder'],
-  [/^(.*\/)?(gnumakefile|makefile|justfile|\.justfile|taskfile\.ya?ml|[^/]*\.mk)$/, '`make` and its like execute it'],
+  [/^(.*\/)?\.(vscode|idea|devcontainer|zed)\//, 'editors execute files in that folder'],
+  [
+    /^(.*\/)?(gnumakefile|makefile|justfile|\.justfile|taskfile\.ya?ml|[^/]*\.mk)$/,
+    '`make` and similar programs execute it',
+  ],
   [
     /^(.*\/)?(binding\.gyp|\.pnpmfile\.cjs|pnpmfile\.js|\.yarnrc\.ya?ml|\.yarnrc)$/,
-    'package managers execute it, or what it names',
+    'package managers execute it, or files that it names',
   ],
-  [/^(.*\/)?(\.gitattributes|\.gitmodules)$/, 'Git may execute what it names'],
+  [/^(.*\/)?(\.gitattributes|\.gitmodules)$/, 'Git may execute files that it names'],
   [/^(.*\/)?\.gitignore$/, 'it says which files models may read'],
 ];
 
-/** What is known of a change. */
+/** A change to check. */
 interface ProposedChange {
   /** Relative to the root. */
   readonly path: string;
   /** null = there is no file. */
   readonly before: Uint8Array | null;
-  /** null = it is to go. */
+  /** null = it would be deleted. */
   readonly after: string | null;
-  /** Permissions of the file that is there. */
+  /** Permissions of the existing file. */
   readonly mode?: number | undefined;
 }
 
-/** Why somebody should read a change before it is applied: it would be executed without being asked for. Undefined for others. */
+/** Why a person should read a change before it is applied: a program would execute it automatically. Undefined for others. */
 function warningFor({ path, before, after, mode = 0 }: ProposedChange): string | undefined {
   const plain = path.split('/').map(plainName).join('/');
   const [, by] = PLACES.find(([place]) => place.test(plain)) ?? [];
@@ -86,7 +89,7 @@ function warningFor({ path, before, after, mode = 0 }: ProposedChange): string |
   return before !== null && after !== null && (mode & 0o111) !== 0 ? 'the file is executable' : undefined;
 }
 
-/** What npm executes, as a text to compare; a text that cannot be read is different from all others. */
+/** The scripts that npm executes, as a comparable text; an unreadable text differs from all others. */
 function scriptsIn(content: Uint8Array | string | null): string {
   if (content === null) return '{}';
   const text = typeof content === 'string' ? content : Buffer.from(content).toString();

@@ -1,14 +1,14 @@
-/** A change to a file that a model proposes. Nothing of it is done before `applyWrites`. */
+/** A change to a file that a model proposes. Only `applyWrites` makes it. */
 export interface WriteSnapshot {
   /** Relative to the root, with forward slashes. */
   readonly path: string;
   /** The whole new text; '' for a deletion. */
   readonly content: string;
-  /** The file is to go. */
+  /** The file is deleted. */
   readonly delete?: boolean;
   /**
-   * What the file was when the model read it, or proposed this without reading: the SHA-256 of its bytes in hex; null = there
-   * was none. `applyWrites` refuses when it is something else by then. Absent = nobody knows, and nothing is compared.
+   * The version of the file that the model read, or that it proposed this change for: the SHA-256 of its bytes in hex; null =
+   * there was no file. `applyWrites` refuses the change if the file differs. Absent = not known, and not compared.
    */
   readonly base?: string | null;
 }

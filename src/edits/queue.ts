@@ -2,7 +2,7 @@ import type { WriteSnapshot } from './proposed-write.ts';
 import { quoted } from './root/paths.ts';
 import { versionOf } from './version.ts';
 
-/** Why a file tool does not do what a model asks: for the model to read. */
+/** Why a file tool refuses a call; the model reads the message. */
 export class FileRefusedError extends Error {
   constructor(message: string) {
     super(message);
@@ -10,53 +10,53 @@ export class FileRefusedError extends Error {
   }
 }
 
-/** How much one model may have queued. */
+/** The most queued changes of one model. */
 const MAX_WRITES = 1_000;
 const MAX_QUEUED_BYTES = 16 * 2 ** 20;
-/** Bytes of the largest file that a model reads or writes. */
+/** Bytes of the largest file that a model can read or write. */
 export const MAX_FILE_BYTES = 256 * 1024;
 
-/** The text that a file is to have; null = it is to go. */
+/** The new text of a file; null = it is deleted. */
 export type QueuedContent = string | null;
 
-/** A change as it was taken into the queue. */
+/** A queued change. */
 export interface QueuedWrite {
   /** Normalized. */
   readonly path: string;
-  /** What the file was before: the SHA-256 of its bytes; null = there was none. */
+  /** The file before: the SHA-256 of its bytes; null = there was no file. */
   readonly base: string | null;
-  /** Changes of one model in their order, from 1: calls of one step may end in another order than they stand in. */
+  /** The number of the model's change, from 1: calls of one step may complete in another order. */
   readonly change: number;
-  /** Whether there is something to do for this path now; not when it is to be as it is anyway. */
+  /** Whether the queue changes this path now; false if the file already has this content. */
   readonly isQueued: boolean;
 }
 
-/** What one model has seen and wants changed. Knows no disk: from the same calls comes the same queue. */
+/** The files that one model has seen, and its changes. It does not use the disk: equal calls give equal queues. */
 export class WriteQueue {
   readonly #bases = new Map<string, string | null>();
   readonly #contents = new Map<string, QueuedContent>();
   #bytes = 0;
   #changes = 0;
 
-  /** What a file was when it was first seen; undefined when it was not seen yet. */
+  /** The version of a file when it was first seen; undefined if it was not seen yet. */
   baseOf(path: string): string | null | undefined {
     return this.#bases.get(path);
   }
 
-  /** Notes what a file was. Only the first time counts: what is proposed later rests on all that was read. */
+  /** Notes the version of a file. Only the first call counts: a change is based on the first version that was read. */
   saw(path: string, version: string | null): void {
     if (!this.#bases.has(path)) this.#bases.set(path, version);
   }
 
-  /** What a path is to be; undefined when nothing is queued for it. */
+  /** The queued content of a path; undefined if nothing is queued for it. */
   contentOf(path: string): QueuedContent | undefined {
     return this.#contents.get(path);
   }
 
   /**
    * Queues a write or a deletion of a file.
-   * @param base what the file is now; the first one counts
-   * @throws {FileRefusedError} when too much would be queued
+   * @param base the current version; the first one counts
+   * @throws {FileRefusedError} if the queue would be too large
    */
   put(path: string, content: QueuedContent, base: string | null): QueuedWrite {
     const first = this.#bases.get(path);
@@ -68,7 +68,7 @@ export class WriteQueue {
     return { path, base: before, change, isQueued };
   }
 
-  /** As `put`, for what was put once already: its size is no question any more. */
+  /** Like `put`, for a change that was already accepted: its size is not checked again. */
   restore(path: string, content: QueuedContent, { base, change }: Pick<QueuedWrite, 'base' | 'change'>): void {
     this.saw(path, base);
     const isQueued = (content === null ? null : versionOf(content)) !== this.#bases.get(path);
@@ -78,12 +78,12 @@ export class WriteQueue {
     this.#changes = Math.max(this.#changes, change);
   }
 
-  /** The paths that are to be files. */
+  /** The paths of queued files. */
   *files(): Generator<string> {
     for (const [path, content] of this.#contents) if (content !== null) yield path;
   }
 
-  /** All that is queued, sorted by path. */
+  /** All queued changes, sorted by path. */
   writes(): readonly WriteSnapshot[] {
     const paths = [...this.#contents.keys()].sort();
     return paths.map((path) => {
@@ -95,11 +95,13 @@ export class WriteQueue {
 
   #makeRoom(path: string, content: QueuedContent): void {
     if (!this.#contents.has(path) && this.#contents.size >= MAX_WRITES) {
-      throw new FileRefusedError(`there are ${MAX_WRITES} changes queued already, and no more are taken`);
+      throw new FileRefusedError(`${MAX_WRITES} changes are already queued; no more are accepted`);
     }
     if (this.#bytes + sizeOf(content) - this.#sizeAt(path) <= MAX_QUEUED_BYTES) return;
     const most = MAX_QUEUED_BYTES >> 20;
-    throw new FileRefusedError(`${quoted(path)} is not queued: all queued changes may have ${most} MB together`);
+    throw new FileRefusedError(
+      `${quoted(path)} is not queued: all queued changes together may have at most ${most} MB`,
+    );
   }
 
   #sizeAt(path: string): number {

@@ -3,26 +3,26 @@ import { isObject, type JsonValue } from '../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../values/message.ts';
 import type { WriteQueue } from './queue.ts';
 
-/** What a stored run says of its calls. A `RunCheckpoint` is one. */
+/** The calls of a stored run, for example a `RunCheckpoint`. */
 export interface RecordedCalls {
   readonly messages: readonly Message[];
   readonly openStep?: OpenStep;
 }
 
-/** A call that has answered. */
+/** A call with a result. */
 interface Answered {
   readonly name: string;
   readonly input: unknown;
   readonly output: ToolOutput;
 }
 
-/** Does again what the file tools did to the queue in earlier processes. Calls that failed did nothing. */
+/** Repeats the changes that the file tools made to the queue in earlier processes. Failed calls changed nothing. */
 export function replayInto(queue: WriteQueue, { messages, openStep }: RecordedCalls): void {
   for (const step of finishedSteps(messages)) replayStep(queue, step);
   if (openStep) replayStep(queue, answeredOf(openStep));
 }
 
-/** Calls of one step run side by side, and after a crash in any order: the changes are numbered. */
+/** The calls of one step run in parallel, and after a crash in any order: so the changes are numbered. */
 function replayStep(queue: WriteQueue, step: readonly Answered[]): void {
   const calls = step.map(({ name, input, output }) => ({ name, input, result: resultOf(output) }));
   for (const { name, input, result } of calls.sort((a, b) => changeOf(a.result) - changeOf(b.result))) {
@@ -53,14 +53,14 @@ function isVersion(value: unknown): value is string | null {
   return value === null || typeof value === 'string';
 }
 
-/** The file tools answer in JSON; the output of a call that failed is of another type. */
+/** The file tools return JSON; the output of a failed call has another type. */
 function resultOf(output: ToolOutput): Result | undefined {
   if (output.type !== 'json') return undefined;
   const value: unknown = output.value;
   return isObject(value) && typeof value.path === 'string' ? (value as Result) : undefined;
 }
 
-/** The calls of each message, with the results that follow it. */
+/** The calls of each message, with their results. */
 function* finishedSteps(messages: readonly Message[]): Generator<Answered[]> {
   let inputs = new Map<string, JsonValue>();
   for (const message of messages) {

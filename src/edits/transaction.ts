@@ -11,22 +11,22 @@ import { type Change, planFor } from './plan.ts';
 import { Root } from './root/root.ts';
 import { type ReadyUndo, type Undo, UndoLog } from './undo-log.ts';
 
-/** How many applies can be rewound, one after the other. */
+/** How many applies can be undone, one after the other. */
 const MAX_UNDOS = 20;
 
 /** This process on this machine. */
 export const thisWorker: Worker = { files: diskFiles, newOwner };
 
-/** A root while it is ours alone, and no half-done work is left in it. */
+/** A root that is locked by this call and has no incomplete work. */
 export interface Session extends Site {
-  /** Makes names equal that the file system takes for the same. */
+  /** Makes names equal that the file system treats as the same. */
   fold(path: string): string;
 }
 
 /**
- * Works on a root as the only one. Half-done work of killed processes is put back first.
- * @param before of a root where Pawl never was: refuses the work, or has a result already, before anything is written there
- * @throws {WriteFailedError} and whatever else the work throws of our own errors
+ * Works on a root under its lock. First it restores the files after incomplete work of killed processes.
+ * @param before for a root that Pawl has never used: throws, or returns a result, before anything is written there
+ * @throws {WriteFailedError} and our own errors of the work
  */
 export async function inRoot<T>(
   { root: path, worker }: { readonly root: string; readonly worker: Worker },
@@ -56,8 +56,8 @@ export async function inRoot<T>(
 
 /**
  * Makes all changes, or none.
- * @param rewinds the undo that these changes take back
- * @returns what undoes them; undefined when there was nothing to change
+ * @param rewinds the undo that these changes undo
+ * @returns what undoes them; undefined if there was nothing to change
  */
 export async function transact(
   { root, log, fold }: Session,
@@ -77,7 +77,7 @@ export async function transact(
   }
 }
 
-/** Removes what makes more undos than are kept. That it fails is no reason to call the apply failed. */
+/** Removes undos beyond the limit. If this fails, the apply has still succeeded. */
 export async function prune(log: UndoLog): Promise<void> {
   try {
     for (const undo of (await log.all()).slice(0, -MAX_UNDOS)) await log.discard(undo);
@@ -86,14 +86,14 @@ export async function prune(log: UndoLog): Promise<void> {
   }
 }
 
-/** A rewind is done when its own undo is complete: both of them go then. @param rewound when it is still there */
+/** A rewind is done when its own undo is complete: then both are deleted. @param rewound if it still exists */
 export async function finishRewind({ root, log }: Site, rewinding: Undo, rewound: Undo | undefined): Promise<void> {
   if (rewound?.manifest) await removeFolders(root, rewound.manifest.folders);
   if (rewound) await log.discard(rewound);
   await log.discard(rewinding);
 }
 
-/** Puts back what killed processes have left half done, and finishes rewinds that were complete. */
+/** Restores the files after incomplete work of killed processes, and finishes rewinds that were complete. */
 async function settle(site: Site): Promise<void> {
   const all = await site.log.all();
   for (const undo of all) {
@@ -110,29 +110,29 @@ async function settle(site: Site): Promise<void> {
 
 function explain(cause: unknown): never {
   if (isOwn(cause)) throw cause;
-  const what = 'an earlier apply was interrupted, and what it had written cannot be put back';
+  const what = 'an earlier apply was interrupted, and the files cannot be restored';
   throw new WriteFailedError(`${what} (${messageOf(cause)}); nothing else was done, the next call tries again`, {
     cause,
   });
 }
 
 /**
- * Puts back what a failed transaction had written.
- * @throws {WriteFailedError} when that fails, too: then the next call tries again
+ * Restores the files after a failed transaction.
+ * @throws {WriteFailedError} if this fails, too: then the next call tries again
  */
 async function takeBack(
   site: Site,
   { undo, placed, error }: { readonly undo: ReadyUndo; readonly placed: ReadonlySet<number>; readonly error: unknown },
 ): Promise<void> {
   try {
-    // It may say that all is done, when only the sync after that has failed.
+    // The manifest may say that all is done, if only the sync after it has failed.
     await site.log.write(undo, undo.manifest).catch(() => {});
     await putBack(site, undo, placed);
     await site.log.discard(undo);
   } catch (second) {
     const cause = new AggregateError([error, second]);
-    const what = 'the writes failed, and what had been written could not be put back';
-    const todo = `the next apply or rewind tries that again; the old bytes are in ${undo.folder}`;
+    const what = 'the writes failed, and the files could not be restored';
+    const todo = `the next apply or rewind tries again; the old bytes are in ${undo.folder}`;
     throw new WriteFailedError(`${what} (${messageOf(error)}; ${messageOf(second)}); ${todo}`, { cause });
   }
 }
@@ -147,7 +147,7 @@ function isOwn(error: unknown): boolean {
 }
 
 function failed(cause: unknown): WriteFailedError {
-  return new WriteFailedError(`the writes failed (${messageOf(cause)}); the files are as they were`, { cause });
+  return new WriteFailedError(`the writes failed (${messageOf(cause)}); the files are unchanged`, { cause });
 }
 
 function messageOf(error: unknown): string {

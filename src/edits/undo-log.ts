@@ -9,11 +9,11 @@ import type { PlannedChange } from './plan.ts';
 import { quoted } from './root/paths.ts';
 import { versionOf } from './version.ts';
 
-/** What undoes one apply: a folder with a manifest and the old bytes. */
+/** The data that undoes one apply: a folder with a manifest and the old bytes. */
 export interface Undo {
   readonly ordinal: number;
   readonly folder: string;
-  /** Undefined while its bytes were not all there yet: then nothing was applied. */
+  /** Undefined until all its bytes are stored: then nothing was applied yet. */
   readonly manifest: Manifest | undefined;
 }
 
@@ -21,7 +21,7 @@ export type ReadyUndo = Undo & { readonly manifest: Manifest };
 
 const MANIFEST = 'manifest.json';
 
-/** All undos of a root, as they stand on the disk. Whoever uses it holds the lock. */
+/** All undos of a root, on the disk. Callers hold the root's lock. */
 export class UndoLog {
   readonly durable: Durable;
   readonly #folder: string;
@@ -31,7 +31,7 @@ export class UndoLog {
     this.#folder = folder;
   }
 
-  /** The oldest first. @throws {WriteFailedError} for one that cannot be read */
+  /** The oldest first. @throws {WriteFailedError} if one cannot be read */
   async all(): Promise<Undo[]> {
     const { files } = this.durable;
     const ordinals = (await files.folders(this.#folder)).filter((name) => /^[1-9]\d{0,14}$/.test(name)).map(Number);
@@ -48,7 +48,7 @@ export class UndoLog {
     return undos;
   }
 
-  /** Keeps the old bytes of all files. When it resolves, the disk has them. @param rewinds the undo that is taken back */
+  /** Stores the old bytes of all files. When it resolves, the disk has them. @param rewinds the undo that is undone */
   async begin(plan: readonly PlannedChange[], folders: readonly string[], rewinds?: number): Promise<ReadyUndo> {
     const ordinal = ((await this.all()).at(-1)?.ordinal ?? 0) + 1;
     const undo: Undo = { ordinal, folder: join(this.#folder, String(ordinal)), manifest: undefined };
@@ -80,7 +80,7 @@ export class UndoLog {
     return { ...undo, manifest };
   }
 
-  /** The bytes that a file of an undo had. @throws {WriteFailedError} when they are not what they were */
+  /** The old bytes of a file. @throws {WriteFailedError} if they are damaged */
   async oldBytes({ folder, manifest }: ReadyUndo, i: number): Promise<Buffer> {
     const path = join(folder, String(i));
     const bytes = await this.durable.files.readWhole(path);
@@ -90,7 +90,7 @@ export class UndoLog {
     );
   }
 
-  /** The manifest goes first: without one an undo is known to be nothing. */
+  /** The manifest is deleted first: without a manifest an undo is known to be incomplete. */
   async discard({ folder }: Undo): Promise<void> {
     const { files, folders } = this.durable;
     if ((await orAbsent(files.stamp(folder))) === undefined) return;

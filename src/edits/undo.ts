@@ -6,29 +6,29 @@ import { quoted } from './root/paths.ts';
 import { finishRewind, inRoot, thisWorker, transact } from './transaction.ts';
 import type { ReadyUndo, UndoLog } from './undo-log.ts';
 
-/** What has become of one file. */
+/** The change of one file. */
 export interface FileChange {
   /** Relative to the root, with forward slashes. */
   readonly path: string;
   readonly change: 'created' | 'changed' | 'deleted';
-  /** Of an applied change: why a person should read it, because other programs execute or obey that file by themselves. */
+  /** For an applied change: why a person should read it, because other programs execute or obey the file automatically. */
   readonly warning?: string;
 }
 
-/** What a rewind has done. */
+/** The result of a rewind. */
 export interface RewoundWrites {
-  /** As the rewind saw it: what had been created is deleted. */
+  /** The changes of the rewind: a file that the apply created is deleted. */
   readonly files: readonly FileChange[];
 }
 
 /**
- * Takes the newest applied answer back: its files are byte for byte what they were, also their permissions, and folders that
- * were made for it are gone when they are empty. Called again it takes back the one before, for the last 20.
+ * Undoes the newest apply: its files get back their exact bytes and permissions, and folders that were made for it are removed
+ * if they are empty. A second call undoes the apply before it, up to the last 20.
  *
- * @param root the folder that was applied to
- * @throws {WriteConflictError} when a file is not what `applyWrites` left, or there is nothing to rewind; nothing was changed
- * @throws {WriteFailedError} when the disk refuses; the files are as they were before
- * @throws {WriteOutsideRootError} when a folder has become a link since
+ * @param root the root of the apply
+ * @throws {WriteConflictError} if a file has changed since `applyWrites`, or there is nothing to undo; nothing was changed
+ * @throws {WriteFailedError} if the disk fails; the files are unchanged
+ * @throws {WriteOutsideRootError} if a folder has become a link since
  * @example
  * await applyWrites(response, { root: '.' });
  * await rewind('.'); // { files: [{ path: 'notes.txt', change: 'deleted' }] }
@@ -37,7 +37,7 @@ export function rewind(root: string): Promise<RewoundWrites> {
   return rewindWith({ root, worker: thisWorker });
 }
 
-/** As `rewind`, by a worker that the caller gives. @param id the one to take back; absent = the newest @internal */
+/** As `rewind`, by a worker of the caller. @param id the apply to undo; absent = the newest @internal */
 export function rewindWith(
   place: { readonly root: string; readonly worker: Worker },
   id?: string,
@@ -50,7 +50,7 @@ export function rewindWith(
     const undo = await newest(session.log, id);
     if (!undo) throw nothing();
     const rewinding = await transact(session, inverseOf(session.log, undo), undo.ordinal);
-    // What is left of it now is finished by the next call at the latest.
+    // If this fails, the next call completes it.
     if (rewinding) await finishRewind(session, rewinding, undo).catch(() => {});
     return {
       files: undo.manifest.files.map(({ path, before, after }) => changeOf(path, after, before?.version ?? null)),
@@ -84,5 +84,5 @@ function inverseOf(log: UndoLog, undo: ReadyUndo): Change[] {
 
 function nothingIn(root: string, id: string | undefined): string {
   if (id === undefined) return `there is nothing to rewind in ${quoted(root)}`;
-  return `these writes cannot be rewound any more in ${quoted(root)}: they were rewound, or 20 others were applied since`;
+  return `these writes can no longer be rewound in ${quoted(root)}: they were rewound, or 20 others were applied since`;
 }

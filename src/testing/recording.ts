@@ -3,27 +3,27 @@ import type { RunInfo } from '../run/request.ts';
 import type { Checkpointer } from '../store/checkpointer.ts';
 import type { BeginOptions, CheckpointerFactory } from '../store/factory.ts';
 
-/** A checkpointer that writes nothing and remembers everything. It calls itself durable. */
+/** A checkpointer that keeps everything in memory and writes nothing. It reports that it is durable. */
 export interface RecordingCheckpointer extends Checkpointer {
   readonly durable: true;
-  /** Every state that was saved, as it was then. */
+  /** Every saved state, as it was at the save. */
   readonly states: readonly RunCheckpointState[];
-  /** For each of `states`: whether it was to be written at once. */
+  /** For each of `states`: whether it had to be written at once. */
   readonly forced: readonly boolean[];
   /** How often `complete` was called. */
   readonly completed: number;
   /** How often `fail` was called. */
   readonly failed: number;
-  /** What `fail` was last told. */
+  /** The last argument of `fail`. */
   readonly error: unknown;
 }
 
-/** A factory of recording checkpointers: one for each run that was begun. */
+/** A factory of recording checkpointers: one for each run. */
 export interface RecordingFactory extends CheckpointerFactory {
-  /** What it was told of each run, in the order in which they began. */
+  /** The information about each run, in the order of their starts. */
   readonly infos: readonly RunInfo[];
   readonly options: readonly (BeginOptions | undefined)[];
-  /** The checkpointers it gave, in that order. */
+  /** The checkpointers, in the same order. */
   readonly checkpointers: readonly RecordingCheckpointer[];
 }
 
@@ -67,13 +67,13 @@ export function recordingCheckpointer(): RecordingCheckpointer {
   };
 }
 
-/** A state's messages stand behind a getter; the spread reads it, and the array is copied. */
+/** The messages of a state are a getter: the spread reads it, and the array is copied. */
 function materialised(state: RunCheckpointState): RunCheckpointState {
   const copy = { ...state };
   return copy.messages === undefined ? copy : { ...copy, messages: [...copy.messages] };
 }
 
-/** Begins a recording checkpointer for each run, and remembers the RunInfo. */
+/** Makes a recording checkpointer for each run, and keeps the RunInfo. */
 export function recordingFactory(): RecordingFactory {
   const infos: RunInfo[] = [];
   const options: (BeginOptions | undefined)[] = [];

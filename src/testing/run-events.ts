@@ -10,22 +10,22 @@ import type { JsonValue } from '../values/json.ts';
 import { enterMessage, type ToolOutput } from '../values/message.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
 
-/** A call that a model asks for. */
+/** A call that a model makes. */
 export interface AskedCall {
-  /** Unlike any other of the run. */
+  /** Unique in the run. */
   readonly callId: string;
   readonly name: string;
   readonly input?: JsonValue;
 }
 
-/** What a model says in one turn. */
+/** The reply of a model in one turn. */
 export interface SaidTurn {
   readonly text?: string;
   readonly calls?: readonly AskedCall[];
   readonly usage?: Usage;
 }
 
-/** What `resolving` finds of a run that it accepts. */
+/** What `resolving` returns for an accepted run. */
 export type AcceptedRun = Omit<Extract<Resolution, { kind: 'accepted' }>, 'kind'>;
 
 const limits: Limits = {
@@ -37,8 +37,8 @@ const limits: Limits = {
 };
 
 /**
- * The progress of a run that has done nothing: the input of `runMachine(agent)`.
- * @param meta what the run is, where it matters
+ * The progress of a new run: the input of `runMachine(agent)`.
+ * @param meta fields of the run that matter to the test
  */
 export function freshProgress(meta: Partial<RunCheckpointMeta> = {}): Progress {
   const nobody = { callerId: '', channelId: '', guildId: '', parentRunId: '', prompt: 'Go.', modelTier: 'fast' };
@@ -46,7 +46,7 @@ export function freshProgress(meta: Partial<RunCheckpointMeta> = {}): Progress {
   return beginProgress(whole, { version: '1', hash: 'test' });
 }
 
-/** The event with which an actor of the chart says that it is done. */
+/** The event with which an actor of the chart reports its result. */
 const done = (id: string, output: unknown) =>
   ({ type: `xstate.done.actor.${id}`, actorId: id, output }) as unknown as RunMachineEvent;
 const resolved = (resolution: Resolution) => done('resolve', resolution);
@@ -60,26 +60,26 @@ const resolved = (resolution: Resolution) => done('resolve', resolution);
  * [run] = transition(machine, run, runEvents.replied({ text: 'Done.' }));
  */
 export const runEvents = {
-  /** The run is accepted. Default: nothing done yet, 4 steps, a tool `look` that only reads, not durable. */
+  /** The run is accepted. Default: a new run, 4 steps, a tool `look` that only reads, not durable. */
   accepted: (found: Partial<AcceptedRun> = {}): RunMachineEvent => {
     const flags = { hasOutputSchema: false, isWatched: false, isInspected: false, isDurable: false };
     const tools = { look: { effect: 'read' } } as const;
     const nothingYet = { progress: freshProgress(), limits, tools, phases: [], maxRecordBytes: 64 * 2 ** 20 };
     return resolved({ kind: 'accepted', ...nothingYet, ...flags, ...found });
   },
-  /** The run is refused: a budget, a tier that no model serves, a record that cannot be read. */
+  /** The run is refused: by a budget, for an unknown tier, or for an unreadable record. */
   refused: (error: unknown, progress: Progress = freshProgress()): RunMachineEvent =>
     resolved({ kind: 'refused', error: toErrorData(error), progress, isDurable: false }),
-  /** The run has ended already: its kept result is given again. */
+  /** The run has already ended: its kept result is returned. */
   answered: (output: RunOutput): RunMachineEvent => resolved({ kind: 'answered', output }),
-  /** The model says something, or calls tools. */
+  /** The model replies with a text, or calls tools. */
   replied: (turn: SaidTurn): RunMachineEvent => done('model', { reply: replyOf(turn) }),
-  /** The model call failed for good. */
+  /** The model call failed after all retries. */
   modelFailed: (error: unknown): RunMachineEvent => done('model', { error: toErrorData(error) }),
-  /** A tool answers, with a text or an output. @param place its place among the calls that run side by side, from 0 */
+  /** A tool answers, with a text or an output. @param place its index among the parallel calls, from 0 */
   toolAnswered: (place: number, callId: string, result: string | ToolOutput): RunMachineEvent =>
     done(`tool.${place}`, { callId, result: typeof result === 'string' ? { type: 'text', value: result } : result }),
-  /** The answer was held against the output schema. */
+  /** The answer was checked against the output schema. */
   checked: (check: OutputCheck): RunMachineEvent => done('check-output', check),
   /** Everything up to this boundary is stored. A durable run numbers its boundaries from 1: one for each step that only reads. */
   landed: (boundary: number): RunMachineEvent => ({ type: 'boundary.persisted', boundary }),
@@ -88,17 +88,17 @@ export const runEvents = {
     type: 'run.cancel',
     ...(reason === undefined ? {} : { reason }),
   }),
-  /** The run is stopped from outside: a shutdown, a deadline, a kill, a lost lease. Takes whatever can be thrown. */
+  /** The run is stopped from outside: a shutdown, a deadline, a kill, a lost lease. Accepts any thrown value. */
   stopped: (cause: unknown): RunMachineEvent => ({ type: 'run.stop', cause: causeData(cause) }),
-  /** The run has to stop when no call with effects is under way any more. */
+  /** The run must stop when no call with effects is running any more. */
   left: (cause: unknown): RunMachineEvent => ({ type: 'run.leave', cause: causeData(cause) }),
-  /** Somebody says something to the run. */
+  /** The run gets a message. */
   steered: (text: string, receipt = text): RunMachineEvent => ({
     type: 'run.steer',
     message: enterMessage({ role: 'user', content: [{ type: 'text', text }] }),
     receipt,
   }),
-  /** The end is recorded and delivered: after this the run is over. */
+  /** The end is recorded and delivered: then the run is over. */
   settled: (output: RunOutput): RunMachineEvent => done('settle', output),
 };
 

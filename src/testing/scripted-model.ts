@@ -11,7 +11,7 @@ import type { Message } from '../values/message.ts';
 
 /** One request that a scripted model got. */
 export interface ScriptedRequest {
-  /** The system prompt; '' when there was none. */
+  /** The system prompt; '' if there was none. */
   readonly system: string;
   /** The prompt without the system prompt. */
   readonly messages: readonly Message[];
@@ -19,14 +19,14 @@ export interface ScriptedRequest {
   readonly signal: AbortSignal | undefined;
 }
 
-/** A tool call of a script; without a `callId` it gets `call-1`, `call-2`, … , counted over the model's life. */
+/** A tool call of a script. The default `callId` is `call-1`, `call-2`, … , counted over the model's life. */
 export interface ScriptedToolCall {
   readonly name: string;
   readonly input: JsonValue;
   readonly callId?: string;
 }
 
-/** What a scripted model does when it is called. Made by the functions below. */
+/** What a scripted model does in one call. Made by the functions below. */
 export type ScriptedStep =
   | { readonly type: 'calls'; readonly calls: readonly ScriptedToolCall[] }
   | { readonly type: 'reply'; readonly text: string }
@@ -34,12 +34,12 @@ export type ScriptedStep =
   | { readonly type: 'hang' }
   | { readonly type: 'stall'; readonly text: string };
 
-/** A script's entry: a step, or a function that makes one of the request it is to answer. */
+/** A script's entry: a step, or a function that makes one from the request. */
 export type ScriptedEntry = ScriptedStep | ((request: ScriptedRequest) => ScriptedStep | Promise<ScriptedStep>);
 
-/** A model that plays a script, and remembers what it was asked. */
+/** A model that plays a script, and records its requests. */
 export interface ScriptedModel extends LanguageModelV4 {
-  /** Every request so far, in order, those that failed included. */
+  /** All requests so far, in order, also those that failed. */
   readonly calls: readonly ScriptedRequest[];
 }
 
@@ -58,17 +58,17 @@ export function reply(text: string): ScriptedStep {
   return { type: 'reply', text };
 }
 
-/** The call rejects with this, whatever it is. */
+/** The call rejects with this value. */
 export function fail(error: unknown): ScriptedStep {
   return { type: 'fail', error };
 }
 
-/** The call never settles, until its signal is aborted: then it rejects with the signal's reason. */
+/** The call does not settle until its signal is aborted: then it rejects with the signal's reason. */
 export function hang(): ScriptedStep {
   return { type: 'hang' };
 }
 
-/** The model streams this text, then falls silent until its signal is aborted. */
+/** The model streams this text, then nothing until its signal is aborted. */
 export function stallAfter(text: string): ScriptedStep {
   return { type: 'stall', text };
 }
@@ -119,7 +119,7 @@ export function scriptedModel(script: readonly ScriptedEntry[]): ScriptedModel {
   };
 }
 
-/** Marked in the AI SDK's way as not worth another try. */
+/** Marked as not retryable, in the AI SDK's way. */
 function exhausted(length: number, position: number): Error {
   const text = `the script of this scriptedModel has ${length} ${length === 1 ? 'step' : 'steps'}, and this is call ${position}`;
   return Object.assign(new Error(`${text}: the run asked the model more often than the test expected`), {
@@ -179,7 +179,7 @@ function streamOf(
   });
 }
 
-/** The stream parts of a finished content. `isOpen`: its texts are never closed, as when a model falls silent. */
+/** The stream parts of a complete content. `isOpen`: its texts are never closed, as if the model stopped in the middle. */
 function contentParts(content: readonly LanguageModelV4Content[], isOpen: boolean): LanguageModelV4StreamPart[] {
   return content.flatMap((part, i): LanguageModelV4StreamPart[] => {
     if (part.type !== 'text') return part.type === 'tool-call' ? [part] : [];

@@ -1,15 +1,15 @@
 import type { Clock } from '../values/clock.ts';
 
-/** A clock that stands still until it is told to move. */
+/** A clock that moves only when the test moves it. */
 export interface TestClock extends Clock {
   /**
-   * Moves wall clock, monotonic clock and timers together. Timers fire in the order in which they are due, each at its
-   * own time; promise callbacks run before, between and after them. Resolves when all of that is done.
+   * Moves wall clock, monotonic clock and timers together. Timers fire in the order of their times, each at its own time.
+   * Promise callbacks run before, between and after them. Resolves when all of that is done.
    */
   advance(ms: number): Promise<void>;
-  /** Sets the wall clock forward or back, as NTP or a hand may do; nothing else moves. */
+  /** Sets the wall clock forward or back, as NTP may do; nothing else moves. */
   wallJump(ms: number): void;
-  /** Timers that are set and have not fired. */
+  /** The number of timers that have not fired. */
   readonly pending: number;
 }
 
@@ -18,13 +18,13 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Taken when the module loads: a test framework's fake timers must not stop this clock. */
+/** Saved when the module loads: fake timers of a test framework must not stop this clock. */
 const { setImmediate } = globalThis;
-/** Streams and promise chains hand over several times before they come to rest. */
+/** Streams and promise chains need several turns until they settle. */
 const TURNS = 3;
 
 /**
- * A clock for tests; whatever takes a `clock` can be given one, and no test has to sleep.
+ * A clock for tests: pass it as `clock`, and no test has to sleep.
  * @param start what the wall clock shows, ms since the epoch; the monotonic clock begins at 0
  * @example
  * const clock = testClock();
@@ -72,7 +72,7 @@ async function rest(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
-/** Of timers that are due at one time the one that was set first: a Set keeps that order. */
+/** Of timers with the same time, the one that was set first: a Set keeps that order. */
 function nextDue(timers: ReadonlySet<Timer>, latest: number): Timer | undefined {
   let next: Timer | undefined;
   for (const timer of timers) if (timer.due <= latest && (next === undefined || timer.due < next.due)) next = timer;

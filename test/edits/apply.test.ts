@@ -60,7 +60,7 @@ describe('applyWrites (fan-out 7)', () => {
     const before = treeOf(root, { withPawl: true });
     const applying = applyWrites({ proposedWrites: overlay.writes() }, { root });
     await expect(applying).rejects.toMatchObject(conflict);
-    await expect(applying).rejects.toThrow('"src/b.ts", "src/c.ts" are not what they were when this change was made');
+    await expect(applying).rejects.toThrow('"src/b.ts", "src/c.ts" have changed since this change was proposed');
     expect(treeOf(root, { withPawl: true })).toEqual(before);
   });
 

@@ -78,7 +78,7 @@ describe('the file tools of a model (fan-out 7)', () => {
     const refused: [Asked, string][] = [
       [{ name: 'read_file', input: { path: '../x' } }, '"../x" is refused: it leads out of the root'],
       [{ name: 'read_file', input: { path: 'none' } }, 'there is no file "none"'],
-      [{ name: 'write_file', input: { path: '.git/hooks/x', content: '' } }, 'neither read nor written by models'],
+      [{ name: 'write_file', input: { path: '.git/hooks/x', content: '' } }, 'is not accessible to models'],
       [{ name: 'delete_file', input: { path: 'none' } }, 'there is no file "none"'],
       [{ name: 'list_files', input: { folder: '/' } }, 'it is absolute'],
       [{ name: 'write_file', input: { path: 'a.txt' } }, 'invalid input for tool "write_file"'],

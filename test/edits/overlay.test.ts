@@ -94,18 +94,16 @@ describe('a model is refused, with words that it can use, (fan-out 7)', () => {
   test('what is no text in UTF-8', async () => {
     const overlay = new Overlay(newRoot({ zero: 'a\0b', 'bad.txt': new Uint8Array([0x61, 0xff]) }));
     for (const path of ['zero', 'bad.txt']) {
-      await expect(overlay.read(path)).rejects.toThrow(`"${path}" is no text in UTF-8, and is not shown`);
+      await expect(overlay.read(path)).rejects.toThrow(`"${path}" is not UTF-8 text, and is not shown`);
     }
-    await expect(overlay.write('new.txt', 'half \ud800')).rejects.toThrow('is no text');
+    await expect(overlay.write('new.txt', 'half \ud800')).rejects.toThrow('is not text');
   });
 
   test('a file above 256 KB, read or written', async () => {
     const most = 'x'.repeat(256 * 1024);
     const overlay = new Overlay(newRoot({ fits: most, large: `${most}x` }));
     expect((await overlay.read('fits')).content).toBe(most);
-    await expect(overlay.read('large')).rejects.toThrow(
-      '"large" is refused: more than 256 KB in one file are too much',
-    );
+    await expect(overlay.read('large')).rejects.toThrow('"large" is refused: more than 256 KB in one file is too much');
     await expect(overlay.write('new', `${most}x`)).rejects.toThrow('"new" is refused: more than 256 KB');
   });
 
@@ -113,7 +111,7 @@ describe('a model is refused, with words that it can use, (fan-out 7)', () => {
     const overlay = new Overlay(newRoot());
     const quarter = 'x'.repeat(256 * 1024);
     for (let i = 0; i < 64; i++) await overlay.write(`${i}`, quarter);
-    await expect(overlay.write('one-more', 'x')).rejects.toThrow('all queued changes may have 16 MB together');
+    await expect(overlay.write('one-more', 'x')).rejects.toThrow('all queued changes together may have at most 16 MB');
     await overlay.delete('0');
     await overlay.write('one-more', 'x');
     await overlay.write('one-more', quarter);
@@ -123,14 +121,14 @@ describe('a model is refused, with words that it can use, (fan-out 7)', () => {
   test('more than 1,000 queued changes', async () => {
     const overlay = new Overlay(newRoot());
     for (let i = 0; i < 1_000; i++) await overlay.write(`${i}`, '');
-    await expect(overlay.write('one-more', '')).rejects.toThrow('there are 1000 changes queued already');
+    await expect(overlay.write('one-more', '')).rejects.toThrow('1000 changes are already queued');
     await overlay.write('0', 'other text for a file that is queued');
   });
 
   test('a file where a folder is queued, and a folder where a file is queued', async () => {
     const overlay = new Overlay(newRoot());
     await overlay.write('a/b', '');
-    await expect(overlay.write('a', '')).rejects.toThrow('"a" is refused: "a/b" is queued, and a file is no folder');
+    await expect(overlay.write('a', '')).rejects.toThrow('"a" is refused: "a/b" is queued, and a file is not a folder');
     await expect(overlay.write('a/b/c', '')).rejects.toThrow('"a/b/c" is refused: "a/b" is queued');
     await overlay.delete('a/b');
     await overlay.write('a', '');
@@ -142,7 +140,7 @@ describe('a model is refused, with words that it can use, (fan-out 7)', () => {
     await gone.list();
     rmSync(root, { recursive: true });
     const refused = await gone.read('a').catch((error: Error) => error.message);
-    expect(refused).toBe('the disk refuses that: ENOENT');
+    expect(refused).toBe('the disk refuses it: ENOENT');
   });
 
   test('files of a root that is not there', async () => {

@@ -110,7 +110,7 @@ describe('rewind (fan-out 7)', () => {
     expect(readFileSync(join(root, 'a.txt'))).toEqual(Buffer.from([0, 255, 10, 13]));
     expect(readFileSync(join(root, 'src/b.ts'), 'utf8')).toBe('second');
     await expect(first.rewind()).rejects.toMatchObject(conflict);
-    await expect(first.rewind()).rejects.toThrow('cannot be rewound any more');
+    await expect(first.rewind()).rejects.toThrow('can no longer be rewound');
     await rewind(root);
     // The next one gets the number of the first, and is another one all the same.
     await apply(root, { path: 'a.txt', content: 'third' });

@@ -64,7 +64,7 @@ describe('when the disk refuses (fan-out 7)', () => {
     );
     const applying = applyWith({ proposedWrites: someWrites.slice(0, 3) }, { root, worker: failing });
     await expect(applying).rejects.toMatchObject({ ...failed, cause: { code: 'EACCES' } });
-    await expect(applying).rejects.toThrow(/^the writes failed \(EACCES: .*\); the files are as they were$/);
+    await expect(applying).rejects.toThrow(/^the writes failed \(EACCES: .*\); the files are unchanged$/);
     expect(treeOf(root, { withPawl: true })).toEqual(before);
   });
 
@@ -114,7 +114,7 @@ describe('when the disk refuses (fan-out 7)', () => {
     });
     const applying = applyWith({ proposedWrites }, { root, worker: failing });
     await expect(applying).rejects.toMatchObject(failed);
-    await expect(applying).rejects.toThrow(`what had been written could not be put back (EROFS: on purpose`);
+    await expect(applying).rejects.toThrow(`the files could not be restored (EROFS: on purpose`);
     await expect(applying).rejects.toThrow(`the old bytes are in ${undoFolder(root, 1)}`);
     expect(treeOf(root)).not.toEqual(before);
     await applyWrites({}, { root });

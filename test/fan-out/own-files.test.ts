@@ -43,7 +43,7 @@ function rootWith(folder = '') {
 }
 
 describe('a checkpoint file in the root', () => {
-  test.for(own)('what is kept there is neither read nor written by models, like %j (fan-out 7)', async (name) => {
+  test.for(own)('what is kept there is is not accessible to models, like %j (fan-out 7)', async (name) => {
     const { root, path } = rootWith();
     const overlay = new Overlay(root, path);
     await expect(overlay.read(name)).rejects.toMatchObject(refusal);

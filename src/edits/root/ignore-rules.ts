@@ -1,14 +1,14 @@
 /*
- * The patterns of a `.gitignore`, matched as Git matches them, in time linear in the length of the pattern for each byte of the
- * name: a clone may bring any patterns. Names are compared by their bytes in UTF-8, as Git does.
+ * The patterns of a `.gitignore`, matched as Git matches them. The time for each byte of the name is linear in the length of the
+ * pattern: a clone may contain any patterns. Names are compared by their bytes in UTF-8, as in Git.
  */
 
-/** How many steps a match may take. Shared by all matches of one question. */
+/** The most steps of a match. All matches of one question share it. */
 export interface Budget {
   steps: number;
 }
 
-/** More steps than were allowed: the patterns are made to take long. */
+/** The match exceeded its steps: the patterns are made to be slow. */
 export class TooManyStepsError extends Error {}
 
 /** One element of a pattern. `star` is any text without a slash, `deep` any text, `folders` nothing or any text that ends in a slash. */
@@ -23,9 +23,9 @@ interface Pattern {
   /** Compared with the last name only. */
   readonly isName: boolean;
   readonly elements: readonly Element[];
-  /** How many bytes a text that fits has at least. */
+  /** The least bytes of a matching text. */
   readonly least: number;
-  /** Whether a text that fits has exactly that many. */
+  /** Whether a matching text has exactly that many. */
   readonly isExact: boolean;
 }
 
@@ -47,7 +47,7 @@ export class IgnoreRules {
   }
 
   /**
-   * What the last rule that fits says; undefined when none does.
+   * Returns the result of the last matching rule, or undefined if none matches.
    * @param path relative to the folder of the file, without a slash at its end
    * @throws {TooManyStepsError}
    */
@@ -69,12 +69,12 @@ function bytesOf(text: string, isFolding: boolean): Buffer {
   return bytes;
 }
 
-/** In one form and in lower case, as such file systems compare names. ASCII stays: classes such as `[A-Z]` depend on it. */
+/** Normalized and in lower case, as such file systems compare names. ASCII stays: classes such as `[A-Z]` depend on it. */
 function foldedBeyondAscii(text: string): string {
   return text.normalize('NFC').replace(/[^\0-\x7f]+/g, (letters) => letters.toLowerCase());
 }
 
-/** In lower case, as far as it is ASCII. */
+/** The lower case of an ASCII letter. */
 const folded = (byte: number) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte);
 
 function spend(budget: Budget, steps: number): void {
@@ -92,13 +92,13 @@ function parseLine(line: string, isFolding: boolean): Pattern | undefined {
   const isName = !body.includes('/');
   const whole = isFolding ? foldedBeyondAscii(body) : body;
   const elements = elementsOf(bytesOf(whole.startsWith('/') ? whole.slice(1) : whole, false), isName, isFolding);
-  // A pattern that cannot be read fits nothing.
+  // An invalid pattern matches nothing.
   if (!elements || elements.length === 0) return undefined;
   const least = elements.filter(isOneByte).length;
   return { isNegative, isForFolders, isName, elements, least, isExact: least === elements.length };
 }
 
-/** Spaces at the end do not count, unless a backslash is before them. */
+/** Spaces at the end do not count, unless a backslash precedes them. */
 function withoutSpaces(line: string): string {
   let end: number | undefined;
   for (let i = 0; i < line.length; i++) {
@@ -113,10 +113,10 @@ function withoutSpaces(line: string): string {
 
 const isOneByte = ({ kind }: Element): boolean => kind === 'byte' || kind === 'set';
 
-/** The elements of a `.gitignore` pattern. @returns undefined for a pattern that fits nothing, because it ends in the middle */
+/** The elements of a `.gitignore` pattern. @returns undefined for an incomplete pattern, which matches nothing */
 function elementsOf(pattern: Buffer, isName: boolean, isFolding: boolean): readonly Element[] | undefined {
   const elements: Element[] = [];
-  // Git compares the part without special characters first, and takes what follows for a pattern of its own.
+  // Git compares the part without special characters first, and treats the rest as a pattern of its own.
   const first = isName ? 0 : pattern.findIndex((byte) => SPECIAL.includes(byte));
   for (let i = 0; i < pattern.length; ) {
     const byte = pattern[i] ?? 0;
@@ -145,7 +145,7 @@ function elementsOf(pattern: Buffer, isName: boolean, isFolding: boolean): reado
 
 /**
  * Reads the stars at a position of a pattern.
- * @param isAtStart whether the stars stand where a name begins: only then two of them may stand for folders
+ * @param isAtStart whether the stars are at the start of a name: only then two of them can match folders
  */
 function starsAt(pattern: Buffer, at: number, isAtStart: boolean): { kind: 'star' | 'deep' | 'folders'; end: number } {
   let end = at;
@@ -160,7 +160,7 @@ function starsAt(pattern: Buffer, at: number, isAtStart: boolean): { kind: 'star
 interface ByteSet {
   readonly bytes: ReadonlySet<number>;
   readonly isNegated: boolean;
-  /** Where the pattern goes on. */
+  /** The position after the set. */
   readonly end: number;
 }
 
@@ -171,13 +171,13 @@ function hasByte({ bytes, isNegated }: ByteSet, byte: number, isFolding: boolean
 
 /**
  * Reads a class in brackets, as the set of bytes that it matches.
- * @param at behind the opening bracket
- * @returns undefined when there is no closing one, or a class that nobody knows
+ * @param at after the opening bracket
+ * @returns undefined without a closing bracket, or for an unknown class
  */
 function setAt(pattern: Buffer, at: number): ByteSet | undefined {
   const isNegated = pattern[at] === EXCLAMATION || pattern[at] === CARET;
   const bytes = new Set<number>();
-  /** What a range may begin with. */
+  /** The first byte of a possible range. */
   let before: number | undefined;
   let i = isNegated ? at + 1 : at;
   do {
@@ -240,7 +240,7 @@ const classes: Readonly<Record<string, ((byte: number) => boolean) | undefined>>
   xdigit: (byte) => isDigit(byte) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66),
 };
 
-/** Follows all ways through the pattern at once, byte by byte: none is tried a second time. */
+/** Follows all ways through the pattern at once, byte by byte, and none of them twice. */
 function fits({ elements, least, isExact }: Pattern, text: Buffer, budget: Budget): boolean {
   if (isExact ? text.length !== least : text.length < least) return false;
   const last = elements.at(-1);
@@ -277,12 +277,12 @@ function step(
   }
 }
 
-/** Where in a pattern a text may have come to. */
+/** The places in a pattern that a text can have reached. */
 class Places {
   count = 0;
   readonly #elements: readonly Element[];
   readonly #all: Int32Array;
-  /** For each place the round in which it was entered: clearing is one addition. */
+  /** For each place the round in which it was entered: so clearing is one addition. */
   readonly #enteredIn: Int32Array;
   #round = 1;
 
@@ -305,7 +305,7 @@ class Places {
     this.#round += 1;
   }
 
-  /** What may stand for nothing is passed over as well. */
+  /** An element that can match nothing is also skipped. */
   enter(place: number): void {
     for (let at = place; ; at++) {
       this.stay(at);

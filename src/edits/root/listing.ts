@@ -4,21 +4,21 @@ import { systemCode } from '../../files/errors.ts';
 import { isKept } from './paths.ts';
 import type { Place, Root } from './root.ts';
 
-/** What is in a folder and below it, by paths relative to the root. */
+/** The content of a folder and its subfolders, by paths relative to the root. */
 export interface Listing {
   /** Sorted; folders end in a slash. */
   readonly entries: readonly string[];
-  /** There is more than that. What is deepest is left out first. */
+  /** Entries are missing. The deepest ones are left out first. */
   readonly isCut: boolean;
 }
 
-/** How many entries a listing has at most, and how many names are looked at for it. */
+/** The most entries of a listing, and the most names that are read for it. */
 export const MAX_ENTRIES = 1_000;
 const MAX_NAMES = 20_000;
 
 /**
- * Lists level by level, so that of a large tree the upper part is shown. Links, `node_modules`, what is off limits and what is
- * kept from models are left out. Undefined when there is no such folder.
+ * Lists level by level, so that the upper part of a large tree is complete. Links, `node_modules`, and files that models may not
+ * read are left out. Undefined if there is no such folder.
  */
 export async function listFolder(
   { path, at, stats }: Place,
@@ -39,7 +39,7 @@ export async function listFolder(
         const isFolder = entry.endsWith('/');
         const plain = isFolder ? entry.slice(0, -1) : entry;
         const isHidden = isOwn(entry) || (await isOffLimits({ path: plain, isFolder }));
-        // The patterns take too long: what was not asked about is not shown.
+        // The patterns take too long: entries that were not checked are not shown.
         if (isHidden === undefined) return { entries: entries.sort(), isCut: true };
         if (isHidden) continue;
         entries.push(entry);
@@ -53,13 +53,13 @@ export async function listFolder(
   return { entries: entries.slice(0, MAX_ENTRIES).sort(), isCut };
 }
 
-/** The sorted names in a folder, those of folders with a slash; one that went meanwhile, or cannot be read, has none. */
+/** The sorted names in a folder, folders with a slash. A folder that is gone, or cannot be read, has none. */
 async function namesIn(folder: string, most: number): Promise<{ names: string[]; seen: number }> {
   const names: string[] = [];
   let seen = 0;
   const opened = await opendir(folder).catch(ignoreUnreadable);
   if (!opened) return { names, seen };
-  // Closed by the loop, however it ends.
+  // The loop closes it, also after an error.
   for await (const entry of opened) {
     seen += 1;
     if (entry.isFile() && !isKept(entry.name)) names.push(entry.name);

@@ -5,15 +5,15 @@ import { orAbsent, systemCode } from '../../files/errors.ts';
 import { type Budget, IgnoreRules, TooManyStepsError } from './ignore-rules.ts';
 import { isSecretPath } from './secret-names.ts';
 
-/** A larger `.gitignore` is not read: all below its folder is off limits then. */
+/** A larger `.gitignore` is not read: its whole folder is then off limits. */
 const MAX_RULES_BYTES = 2 ** 18;
-/** The repository that a root is in is looked for in so many folders above it. */
+/** How many parent folders of a root are searched for its repository. */
 const MAX_ABOVE = 64;
 
-/** Steps for the question about one path, and for a whole listing: a hostile clone must not freeze the process. */
+/** The most steps for one path, and for a whole listing: a hostile clone must not block the process. */
 const PATH_STEPS = 2_000_000;
 const LISTING_STEPS = 50_000_000;
-/** After so many the event loop gets a turn. */
+/** After this many steps the event loop gets a turn. */
 const TURN_STEPS = 500_000;
 
 /** The rules of a folder, and the folder relative to the uppermost one. */
@@ -23,13 +23,13 @@ interface FolderRules {
 }
 
 /**
- * What models may neither see nor change: what is likely to hold secrets, by its name, and what Git ignores. Rules come from the
- * `.gitignore` of each folder, from those above the root up to the top of its repository, and from `.git/info/exclude`.
+ * Files that models may neither read nor change: likely secrets, by their names, and files that Git ignores. The rules come from
+ * the `.gitignore` of each folder from the top of the repository down, and from `.git/info/exclude`.
  */
 export class OffLimits {
   /** The uppermost folder whose rules count. */
   readonly #top: string;
-  /** From there to the root, with a slash at its end; '' when they are the same. */
+  /** The path from there to the root, with a slash at its end; '' if they are the same. */
   readonly #prefix: string;
   readonly #isFolding: boolean;
 
@@ -42,7 +42,7 @@ export class OffLimits {
   /**
    * Reads what is off limits in a root, by its repository and the `.gitignore` files above it.
    * @param root without links
-   * @param isFolding whether the file system takes names of another case for the same
+   * @param isFolding whether the file system ignores case in names
    */
   static async of(root: string, isFolding = ['darwin', 'win32'].includes(process.platform)): Promise<OffLimits> {
     const own = new OffLimits(root, '', isFolding);
@@ -50,13 +50,13 @@ export class OffLimits {
     if (top === undefined || top === root) return own;
     const path = relative(top, root).split(sep).join('/');
     const above = new OffLimits(top, '', isFolding);
-    // Whoever names an ignored folder as the root wants the files in it to be seen.
+    // A host that names an ignored folder as the root wants models to read it.
     const isIgnored = await above.#isIgnored(path, { isFolder: true, budget: { steps: PATH_STEPS } });
     return isIgnored ? own : new OffLimits(top, `${path}/`, isFolding);
   }
 
   /**
-   * Why a path is off limits, as the end of a sentence; undefined when it is not.
+   * Why a path is off limits, as the end of a sentence; undefined if it is not.
    * @param path relative to the root; '' is the root
    */
   async reason(path: string, isFolder = false): Promise<string | undefined> {
@@ -72,8 +72,8 @@ export class OffLimits {
   }
 
   /**
-   * For a listing: a question about one entry after the other, each of a folder that is not off limits itself.
-   * @returns undefined once the patterns have taken too long
+   * For a listing: checks one entry after the other. The folder of each must not be off limits itself.
+   * @returns undefined after the patterns have taken too long
    */
   listing(): (entry: { readonly path: string; readonly isFolder: boolean }) => Promise<boolean | undefined> {
     let left = LISTING_STEPS;
@@ -101,7 +101,7 @@ export class OffLimits {
     };
   }
 
-  /** Whether a path, or a folder above it, is ignored: below an ignored folder nothing can be included again. */
+  /** Whether a path, or a parent folder, is ignored: below an ignored folder nothing can be included again. */
   async #isIgnored(path: string, { isFolder, budget }: { isFolder: boolean; budget: Budget }): Promise<boolean> {
     const names = path.split('/');
     let rules: readonly FolderRules[] = [];
@@ -120,7 +120,7 @@ export class OffLimits {
     return rules;
   }
 
-  /** The rules of a folder before those of the folders above it. Those of the repository itself are the last. */
+  /** The rules of a folder, followed by those of its parents. Those of the repository itself are last. */
   async #withRulesOf(folder: string, above: readonly FolderRules[]): Promise<readonly FolderRules[]> {
     const places = [join(this.#top, folder, '.gitignore')];
     if (folder === '') places.push(join(this.#top, '.git', 'info', 'exclude'));
@@ -142,7 +142,7 @@ function isIgnoredBy(
   return false;
 }
 
-/** Undefined when the patterns take too long. */
+/** Undefined if the patterns take too long. */
 function unlessTooLong(ask: () => boolean): boolean | undefined {
   try {
     return ask();
@@ -154,7 +154,7 @@ function unlessTooLong(ask: () => boolean): boolean | undefined {
 
 const folderOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf('/')));
 
-/** Git follows no link to such a file. One that is too large to be read keeps everything below its folder away. */
+/** Git does not follow a link to such a file. If it is too large, everything below its folder is ignored. */
 async function rulesIn(path: string): Promise<string | undefined> {
   try {
     const stats = await lstat(path);

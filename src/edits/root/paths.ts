@@ -1,12 +1,12 @@
 import { WriteOutsideRootError } from '../errors.ts';
 
-/** Bytes of a whole path, and of one name in it: what every file system takes, with room for a root before it. */
+/** The most bytes of a path, and of one name in it: every file system accepts them, with room for the root. */
 const MAX_PATH = 1_024;
 const MAX_NAME = 255;
 
 /**
- * A path that a model gave, relative to the root, without `.` and inner `..`; '' is the root itself. Nothing is looked up.
- * @throws {WriteOutsideRootError} for one that is not relative, leads out of the root, or into what is kept from models
+ * Normalizes a path from a model, relative to the root, without `.` and inner `..`; '' is the root itself. It does not use the disk.
+ * @throws {WriteOutsideRootError} if it is not relative, leads out of the root, or into a folder that models may not use
  */
 export function insideRoot(path: unknown): string {
   if (typeof path !== 'string') throw new WriteOutsideRootError(`a path must be a string, not ${typeof path}`);
@@ -18,13 +18,13 @@ export function insideRoot(path: unknown): string {
     if (!['', '.', '..'].includes(name)) names.push(name);
   }
   for (const name of names) {
-    if (isKept(name)) throw refused(path, `${JSON.stringify(name)} is neither read nor written by models`);
+    if (isKept(name)) throw refused(path, `${JSON.stringify(name)} is not accessible to models`);
     if (Buffer.byteLength(name) > MAX_NAME) throw refused(path, `a name in it is longer than ${MAX_NAME} bytes`);
   }
   return names.join('/');
 }
 
-/** As `insideRoot`, for a file: the root itself and a path that ends in a slash are none. */
+/** Like `insideRoot`, for a file: the root itself and a path that ends in a slash are refused. */
 export function fileInsideRoot(path: unknown): string {
   const inside = insideRoot(path);
   if (inside === '' || /(^|\/)\.{0,2}$/.test(path as string))
@@ -32,32 +32,32 @@ export function fileInsideRoot(path: unknown): string {
   return inside;
 }
 
-/** The error that refuses a path which a model gave. @param why the sentence's end */
+/** The error that refuses a path of a model. @param why the end of the sentence */
 export function refused(path: string, why: string): WriteOutsideRootError {
   return new WriteOutsideRootError(`${quoted(path)} is refused: ${why}; give a path relative to the root`);
 }
 
-/** A path for a message: it may be long, and hold what a terminal would obey. */
+/** A path for a message: it may be long, and contain control characters. */
 export function quoted(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
 
 function faultOf(path: string): string | undefined {
   if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) return 'it is absolute';
-  if (path.includes('\\')) return 'it has a backslash, which some systems take for a slash';
-  if (/\p{Cc}/u.test(path) || !path.isWellFormed()) return 'it has characters that no name should have';
+  if (path.includes('\\')) return 'it has a backslash, which is a slash on some systems';
+  if (/\p{Cc}/u.test(path) || !path.isWellFormed()) return 'it has control or invalid characters';
   return Buffer.byteLength(path) > MAX_PATH ? `it is longer than ${MAX_PATH} bytes` : undefined;
 }
 
 /**
- * Whether a name is that of a folder kept from models: `.git`, whose hooks are executed, and `.pawl`, which is ours. Some file
- * systems take other spellings for the same: any case, invisible characters, trailing dots, short names, streams.
+ * Whether a name is that of a folder that models may not use: `.git`, whose hooks are executed, and `.pawl`, which is ours. Some
+ * file systems accept other spellings: any case, invisible characters, trailing dots, short names, streams.
  */
 export function isKept(name: string): boolean {
   return /^(\.git|\.pawl|git~\d+|pawl~\d+)[. ]*(:|$)/.test(plainName(name));
 }
 
-/** A name in one case and form, without invisible characters. */
+/** A name in lower case and normal form, without invisible characters. */
 export function plainName(name: string): string {
   return name
     .normalize('NFKC')

@@ -6,27 +6,27 @@ import { WriteFailedError, WriteOutsideRootError } from '../errors.ts';
 import { OffLimits } from './off-limits.ts';
 import { fileInsideRoot, insideRoot, plainName, quoted, refused } from './paths.ts';
 
-/** A place inside the root, and what was there when we looked. */
+/** A place inside the root, and what was there at the check. */
 export interface Place {
   /** Relative to the root, with forward slashes; '' is the root. */
   readonly path: string;
-  /** Where it is on this machine. */
+  /** Its path on this machine. */
   readonly at: string;
   readonly stats: Stats | undefined;
 }
 
-/** Bytes of the largest file that is read, changed or deleted: its old bytes have to be kept. */
+/** Bytes of the largest file that can be read, changed or deleted: the undo must store its old bytes. */
 const MAX_BYTES = 64 * 2 ** 20;
 
-/** The folder whose files models may see and propose to change. Every path that they give goes through here. */
+/** The folder whose files models may read and propose to change. All their paths are checked here. */
 export class Root {
-  /** Without links: the root may be reached through some, what is in it may not. */
+  /** Without links: the path of the root may contain some, paths inside it may not. */
   readonly at: string;
 
-  /** What is the fan-out's own, and neither read nor written by models. */
+  /** The fan-out's own files, which models can neither read nor change. */
   readonly isOwn: IsOwn;
 
-  /** What Git ignores, and what is likely to hold secrets. */
+  /** Files that Git ignores, and likely secrets. */
   readonly offLimits: OffLimits;
 
   private constructor(at: string, isOwn: IsOwn, offLimits: OffLimits) {
@@ -38,7 +38,7 @@ export class Root {
   /**
    * Opens a folder as a root.
    * @param checkpoint the checkpoint file of the fan-out, an absolute path
-   * @throws {WriteFailedError} when there is no such folder
+   * @throws {WriteFailedError} if there is no such folder
    */
   static async open(root: string, checkpoint?: string): Promise<Root> {
     if (typeof root !== 'string' || root === '') throw new TypeError('root must be the path of a folder');
@@ -47,14 +47,14 @@ export class Root {
       const isOwn = checkpoint === undefined ? () => false : await ownFilesIn(at, checkpoint);
       if ((await lstat(at)).isDirectory()) return new Root(at, isOwn, await OffLimits.of(at));
     } catch (cause) {
-      throw new WriteFailedError(`the root ${quoted(root)} cannot be used; give a folder that exists`, { cause });
+      throw new WriteFailedError(`the root ${quoted(root)} cannot be used; use a folder that exists`, { cause });
     }
-    throw new WriteFailedError(`the root ${quoted(root)} is no folder; give one that exists`);
+    throw new WriteFailedError(`the root ${quoted(root)} is not a folder; use a folder that exists`);
   }
 
   /**
-   * A file, or the place of one that is not there yet.
-   * @throws {WriteOutsideRootError} when the path leads elsewhere, through a link, or to what is no regular file
+   * A file, or the place of a new one.
+   * @throws {WriteOutsideRootError} if the path leads elsewhere, through a link, or to something that is not a regular file
    */
   async file(path: unknown): Promise<Place> {
     const place = await this.#find(fileInsideRoot(path));
@@ -70,18 +70,18 @@ export class Root {
   }
 
   /**
-   * Refuses what models may neither read nor change.
-   * @param path as a file, or a folder, of this root gave it
+   * Refuses files that models may neither read nor change.
+   * @param path as `file` or `folder` of this root returned it
    * @throws {WriteOutsideRootError}
    */
   async checkAllowed(path: string, isFolder = false): Promise<void> {
     const reason = await this.offLimits.reason(path, isFolder);
     if (reason === undefined) return;
-    throw new WriteOutsideRootError(`${quoted(path)} is off limits: ${reason}. Models neither read nor write it`);
+    throw new WriteOutsideRootError(`${quoted(path)} is off limits: ${reason}. Models can neither read nor write it`);
   }
 
   /**
-   * The bytes of a file; undefined when there is none.
+   * The bytes of a file; undefined if there is none.
    * @throws {WriteOutsideRootError} @throws {RangeError} for a file that is too large
    */
   async read(path: unknown): Promise<Buffer | undefined> {
@@ -90,8 +90,7 @@ export class Root {
   }
 
   async #find(path: string): Promise<Place> {
-    if (this.isOwn(path))
-      throw refused(path, 'it is where the answers are kept, and neither read nor written by models');
+    if (this.isOwn(path)) throw refused(path, 'it has the answers, and is not accessible to models');
     const names = path === '' ? [] : path.split('/');
     let at = this.at;
     let stats: Stats | undefined = await lstat(at);
@@ -106,10 +105,10 @@ export class Root {
   }
 }
 
-// Windows has neither; there links are rare, and a pipe is no file.
+// Windows has neither of these flags; links are rare there, and pipes are not files.
 const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-/** What has become a link or a pipe since we looked is not read. */
+/** A file that has become a link or a pipe since the check is not read. */
 async function bytesAt({ path, at }: Place): Promise<Buffer | undefined> {
   try {
     const file = await open(at, flags);
@@ -127,17 +126,17 @@ async function bytesAt({ path, at }: Place): Promise<Buffer | undefined> {
   }
 }
 
-/** Whether a path relative to the root is kept from models. */
+/** Whether models may not access a path relative to the root. */
 type IsOwn = (path: string) => boolean;
 
 /**
- * The checkpoint file of a fan-out may lie among the files that its models work on: then it, its lock, unfinished writes of it
- * and the records beside it are not theirs to see or to change. They hold what the others say.
+ * The checkpoint file of a fan-out may be among the files of its models. They can then not access it, its lock, its
+ * unfinished writes, or the records beside it: those contain the answers of other models.
  * @param root without links @param checkpoint an absolute path
  */
 async function ownFilesIn(root: string, checkpoint: string): Promise<IsOwn> {
   const given = dirname(checkpoint);
-  // Of one outside the root this begins with .., as no path of a model does.
+  // For a file outside of the root this begins with .., as no path of a model does.
   const folder = relative(root, await realpath(given).catch(() => given));
   const own = plainPath(join(folder, basename(checkpoint)).replaceAll(sep, '/'));
   return (path) => {
@@ -146,10 +145,10 @@ async function ownFilesIn(root: string, checkpoint: string): Promise<IsOwn> {
   };
 }
 
-/** What follows the name of the checkpoint file: nothing, or what makes it the name of one of those beside it. */
+/** The rest of a name after that of the checkpoint file, for the file itself and those that belong to it. */
 const beside = /^($|[/:]|\.(lock|runs)($|[./:])|\.\d+\.[0-9a-f]{8}\.tmp)/;
 
-/** Some file systems take other spellings for the same. */
+/** Some file systems treat other spellings as the same. */
 function plainPath(path: string): string {
   const names = path.split('/').map((name) => withoutEnding(plainName(name)));
   return names.join('/');

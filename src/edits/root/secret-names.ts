@@ -38,17 +38,17 @@ const FILES: ReadonlySet<string> = new Set([
   'terraform.tfstate',
 ]);
 
-/** Of these the key itself; what ends in `.pub` is for everyone. */
+/** Private keys; files that end in `.pub` are public. */
 const KEY_NAME = /^id_(rsa|dsa|ecdsa|ecdsa_sk|ed25519|ed25519_sk|xmss)(?!\.pub$)/;
 const KEY_ENDING = /\.(pem|key|ppk|p12|pfx|jks|keystore|kdbx|token)$/;
 const ENVIRONMENT = /^\.env|\.env$/;
-/** What is committed to show which variables there are. */
+/** Files that are committed to document variables. */
 const SAMPLE = /[._-](example|sample|template|dist|defaults)$|^(example|sample|template)\.env$/;
 const SECRET_DATA = /^(secrets?|client_secret[\w.-]*|service[-_]account[\w.-]*)\.(json|ya?ml|toml|ini|properties|txt)$/;
 
 /**
- * Whether a path leads to what is likely to hold secrets, by the names in it. Spellings that some file systems take for
- * the same name are the same here: case, invisible characters, dots and spaces at the end, streams.
+ * Whether a path leads to a likely secret, by the names in it. It treats spellings as equal that some file systems treat as the
+ * same name: case, invisible characters, dots and spaces at the end, streams.
  * @param path relative, with forward slashes
  */
 export function isSecretPath(path: string): boolean {

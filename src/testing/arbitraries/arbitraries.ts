@@ -7,33 +7,33 @@ import { type Arbitrary, type FastCheck, generatorsOf } from './fast-check.ts';
 import { checkpointsWith, invocationsWith, progressesWith } from './runs.ts';
 import { type RunStory, storiesWith } from './stories.ts';
 
-/** What Pawl's words may look like, for property tests. */
+/** Arbitrary values of Pawl's types, for property tests. */
 export interface Arbitraries {
-  /** Anything a run can end with: errors of Pawl, of providers, of hosts, and what is no Error at all. Never nothing. */
+  /** Any error that can end a run: of Pawl, of providers, of hosts, and values that are not an Error. Never undefined. */
   readonly runError: Arbitrary<unknown>;
   /** Why a run may be stopped from outside: a `shutdownCause` or an `otherCause`. */
   readonly cancelCause: Arbitrary<unknown>;
-  /** A cause with a shutdown in it, which leaves the run for the next process, wrapped in whatever came around it. */
+  /** A cause that contains a shutdown, which leaves the run for the next process. It may be wrapped in other errors. */
   readonly shutdownCause: Arbitrary<unknown>;
-  /** A cause without one, wrapped likewise. */
+  /** A cause without a shutdown, also wrapped. */
   readonly otherCause: Arbitrary<unknown>;
-  /** A valid transcript, as plain JSON: each tool call has its one result, right after it and in its order. */
+  /** A valid transcript, as plain JSON: the result of each tool call follows it, in the order of the calls. */
   readonly transcript: Arbitrary<Message[]>;
-  /** What a run may be asked for: every executor takes it. */
+  /** A request that every executor accepts. */
   readonly invocation: Arbitrary<Invocation>;
-  /** How far a run has come, as its machine carries it; open steps included. */
+  /** The progress of a run, as its machine has it; with open steps. */
   readonly progress: Arbitrary<Progress>;
   /** The events of a whole run, for a walk of `runMachine` with XState's `transition`, and how the run must end. */
   readonly runStory: Arbitrary<RunStory>;
-  /** A record as stores hold it, as plain JSON, open steps, parked runs and undelivered outcomes included. */
+  /** A record as stores have it, as plain JSON; with open steps, parked runs and undelivered outcomes. */
   readonly checkpoint: Arbitrary<RunCheckpoint>;
 }
 
 /**
- * Arbitraries for property tests. The kit has no dependency on fast-check: hand yours over.
+ * Arbitraries for property tests. The kit does not depend on fast-check: pass yours.
  *
  * @param fc the module `fast-check`, 3.22 or newer
- * @throws {TypeError} when it is something else
+ * @throws {TypeError} if it is not fast-check
  * @example
  * import fc from 'fast-check';
  * const { checkpoint } = arbitraries(fc);

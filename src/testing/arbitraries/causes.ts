@@ -6,7 +6,7 @@ type Make = (message: string) => unknown;
 const coded = (code: string, message: string) => Object.assign(new Error(message), { code });
 const named = (name: string, message: string) => Object.assign(new Error(message), { name });
 
-/** Each makes a shutdown as a host may meet it: ours, another package copy's, the host's own, one from plain data. */
+/** Each makes a shutdown error: ours, that of another copy of the package, the host's own, one from plain data. */
 const shutdowns: readonly Make[] = [
   (message) => new errors.ShutdownError(message),
   (message) => coded('ERR_SHUTDOWN', message),
@@ -23,7 +23,7 @@ const otherStops: readonly Make[] = [
   (message) => coded('ECONNRESET', message),
   (message) => message,
   (message) => ({ code: 7, message }),
-  // It only talks of a shutdown: what counts is the code.
+  // Only its message mentions a shutdown: the code decides.
   () => new Error('ERR_SHUTDOWN: shutdown'),
 ];
 
@@ -54,7 +54,7 @@ function unreadable(): never {
 
 type Wrap = (inner: unknown, beside: readonly unknown[]) => unknown;
 
-/** What stands around a cause by the time it arrives. */
+/** The errors that may wrap a cause. */
 const wraps: readonly Wrap[] = [
   (cause) => new Error('outer', { cause }),
   (cause) => ({ name: 'Outer', code: 'OUTER', cause }),

@@ -1,7 +1,7 @@
-// fast-check as far as it is used, in words of our own: neither the code nor the published types name the package, which
-// hosts may not have.
+// The part of fast-check that is used, with types of our own: neither the code nor the published types name the package,
+// which hosts may not have.
 
-/** An arbitrary of fast-check, to hand to its `property`, `record`, `sample` and so on. */
+/** An arbitrary of fast-check, for its `property`, `record`, `sample` and so on. */
 export interface Arbitrary<T> {
   /** For fast-check itself. */
   generate(random: never, biasFactor: number | undefined): never;
@@ -29,7 +29,7 @@ const used = [
 /** The module `fast-check` (3.22 or newer), as `import fc from 'fast-check'` or `import * as fc from 'fast-check'` gives it. */
 export type FastCheck = { readonly [Name in (typeof used)[number]]: (...args: never[]) => unknown };
 
-/** The same, with what its functions take and give. */
+/** The same, with the types of its functions. */
 export interface Generators {
   array<T>(item: Arbitrary<T>, bounds: { minLength?: number; maxLength: number }): Arbitrary<T[]>;
   boolean(): Arbitrary<boolean>;
@@ -42,7 +42,7 @@ export interface Generators {
   string(bounds: { unit: 'binary' | 'grapheme'; minLength?: number; maxLength: number }): Arbitrary<string>;
 }
 
-/** Checks that a value is fast-check, and returns its generators. @throws {TypeError} when it is not fast-check */
+/** Checks that a value is fast-check, and returns its generators. @throws {TypeError} if it is not */
 export function generatorsOf(fc: FastCheck): Generators {
   for (const name of used) {
     if (typeof fc?.[name] !== 'function') {

@@ -26,7 +26,7 @@ interface Call {
   readonly output: ToolOutput;
 }
 
-/** One turn of a model: what it says and calls, and what it is told before the next one. */
+/** One turn of a model: its text and calls, and the messages before the next turn. */
 interface Turn {
   readonly text: string;
   readonly thought: string | undefined;
@@ -51,7 +51,7 @@ function turnsWith(fc: Generators): Arbitrary<Turn[]> {
     .map(outputOf);
   const call = fc.record<Call>({
     name: fc.constantFrom(...Object.keys(tools), 'unknown', '__proto__'),
-    // Some models count their calls anew in each turn.
+    // Some models count their calls from the start in each turn.
     id: fc.constantFrom('call_0', 'call_1', 'a', ''),
     input: value,
     output,
@@ -77,14 +77,14 @@ function turnsWith(fc: Generators): Arbitrary<Turn[]> {
   return fc.array(turn, { maxLength: 5 });
 }
 
-/** Any text, lone surrogates included: providers cut their pieces wherever they like. */
+/** Any text, with lone surrogates: providers may cut their deltas anywhere. */
 function textWith(fc: Generators): Arbitrary<string> {
   return fc
     .record({ text: fc.string({ unit: 'binary', maxLength: 12 }), isCut: fc.boolean() })
     .map(({ text, isCut }) => (isCut ? `${text}\ud83d` : text));
 }
 
-/** JSON has no -0: it would come back as 0. */
+/** JSON has no -0: it would be read as 0. */
 function jsonWith(fc: Generators, maxDepth: number): Arbitrary<unknown> {
   return fc.jsonValue({ maxDepth }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 }
@@ -105,7 +105,7 @@ function replyOf({ text, thought, options, calls, usage }: Turn): ModelReply {
   return { message: { role: 'assistant', content }, finishReason: calls.length > 0 ? 'tool-calls' : 'stop', usage };
 }
 
-/** Takes a turn as a run takes it. `isOpen`: of its calls the first is answered, the second under way, the others wait. */
+/** Applies a turn as a run does. `isOpen`: its first call is answered, the second is running, the others wait. */
 function played(progress: Progress, turn: Turn, isOpen: boolean): Progress {
   if (turn.calls.length === 0) return steered(recordAnswer(progress, replyOf(turn)), turn);
   const opened = openStep(progress, replyOf(turn), tools);
@@ -142,14 +142,14 @@ function metaWith(fc: Generators): Arbitrary<RunCheckpointMeta> {
   });
 }
 
-/** `played`: by the functions that runs are made by. `absent`: no recovery continues a run that has it. */
+/** `played`: by the functions that real runs use. `absent`: no recovery continues a run that has the field. */
 type FieldOrigin<T> = 'played' | 'absent' | ((fc: Generators) => Arbitrary<T>);
 
-/** How each field of a run comes about here. A field without a line does not compile. */
+/** How each field of a run is made here. A field without a line does not compile. */
 export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOrigin<NonNullable<RunFields[K]>> } = {
   meta: 'played',
   fingerprint: (fc) => fc.constantFrom('a'.repeat(64), 'stored:b'),
-  // The recovery of a child asks for its parent.
+  // The recovery of a child needs its parent.
   parent: 'absent',
   labels: (fc) => fc.dictionary(wordWith(fc), wordWith(fc), { maxKeys: 3 }),
   thread: (fc) => fc.record({ id: wordWith(fc), upTo: fc.nat(100) }),
@@ -187,7 +187,7 @@ function messagesWith(fc: Generators): Arbitrary<readonly Message[]> {
   return fc.array(textWith(fc), { maxLength: 1 }).map((texts) => texts.map(said));
 }
 
-/** The fields that are drawn one by one; each is absent now and then. */
+/** The fields that are drawn one by one; each is sometimes absent. */
 function fieldsWith(fc: Generators): Arbitrary<Partial<Progress>> {
   const drawn = Object.entries(fieldOrigins).flatMap(([key, origin]) =>
     typeof origin === 'string'
@@ -197,7 +197,7 @@ function fieldsWith(fc: Generators): Arbitrary<Partial<Progress>> {
   return fc.record<Record<string, unknown>>(Object.fromEntries(drawn)).map(definedOf) as Arbitrary<Partial<Progress>>;
 }
 
-/** Runs as far as they have come, made by the very functions that runs are made by. */
+/** Runs at any point, made by the functions that real runs use. */
 export function progressesWith(fc: Generators, may: { beOpen: boolean }): Arbitrary<Progress> {
   return fc
     .record({
@@ -249,7 +249,7 @@ function definedOf<T extends object>(fields: T): { [Key in keyof T]?: NonNullabl
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
-/** Records of such runs: some set aside, some with their outcome, which is still to be delivered. */
+/** Records of such runs: some are parked, some have an outcome that is not delivered yet. */
 export function checkpointsWith(fc: Generators): Arbitrary<RunCheckpoint> {
   return fc
     .record({
@@ -266,7 +266,7 @@ export function checkpointsWith(fc: Generators): Arbitrary<RunCheckpoint> {
 }
 
 function endOf(progress: Progress, end: 'ok' | 'error' | 'parked' | undefined): Partial<Progress> {
-  // A run does not end well in the middle of a step.
+  // A run does not end with `ok` in the middle of a step.
   if (end === undefined || (end === 'ok' && progress.openStep)) return {};
   if (end === 'parked') return { parked: { code: 'RUN_PARKED', reason: '3 starts without progress' } };
   const error = { name: 'ModelError', code: 'MODEL', message: 'the model is down' };

@@ -6,11 +6,11 @@ import { noUsage } from '../../values/usage.ts';
 import { type AcceptedRun, freshProgress, runEvents } from '../run-events.ts';
 import type { Arbitrary, Generators } from './fast-check.ts';
 
-/** A run as its machine sees it, and how the finalize matrix says that it ends. */
+/** A run as its machine sees it, and its end by the finalize matrix. */
 export interface RunStory {
   /** For `runMachine` of an agent without phases, in this order, from `resolving` on. */
   readonly events: readonly RunMachineEvent[];
-  /** `complete`, `fail` or `leave-running`; undefined = these events do not end the run. Told from the plan, not from the machine. */
+  /** `complete`, `fail` or `leave-running`; undefined = these events do not end the run. Computed from the plan, not by the machine. */
   readonly outcome: CheckpointOutcome | undefined;
 }
 
@@ -25,11 +25,11 @@ interface Stop {
   readonly other: unknown;
 }
 
-/** How a run goes when nobody stops it, and who stops it after how many of its events. */
+/** How a run would continue without stops, and which stops come after how many of its events. */
 interface Plan {
   readonly begin: (typeof begins)[number];
   readonly isDurable: boolean;
-  /** The save of the last step lands only after the answer is there. */
+  /** The save of the last step completes only after the answer. */
   readonly isSlow: boolean;
   readonly steps: number;
   readonly end: (typeof ends)[number];
@@ -44,7 +44,7 @@ interface Moment {
 
 type Causes = { readonly [Name in 'shutdownCause' | 'otherCause']: Arbitrary<unknown> };
 
-/** Stories of runs: accepted, refused or only delivered, with steps that answer or fail, stopped at any moment, more than once. */
+/** Stories of runs: accepted, refused or only delivered; their steps answer or fail, and they are stopped at any moment, even twice. */
 export function storiesWith(fc: Generators, { shutdownCause, otherCause }: Causes): Arbitrary<RunStory> {
   const stop = fc.record<Stop>({
     after: fc.nat(12),
@@ -84,7 +84,7 @@ function workOf(plan: Plan): Moment[] {
   return late ? [...moments, { ...late, kind: 'end' }] : moments;
 }
 
-/** One step with one call: the model asks for it, the tool answers it. @param last what the answer of the tool is to the run */
+/** One step with one call: the model asks for it, the tool answers. @param last what the tool's answer means to the run */
 function stepOf(step: number, isFailing: boolean, last: Moment['kind']): Moment[] {
   const callId = `c${step}`;
   const result = isFailing ? ({ type: 'error-text', value: 'broken' } as const) : 'found';
@@ -123,7 +123,7 @@ function stopped(work: readonly Moment[], stops: readonly Stop[]): Moment[] {
   return moments;
 }
 
-/** The finalize matrix once more, from the plan alone: the first stop counts, and what came before it stands. */
+/** The finalize matrix again, computed from the plan alone: the first stop counts, and earlier results stay. */
 function outcomeOfPlan({ begin, end }: Plan, moments: readonly Moment[]): CheckpointOutcome | undefined {
   let first: Moment | undefined;
   let hasBegun = false;

@@ -13,47 +13,47 @@ import { ModelMemory } from './model.ts';
 import { type CrashTestOptions, checkOptions, wrong } from './options.ts';
 import type { Job } from './process.ts';
 
-/** A promise that was not kept. Plain JSON. */
+/** A broken promise. Plain JSON. */
 export interface CrashTestViolation {
-  /** Which one; docs/testing.md says what each letter means. */
+  /** Which promise; docs/testing.md explains each letter. */
   readonly promise: CrashTestPromise;
-  /** Where the process died, for example `after store.append 3`; `no crash` = also without one. */
+  /** Where the process died, for example `after store.append 3`; `no crash` = it is broken without a crash, too. */
   readonly crashAt: string;
   /** What happened. */
   readonly detail: string;
 }
 
-/** What a crash test found. Plain JSON. */
+/** The result of a crash test. Plain JSON. */
 export interface CrashTestReport {
-  /** Histories that were played, the one without a crash included. */
+  /** The number of histories, the one without a crash included. */
   readonly runs: number;
   /** Processes that died. */
   readonly crashes: number;
-  /** Boundaries of the run without a crash: the places where a process can die. */
+  /** The boundaries of the run without a crash: the places at which a process can die. */
   readonly boundaries: number;
   /**
-   * Histories in which a run was set aside for a person, as `executor: { onUnknownOutcome: 'park' }` asks: that is an end
-   * too. 0 without that setting.
+   * Histories in which a run was parked for a person, as `executor: { onUnknownOutcome: 'park' }` asks: that is an end, too.
+   * 0 without that setting.
    */
   readonly parked: number;
-  /** How the run without a crash ended: a test that expects an answer should see that it is this one. */
+  /** The end of the run without a crash: a test should check that it is the expected one. */
   readonly undisturbed: { readonly status: RunStatus; readonly output: string; readonly error?: string };
-  /** At most one of each promise and history. None = every promise was kept. */
+  /** At most one of each promise and history. Empty = every promise was kept. */
   readonly violations: readonly CrashTestViolation[];
 }
 
-/** So many processes that never end are enough to know. */
+/** The test stops after this many processes that never end. */
 const MAX_HUNG = 3;
 const SPARE_LIVES = 4;
 
 /**
- * Kills a run of your agent at every boundary, one after the other (before and after each write to the store, around
- * each tool call, in the middle of each model call), continues it in a new executor on the same storage, and compares
- * what came of it with the run that nothing happened to. All in this process, in which a "dead" executor reaches nothing
- * any more.
+ * Kills a run of your agent at every boundary, one after the other: before and after each write to the store, around each
+ * tool call, in the middle of each model call. It continues the run in a new executor on the same storage, and compares the
+ * result with that of the run without a crash. All of this happens in one process, in which a "dead" executor can no longer
+ * reach anything.
  *
- * @returns what was found; broken promises are in the report and reject nothing
- * @throws {TypeError} for a wrong call: no agent, a model or store that is none, a limit that is no number
+ * @returns the report; broken promises are part of it and do not reject
+ * @throws {TypeError} for invalid options: no agent, an invalid model or store, a limit that is not a number
  * @example
  * const { violations } = await crashTest({ agent, prompt: 'Charge order 7.', model: () => scriptedModel(script) });
  * assert.deepEqual(violations, []);
@@ -119,7 +119,7 @@ class CrashTest {
 
   /**
    * Plays and judges the run with each of these crashes.
-   * @returns the same crashes, each with one more in the process that went on
+   * @returns the same crashes, each with one more in the process that continued
    */
   async #playAll(
     trials: readonly Trial[],
@@ -162,7 +162,7 @@ class CrashTest {
     try {
       this.#options.onHistory?.({ played: this.#runs, total: total + 1 });
     } catch {
-      // The host's own concern; the test goes on.
+      // Errors of the host's callback are ignored.
     }
   }
 
@@ -186,7 +186,7 @@ class CrashTest {
   }
 }
 
-/** Agents that are put to work by another one speak with models too, and make calls of their own. */
+/** Sub-agents also ask models, and make calls of their own. */
 function isAlone({ executor }: CrashTestOptions): boolean {
   return executor?.ports?.palette === undefined;
 }
@@ -203,7 +203,7 @@ function allowedFor(options: CrashTestOptions, store: CheckpointStore): Allowed 
   };
 }
 
-/** So many of them, evenly, the first and the last included. */
+/** So many of them, evenly spread, with the first and the last. */
 function spread<T>(all: readonly T[], limit: number): T[] {
   if (all.length <= limit) return [...all];
   const step = limit > 1 ? (all.length - 1) / (limit - 1) : 0;
@@ -223,7 +223,7 @@ async function openStores({ store }: CrashTestOptions): Promise<OpenedStores> {
 
 const CLOSE_MS = 5_000;
 
-/** The stores that a host's function gave. Those that can be closed are, once no process of a history has them. */
+/** The stores that a host's function returned. Those that can be closed are closed after their history. */
 class OpenedStores {
   readonly #opening: () => CheckpointStore | Promise<CheckpointStore>;
   readonly #opened = new Set<CheckpointStore>();
@@ -245,7 +245,7 @@ class OpenedStores {
     for (const method of ['save', 'load', 'delete', 'listInterrupted'] as const) {
       if (typeof store?.[method] !== 'function') throw new TypeError(`what it gave has no ${method}`);
     }
-    // The same object again: it is the host's, and in use.
+    // The same object again: it belongs to the host, and is in use.
     if (this.#opened.has(store)) this.#isShared = true;
     this.#opened.add(store);
     this.#first ??= store;
@@ -253,7 +253,7 @@ class OpenedStores {
     return { store, bare: store };
   }
 
-  /** One that is given each time stays open. */
+  /** A store that is returned each time stays open. */
   async dispose({ keepLast = false }: { readonly keepLast?: boolean } = {}): Promise<void> {
     for (const store of this.#opened) {
       if (this.#isShared || (keepLast && store === this.#last)) continue;

@@ -6,42 +6,42 @@ import { Ledger } from './ledger.ts';
 import { type CrashPoint, Life, nameOf, type StopAt } from './life.ts';
 import { type CrashTestExecutorOptions, type Job, type MortalProcess, processOf } from './process.ts';
 
-/** Where histories are played. */
+/** Where histories run. */
 export interface Scene {
   readonly job: Job;
   readonly prompt: string;
-  /** Opens the storage: as a process does, and as the test looks at it. */
+  /** Opens the storage: `store` as a process does, `bare` for the test. */
   readonly open: () => Promise<{ readonly store: CheckpointStore; readonly bare: CheckpointStore }>;
-  /** Waits, but not for ever. @throws when it takes too long */
+  /** Waits for `work`. @throws if it takes too long */
   readonly within: <T>(what: string, work: Promise<T>) => Promise<T>;
-  /** Processes that may follow the last one that is stopped: of a store in trouble each may be refused. */
+  /** How many more processes may follow the last planned crash: a store that fails may refuse each. */
   readonly spareLives: number;
-  /** Whether a run that is over is started again, to see that it is over. */
+  /** Whether an ended run is started again, to check that it has ended. */
   readonly isAskedAgain: boolean;
-  /** Where what its processes do is written down; absent = in a ledger that does no more than that. */
+  /** The ledger of its processes; absent = a plain one. */
   readonly ledger?: (runId: string) => Ledger;
-  /** Told when a process is over: what it still waited for may be answered now. */
+  /** Called at the end of a process: calls that it waited for may be answered now. */
   readonly onEnd?: () => void;
 }
 
-/** What became of one run over all its processes. */
+/** The history of one run over all its processes. */
 export interface History {
   readonly ledger: Ledger;
-  /** The boundaries that each process came to. */
+  /** The boundaries that each process reached. */
   readonly points: readonly (readonly CrashPoint[])[];
   /** Where processes died. */
   readonly crashes: readonly CrashPoint[];
-  /** What the storage held of the run when a process ended before it did. */
+  /** The record in the storage when a process ended before the run. */
   readonly left: readonly RunCheckpoint[];
-  /** A process that did not come to an end. */
+  /** A process did not end. */
   readonly isHung: boolean;
-  /** The run itself was set aside, as its host asked for: a person goes on from there. */
+  /** The run itself was parked, as its host asked: a person continues it. */
   readonly isAside: boolean;
-  /** So was an agent at work for it, which it did without. */
+  /** A sub-agent of the run was parked, and the run continued without it. */
   readonly isShortOfHelp: boolean;
 }
 
-/** Plays one run to its end: one process for each stop, and as many more as it takes. */
+/** Plays one run to its end: one process for each stop, and as many more as needed. */
 export async function play(scene: Scene, runId: string, stops: readonly StopAt[]): Promise<History> {
   const player = new Player(scene, scene.ledger?.(runId) ?? new Ledger(runId));
   try {
@@ -89,7 +89,7 @@ class Player implements History {
     return isShortOfHelp(this.ledger, this.#scene.job.executor);
   }
 
-  /** Whether no further process has anything to do: it is over, or it was set aside and one has left it so. */
+  /** Whether no further process has anything to do: it is over, or it was parked and a later process has left it so. */
   async #isEnd(opened: Opened): Promise<boolean> {
     const { ledger } = this;
     const { executor } = this.#scene.job;
@@ -100,7 +100,7 @@ class Player implements History {
     return isEnd;
   }
 
-  /** What the next process finds. Undefined = nobody can go on from it. */
+  /** The record that the next process finds. Undefined = no process can continue. */
   async #open(n: number): Promise<Opened | undefined> {
     const { ledger } = this;
     try {
@@ -116,14 +116,14 @@ class Player implements History {
     await life?.settled();
     const opened = await this.#scene.open();
     if (n === 0) for (const { runId } of await listed(opened.bare)) this.#foreign.add(runId);
-    // Its lease ran out; here nobody waits for that.
+    // As after the end of its lease, without the wait.
     if (isOwning(opened.bare))
       for (const claim of life?.claims.values() ?? []) await opened.bare.release(claim).catch(() => {});
     for (const stored of [...this.ledger.stored()]) if (!(await this.#check(opened.bare, stored))) return undefined;
     return opened;
   }
 
-  /** Whether the storage holds of a run what it acknowledged. */
+  /** Whether the storage has what it acknowledged. */
   async #check(
     store: CheckpointStore,
     {
@@ -181,7 +181,7 @@ class Player implements History {
     if (life.diedAt) this.crashes.push(life.diedAt);
   }
 
-  /** What a host does when it starts; it ends with the run, or when there is nothing to do. Never rejects. */
+  /** What a host does at its start; resolves when the run ends, or if there is nothing to do. Never rejects. */
   async #work({ executor, agent }: MortalProcess, life: Life): Promise<void> {
     const { ledger } = this;
     const { runId } = ledger;
@@ -191,7 +191,7 @@ class Player implements History {
       const reason = [...parked, ...skipped, ...failed].find((entry) => entry.runId === runId)?.reason;
       const isStored = ledger.recordOf(runId) != null;
       const found = executor.get(runId);
-      // Children that nobody waits for any more.
+      // Children without a parent that waits for them.
       if (!found) await Promise.all(resumed.map((entry) => executor.get(entry.runId)?.result));
       if (!found && (isStored || ledger.outcomes.length > 0)) {
         this.#reason = isStored ? (reason ?? 'the store has it, and its list does not') : '';
@@ -207,11 +207,11 @@ class Player implements History {
     }
   }
 
-  /** Nothing is left of a run that is over; and a store that keeps outcomes answers with the same one. */
+  /** An ended run leaves no records; a store that keeps outcomes returns the same outcome again. */
   async #askAgain({ bare }: Opened): Promise<void> {
     const { ledger } = this;
     const all = (await listed(bare)).filter(({ runId }) => !this.#foreign.has(runId));
-    // A child that was set aside waits for a person, whatever became of its parent, and those below it wait for it.
+    // A parked child waits for a person, even after the end of its parent, and its own children wait for it.
     const parked = [...ledger.aside()].map(({ meta }) => meta.runId);
     const isAside = (runId: string) => parked.some((top) => runId === top || runId.startsWith(`${top}~`));
     const left = all.map(({ runId }) => runId).filter((runId) => !isAside(runId));
@@ -250,35 +250,35 @@ function textOf(error: unknown): string {
 type Settings = Pick<CrashTestExecutorOptions, 'onUnknownOutcome'>;
 
 /**
- * Whether a run was set aside as its host asked: `onUnknownOutcome: 'park'`, and the record shows a `once` call that its
- * process died in. With a person it has come to an end that is promised; any other reason is one that nobody asked for.
+ * Whether a run was parked as its host asked: `onUnknownOutcome: 'park'`, and the record shows a `once` call during which its
+ * process died. Such an end is promised; a run that was parked for another reason breaks the promise.
  */
 export function isAsideAsAsked(record: RunCheckpoint | null | undefined, { onUnknownOutcome }: Settings): boolean {
   if (onUnknownOutcome !== 'park' || record?.parked?.code !== 'OUTCOME_UNKNOWN') return false;
   return record.openStep !== undefined && hasUnknownOutcome(record.openStep);
 }
 
-/** Whether an agent at work for the run was set aside as asked: the run did without it, and may end otherwise. */
+/** Whether a sub-agent of the run was parked as asked: the run continued without it, and may end in another way. */
 function isShortOfHelp(ledger: Ledger, settings: Settings): boolean {
   const children = [...ledger.aside()].filter(({ meta }) => meta.runId !== ledger.runId);
   return children.some((record) => isAsideAsAsked(record, settings));
 }
 
-/** Nobody touches a run that waits for a person, who finds it in the list. */
+/** No process continues a parked run, and the list shows it. */
 export function checkAside(ledger: Ledger, settings: Settings, listed: readonly { readonly runId: string }[]): void {
   const { runId } = ledger;
   if (!isAsideAsAsked(ledger.recordOf(runId), settings)) {
-    ledger.complain('c', 'the run was set aside for a person, and the next process went on with it');
+    ledger.complain('c', 'the run was parked for a person, and the next process continued it');
   } else if (ledger.outcomes.length > 0) {
-    ledger.complain('e', 'the run was set aside for a person although its outcome had been told');
+    ledger.complain('e', 'the run was parked for a person although its outcome had been delivered');
   } else if (!listed.some((entry) => entry.runId === runId)) {
-    ledger.complain('a', 'the run was set aside for a person, and the store does not list it');
+    ledger.complain('a', 'the run was parked for a person, and the store does not list it');
   }
 }
 
 /**
- * Where what was found in a store is not what was saved, in words; undefined = it is the same. The count of attempts is
- * left out: where a claim counts them, it is ahead of the record.
+ * Describes the first difference between the found and the saved record; undefined = they are equal. The count of attempts
+ * does not count: a claim may have increased it.
  */
 function firstDifference(found: RunCheckpoint | null, saved: RunCheckpoint | null): string | undefined {
   if (found === saved) return undefined;
@@ -286,7 +286,7 @@ function firstDifference(found: RunCheckpoint | null, saved: RunCheckpoint | nul
   return differenceAt(plain({ ...found, attempts: 0 }), plain({ ...saved, attempts: 0 }), '');
 }
 
-/** As JSON has it: a property that is undefined is none. */
+/** As in JSON: a property that is undefined is absent. */
 function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }

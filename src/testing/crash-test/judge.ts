@@ -3,39 +3,39 @@ import type { History } from './history.ts';
 import type { BegunCall, Complaint, Ledger } from './ledger.ts';
 
 export interface Allowed {
-  /** Calls that fail in a row end a run; an unknown outcome counts as one that failed. */
+  /** How many failed calls in a row end a run; an unknown outcome counts as a failed call. */
   readonly errorsInARow: number;
-  /** Steps that a crash may have redone. */
+  /** How many steps a crash may repeat. */
   readonly redoneSteps: number;
-  /** Phases that begin anew after a crash: what they only read may be read again, all of it. */
+  /** Whether phases start again after a crash: then all calls that only read may be repeated. */
   readonly hasPhasesAnew: boolean;
-  /** Whether each turn of the model is one of the run's own. */
+  /** Whether each turn of the model belongs to the run itself. */
   readonly isAlone: boolean;
-  /** Whether it may have ended otherwise for a reason of its own. */
+  /** Whether the run may have ended in another way for a reason of its own. */
   readonly mayDiffer?: boolean;
-  /** Whether time passes by itself: then a tool whose time was up has taken too long. */
+  /** Whether real time passes: then a tool that exceeded its time limit was too slow. */
   readonly hasRealTime?: boolean;
-  /** Whether the store is written what is new; one of four methods is written all of it each time. */
+  /** Whether the store gets only what is new; a store of four methods gets the whole record each time. */
   readonly isAppending: boolean;
 }
 
-/** What a history broke, beside that of a run without a crash; of each promise the first complaint. */
+/** The broken promises of a history, compared with the run without a crash; the first complaint for each promise. */
 export function judge(history: History, whole: History, allowed: Allowed): Complaint[] {
   const { ledger } = history;
   const complaints = [...ledger.complaints];
-  // Of a run that did not end it is known already; what it has not done it might have done.
+  // A run that did not end is already reported: its missing calls might still have come.
   if (ledger.isOver)
     complaints.push(...judgeEnd(ledger, whole.ledger, allowed), ...judgeWork(ledger, whole.ledger, allowed));
   complaints.push(...judgeCalls(ledger));
-  // Where an agent at work for the run was set aside, what it had not done may be missed by others.
+  // If a sub-agent was parked, other calls may lack the effects of its missing calls.
   if (!allowed.mayDiffer) complaints.push(...judgeFailures(ledger, whole.ledger, allowed.hasRealTime ?? false));
   complaints.push(...judgeRepeats(history, allowed), ...judgeSize(history, allowed));
   return [...Map.groupBy(complaints, ({ promise }) => promise).values()].flatMap(([first]) => (first ? [first] : []));
 }
 
 /**
- * To the model an unknown outcome is a failed call: with others that fail, also those that miss its effect, it can make
- * the guards end the run earlier.
+ * To the model an unknown outcome is a failed call. Together with other failed calls, also those that need its effect, it can
+ * make the guards end the run earlier.
  */
 export function mayDiffer({ unknown, answers }: Ledger, { hasFailures }: Ledger, allowed: Allowed): boolean {
   const { errorsInARow, mayDiffer: isOtherwise = false } = allowed;
@@ -48,7 +48,8 @@ function judgeEnd(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] 
   const ids = new Set(ledger.outcomes.map(({ outcome }) => outcome.outcomeId));
   const told = new Set(ledger.outcomes.map(({ outcome }) => JSON.stringify(essenceOf(outcome, ledger.runId))));
   if (ids.size > 1) return [{ promise: 'e', detail: `the run has several outcomes: ${[...ids].join(', ')}` }];
-  if (told.size > 1) return [{ promise: 'e', detail: `one outcome was told in two ways: ${[...told].join(' and ')}` }];
+  if (told.size > 1)
+    return [{ promise: 'e', detail: `one outcome was delivered in two ways: ${[...told].join(' and ')}` }];
   const expected = whole.outcomes[0]?.outcome;
   const outcome = ledger.outcomes.at(-1)?.outcome;
   if (!expected || !outcome || mayDiffer(ledger, whole, allowed)) return [];
@@ -64,7 +65,7 @@ function judgeEnd(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] 
   return [];
 }
 
-/** What two runs of one kind have in common when they end alike. */
+/** The part of an outcome that two equal runs have in common. */
 export function essenceOf(outcome: RunOutcome, runId: string) {
   const { status, output, data = null, error, usage, iterations, phases, undelivered } = outcome;
   const failure = error ? `${error.code}: ${error.message}`.replaceAll(runId, '<run>') : null;
@@ -72,7 +73,7 @@ export function essenceOf(outcome: RunOutcome, runId: string) {
   return { status, error: failure, output, data, iterations, usage, phases: told, undelivered };
 }
 
-/** Each call of the run without a crash was made, and no other. */
+/** Each call of the run without a crash was made, and no others. */
 function judgeWork(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] {
   if (mayDiffer(ledger, whole, allowed)) return [];
   const made = new Set(ledger.calls.map(({ id }) => id));
@@ -80,13 +81,13 @@ function judgeWork(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[]
   const complaints: Complaint[] = [];
   for (const { id, name } of whole.calls) {
     if (made.has(id) || ledger.unknown.has(id)) continue;
-    complaints.push({ promise: 'a', detail: `call ${id} of tool ${name} was lost: the run ended and never made it` });
+    complaints.push({ promise: 'a', detail: `call ${id} of tool ${name} was lost: the run ended without it` });
   }
   for (const { id, name } of ledger.calls) {
     if (!expected.has(id)) {
       complaints.push({
         promise: 'b',
-        detail: `call ${id} of tool ${name} is one that the run without a crash never made`,
+        detail: `call ${id} of tool ${name} does not exist in the run without a crash`,
       });
     }
   }
@@ -99,7 +100,7 @@ function judgeCalls({ calls }: Ledger): Complaint[] {
     const what = `call ${first.id} of tool ${first.name}`;
     const found: string[] = [];
     if (first.effect === 'once' && group.length > 1)
-      found.push(`${what} began ${group.length} times, and its effect is "once"`);
+      found.push(`${what} started ${group.length} times, and its effect is "once"`);
     if (new Set(group.map(({ key }) => key)).size > 1) found.push(`${what} was repeated with another idempotency key`);
     const isCounted = group.every(({ attempt }, i) => attempt > (group[i - 1]?.attempt ?? 0));
     if (first.effect === 'idempotent' && !isCounted) {
@@ -109,7 +110,7 @@ function judgeCalls({ calls }: Ledger): Complaint[] {
   });
 }
 
-/** What was done before a crash and again after it. */
+/** Checks what was done before a crash and again after it. */
 function judgeRepeats({ ledger, points }: History, allowed: Allowed): Complaint[] {
   const { calls, asked } = ledger;
   for (let life = 1; life < points.length + 1; life++) {
@@ -126,28 +127,28 @@ function judgeRepeats({ ledger, points }: History, allowed: Allowed): Complaint[
     }
     const known = new Set(asked.filter((turn) => turn.life < life).map(({ turn }) => turn));
     const turns = new Set(asked.filter(({ life: at, turn }) => at === life && known.has(turn)).map(({ turn }) => turn));
-    // The call for the next step may be under way while the step before it is being saved.
+    // The call for the next step may run while the step before it is being saved.
     if (allowed.isAlone && !allowed.hasPhasesAnew && turns.size > allowed.redoneSteps + 1) {
       const numbers = [...turns].map((turn) => turn + 1).join(', ');
-      return [{ promise: 'f', detail: `a crash made the model be asked again for turns ${numbers}` }];
+      return [{ promise: 'f', detail: `a crash repeated the model calls of turns ${numbers}` }];
     }
   }
   return [];
 }
 
-/** Each process may write one record as a whole; of the rest, nothing is written twice. */
+/** Each process may write one record as a whole; nothing else may be written twice. */
 function judgeSize({ ledger, points }: History, { isAppending }: Allowed): Complaint[] {
   const { messages, said, largest } = ledger.written;
   const most = 2 * said + points.length * (largest + 2);
   if (!isAppending || messages <= most) return [];
-  const detail = `the store was handed ${messages} messages of a run that said ${said}: ${most} would have been plenty`;
+  const detail = `the store got ${messages} messages of a run with ${said}: at most ${most} are needed`;
   return [{ promise: 'g', detail }];
 }
 
 /**
- * What succeeded without a crash succeeds after one, when the same is asked of the same tool. Quiet where something else
- * than the crash explains the failure: the call was ended from outside, nothing had died yet, or it is not known whether
- * another call took effect, on which this one may rest.
+ * A call that succeeded without a crash must succeed after one. No complaint if something else explains the failure: the call
+ * was stopped from outside, no process had died yet, or it is not known whether an earlier call took effect, which this one
+ * may need.
  */
 export function judgeFailures(ledger: Ledger, whole: Ledger, hasRealTime: boolean): Complaint[] {
   if (!isEffectKnown(ledger)) return [];
@@ -163,12 +164,12 @@ export function judgeFailures(ledger: Ledger, whole: Ledger, hasRealTime: boolea
   });
 }
 
-/** Whether each `once` call that nobody knows the outcome of had come to its end when its process died. */
+/** Whether each `once` call with an unknown outcome had completed when its process died. */
 function isEffectKnown({ unknown, finished }: Ledger): boolean {
   return [...unknown].every((id) => finished.has(id));
 }
 
-/** The run was stopped; or time was up, which says nothing where time is made by the host. */
+/** The run was stopped; or the time limit passed, which means nothing if the host controls the clock. */
 function isEndedFromOutside({ signal }: BegunCall, hasRealTime: boolean): boolean {
   if (!signal?.aborted) return false;
   return !hasRealTime || (signal.reason as Error | undefined)?.name !== 'TimeoutError';
@@ -176,9 +177,9 @@ function isEndedFromOutside({ signal }: BegunCall, hasRealTime: boolean): boolea
 
 function adviceFor({ effect }: BegunCall, times: number): string {
   if (times === 1)
-    return 'begun once: see what calls before it do when they are repeated, and what is kept between runs';
-  if (effect === 'idempotent') return 'the same idempotencyKey came twice: the tool must give the first answer again';
-  return 'a "read" is made again after a crash: the second time must be like the first';
+    return 'started once: check the effects of repeated calls before it, and state that is kept between runs';
+  if (effect === 'idempotent') return 'the same idempotencyKey came twice: the tool must return the first answer again';
+  return 'a "read" is repeated after a crash: both results must be equal';
 }
 
 function shortened(text: string): string {

@@ -5,7 +5,7 @@ import type { ParentCall } from '../../run/request.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { isToolError, type Message, type ToolOutput } from '../../values/message.ts';
 
-/** The letter of a promise; docs/testing.md says what each means. */
+/** The letter of a promise; docs/testing.md explains each. */
 export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g';
 
 export interface Complaint {
@@ -13,18 +13,18 @@ export interface Complaint {
   readonly detail: string;
 }
 
-/** A tool call that began. */
+/** A tool call that started. */
 export interface BegunCall {
   readonly life: number;
-  /** The same in all histories of one agent: the part of the key that does not name the run. */
+  /** The same in all histories of one agent: the part of the key that does not contain the run. */
   readonly id: string;
   readonly name: string;
   readonly effect: ToolEffect;
   readonly key: string;
   readonly attempt: number;
-  /** Finished turns of its run when it began. */
+  /** Completed turns of its run when it started. */
   readonly step: number;
-  /** Aborted when it was ended from outside. */
+  /** Aborted when the call was stopped from outside. */
   readonly signal?: AbortSignal;
 }
 
@@ -32,43 +32,43 @@ export interface BegunCall {
 interface Stored {
   /** Null = deleted. */
   certain: RunCheckpoint | null;
-  /** Writes that were refused since then: each may have landed all the same. */
+  /** Writes that were refused since then: each may have taken effect nevertheless. */
   readonly unclear: { readonly record: RunCheckpoint | null; readonly at: number }[];
-  /** When the write that made it certain was begun; 0 = nothing was certain yet. */
+  /** When the write of `certain` started; 0 = nothing was certain yet. */
   readonly since: number;
 }
 
-/** What came back of a write, and when the write was begun. */
+/** The result of a write, and when the write started. */
 interface Answer {
   readonly isClear: boolean;
   readonly at: number;
 }
 
-/** All that the processes of one history did to the world outside, seen from outside. */
+/** All effects of the processes of one history, seen from outside. */
 export class Ledger {
   readonly runId: string;
   readonly calls: BegunCall[] = [];
   readonly asked: { readonly life: number; readonly turn: number }[] = [];
   readonly outcomes: { readonly life: number; readonly outcome: RunOutcome }[] = [];
   readonly complaints: Complaint[] = [];
-  /** `once` calls that a crash found under way: nobody knows whether they took effect. */
+  /** `once` calls that were running at a crash: it is not known whether they took effect. */
   readonly unknown: Set<string> = new Set();
-  /** Calls whose tools came to their end, well, while their process was alive. */
+  /** Calls whose tools succeeded while their process was alive. */
   readonly finished: Set<string> = new Set();
-  /** What calls came back to the model as, as far as it was recorded. */
+  /** The results that the model got of calls, as far as they were recorded. */
   readonly answers: Map<string, CallAnswer> = new Map();
-  /** Whether a tool call came back to the model as failed. */
+  /** Whether the model got a failed tool call. */
   hasFailures = false;
-  /** Messages that were handed to the store, those that the runs said in all, and the most that one record had. */
+  /** Messages that the store got, messages of all runs, and the most of one record. */
   readonly written = { messages: 0, said: 0, largest: 0 };
   /** The newest record of the run that was acknowledged. */
   last: RunCheckpoint | undefined;
-  /** The process at work. */
+  /** The number of the current process. */
   life = 0;
   readonly #stored = new Map<string, Stored>();
-  /** The calls that began the children. */
+  /** The calls that started the children. */
   readonly #parents = new Map<string, ParentCall>();
-  /** When each write was begun, by its arguments: a count. */
+  /** When each write started, by its arguments: a count. */
   readonly #begun = new WeakMap<readonly unknown[], number>();
   #moment = 0;
 
@@ -83,19 +83,19 @@ export class Ledger {
   began({ runId, callId, ...call }: Omit<BegunCall, 'life' | 'id'> & { runId: string; callId: string }): void {
     const id = this.idOf(runId, callId);
     if (this.answers.has(id)) {
-      this.complain('b', `call ${id} of tool ${call.name} began again although its result was recorded`);
+      this.complain('b', `call ${id} of tool ${call.name} started again although its result was recorded`);
     }
     this.calls.push({ life: this.life, id, ...call });
   }
 
-  /** The tool of a call has answered, and nobody has died meanwhile. */
+  /** The tool of a call has succeeded in a living process. */
   succeeded({ runId, callId }: { runId: string; callId: string }): void {
     this.finished.add(this.idOf(runId, callId));
   }
 
   /**
    * Notes that the model was asked for a turn.
-   * @param turn its number in the run without a crash; undefined = it was not asked there
+   * @param turn its number in the run without a crash; undefined = that run has no such turn
    */
   asks(turn: number | undefined, isWatched: boolean): void {
     if (turn === undefined) return;
@@ -110,20 +110,20 @@ export class Ledger {
     if (outcome.runId === this.runId) this.outcomes.push({ life: this.life, outcome });
   }
 
-  /** A call to the store is on its way, with these very arguments. */
+  /** A call to the store starts, with these arguments. */
   writes(args: readonly unknown[]): void {
     this.#moment += 1;
     this.#begun.set(args, this.#moment);
     const [record] = args as Partial<RunCheckpoint>[];
-    // Whoever waits no longer for its answer goes on from it, with what is new.
+    // A process that no longer waits for the result continues from it.
     if (record?.meta && record.messages) {
       this.#note(record.meta.runId, record as RunCheckpoint, { isClear: false, at: this.#moment });
     }
   }
 
-  /** A call to the store that changes records. @param isClear it was acknowledged, and not refused */
+  /** A call to the store that changes records. @param isClear it was acknowledged, not refused */
   wrote(method: string, args: readonly unknown[], isClear: boolean): void {
-    // Writes of a run come one after the other: what is answered after a later one has taken its effect before, or never.
+    // Writes of a run are ordered: an earlier write that is answered later has already taken effect, or never will.
     const at = this.#begun.get(args) ?? this.#moment;
     if (at < (this.#stored.get(runIdOf(args))?.since ?? 0)) return;
     if (method === 'delete') this.#note(args[0] as string, null, { isClear, at });
@@ -134,19 +134,19 @@ export class Ledger {
     if (method === 'append') this.#appended(args[0] as RunDelta, { isClear, at });
   }
 
-  /** The runs that the store was told of, and what it must hold of each: one of these. */
+  /** The runs that the store knows, and the states that it may have of each. */
   *stored(): Iterable<{ runId: string; certain: RunCheckpoint | null; unclear: readonly (RunCheckpoint | null)[] }> {
     for (const [runId, { certain, unclear }] of this.#stored) {
       yield { runId, certain, unclear: unclear.map(({ record }) => record) };
     }
   }
 
-  /** What the store surely holds of a run. */
+  /** The certain state of a run in the store. */
   recordOf(runId: string): RunCheckpoint | null | undefined {
     return this.#stored.get(runId)?.certain;
   }
 
-  /** What was found in the store settles what was unclear. */
+  /** A state that was found in the store makes unclear writes certain. */
   found(runId: string, record: RunCheckpoint | null): void {
     this.#stored.set(runId, { certain: record, unclear: [], since: this.#moment + 1 });
     this.#moment += 1;
@@ -159,7 +159,7 @@ export class Ledger {
     }
   }
 
-  /** The runs that were set aside, as the store surely holds them. */
+  /** The parked runs that the store certainly has. */
   *aside(): Iterable<RunCheckpoint> {
     for (const { certain } of this.#stored.values()) if (certain?.parked) yield certain;
   }
@@ -177,7 +177,7 @@ export class Ledger {
 
   #appended(delta: RunDelta, answer: Answer): void {
     const base = this.#baseOf(delta);
-    // What is there already is not written again.
+    // An existing revision is not written again.
     if (base && base.revision >= delta.revision) return;
     const messages = [...(base?.messages ?? []).slice(0, delta.from), ...delta.messages];
     const { inputs, images, earlier } = base ?? {};
@@ -190,7 +190,7 @@ export class Ledger {
   #note(runId: string, record: RunCheckpoint | null, { isClear, at }: Answer): void {
     const stored = this.#stored.get(runId);
     if (isClear) {
-      // What was begun later, and refused, may have landed all the same.
+      // A later write that was refused may have taken effect nevertheless.
       const later = stored?.unclear.filter((other) => other.at > at) ?? [];
       this.#stored.set(runId, { certain: record, unclear: later, since: at });
       if (record) this.#noteResults(record);
@@ -207,7 +207,7 @@ export class Ledger {
     }
   }
 
-  /** The newest state that has all messages which the delta goes on from. */
+  /** The newest state that has all messages before the delta. */
   #baseOf({ runId, from }: RunDelta): RunCheckpoint | undefined {
     const { certain = null, unclear = [] } = this.#stored.get(runId) ?? {};
     return (
@@ -219,10 +219,10 @@ export class Ledger {
 
   #count(messages: number, record: RunCheckpoint, { at }: Answer): void {
     const { certain = null, unclear = [] } = this.#stored.get(record.meta.runId) ?? {};
-    // Not what was noted of this very write when it was asked for.
+    // Without the entry of this same write.
     const others = unclear.flatMap((each) => (each.at === at ? [] : [each.record]));
     const before = Math.max(0, ...[certain, ...others].map((known) => known?.messages.length ?? 0));
-    // A phase of a pipeline begins a conversation of its own.
+    // A phase of a pipeline starts its own conversation.
     const isAnother = record.messages.length < before;
     this.written.said += isAnother ? record.messages.length : record.messages.length - before;
     this.written.messages += messages;
@@ -233,12 +233,12 @@ export class Ledger {
     if (parent) this.#parents.set(meta.runId, parent);
   }
 
-  /** What a call is known by in all histories: by the calls above it, since ids of runs differ. */
+  /** Identifies a call in all histories by the calls above it, since ids of runs differ. */
   protected idOf(runId: string, callId: string): string {
     return `${this.#pathOf(runId)}:${callId}`.replace(/^:/, '');
   }
 
-  /** The calls that lead from the run at the top to this one. */
+  /** The calls that lead from the top run to this one. */
   #pathOf(runId: string): string {
     const parent = this.#parents.get(runId);
     if (parent) return `${this.#pathOf(parent.runId)}~${parent.callId}`;
@@ -246,28 +246,28 @@ export class Ledger {
   }
 }
 
-/** Which run a call to the store is about: its first argument is the run's id, a claim, a delta or a record. */
+/** The run of a call to the store: its first argument is the run's id, a claim, a delta or a record. */
 export function runIdOf([first]: readonly unknown[]): string {
   if (typeof first === 'string') return first;
   const { runId, meta } = (first ?? {}) as { runId?: string; meta?: { runId: string } };
   return runId ?? meta?.runId ?? '';
 }
 
-/** What a call came back to the model as. */
+/** The result that the model got of a call. */
 interface CallAnswer {
   readonly input: unknown;
-  /** What the model read of what went wrong; undefined = it succeeded, or nobody knows. */
+  /** The error that the model read; undefined = the call succeeded, or its outcome is unknown. */
   readonly failure: string | undefined;
 }
 
-/** A result in a record, with the message that asked for it. */
+/** A result in a record, with the message of its call. */
 interface Result {
   readonly callId: string;
   readonly output: ToolOutput;
   readonly asking: Message | undefined;
 }
 
-/** The results that a record holds: those of finished steps, and those of the open one. */
+/** The results in a record: those of completed steps, and those of the open one. */
 function* resultsIn({ messages, openStep }: RunCheckpoint): Iterable<Result> {
   let asking: Message | undefined;
   for (const message of messages) {

@@ -1,12 +1,12 @@
 import type { Claim } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 
-/** A moment between two things that a process does to the world outside, or in the middle of one. */
+/** A moment between two effects of a process, or in the middle of one. */
 export interface CrashPoint {
   readonly when: 'before' | 'after' | 'during';
   /** `store.<method>`, `tool <name>`, `model call` or `onOutcome`. */
   readonly what: string;
-  /** The so many-th of its kind in the life of the process; the first is 1. */
+  /** The number of this kind of boundary in the life of the process; the first is 1. */
   readonly nth: number;
 }
 
@@ -14,13 +14,13 @@ export function nameOf({ when, what, nth }: CrashPoint): string {
   return `${when} ${what} ${nth}`;
 }
 
-/** How a process ends before its run does: torn away, or by a shutdown in good order. */
+/** How a process ends before its run: by a crash, or by a shutdown. */
 export type Ending = 'crash' | 'shutdown';
 
-/** Asked at each boundary. `index` counts all boundaries of the life, from 0. */
+/** Called at each boundary. `index` counts all boundaries of the life, from 0. */
 export type StopAt = (point: CrashPoint, index: number) => Ending | undefined;
 
-/** A write that a dead process had on its way: what happens when it arrives after all. */
+/** A write that a dead process had sent: what happens when it arrives nevertheless. */
 export interface LateWrite {
   readonly what: string;
   readonly runId: string;
@@ -30,8 +30,8 @@ export interface LateWrite {
 const never = () => new Promise<never>(() => {});
 
 /**
- * A process, as far as there can be one within a process. Once it is dead, nothing that it asks of the world is done or
- * answered: whoever waits for it waits for ever, and what it left running is nobody's concern.
+ * A simulated process. After its death none of its calls has an effect or an answer: callers wait without end, and its
+ * remaining work is ignored.
  */
 export class Life {
   readonly #stopAt: StopAt | undefined;
@@ -40,13 +40,13 @@ export class Life {
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #died = Promise.withResolvers<void>();
   readonly #leaving = Promise.withResolvers<void>();
-  /** The boundaries that it came to, in order. */
+  /** The boundaries that it reached, in order. */
   readonly points: CrashPoint[] = [];
   /** The claims that it held. */
   readonly claims: Map<string, Claim> = new Map();
-  /** The write that it died before. */
+  /** The write before which it died. */
   late: LateWrite | undefined;
-  /** Where it died; undefined = it did not. */
+  /** Where it died; undefined = it did not die. */
   diedAt: CrashPoint | undefined;
   #isOver = false;
 
@@ -63,12 +63,12 @@ export class Life {
     return this.#died.promise;
   }
 
-  /** Resolves when it is told to leave in good order. */
+  /** Resolves when it is asked to shut down. */
   get leaving(): Promise<void> {
     return this.#leaving.promise;
   }
 
-  /** Comes to a boundary: never comes back when the process dies there. */
+  /** Reaches a boundary: never returns if the process dies there. */
   pass(when: CrashPoint['when'], what: string, late?: LateWrite): Promise<never> | undefined {
     if (this.#isOver) return never();
     const kind = `${when} ${what}`;
@@ -86,7 +86,7 @@ export class Life {
     return never();
   }
 
-  /** Does something to the world outside; what it answers to a process that died meanwhile is lost. */
+  /** Makes a call to the outside; its answer is lost if the process died meanwhile. */
   async reach<T>(work: () => T | PromiseLike<T>): Promise<T> {
     if (this.#isOver) return never();
     try {
@@ -98,19 +98,19 @@ export class Life {
     }
   }
 
-  /** What had left the process before it died still arrives: see `settled`. */
+  /** A call that was sent before the death still arrives: see `settled`. */
   track(work: Promise<unknown>): void {
     const quiet = work.catch(() => {});
     this.#underWay.add(quiet);
     void quiet.then(() => this.#underWay.delete(quiet));
   }
 
-  /** Resolves when all that was under way has arrived. */
+  /** Resolves when all sent calls have arrived. */
   async settled(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
   }
 
-  /** Cuts it off, dead or done: its timers stand still. */
+  /** Stops it, dead or done: its timers no longer fire. */
   end(): void {
     this.#isOver = true;
     for (const [timer, clock] of this.#timers) clock.clearTimeout(timer);

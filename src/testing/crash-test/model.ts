@@ -9,31 +9,31 @@ import type { Life } from './life.ts';
 
 type Part = LanguageModelV4StreamPart;
 
-/** One answer to a request, as far as it came. */
+/** One answer to a request, or its part so far. */
 interface Answer {
   readonly parts: Part[];
   generated?: LanguageModelV4GenerateResult;
-  /** The call rejected, or its stream broke, with this. */
+  /** The error with which the call rejected, or its stream broke. */
   failure?: { readonly error: unknown; readonly isStream: boolean };
 }
 
 interface Turn {
   readonly exact: string;
-  /** The conversation, and how many times the model has spoken in it. */
+  /** The conversation, and the number of the model's turns in it. */
   readonly place: string;
-  /** More than one when the model was asked again because it had failed. */
+  /** More than one if a failed call was retried. */
   readonly answers: Answer[];
 }
 
 /**
- * Remembers what the model said in the run without a crash, and says it again in every later process: so that whatever
- * differs in the end was done by the crash, also with a model that never says the same twice.
+ * Records the replies of the model in the run without a crash, and returns them in every later process. So each difference
+ * is due to the crash, even with a model that never gives the same reply twice.
  */
 export class ModelMemory {
   readonly #turns: Turn[] = [];
   #identity: ReturnType<typeof identityOf> | undefined;
 
-  /** The number of the turn that a request asks for, from 0; undefined = it was not asked in the run without a crash. */
+  /** The number of the turn of a request, from 0; undefined = the run without a crash has no such turn. */
   turnOf(options: LanguageModelV4CallOptions): number | undefined {
     const found = this.#find(options);
     return found && this.#turns.filter(({ place }) => place === found.place).length === 1
@@ -66,7 +66,7 @@ export class ModelMemory {
     };
   }
 
-  /** The model of a later process. What was never asked before is asked of a model of its own. */
+  /** The model of a later process. A request that was never made before goes to a new model. */
   recall(fresh: () => Model): Model {
     const asked = new Map<Turn, number>();
     let own: Model | undefined;
@@ -109,12 +109,12 @@ export class ModelMemory {
     const { exact, place } = keysOf(options);
     const same = this.#turns.find((turn) => turn.exact === exact);
     if (same) return same;
-    // After a crash the model may be told that an outcome is unknown: another request, and the same turn.
+    // After a crash the model may get an unknown outcome: another request for the same turn.
     return this.#turns.find((turn) => turn.place === place);
   }
 }
 
-/** A model of one process: the process may die while the answer is on its way. */
+/** A model of one process, which may die during the reply. */
 export function mortalModel(model: Model, life: Life, onAsked: (options: LanguageModelV4CallOptions) => void): Model {
   return {
     ...identityOf(model),
@@ -171,7 +171,7 @@ function identityOf({ provider, modelId, supportedUrls }: Model) {
   return { specificationVersion: 'v4' as const, provider, modelId, supportedUrls };
 }
 
-/** What a request is known by. It is asked for several times, and a long prompt takes its time. */
+/** The keys that identify a request. Computed once, since a long prompt takes time. */
 function keysOf({ prompt }: LanguageModelV4CallOptions): Pick<Turn, 'exact' | 'place'> {
   const known = keys.get(prompt);
   if (known) return known;

@@ -7,32 +7,32 @@ import { toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { CrashTestExecutorOptions } from './process.ts';
 
-/** What is to be crashed. */
+/** What to crash. */
 export interface CrashTestOptions {
   readonly agent: Agent;
   readonly prompt: string;
   /**
-   * Makes the model of one process, for all tiers. It is asked in the run without a crash; later processes hear the same
-   * answers again, and a model of their own only where they ask something new.
+   * Makes the model of one process, for all tiers. It is called in the run without a crash. Later processes get the same
+   * replies again, and use a model of their own only for new requests.
    */
   readonly model: () => Model | OlderModel;
-  /** Tools that the agent names. They and the agent's own run for real in every history: give them doubles. */
+  /** Tools that the agent names. They and the agent's own tools really run in every history: use doubles. */
   readonly tools?: readonly Tool[];
-  /** Opens the same storage anew, as the next process would. Default: one memoryStore. */
+  /** Opens the same storage again, as the next process would. Default: one memoryStore. */
   readonly store?: () => CheckpointStore | Promise<CheckpointStore>;
   /** The host's other settings of its executors. */
   readonly executor?: CrashTestExecutorOptions;
-  /** The most histories with one crash; default 300. Of more boundaries than that, some are left out, evenly. */
+  /** The most histories with one crash; default 300. If there are more boundaries, they are evenly thinned out. */
   readonly limit?: number;
   /** The most histories with a second crash while the run is being recovered; default 100, 0 = none. */
   readonly doubleCrashes?: number;
-  /** Milliseconds that one process may take; default 10,000. */
+  /** The time limit of one process, ms; default 10,000. */
   readonly lifeMs?: number;
-  /** Told after each history; what it throws is swallowed. */
+  /** Called after each history; its errors are ignored. */
   readonly onHistory?: (progress: { readonly played: number; readonly total: number }) => void;
 }
 
-/** Checks the options of crashTest. @throws {TypeError} when nothing can be tested with them */
+/** Checks the options of crashTest. @throws {TypeError} if an option is invalid */
 export function checkOptions(options: CrashTestOptions): void {
   const { agent, prompt, model, tools = [], store, limit, doubleCrashes, lifeMs } = options ?? {};
   if (typeof agent?.id !== 'string' || typeof agent.instructions !== 'string') {
@@ -48,7 +48,7 @@ export function checkOptions(options: CrashTestOptions): void {
     ['doubleCrashes', doubleCrashes, 0],
   ] as const) {
     if (value === undefined || (Number.isInteger(value) && value >= least)) continue;
-    throw wrong(`${name} must be a whole number from ${least}, not ${String(value)}`);
+    throw wrong(`${name} must be a whole number >= ${least}, not ${String(value)}`);
   }
   if (lifeMs !== undefined && !(lifeMs > 0)) throw wrong(`lifeMs must be a number above 0, not ${String(lifeMs)}`);
   try {

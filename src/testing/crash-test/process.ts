@@ -14,13 +14,13 @@ import { type ModelMemory, mortalModel } from './model.ts';
 type Palette = NonNullable<Ports['palette']>;
 type Budget = NonNullable<Ports['budget']>;
 
-/** How the host's executors are set up, apart from what a crash test brings itself. */
+/** The settings of the host's executors, without those of the crash test. */
 export type CrashTestExecutorOptions = Pick<
   ExecutorOptions,
   'clock' | 'compactor' | 'contextTokens' | 'defaults' | 'onSaveError' | 'onUnknownOutcome' | 'random' | 'systemHeader'
 > & { readonly ports?: Pick<Ports, 'budget' | 'palette'> };
 
-/** What is run in each process. */
+/** What each process runs. */
 export interface Job {
   readonly agent: Agent;
   readonly tools: readonly Tool[];
@@ -28,9 +28,9 @@ export interface Job {
   readonly memory: ModelMemory;
   /** The model of one process. */
   readonly modelFor: () => Model;
-  /** Whether each turn of the model is one of the run's own, so that it can be told which were recorded. */
+  /** Whether each turn of the model belongs to the run itself, so that recorded turns can be identified. */
   readonly isAlone: boolean;
-  /** How a process records its runs on the store that it reaches; absent = as it does by default. */
+  /** Makes the checkpointer of a process; absent = the default one. */
   readonly checkpointer?: (store: CheckpointStore, clock: Clock) => CheckpointerFactory;
 }
 
@@ -38,17 +38,17 @@ export interface World {
   readonly store: CheckpointStore;
   readonly life: Life;
   readonly ledger: Ledger;
-  /** A write of the process before, which arrives when this one has the run. */
+  /** A write of the previous process, which arrives after this one has claimed the run. */
   readonly late?: LateWrite | undefined;
-  /** Records that were there before the history began: nobody of it sees them. */
+  /** Records that existed before the history: its processes do not see them. */
   readonly isForeign: (runId: string) => boolean;
 }
 
 const writes = ['save', 'append', 'delete', 'keepOutcome', 'claim', 'release'];
-/** A list that never ends must not keep the test for ever. */
+/** A list that never ends must not block the test. */
 const MAX_PAGES = 1_000;
 
-/** An executor in a process of its own, and the agent as this process has it. */
+/** An executor in its own process, and this process's copy of the agent. */
 export interface MortalProcess {
   readonly executor: Executor;
   readonly agent: Agent;
@@ -89,7 +89,7 @@ export function processOf(job: Job, world: World): MortalProcess {
 
 /**
  * The agent, with tools that die with the simulated process.
- * @throws {UnknownToolError} for a tool by a name that is not registered
+ * @throws {UnknownToolError} for a tool name that is not registered
  */
 export function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World): Agent {
   const all = [...toolboxOf(agent.tools, tools).tools.values()];
@@ -105,7 +105,7 @@ function mortalPalette(palette: Palette, job: Job, world: World): Palette {
   return { resolve: resolve as Palette['resolve'] };
 }
 
-/** The books outlive each process. */
+/** The budget survives each process. */
 function mortalBudget(budget: Budget, life: Life): Budget {
   return new Proxy(budget, {
     get(_, key) {
@@ -134,7 +134,7 @@ function mortalTool(tool: Tool, { life, ledger }: World): Tool {
   return Object.create(tool, { execute: { value: execute, enumerable: true } }) as Tool;
 }
 
-/** The store as this process reaches it. Whatever methods it has, it has; those that write are boundaries. */
+/** The store as this process reaches it, with the same methods; those that write are boundaries. */
 function mortalStore(world: World): CheckpointStore {
   const { store } = world;
   const methods = new Map<PropertyKey, unknown>();
@@ -172,7 +172,7 @@ function mortalMethod(name: string, method: Method, world: World): Method {
   };
 }
 
-/** Also of a process that died meanwhile: what had left it arrived. */
+/** Also for a process that died meanwhile: its sent calls arrive. */
 async function noted(
   name: string,
   args: readonly unknown[],
@@ -190,7 +190,7 @@ async function noted(
 
 const arrived = new WeakSet<LateWrite>();
 
-/** The write of the dead process arrives now that its successor has the run: it must be refused. */
+/** The write of the dead process arrives after its successor has claimed the run: it must be refused. */
 async function arrive({ store, late, ledger }: World, runId: string): Promise<void> {
   if (!late || runId !== late.runId || !isOwning(store) || arrived.has(late)) return;
   if (!['store.save', 'store.append', 'store.delete', 'store.keepOutcome'].includes(late.what)) return;
@@ -208,7 +208,7 @@ async function arrive({ store, late, ledger }: World, runId: string): Promise<vo
 
 type List = (options: { after?: unknown; limit?: number }) => Promise<readonly { runId: string; updatedAt?: number }[]>;
 
-/** The list without foreign runs, and all of it as one page. */
+/** The list without foreign runs, all on one page. */
 function own(method: Method, { isForeign }: World): Method {
   const list = method as unknown as List;
   return async (options) => {

@@ -13,32 +13,32 @@ import {
 
 /** What the contract needs of a store's tests. */
 export interface StoreUnderTest<S extends CheckpointStore = CheckpointStore> {
-  /** An empty store of its own for each case. */
+  /** Makes an empty store for each case. */
   create(): Promise<S>;
-  /** The storage of `store`, opened anew as another process would. Without it, the cases that need it are left out. */
+  /** Opens the storage of `store` again, as another process would. Without it, cases that need it are skipped. */
   reopen?(store: S): Promise<S>;
-  /** Damages the stored record of a run. Without it, the cases that need it are left out. */
+  /** Damages the stored record of a run. Without it, cases that need it are skipped. */
   damage?(store: S, runId: string, kind: DamageKind): Promise<void>;
-  /** Called after each case with every store it used. */
+  /** Called after each case with every store that it used. */
   dispose?(store: S): Promise<void>;
-  /** Repeats the random cases of a run that failed; the failure says the seed. */
+  /** Repeats the random cases of an earlier run; the failure names the seed. */
   readonly seed?: number;
 }
 
-/** `corrupt`: some byte of it is wrong. `newer`: it says that a newer version wrote it. */
+/** `corrupt`: some byte is wrong. `newer`: a newer version wrote the record. */
 export type DamageKind = 'corrupt' | 'newer';
 
 /** A case of the contract, for any test runner. */
 export interface ContractCase {
   readonly title: string;
   /**
-   * Rejects when the store breaks the promise. Where the store lacks the methods that a case is about, it calls `skip` of
-   * the runner's context (node:test and vitest hand one over) and does nothing.
+   * Rejects if the store breaks the promise. If the store lacks the methods of a case, it calls `skip` of the runner's
+   * context (node:test and vitest pass one) and does nothing.
    */
   readonly run: (...context: readonly unknown[]) => Promise<void>;
 }
 
-/** What a case works with. */
+/** What a case gets. */
 interface Bench<S extends CheckpointStore> {
   readonly store: S;
   readonly seed: number;
@@ -46,7 +46,7 @@ interface Bench<S extends CheckpointStore> {
   damage(runId: string, kind: DamageKind): Promise<void>;
 }
 
-/** A case before it has a store. */
+/** A case without a store. */
 export interface Draft {
   readonly title: string;
   readonly needs?: 'reopen' | 'damage';
@@ -86,7 +86,7 @@ export function controlStore(title: string, body: Body<ControlStore>, needs?: 'r
   return { title, body, offers: isControlling, ...(needs ? { needs } : {}) };
 }
 
-/** Makes a case of the store contract out of its draft. @param draft what is to be shown of each store that `test` creates */
+/** Makes a case of the store contract from its draft. @param draft the case to run on each store that `test` creates */
 export function toCase<S extends CheckpointStore>(draft: Draft, test: StoreUnderTest<S>): ContractCase {
   const run = async (...context: readonly unknown[]): Promise<void> => {
     const used: S[] = [await test.create()];
@@ -121,7 +121,7 @@ function skip(context: unknown): void {
   if (typeof skipCase === 'function') skipCase.call(context, 'the store does not have these methods');
 }
 
-/** That a call is refused with an error of this code. */
+/** Checks that a call is refused with an error of this code. */
 export async function refuses(call: Promise<unknown>, code: string): Promise<Error> {
   let refusal: unknown;
   await assert.rejects(call, (error) => {

@@ -7,10 +7,10 @@ import { nextStep, sampleRecord } from './records.ts';
 /** Longer than any case takes. */
 const LONG = 600_000;
 
-/** A store that knows who may write. */
+/** Cases of a store with claims. */
 export const claimCases: readonly Draft[] = [
   owningStore(
-    'a record that its owner releases as damaged is listed as quarantined, and nobody claims or appends to it, until it is saved as a whole (recovery 6)',
+    'a record that its owner releases as damaged is listed as quarantined, and no owner can claim it or append to it until it is saved as a whole (recovery 6)',
     async ({ store }) => {
       await store.save(sampleRecord('run', { attempts: 0 }));
       const claim = await claimed(store, 'one');
@@ -46,7 +46,7 @@ export const claimCases: readonly Draft[] = [
     assert.deepEqual(await store.load('run'), sampleRecord('run'));
   }),
 
-  owningStore('while a claim lives, nobody else gets one (recovery 3)', async ({ store }) => {
+  owningStore('while a claim is valid, no other owner gets one (recovery 3)', async ({ store }) => {
     await claimed(store, 'one');
     assert.equal(await store.claim('run', 'two', LONG), null);
     assert(await store.claim('another run', 'two', LONG));
@@ -99,7 +99,7 @@ export const claimCases: readonly Draft[] = [
   }),
 
   owningStore(
-    'a write without a claim is refused while somebody holds the run (recovery 3, faults 35)',
+    'a write without a claim is refused while an owner holds the run (recovery 3, faults 35)',
     async ({ store }) => {
       await store.save(sampleRecord('run'));
       const claim = await claimed(store, 'one');
@@ -140,13 +140,16 @@ export const claimCases: readonly Draft[] = [
     await store.save(sampleRecord('run'), { claim: renewed });
   }),
 
-  owningStore('a claim that ran out can be renewed while nobody took the run (recovery 3)', async ({ store }) => {
-    const claim = await claimed(store, 'one', 1);
-    await sleep(30);
-    await store.save(sampleRecord('run'), { claim });
-    await store.renew(claim, LONG);
-    assert.equal(await store.claim('run', 'two', LONG), null);
-  }),
+  owningStore(
+    'a claim that ran out can be renewed if no other owner has claimed the run (recovery 3)',
+    async ({ store }) => {
+      const claim = await claimed(store, 'one', 1);
+      await sleep(30);
+      await store.save(sampleRecord('run'), { claim });
+      await store.renew(claim, LONG);
+      assert.equal(await store.claim('run', 'two', LONG), null);
+    },
+  ),
 
   owningStore('a released claim writes nothing, and cannot be renewed (recovery 3)', async ({ store }) => {
     const claim = await claimed(store, 'one');
@@ -206,7 +209,7 @@ export const claimCases: readonly Draft[] = [
     },
   ),
 
-  owningStore('the first claim goes on from the attempts of the record (recovery 2)', async ({ store }) => {
+  owningStore('the first claim continues the attempts of the record (recovery 2)', async ({ store }) => {
     await store.save(sampleRecord('run', { attempts: 2 }));
     assert.equal((await claimed(store, 'one')).attempts, 3);
     const [listed] = await store.listInterrupted();
@@ -232,7 +235,7 @@ export const claimCases: readonly Draft[] = [
   }),
 
   owningStore(
-    'claims, epochs and attempts are there when the storage is opened anew (recovery 3)',
+    'claims, epochs and attempts are there when the storage is opened again (recovery 3)',
     async ({ store, reopen }) => {
       const claim = await claimed(store, 'one');
       await store.save(sampleRecord('run'), { claim });

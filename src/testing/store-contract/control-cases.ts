@@ -9,7 +9,7 @@ const LONG = 600_000;
 
 const steer = (id: string, text = `say ${id}`) => ({ id, kind: 'steer', text }) as const;
 
-/** A store that carries commands to whoever works on a run. */
+/** Cases of a store that delivers commands to the owner of a run. */
 export const controlCases: readonly Draft[] = [
   controlStore(
     'commands wait in the order of their sending, for the run they are for (recovery 3)',
@@ -37,19 +37,22 @@ export const controlCases: readonly Draft[] = [
     assert.deepEqual(ids.sort(), ['a', 'b']);
   }),
 
-  controlStore('an owner sees what waits for its own runs, and nobody else does (recovery 3)', async ({ store }) => {
-    for (const runId of ['mine', 'mine too', 'theirs', 'free']) {
-      await store.save(sampleRecord(runId));
-      await store.send(runId, steer(`to ${runId}`));
-    }
-    await store.claim('mine', 'me', LONG);
-    await store.claim('mine too', 'me', LONG);
-    await store.claim('theirs', 'them', LONG);
-    const seen = async (owner: string) => (await store.inbox({ owner })).map(({ runId }) => runId).sort();
-    assert.deepEqual(await seen('me'), ['mine', 'mine too']);
-    assert.deepEqual(await seen('them'), ['theirs']);
-    assert.deepEqual(await seen('nobody'), []);
-  }),
+  controlStore(
+    'an owner sees the commands for its own runs, and no other owner does (recovery 3)',
+    async ({ store }) => {
+      for (const runId of ['mine', 'mine too', 'theirs', 'free']) {
+        await store.save(sampleRecord(runId));
+        await store.send(runId, steer(`to ${runId}`));
+      }
+      await store.claim('mine', 'me', LONG);
+      await store.claim('mine too', 'me', LONG);
+      await store.claim('theirs', 'them', LONG);
+      const seen = async (owner: string) => (await store.inbox({ owner })).map(({ runId }) => runId).sort();
+      assert.deepEqual(await seen('me'), ['mine', 'mine too']);
+      assert.deepEqual(await seen('them'), ['theirs']);
+      assert.deepEqual(await seen('nobody'), []);
+    },
+  ),
 
   controlStore('an acknowledged command is gone, the others stay (recovery 3)', async ({ store }) => {
     await store.save(sampleRecord('run'));
@@ -126,7 +129,7 @@ export const controlCases: readonly Draft[] = [
         for (; taken < 40; taken++) await store.send('run', steer(String(taken), large));
       })();
       await assert.rejects(sending, { code: 'UNDELIVERED', message: /room for \d+ more/ });
-      // What a codec makes of a text is longer than the text.
+      // A codec makes a text longer.
       assert.ok(taken >= 8 && taken <= 16, `${taken} commands of a mebibyte were taken`);
       await store.send('run', steer('0', large));
       await store.send('run', { id: 'c', kind: 'cancel', reason: large });

@@ -5,7 +5,7 @@ import { sampleOutcome, sampleRecord, userMessage } from './records.ts';
 /** The year 2100: later than any clock of a test. */
 const LATER = 4_102_444_800_000;
 
-/** A store that keeps answers after the record is gone. */
+/** Cases of a store that keeps outcomes after the record is deleted. */
 export const outcomeCases: readonly Draft[] = [
   keepingStore('a kept outcome is given back after the record is gone (checkpoint 8)', async ({ store }) => {
     const error = {
@@ -61,7 +61,7 @@ export const outcomeCases: readonly Draft[] = [
   }),
 
   keepingStore(
-    'a kept outcome is there when the storage is opened anew (checkpoint 8)',
+    'a kept outcome is there when the storage is opened again (checkpoint 8)',
     async ({ store, reopen }) => {
       await store.keepOutcome('run', sampleOutcome('run'), LATER);
       assert.deepEqual(await (await reopen()).outcome('run'), sampleOutcome('run'));
@@ -81,7 +81,7 @@ export const outcomeCases: readonly Draft[] = [
   }),
 
   owningAndKeepingStore(
-    'the epoch of a run goes on after its record, while its outcome is kept (recovery 3)',
+    'the epoch of a run continues after its record, while its outcome is kept (recovery 3)',
     async ({ store }) => {
       const first = await store.claim('run', 'one', 600_000);
       assert(first);

@@ -3,15 +3,15 @@ import type { JsonValue } from '../../values/json.ts';
 import type { Message } from '../../values/message.ts';
 import { fullRecord, sampleRecord } from './records.ts';
 
-/** A source of random choices that a seed repeats. */
+/** A source of random choices that a seed reproduces. */
 export interface Random {
-  /** A whole number from 0 up to, not including, `bound`. */
+  /** A whole number from 0 up to, but not including, `bound`. */
   below(bound: number): number;
   pick<T>(values: readonly T[]): T;
   shuffled<T>(values: readonly T[]): T[];
 }
 
-/** The generator known as mulberry32: small, and good enough to choose test cases with. */
+/** The generator mulberry32: small, and good enough to choose test cases. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
@@ -53,7 +53,7 @@ function randomText(random: Random): string {
   return Array.from({ length: random.below(4) }, () => random.pick(texts)).join('');
 }
 
-/** Any JSON, names that JavaScript treats in a special way included. */
+/** Any JSON, with names that JavaScript treats in a special way. */
 function randomJson(random: Random, depth = 3): JsonValue {
   const kind = random.below(depth > 0 ? 6 : 4);
   if (kind === 0) return null;
@@ -64,7 +64,7 @@ function randomJson(random: Random, depth = 3): JsonValue {
   return kind === 4 ? values : objectOf(values.map((value) => [random.pick(keys), value]));
 }
 
-/** Through JSON text, so that `__proto__` becomes a property like any other. */
+/** By JSON text, so that `__proto__` becomes an ordinary property. */
 function objectOf(entries: readonly (readonly [string, JsonValue])[]): JsonValue {
   return JSON.parse(`{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`);
 }
@@ -83,7 +83,7 @@ export function randomMessage(random: Random): Message {
   return message as unknown as Message;
 }
 
-/** Any record that a store must take: with and without each optional field, with fields that nobody knows. */
+/** Any record that a store must accept: with and without each optional field, with unknown fields. */
 export function randomRecord(random: Random, runId: string): RunCheckpoint {
   const full = fullRecord(runId);
   const { version, meta, iteration, completedPhases, updatedAt } = sampleRecord(runId);

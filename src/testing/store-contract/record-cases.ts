@@ -5,13 +5,13 @@ import { type Draft, everyStore, refuses } from './case.ts';
 import { randomRecord, seededRandom } from './random.ts';
 import { fullRecord, openStepRecord, pipelineRecord, sampleMeta, sampleRecord } from './records.ts';
 
-/** That a store gives back exactly what it was given. */
+/** Checks that a store returns exactly what was saved. */
 export async function keeps(store: CheckpointStore, record: RunCheckpoint): Promise<void> {
   await store.save(record);
   assert.deepEqual(await store.load(record.meta.runId), record);
 }
 
-/** What is stored, and how it reads back. */
+/** Cases of what is stored, and how it is read back. */
 export const recordCases: readonly Draft[] = [
   everyStore('a run with all nine attributes reads back deep-equal (checkpoint 1)', async ({ store }) => {
     const record = sampleRecord('run');
@@ -48,7 +48,7 @@ export const recordCases: readonly Draft[] = [
     } as unknown as RunCheckpoint);
   }),
 
-  everyStore('fields that nobody knows, and lone surrogates, are kept (checkpoint 2)', async ({ store }) => {
+  everyStore('unknown fields, and lone surrogates, are kept (checkpoint 2)', async ({ store }) => {
     const part = { type: 'text', text: 'a\ud800b\udc00', providerOptions: { vendor: { signature: 'x=' } }, later: [1] };
     const messages = [{ role: 'assistant', content: [part], vendorField: { deep: [{}] } }];
     await keeps(store, sampleRecord('run', { messages, addedLater: { yes: true } } as never));
@@ -116,7 +116,7 @@ export const recordCases: readonly Draft[] = [
   ),
 
   everyStore(
-    'what was saved is there when the storage is opened anew (checkpoint 7)',
+    'what was saved is there when the storage is opened again (checkpoint 7)',
     async ({ store, reopen }) => {
       await store.save(fullRecord('kept'));
       await store.save(sampleRecord('deleted'));
@@ -130,7 +130,7 @@ export const recordCases: readonly Draft[] = [
   ),
 ];
 
-/** That a list shows these runs: for a quarantined one, with the code of the reason. */
+/** Checks that a list shows these runs: for a quarantined one, with the code of the reason. */
 async function lists(store: CheckpointStore, expected: Readonly<Record<string, string>>): Promise<void> {
   const listed = (await store.listInterrupted()).map((run) => {
     const code = run.status === 'quarantined' ? ` ${/[A-Z_]+/.exec(run.reason)?.[0]}` : '';

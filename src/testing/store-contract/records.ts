@@ -27,7 +27,7 @@ export function userMessage(text: string): Message {
   return { role: 'user', content: [{ type: 'text', text }] };
 }
 
-/** A record with the fields that every record has, and those of `fields`. */
+/** A record with the required fields, and those of `fields`. */
 export function sampleRecord(runId: string, fields: Partial<RunCheckpoint> = {}): RunCheckpoint {
   return asWritten({
     version: RECORD_VERSION,
@@ -48,13 +48,13 @@ const order: readonly string[] = [
   ...rowsOf('identity', 'head', 'messages', 'start').map(({ key }) => key),
 ];
 
-/** A record with its fields in the order in which an executor writes them; others come last. */
+/** A record with its fields in the order of an executor; other fields come last. */
 function asWritten(record: RunCheckpoint): RunCheckpoint {
   const known = order.flatMap((key) => (key in record ? [[key, record[key as keyof RunCheckpoint]]] : []));
   return { ...Object.fromEntries(known), ...record };
 }
 
-/** The delta that adds `messages` to a record, and the record as it is with them. */
+/** The delta that adds `messages` to a record, and the record with them. */
 export function nextStep(
   record: RunCheckpoint,
   messages: readonly Message[] = [userMessage(`message ${record.messages.length}`)],
@@ -96,7 +96,7 @@ export function sampleOutcome(
   } as RunOutcome;
 }
 
-/** A single-loop run in the middle of a step: one call answered, one under way, one still to start. */
+/** A single-loop run in the middle of a step: one call answered, one running, one waiting. */
 export function openStepRecord(runId: string): RunCheckpoint {
   const call = (callId: string) => ({
     type: 'tool-call' as const,
@@ -128,7 +128,7 @@ export function pipelineRecord(runId: string): RunCheckpoint {
   });
 }
 
-/** A record with everything that a record can have. */
+/** A record with every possible field. */
 export function fullRecord(runId: string): RunCheckpoint {
   return {
     ...openStepRecord(runId),

@@ -9,7 +9,7 @@ class Money {
   readonly amount = 1;
 }
 
-/** What JSON cannot hold, and how the path to it ends. */
+/** Values that JSON cannot hold, and the end of the path to them. */
 const notJson: readonly (readonly [name: string, value: unknown, path: string])[] = [
   ['a Date', { when: new Date(0) }, 'when'],
   ['a Map', { all: new Map([[1, 2]]) }, 'all'],
@@ -22,7 +22,7 @@ const notJson: readonly (readonly [name: string, value: unknown, path: string])[
   ['a symbol', { id: Symbol('x') }, 'id'],
 ];
 
-/** Where in a record something may stand, and the path to there. */
+/** Places in a record, and the path to each. */
 const places: readonly (readonly [path: string, place: (value: unknown) => Partial<RunCheckpoint>])[] = [
   ['messages[1]', (input) => ({ messages: [...sampleRecord('run').messages, callMessage(input)] })],
   ['inputs', (value) => ({ inputs: value as never })],
@@ -59,7 +59,7 @@ const hostileIds = [
   'x'.repeat(512),
 ];
 
-/** What must not get in, or out, or across. */
+/** Cases of isolation and hostile input. */
 export const safetyCases: readonly Draft[] = [
   everyStore('changing a record after it was saved changes nothing stored (checkpoint 9)', async ({ store }) => {
     const given = structuredClone(fullRecord('run'));
@@ -128,7 +128,7 @@ function callMessage(input: unknown): RunCheckpoint['messages'][number] {
   return { role: 'assistant', content: [{ type: 'tool-call', toolCallId: 'a', toolName: 't', input }] };
 }
 
-/** Changes everything in a value that can be changed. */
+/** Changes everything in a value that can change. */
 function spoil(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   for (const item of Object.values(value)) spoil(item);

@@ -6,16 +6,13 @@ import { type Random, seededRandom } from './random.ts';
 import { keeps } from './record-cases.ts';
 import { fullRecord, sampleOutcome, sampleRecord, userMessage } from './records.ts';
 
-/** Checkpointing, deleting and listing. */
+/** Cases of saving, deleting and listing. */
 export const storeCases: readonly Draft[] = [
-  everyStore(
-    'save puts a record in the place of the one before, the last one wins (checkpoint 7)',
-    async ({ store }) => {
-      await store.save(fullRecord('run'));
-      await keeps(store, sampleRecord('run', { messages: [userMessage('shorter')], updatedAt: 1 }));
-      await keeps(store, sampleRecord('run', { messages: [1, 2, 3].map((n) => userMessage(`${n}`)) }));
-    },
-  ),
+  everyStore('save replaces the earlier record, the last one wins (checkpoint 7)', async ({ store }) => {
+    await store.save(fullRecord('run'));
+    await keeps(store, sampleRecord('run', { messages: [userMessage('shorter')], updatedAt: 1 }));
+    await keeps(store, sampleRecord('run', { messages: [1, 2, 3].map((n) => userMessage(`${n}`)) }));
+  }),
 
   everyStore('saves of one run that are asked for at once land in that order (checkpoint 7)', async ({ store }) => {
     const records = Array.from({ length: 20 }, (_, i) => sampleRecord('run', { iteration: i, revision: i + 1 }));
@@ -83,7 +80,7 @@ export const storeCases: readonly Draft[] = [
     const parent = { runId: 'parent-1', callId: 'call-1', rootRunId: 'root-1' };
     await store.save(sampleRecord('~child', { fingerprint: 'f', parent }));
     const [listed] = await store.listInterrupted();
-    // Of a list that does not say, the record is read.
+    // If the list does not say, the record is read.
     if (listed && 'parent' in listed) assert.deepEqual(listed.parent, parent);
     assert.deepEqual((await store.load('~child'))?.parent, parent);
   }),
@@ -101,7 +98,7 @@ export const storeCases: readonly Draft[] = [
   }),
 
   everyStore(
-    'pages of a list go on past quarantined runs (checkpoint 7)',
+    'pages of a list continue after quarantined runs (checkpoint 7)',
     async ({ store, damage }) => {
       const ids = await saveMany(store, 12);
       for (const i of [0, 3, 4, 5, 6, 11]) await damage(ids[i] as string, i % 2 ? 'corrupt' : 'newer');

@@ -21,8 +21,8 @@ const drafts: readonly Draft[] = [
 ];
 
 /**
- * What the runtime relies on in a store, as cases for any test runner. Cases about methods that a store does not have are
- * skipped, so that a store of the four methods alone passes.
+ * What the runtime needs of a store, as cases for any test runner. Cases about methods that a store does not have are
+ * skipped, so that a store with only the four methods passes.
  *
  * @example for (const { title, run } of checkpointStoreContract({ create })) test(title, run);
  */

@@ -100,9 +100,11 @@ describe("crashTest of a host that sets runs aside (onUnknownOutcome: 'park')", 
     const parked = asideRecord('OUTCOME_UNKNOWN');
     expect(found(aside(parked), [{ runId: 'r' }])).toEqual([]);
     expect(found(aside(parked), [{ runId: 's' }])).toEqual([expect.stringMatching(/^a: .* does not list it$/)]);
-    expect(found(aside(sampleRecord('r')), [])).toEqual([expect.stringMatching(/^c: .* went on with it$/)]);
+    expect(found(aside(sampleRecord('r')), [])).toEqual([
+      expect.stringMatching(/^c: .* the next process continued it$/),
+    ]);
     const told = aside(parked);
     told.ended({ runId: 'r', outcomeId: 'r:1' } as never);
-    expect(found(told, [{ runId: 'r' }])).toEqual([expect.stringMatching(/^e: .* its outcome had been told$/)]);
+    expect(found(told, [{ runId: 'r' }])).toEqual([expect.stringMatching(/^e: .* its outcome had been delivered$/)]);
   });
 });

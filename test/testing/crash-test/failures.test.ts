@@ -38,7 +38,7 @@ describe('crashTest of tools that are called again', () => {
       crashAt: 'after tool insert 1',
       detail:
         `call call-2 of tool insert succeeded without a crash, and failed after one at attempt 2: ${duplicate} ` +
-        '(the same idempotencyKey came twice: the tool must give the first answer again)',
+        '(the same idempotencyKey came twice: the tool must return the first answer again)',
     });
     expect(new Set(violations.map(({ promise }) => promise))).toEqual(new Set(['c']));
   });
@@ -67,7 +67,7 @@ describe('crashTest of tools that are called again', () => {
       return 'first in the queue';
     });
     const { violations } = await crashTest(optionsFor(take));
-    expect(violations[0]?.detail).toMatch(/ of tool take .*: the queue is empty \(a "read" is made again/);
+    expect(violations[0]?.detail).toMatch(/ of tool take .*: the queue is empty \(a "read" is repeated/);
   });
 
   test('a call that fails because one before it took effect twice is a violation, and says where to look', async () => {
@@ -83,7 +83,7 @@ describe('crashTest of tools that are called again', () => {
     const model = () => scriptedModel([callTool('take', { n: 1 }), callTool('take', { n: 2 }), reply('Done.')]);
     const { violations } = await crashTest(optionsFor(take, { agent, model }));
     const sold = violations.filter(({ detail }) => detail.includes('call call-2 of tool take'));
-    expect(sold[0]?.detail).toMatch(/sold out \(begun once: see what calls before it do when they are repeated/);
+    expect(sold[0]?.detail).toMatch(/sold out \(started once: check the effects of repeated calls before it/);
   });
 
   test('a tool of an agent that another put to work is held to it as well', async () => {

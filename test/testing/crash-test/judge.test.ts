@@ -65,7 +65,7 @@ describe('the judge of a crash test', () => {
   });
 
   test('a: calls are missing, or the answer is another one', () => {
-    expect(broken({ lives: [[0]] })).toEqual(['a: call c1 of tool tool was lost: the run ended and never made it']);
+    expect(broken({ lives: [[0]] })).toEqual(['a: call c1 of tool tool was lost: the run ended without it']);
     expect(broken({ outcome: { output: 'other' } })).toEqual([
       'a: the result differs from that of the run without a crash: output is "other" instead of "done"',
     ]);
@@ -73,13 +73,15 @@ describe('the judge of a crash test', () => {
 
   test('b: turns were counted twice, or calls made that nobody asked for', () => {
     expect(broken({ outcome: { iterations: 3 } })).toEqual([expect.stringContaining('b: the result differs')]);
-    expect(broken({ lives: [[0, 1, 2]] })).toEqual([expect.stringContaining('b: call c2 of tool tool is one that')]);
+    expect(broken({ lives: [[0, 1, 2]] })).toEqual([
+      expect.stringContaining('b: call c2 of tool tool does not exist in'),
+    ]);
   });
 
   test('c: a once call began twice', () => {
     const lives = [[0, 1], [1]];
     expect(broken({ lives, effect: 'once' })).toEqual([
-      'c: call c1 of tool tool began 2 times, and its effect is "once"',
+      'c: call c1 of tool tool started 2 times, and its effect is "once"',
     ]);
     expect(broken({ lives, effect: 'idempotent' })).toEqual([]);
   });
@@ -100,15 +102,11 @@ describe('the judge of a crash test', () => {
       [0, 1, 2],
       [0, 1, 2],
     ];
-    expect(broken({ asked, lives: [[0, 1], []] })).toEqual([
-      'f: a crash made the model be asked again for turns 1, 2, 3',
-    ]);
+    expect(broken({ asked, lives: [[0, 1], []] })).toEqual(['f: a crash repeated the model calls of turns 1, 2, 3']);
   });
 
   test('g: the whole record was written each time, to a store that takes what is new', () => {
-    expect(broken({ saves: 20 })).toEqual([
-      expect.stringMatching(/^g: the store was handed \d+ messages of a run that said/),
-    ]);
+    expect(broken({ saves: 20 })).toEqual([expect.stringMatching(/^g: the store got \d+ messages of a run with/)]);
     expect(broken({ saves: 20 }, { isAppending: false })).toEqual([]);
   });
 });

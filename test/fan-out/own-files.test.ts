@@ -6,7 +6,7 @@ import { Overlay } from '../../src/edits/overlay.ts';
 import { asked } from './asking.ts';
 import { freshFolder } from './fresh-folder.ts';
 
-const refusal = { code: 'WRITE_OUTSIDE_ROOT', message: expect.stringContaining('answers are kept') };
+const refusal = { code: 'WRITE_OUTSIDE_ROOT', message: expect.stringContaining('it has the answers') };
 const own = [
   ...['ask.json', 'ask.json.lock', 'ask.json.runs', 'ask.json.runs/layout', 'ask.json.runs/runs/x/journal'],
   ...['ask.json.12.0a1b2c3d.tmp', 'ask.json.lock.12.0a1b2c3d.tmp', 'ask.json.lock.0123456789abcdef'],
@@ -43,7 +43,7 @@ function rootWith(folder = '') {
 }
 
 describe('a checkpoint file in the root', () => {
-  test.for(own)('what is kept there is is not accessible to models, like %j (fan-out 7)', async (name) => {
+  test.for(own)('what is kept there is neither read nor written by models, like %j (fan-out 7)', async (name) => {
     const { root, path } = rootWith();
     const overlay = new Overlay(root, path);
     await expect(overlay.read(name)).rejects.toMatchObject(refusal);
@@ -94,6 +94,6 @@ describe('a checkpoint file in the root', () => {
     expect(responses).toMatchObject([{ text: 'of a', proposedWrites: [] }, { text: 'of b' }]);
     const told = JSON.stringify(call.models.a?.calls.at(-1)?.messages);
     expect(told).toContain('"entries":["a.txt"]');
-    expect(told.match(/answers are kept/g)).toHaveLength(calls.length);
+    expect(told.match(/it has the answers/g)).toHaveLength(calls.length);
   });
 });

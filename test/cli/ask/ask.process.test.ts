@@ -121,7 +121,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     writeFileSync(join(cwd, 'greeting.txt'), 'Hi!\n');
     const refused = await pawl(['ask', 'apply', 'editor'], { cwd });
     expect(refused.code).toBe(2);
-    expect(refused.stderr).toMatch(/"greeting\.txt" is not what it was/);
+    expect(refused.stderr).toMatch(/"greeting\.txt" has changed since/);
     expect(greeting(cwd)).toBe('Hi!\n');
   });
 

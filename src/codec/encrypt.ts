@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { nodeCrypto } from '../values/digest.ts';
-import { CheckpointCorruptError, KeyMismatchError, NOT_OPENED } from '../values/errors.ts';
+import { NOT_OPENED } from '../values/error-codes.ts';
+import { CheckpointCorruptError, KeyMismatchError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import { checkKeys, checkWord, type KnownKeys } from '../values/known-options.ts';
 import type { Codec, Place } from './port.ts';

@@ -78,3 +78,10 @@ const policies = {
 export function policyOf(code: unknown): ErrorPolicy | undefined {
   return typeof code === 'string' && Object.hasOwn(policies, code) ? policies[code as KnownErrorCode] : undefined;
 }
+
+/**
+ * Ends the message of a `CheckpointCorruptError` about an encrypted text that the codec did not open: its key may be another
+ * one under the same id. Stores keep the message as the reason of a quarantine, and `pawl prune` spares such a record, so these
+ * words never change.
+ */
+export const NOT_OPENED = '(encrypted: not opened)';

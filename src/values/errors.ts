@@ -134,13 +134,6 @@ export class RunParkedError extends PawlError {
 export class LeaseLostError extends PawlError {
   readonly code = 'LEASE_LOST';
 }
-/**
- * Ends the message of a `CheckpointCorruptError` about an encrypted text that the codec did not open: its key may be another
- * one under the same id. Stores keep the message as the reason of a quarantine, and `pawl prune` spares such a record, so these
- * words never change.
- */
-export const NOT_OPENED = '(encrypted: not opened)';
-
 /** A stored record is damaged; its bytes are kept. */
 export class CheckpointCorruptError extends PawlError {
   readonly code = 'CHECKPOINT_CORRUPT';

@@ -1,6 +1,6 @@
 import type { InterruptedRun } from '../../index.ts';
+import { NOT_OPENED } from '../../values/error-codes.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
-import { NOT_OPENED } from '../../values/errors.ts';
 import type { Arguments } from '../arguments.ts';
 import { lengthOf } from '../bounds.ts';
 import { type RunStore, statusOf } from '../open/run-store.ts';

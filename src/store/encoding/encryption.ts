@@ -1,5 +1,6 @@
 import type { Codec } from '../../codec/port.ts';
-import { CheckpointCorruptError, KeyMismatchError, NOT_OPENED, PawlError } from '../../values/errors.ts';
+import { NOT_OPENED } from '../../values/error-codes.ts';
+import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../../values/errors.ts';
 import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
 import type { StepTexts } from './step-texts.ts';
 

@@ -193,7 +193,7 @@ describe('redact (recovery 11)', () => {
     const next = hostOf({ script: [reply('end')], tools: [stuck], checkpoints: await afterCrash(store), redact });
     expect(await next.run({ runId: 'r', prompt })).toMatchObject({ status: 'ok' });
     expect(begun).toHaveLength(1);
-    expect(JSON.stringify(next.model.calls[0]?.messages)).toContain('it was redacted');
+    expect(JSON.stringify(next.model.calls[0]?.messages)).toContain('they were redacted');
   });
 
   test('reaches the phases of a pipeline, which goes on with what was recorded', async () => {

@@ -134,10 +134,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     const found = await examined(store, options);
     const { executor } = hostOf({ checkpoints: store, script: [reply('done')], ...options });
     const { parked } = await executor.recover();
-    const said = parked.map(({ runId }) => [
-      runId,
-      found.get(runId)?.reason.replace(/^the next start sets it aside: /, ''),
-    ]);
+    const said = parked.map(({ runId }) => [runId, found.get(runId)?.reason.replace(/^the next start parks it: /, '')]);
     const did = parked.map(({ runId, reason = '' }) => [runId, reason.replace(/^RUN_PARKED: run \S+ is parked: /, '')]);
     expect(said).toHaveLength(3);
     expect(said).toEqual(did);

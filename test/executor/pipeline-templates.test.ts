@@ -32,7 +32,7 @@ describe('the instructions of a phase', () => {
       await host.run();
       expect(systemsOf(host.model).slice(1)).toEqual(['<>', '<>', '<>']);
       expect(host.warned).toEqual([
-        { message: expect.stringContaining('no known name'), fields: { runId: expect.any(String), phase: 'b' } },
+        { message: expect.stringContaining('is not a known name'), fields: { runId: expect.any(String), phase: 'b' } },
       ]);
     },
   );

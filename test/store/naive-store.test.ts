@@ -30,8 +30,8 @@ async function broken(lies: readonly Lie[]): Promise<string[]> {
 
 describe('the naive store', () => {
   test('the contract notices each of its lies', async () => {
-    expect((await broken(['late'])).join()).toContain('opened anew');
-    expect((await broken(['unowned'])).join()).toContain('nobody else gets one');
+    expect((await broken(['late'])).join()).toContain('opened again');
+    expect((await broken(['unowned'])).join()).toContain('no other owner gets one');
     expect((await broken(['forgetful'])).join()).toContain('with its open step');
   });
 

@@ -73,7 +73,7 @@ describe.concurrent('a store that comes from elsewhere', () => {
     const { stdout } = await pawl(['doctor', '--json'], { cwd });
     expect(jsonLines(stdout)[0]).toMatchObject({
       verdict: 'resumes',
-      reason: expect.stringContaining('`pawl recover` needs its agent module named'),
+      reason: expect.stringContaining('`pawl recover` needs its agent module as an argument'),
     });
   });
 });

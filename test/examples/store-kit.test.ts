@@ -23,7 +23,7 @@ function contractOf(options: Parameters<typeof compareAndSetStore>[1] = {}) {
       const text = map.get(`run:${runId}`) ?? '';
       const newer = () => {
         const value = JSON.parse(text);
-        const head = value.record.head.replace('"version":1', '"version":99');
+        const head = value.record.head.replace(/"version":\d+/, '"version":99');
         return JSON.stringify({ ...value, record: { ...value.record, version: 99, head } });
       };
       map.set(`run:${runId}`, kind === 'newer' ? newer() : text.slice(0, -10));

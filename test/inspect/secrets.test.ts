@@ -59,7 +59,7 @@ describe('what a host keeps in its ports, keys, headers and options', () => {
     expect(await run.result).toMatchObject({ status: 'ok', durable: true });
     expect(await leaksOf(host, run)).toEqual(none);
     const log = host.log.join();
-    const failed = ['onStep threw', 'inspect threw', 'ids gave no run id', 'checkpoint save failed'];
+    const failed = ['onStep threw', 'inspect threw', 'the port ids returned no valid run id', 'checkpoint save failed'];
     for (const said of failed) expect(log).toContain(said);
     expect(host.model.calls).toHaveLength(4);
     expect(host.client.actors.filter((id) => id.startsWith('tool.'))).toHaveLength(5);

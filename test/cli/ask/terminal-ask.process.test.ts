@@ -138,8 +138,8 @@ describe.skipIf(!hasTerminal)('pawl ask on a terminal (fan-out 8)', { concurrent
       ■ editor: interrupted · 1 step · 15 tokens · $0.002 · 0.0 s · read_file
       ■ reader: interrupted · 1 step · 15 tokens · $0.002 · 0.0 s · list_files
       ✓ quick: answered · 1 step · 15 tokens · $0.002 · 0.0 s
-      pawl: 2 models interrupted and saved; continue with: pawl ask --cont
-      inue --module askers.ts
+      pawl: 2 models interrupted and saved; continue with: pawl ask --continue --modul
+      e askers.ts
       "
     `);
     expect(terminal.isCursorHidden).toBe(false);

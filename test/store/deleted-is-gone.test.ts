@@ -171,11 +171,11 @@ test('the wait before the write-ahead log is emptied keeps no process alive', as
   await using store = sqliteStore({ path: join(freshDir(), 'runs.db') });
   await store.save(sampleRecord('run'));
   await store.delete('run');
-  const waits = timers.mock.results.map(({ value }) => value as NodeJS.Timeout);
-  const lengths = timers.mock.calls.map(([, ms]) => ms);
+  // Others of this process, its test runner among them, set timers as well.
+  const waits = timers.mock.calls.flatMap(([, ms], i) => (ms === 2_000 ? [timers.mock.results[i]?.value] : []));
   timers.mockRestore();
-  expect(lengths).toContain(2_000);
-  expect(waits.filter((timer) => timer.hasRef())).toEqual([]);
+  expect(waits.length).toBeGreaterThan(0);
+  expect(waits.filter((timer: NodeJS.Timeout) => timer.hasRef())).toEqual([]);
 });
 
 test('an audit has nothing left of the runs that its retention has removed', async () => {

@@ -76,7 +76,7 @@ describe.skipIf(whyNoPostgres)('runs on an encrypted PostgreSQL store (recovery 
     const sealed = await bytesOf();
     expect(saidInRuns.filter((words) => sealed.includes(words))).toEqual([]);
     expect(sealed).toContain('gcm1.first.');
-    await expectSameRecords(store);
+    await expectSameRecords(store, 2);
     await expect(open(null as never).load('single')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
     await emptyTables(server, schema);
   });

@@ -1,19 +1,30 @@
-import { readFileSync } from 'node:fs';
 import { testClock } from 'pawl/testing';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { type PostgresStore, postgresStore } from '../../src/store/postgres/index.ts';
-import { fixedWrites } from '../fixtures/fixed-writes.ts';
+import { fixedWrites, type PinnedVersion } from '../fixtures/fixed-writes.ts';
 import { expectAllEnds, expectAllRecords } from '../fixtures/pinned-ends.ts';
 import { PINNED_AT } from '../fixtures/pinned-runs.ts';
-import { hashOfPinned } from '../fixtures/pinned-stores.ts';
+import { hashOfPinned, textOfPinned } from '../fixtures/pinned-stores.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 
 /** What a released version wrote is never edited. */
-const hashes = {
-  'postgres.sql': '59d2b20decab81aba15b4646023b2ec08379d29308a77e6bcb884934c22e683b',
-  'written-postgres.sql': '9be356ca4ecd99681a23e9aa4469597338133c6ac08acf3552f9f571c1c35426',
-};
+const pins = [
+  {
+    version: 1,
+    hashes: {
+      'postgres.sql': '59d2b20decab81aba15b4646023b2ec08379d29308a77e6bcb884934c22e683b',
+      'written-postgres.sql': '9be356ca4ecd99681a23e9aa4469597338133c6ac08acf3552f9f571c1c35426',
+    },
+  },
+  {
+    version: 2,
+    hashes: {
+      'postgres.sql': '6d52384fb1e8f68334ba630ebc7d54a2571190f60b93ff5f050ba4c29b68ff6a',
+      'written-postgres.sql': '3bf6e675c4d4d0b1f33bcec1178a4962d6b1145aaf22358845501a6a7c8cc917',
+    },
+  },
+] as const;
 
 const server = postgresServer(['fsync=off']);
 let pool: pg.Pool | undefined;
@@ -24,8 +35,8 @@ function open(schema: string, options: { clock?: ReturnType<typeof testClock> } 
 }
 
 /** A schema of its own with what was pinned. */
-async function restored(pin: keyof typeof hashes): Promise<string> {
-  const text = readFileSync(new URL(`../fixtures/stores/v1/${pin}`, import.meta.url), 'utf8');
+async function restored(pin: 'postgres.sql' | 'written-postgres.sql', version: PinnedVersion): Promise<string> {
+  const text = textOfPinned(pin, version);
   const schema = server.freshSchema();
   await server.sql(text.replaceAll(/\bpinned_(runs|writes)\b/g, schema));
   return schema;
@@ -64,25 +75,25 @@ async function rowsOf(schema: string): Promise<Record<string, unknown>> {
   return rows;
 }
 
-describe.skipIf(whyNoPostgres)('a PostgreSQL store as version 1 left it', () => {
+describe.skipIf(whyNoPostgres).for(pins)('a PostgreSQL store as version $version left it', ({ version, hashes }) => {
   test.for(Object.entries(hashes))('%s is what it was, byte for byte (checkpoint 6)', ([pin, hash]) => {
-    expect(hashOfPinned(pin)).toBe(hash);
+    expect(hashOfPinned(pin, version)).toBe(hash);
   });
 
   test('gives every record as it was: loop, open step, pipeline, parent and child, outcome, command (checkpoint 2, 3)', async () => {
-    await using store = open(await restored('postgres.sql'));
-    await expectAllRecords(store);
+    await using store = open(await restored('postgres.sql', version));
+    await expectAllRecords(store, version);
   });
 
   test('lets all of its runs go on to their ends, with no call made twice (recovery 8, executor 12)', async () => {
-    await using store = open(await restored('postgres.sql'));
-    await expectAllEnds(store);
+    await using store = open(await restored('postgres.sql', version));
+    await expectAllEnds(store, version);
   });
 
   test('gets the same rows today for what is written: others need a new version and a step to it (checkpoint 6)', async () => {
     const schema = server.freshSchema();
     await using store = open(schema, { clock: testClock(PINNED_AT) });
-    await fixedWrites(store);
-    expect(await rowsOf(schema)).toEqual(await rowsOf(await restored('written-postgres.sql')));
+    await fixedWrites(store, version);
+    expect(await rowsOf(schema)).toEqual(await rowsOf(await restored('written-postgres.sql', version)));
   });
 });

@@ -5,10 +5,17 @@ import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { fileStore } from '../../src/store/file/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
-import { fixedWrites } from '../fixtures/fixed-writes.ts';
+import { fixedWrites, type PinnedVersion } from '../fixtures/fixed-writes.ts';
 import { expectAllEnds, expectAllRecords, expectSameRecords } from '../fixtures/pinned-ends.ts';
 import { KEPT_UNTIL, leaveRuns, PINNED_AT, steered } from '../fixtures/pinned-runs.ts';
-import { copyOfPinned, freshFolder, hashOfPinned, pinnedRecords, writtenRecords } from '../fixtures/pinned-stores.ts';
+import {
+  copyOfPinned,
+  freshFolder,
+  hashOfPinned,
+  pinnedRecords,
+  pinnedVersions,
+  writtenRecords,
+} from '../fixtures/pinned-stores.ts';
 import { filesBelow } from '../store/file/folder.ts';
 import { sql } from '../store/sqlite/files.ts';
 
@@ -16,6 +23,8 @@ type Store = OwningStore & OutcomeStore & AsyncDisposable;
 
 interface PinnedStore {
   readonly name: string;
+  /** The version of the records. */
+  readonly version: PinnedVersion;
   readonly pin: string;
   /** What a released version wrote is never edited: hashes of the files as they were. */
   readonly hashes: { readonly [pin: string]: string };
@@ -24,31 +33,42 @@ interface PinnedStore {
   bytes(): Promise<readonly [today: unknown, then: unknown]>;
 }
 
+const sqlite = (version: PinnedVersion, hash: string): PinnedStore => ({
+  name: 'SQLite',
+  version,
+  pin: 'runs.db',
+  hashes: { 'runs.db': hash },
+  open: (path) => sqliteStore({ path }),
+  bytes: async () => [sqliteTexts(await refilled(version)), sqliteTexts(copyOfPinned('runs.db', version))],
+});
+
+const file = (version: PinnedVersion, hashes: PinnedStore['hashes']): PinnedStore => ({
+  name: 'file',
+  version,
+  pin: 'files',
+  hashes,
+  open: (dir) => fileStore({ dir }),
+  bytes: async () => [textsBelow(await rewritten(version)), textsBelow(copyOfPinned('written-files', version))],
+});
+
 const stores: readonly PinnedStore[] = [
-  {
-    name: 'SQLite',
-    pin: 'runs.db',
-    hashes: { 'runs.db': '71e375f1ab228b90deb0fa24781a108e14c72156b9cd99dc50348ca841fea43b' },
-    open: (path) => sqliteStore({ path }),
-    bytes: async () => [sqliteTexts(await refilled()), sqliteTexts(copyOfPinned('runs.db'))],
-  },
-  {
-    name: 'file',
-    pin: 'files',
-    hashes: {
-      files: 'b94fccb72bbd0a52b3cc6a15c911f4ee61cccd1127b9f49233fc94446aa5a5db',
-      'written-files': '99fba8f6e4730723511691f7761353b6c89657bb6461ae7ec7470561a237e111',
-    },
-    open: (dir) => fileStore({ dir }),
-    bytes: async () => [textsBelow(await rewritten()), textsBelow(copyOfPinned('written-files'))],
-  },
+  sqlite(1, '71e375f1ab228b90deb0fa24781a108e14c72156b9cd99dc50348ca841fea43b'),
+  sqlite(2, '47ed3f2fb77411b09530816d6f7d70cd0dd487391b29affa1d9ee83f6ce9837c'),
+  file(1, {
+    files: 'b94fccb72bbd0a52b3cc6a15c911f4ee61cccd1127b9f49233fc94446aa5a5db',
+    'written-files': '99fba8f6e4730723511691f7761353b6c89657bb6461ae7ec7470561a237e111',
+  }),
+  file(2, {
+    files: '77062d51ff84ee27f264efa5017c3d0de71e1b6d9184674e734f7485c257df1e',
+    'written-files': '63c48f71e908b09e3d98ee30329dc0a9aa075f0099e522e52ca41d824bc0534e',
+  }),
 ];
 
 /** A new SQLite file with the records of the pinned one. Its pages differ, its texts must not. */
-async function refilled(): Promise<string> {
+async function refilled(version: PinnedVersion): Promise<string> {
   const path = `${freshFolder()}/fresh`;
   await using store = sqliteStore({ path });
-  const { records, kept } = writtenRecords();
+  const { records, kept } = writtenRecords(version);
   for (const record of records) await store.save(record);
   if (kept) await store.keepOutcome('kept', kept, KEPT_UNTIL);
   await store.send('single', steered);
@@ -56,10 +76,10 @@ async function refilled(): Promise<string> {
 }
 
 /** A new folder, with the same writes as the pinned one. */
-async function rewritten(): Promise<string> {
+async function rewritten(version: PinnedVersion): Promise<string> {
   const dir = `${freshFolder()}/fresh`;
   await using store = fileStore({ dir, clock: testClock(PINNED_AT) });
-  await fixedWrites(store);
+  await fixedWrites(store, version);
   return dir;
 }
 
@@ -85,19 +105,19 @@ function sqliteTexts(path: string): unknown {
   };
 }
 
-describe.for(stores)('a $name store as version 1 left it', ({ pin, hashes, open, bytes }) => {
+describe.for(stores)('a $name store as version $version left it', ({ version, pin, hashes, open, bytes }) => {
   test('is what it was, byte for byte (checkpoint 6)', () => {
-    for (const [name, hash] of Object.entries(hashes)) expect(hashOfPinned(name)).toBe(hash);
+    for (const [name, hash] of Object.entries(hashes)) expect(hashOfPinned(name, version)).toBe(hash);
   });
 
   test('gives every record as it was: loop, open step, pipeline, parent and child, outcome, command (checkpoint 2, 3)', async () => {
-    await using store = open(copyOfPinned(pin));
-    await expectAllRecords(store);
+    await using store = open(copyOfPinned(pin, version));
+    await expectAllRecords(store, version);
   });
 
   test('lets all of its runs go on to their ends, with no call made twice (recovery 8, executor 12)', async () => {
-    await using store = open(copyOfPinned(pin));
-    await expectAllEnds(store);
+    await using store = open(copyOfPinned(pin, version));
+    await expectAllEnds(store, version);
   });
 
   test('gets the same bytes today for what is written: others need a new version and a step to it (checkpoint 6)', async () => {
@@ -106,9 +126,12 @@ describe.for(stores)('a $name store as version 1 left it', ({ pin, hashes, open,
   });
 });
 
-test('runs leave the records today that they left with version 1: fields may come, none may change or go', async () => {
-  const store = memoryStore();
-  await leaveRuns(store);
-  await expectSameRecords(store);
-  expect(await store.outcome('kept')).toMatchObject(pinnedRecords().kept ?? {});
-});
+test.for(pinnedVersions)(
+  'runs leave the records today that they left with version %i: fields may come, none may change or go',
+  async (version) => {
+    const store = memoryStore();
+    await leaveRuns(store);
+    await expectSameRecords(store, version);
+    expect(await store.outcome('kept')).toMatchObject(pinnedRecords(version).kept ?? {});
+  },
+);

@@ -11,9 +11,11 @@ const folder = new URL(`../fixtures/stores/${version}/`, import.meta.url).pathna
 const work = mkdtempSync(join(tmpdir(), 'pawl-pin-'));
 
 const { leaveRuns, PINNED_AT, recordsIn } = await import('../fixtures/pinned-runs.ts');
-const { fixedWrites } = await import('../fixtures/fixed-writes.ts');
+const { fixedWrites: writeFixed } = await import('../fixtures/fixed-writes.ts');
 const { testClock } = await import('../../src/testing/test-clock.ts');
 const clock = testClock(PINNED_AT);
+const fixedWrites = (store: Parameters<typeof writeFixed>[0]) =>
+  writeFixed(store, Number(version?.slice(1)) as Parameters<typeof writeFixed>[1]);
 
 const pins: Record<string, () => Promise<void>> = { sqlite, file, postgres, records };
 const pin = pins[kind ?? ''];

@@ -2,7 +2,6 @@ import { type Clock, systemClock } from '../values/clock.ts';
 import { BudgetExceededError } from '../values/errors.ts';
 import { checkKeys, checkMethods, type KnownKeys } from '../values/known-options.ts';
 import { amountsOf, type BudgetAmounts, nothing, toSpend } from './amounts.ts';
-import { type Books, storeOf } from './books.ts';
 import { checkAmount, checkedSpend, checkedUse, checkText } from './check-use.ts';
 import { Estimator, type ExpectedUse } from './estimate.ts';
 import { type Account, expire, Ledger } from './ledger.ts';
@@ -11,6 +10,7 @@ import type { Budget, CallEstimate, CallUse, Reservation, Spend } from './port.t
 import { type PriceOf, type Prices, priceOfCalls } from './prices.ts';
 import { RecentAmounts } from './recent-amounts.ts';
 import type { BudgetCall, BudgetStore, BudgetTerms, StandingAmounts } from './store.ts';
+import { type Books, storeOf } from './store-on-ledgers.ts';
 
 export interface BudgetOptions {
   /** The most tokens (input and output) that a caller may use within the window. */

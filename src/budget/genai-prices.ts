@@ -1,5 +1,5 @@
 // The entry point `pawl/prices`: the prices of the package @pydantic/genai-prices.
-import { pricesOf } from './kept-prices.ts';
+import { pricesOf } from './price-package.ts';
 import type { PricedCall } from './prices.ts';
 
 /**

@@ -2,11 +2,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SqliteFile } from '../sqlite/file.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import { type Books, storeOf } from './books.ts';
 import { Ledger } from './ledger.ts';
 import { SqliteAccount } from './sqlite-account.ts';
 import { layout, type Statements } from './sqlite-layout.ts';
 import type { BudgetStore, BudgetTerms } from './store.ts';
+import { type Books, storeOf } from './store-on-ledgers.ts';
 
 export interface SqliteBudgetOptions {
   /** The file; made with its folder at the first use. It must not be the file of a `sqliteStore`. */

@@ -5,7 +5,7 @@ import { PortTimeoutError } from '../values/errors.ts';
 import { withoutFence } from '../values/fence.ts';
 import { canonicalJson, isObject, type JsonValue } from '../values/json.ts';
 import { isToolError, type Message, textOf, toolCallsOf, toolResultsOf } from '../values/message.ts';
-import { judgementOf } from './decision.ts';
+import { judgementOf } from './checked-decision.ts';
 import type { EscalatorDecision, EscalatorState } from './escalator.ts';
 
 const MAX_TEXT = 400;

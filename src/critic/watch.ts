@@ -11,7 +11,7 @@ import {
 import type { Clock } from '../values/clock.ts';
 import { PortTimeoutError } from '../values/errors.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
-import { failedJudgement, type Judgement, judgementOf } from './decision.ts';
+import { failedJudgement, type Judgement, judgementOf } from './checked-decision.ts';
 import type { Escalator, EscalatorState } from './escalator.ts';
 import type { Activity, CriticHandle, SupervisedRun } from './port.ts';
 

@@ -1,9 +1,9 @@
-import type { Worker } from './exclusive.ts';
 import { type Change, changesOf, planFor } from './plan.ts';
 import { previewOf } from './preview.ts';
 import type { ProposedWrites, WriteSnapshot } from './proposed-write.ts';
 import { fileInsideRoot } from './root/paths.ts';
 import type { Root } from './root/root.ts';
+import type { Worker } from './root-lock.ts';
 import { inRoot, prune, thisWorker, transact } from './transaction.ts';
 import { changesIn, type FileChange, type RewoundWrites, rewindWith } from './undo.ts';
 

@@ -2,13 +2,13 @@ import { chmod, lstat, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Durable, withFile } from '../files/atomic-write.ts';
 import { orAbsent, systemCode } from '../files/errors.ts';
+import { versionOf } from './content-version.ts';
 import { WriteConflictError, WriteOutsideRootError } from './errors.ts';
 import type { Manifest } from './manifest.ts';
 import { foldersAbove, type PlannedChange } from './plan.ts';
 import { quoted } from './root/paths.ts';
 import type { Root } from './root/root.ts';
 import type { ReadyUndo, UndoLog } from './undo-log.ts';
-import { versionOf } from './version.ts';
 
 /** A root, and its undos. */
 export interface Site {

@@ -1,8 +1,8 @@
+import { versionOf } from './content-version.ts';
 import { WriteConflictError } from './errors.ts';
 import type { WriteSnapshot } from './proposed-write.ts';
 import { quoted } from './root/paths.ts';
 import type { Place, Root } from './root/root.ts';
-import { versionOf } from './version.ts';
 
 /** A change to one file. */
 export interface Change {

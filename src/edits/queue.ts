@@ -1,6 +1,6 @@
+import { versionOf } from './content-version.ts';
 import type { WriteSnapshot } from './proposed-write.ts';
 import { quoted } from './root/paths.ts';
-import { versionOf } from './version.ts';
 
 /** Why a file tool refuses a call; the model reads the message. */
 export class FileRefusedError extends Error {

@@ -4,11 +4,11 @@ import { orAbsent } from '../files/errors.ts';
 import { diskFiles } from '../files/file-system.ts';
 import { newOwner } from '../store/owner.ts';
 import { WriteConflictError, WriteFailedError, WriteOutsideRootError } from './errors.ts';
-import { exclusively, type Worker } from './exclusive.ts';
 import { install, missingFolders, putBack, removeFolders, type Site } from './install.ts';
 import { hasPawlFolder, ownFolder, pawlFolderIn, removeUnused } from './pawl-folder.ts';
 import { type Change, planFor } from './plan.ts';
 import { Root } from './root/root.ts';
+import { exclusively, type Worker } from './root-lock.ts';
 import { type ReadyUndo, type Undo, UndoLog } from './undo-log.ts';
 
 /** How many applies can be undone, one after the other. */

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { type Durable, FolderSyncs, withFile, writeAtomically } from '../files/atomic-write.ts';
 import { orAbsent } from '../files/errors.ts';
 import type { FileSystem } from '../files/file-system.ts';
+import { versionOf } from './content-version.ts';
 import { WriteConflictError, WriteFailedError } from './errors.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
 import type { PlannedChange } from './plan.ts';
 import { quoted } from './root/paths.ts';
-import { versionOf } from './version.ts';
 
 /** The data that undoes one apply: a folder with a manifest and the old bytes. */
 export interface Undo {

@@ -1,8 +1,8 @@
 import { WriteConflictError } from './errors.ts';
-import type { Worker } from './exclusive.ts';
 import type { UndoneFile } from './manifest.ts';
 import type { Change } from './plan.ts';
 import { quoted } from './root/paths.ts';
+import type { Worker } from './root-lock.ts';
 import { finishRewind, inRoot, thisWorker, transact } from './transaction.ts';
 import type { ReadyUndo, UndoLog } from './undo-log.ts';
 

@@ -1,7 +1,7 @@
 import type { Warn } from '../executor/host/guard.ts';
 import type { Clock } from '../index.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
-import { costsBy, type Paid } from './costs.ts';
+import { costsBy, type Paid } from './cost-budget.ts';
 import { rankWithin } from './judge.ts';
 import { DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';
 import type { JudgeUsage, Ranking } from './ranking.ts';

@@ -4,9 +4,8 @@ import { policyOf } from '../values/error-codes.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import { textOf, toolCallsOf } from '../values/message.ts';
 import { noUsage } from '../values/usage.ts';
-
+import { spentBefore } from './earlier-spend.ts';
 import type { ModelResponse, PartialResponse, ResponseSnapshot } from './snapshot.ts';
-import { spentBefore } from './spent.ts';
 
 /** Follows one model while it answers: its streamed text, and its usage so far. */
 export class ModelWatch {

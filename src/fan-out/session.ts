@@ -8,7 +8,8 @@ import { checkHostRunId } from '../run/identity.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { letGo } from '../values/thenable.ts';
 import { Choice } from './choice.ts';
-import { costsBy, type Paid } from './costs.ts';
+import { costsBy, type Paid } from './cost-budget.ts';
+import { inputsAfter, inputsOf } from './earlier-spend.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import { ModelWatch, stopReasonOf } from './model-watch.ts';
 import { checkTools, type FanOutOptions, type FanOutResult } from './options.ts';
@@ -20,7 +21,6 @@ import {
   snapshotFromPartial,
   toModelResponse,
 } from './snapshot.ts';
-import { inputsAfter, inputsOf } from './spent.ts';
 
 /** The resources of one fan-out: the executor of its runs, the progress of each model, its files. */
 export class Session {

@@ -15,10 +15,10 @@ import { isObject, type JsonObject } from '../values/json.ts';
 import { hasFileUrl, isFileUrl, type Message } from '../values/message.ts';
 import { letGo } from '../values/thenable.ts';
 import { checkFileUrls } from './check-file-urls.ts';
+import { noteSpent } from './failed-call-usage.ts';
 import type { Model } from './port.ts';
 import { ReplyCollector } from './reply-collector.ts';
 import { type ReplyLimits, replyLimits } from './reply-limits.ts';
-import { noteSpent } from './spent.ts';
 
 /** One model call. Times in milliseconds. */
 export interface ModelRequest {

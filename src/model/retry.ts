@@ -3,8 +3,8 @@ import type { Clock } from '../values/clock.ts';
 import { type ErrorData, readProperty, toErrorData } from '../values/error-data.ts';
 import { ModelError, ModelStalledError } from '../values/errors.ts';
 import type { Usage } from '../values/usage.ts';
+import { spentBy } from './failed-call-usage.ts';
 import { askedWait, isRetryable } from './retryable.ts';
-import { spentBy } from './spent.ts';
 
 /** How many times a model is called for one reply, the first time included. */
 const MODEL_ATTEMPTS = 3;

@@ -1,7 +1,7 @@
 import { createBudget } from 'pawl';
 import { genaiPrices } from 'pawl/prices';
 import { expect, test } from 'vitest';
-import { pricesOf } from '../../src/budget/kept-prices.ts';
+import { pricesOf } from '../../src/budget/price-package.ts';
 import { noUsage } from '../../src/values/usage.ts';
 import { call, use } from './stores.ts';
 

@@ -1,8 +1,8 @@
 import { createBudget } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import { storeOf } from '../../src/budget/books.ts';
 import { MemoryBooks } from '../../src/budget/budget.ts';
+import { storeOf } from '../../src/budget/store-on-ledgers.ts';
 import { call, use } from './stores.ts';
 
 const CALLS = 25_000;

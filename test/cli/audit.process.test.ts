@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAudit } from 'pawl';
 import { describe, expect, test } from 'vitest';
-import { limitOf, sinceOf } from '../../src/cli/bounds.ts';
+import { limitOf, sinceOf } from '../../src/cli/option-values.ts';
 import { info, noon, tool, totals, usage } from '../audit/run-facts.ts';
 import { agentFile, type Ended, emptyFolder, pawl } from './pawl.ts';
 import { interruptedRun, storeRuns } from './stored-runs.ts';

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { historiesOf, repeatedCalls } from '../../src/cli/demo/call-lines.ts';
+import { historiesOf, repeatedCalls } from '../../src/cli/demo/call-journal.ts';
 import { type Kill, Narrator } from '../../src/cli/demo/narrator.ts';
 import type { Output } from '../../src/cli/ui/output.ts';
 import { isAlive } from '../fixtures/processes.ts';

@@ -2,13 +2,13 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSyn
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { applyWrites } from '../../src/edits/apply.ts';
+import { versionOf } from '../../src/edits/content-version.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
 import { pawlFolder } from '../../src/edits/pawl-folder.ts';
 import { changesOf, planFor } from '../../src/edits/plan.ts';
 import type { WriteSnapshot } from '../../src/edits/proposed-write.ts';
 import { Root } from '../../src/edits/root/root.ts';
 import { rewind } from '../../src/edits/undo.ts';
-import { versionOf } from '../../src/edits/version.ts';
 import { newRoot, put, treeOf } from './folder.ts';
 
 const conflict = { code: 'WRITE_CONFLICT' };

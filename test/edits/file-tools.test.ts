@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { versionOf } from '../../src/edits/content-version.ts';
 import { fileTools } from '../../src/edits/file-tools.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
-import { versionOf } from '../../src/edits/version.ts';
 import { newRoot, put, treeOf } from './folder.ts';
 import { type Asked, ask } from './recorded.ts';
 

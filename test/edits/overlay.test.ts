@@ -1,8 +1,8 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { versionOf } from '../../src/edits/content-version.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
-import { versionOf } from '../../src/edits/version.ts';
 import { newRoot, put, treeOf } from './folder.ts';
 
 const files = { 'a.txt': 'a\n', 'src/b.ts': 'b\n', 'src/deep/c.ts': 'c\n' };

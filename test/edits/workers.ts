@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Worker } from '../../src/edits/exclusive.ts';
 import type { WriteSnapshot } from '../../src/edits/proposed-write.ts';
+import type { Worker } from '../../src/edits/root-lock.ts';
 import { diskFiles, type FileSystem } from '../../src/files/file-system.ts';
 import { newOwner } from '../../src/store/owner.ts';
 import { type Call, type Fault, faultyFiles } from '../files/faulty.ts';

@@ -1,4 +1,4 @@
-import { duration } from '../ui/figures.ts';
+import { duration } from '../ui/format.ts';
 import type { Style } from '../ui/output.ts';
 import { cutToWidth, displayWidth } from '../ui/terminal-text.ts';
 import { deedsOf, doingOf, markOf, nameOf, type Paint, spendingOf } from './board-facts.ts';

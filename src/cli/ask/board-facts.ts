@@ -1,4 +1,4 @@
-import { count, dollars, duration } from '../ui/figures.ts';
+import { count, dollars, duration } from '../ui/format.ts';
 import type { Style } from '../ui/output.ts';
 import { cutToWidth, drawableLine } from '../ui/terminal-text.ts';
 import { isAtWork, type ModelState, type ModelView } from './board-state.ts';

@@ -1,4 +1,4 @@
-import { dollars, duration } from '../ui/figures.ts';
+import { dollars, duration } from '../ui/format.ts';
 import { cutToWidth, displayWidth } from '../ui/terminal-text.ts';
 import { deedsOf, doingOf, markOf, nameOf, type Paint, stateOf, tokensOf } from './board-facts.ts';
 import { type BoardState, isAtWork, type ModelView, type Size } from './board-state.ts';

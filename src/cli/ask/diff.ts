@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ModelResponse, type PreviewedFile, previewWrites } from '../../fan-out/index.ts';
 import type { CommandContext } from '../command.ts';
+import { visible } from '../ui/control-characters.ts';
 import { Failure, oneLine } from '../ui/failure.ts';
-import { visible } from '../ui/foreign-text.ts';
 import type { Style } from '../ui/output.ts';
 
 /** Which changes are shown, and for which folder. */

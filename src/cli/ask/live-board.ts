@@ -1,7 +1,7 @@
 import { createStore } from '@xstate/store';
 import { change, type Writable } from '../../run/change.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
-import { duration } from '../ui/figures.ts';
+import { duration } from '../ui/format.ts';
 import type { Output } from '../ui/output.ts';
 import { withoutKeys } from '../ui/own-secrets.ts';
 import { cutToWidth, displayWidth, drawableLine } from '../ui/terminal-text.ts';

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Executor } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
-import { lengthOf } from '../bounds.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { auditForRuns } from '../open/audit-file.ts';
-import { caretakerOf } from '../open/caretaker.ts';
-import { findWaiting, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
+import { caretakerOf } from '../open/control-executor.ts';
+import { findWaiting, openExistingStore, pidOf, type RunStore, statusOf } from '../open/open-store.ts';
+import { lengthOf } from '../option-values.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { withoutRecord } from './obstacle.ts';
 

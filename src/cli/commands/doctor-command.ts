@@ -4,9 +4,9 @@ import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { sharedCodec } from '../open/codec-export.ts';
 import { KnownModules } from '../open/known-modules.ts';
-import { openExistingStore, pidOfOwner, type RunStore } from '../open/run-store.ts';
+import { openExistingStore, pidOfOwner, type RunStore } from '../open/open-store.ts';
 import { adviceFor, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
-import { count } from '../ui/figures.ts';
+import { count } from '../ui/format.ts';
 
 /** `pawl doctor`: reads every record, and says what the next recovery does with it. */
 export const doctorCommand: Command = async (context) => {

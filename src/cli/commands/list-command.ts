@@ -1,10 +1,10 @@
 import type { AuditedRun, InterruptedRun } from '../../index.ts';
-import { limitOf, sinceOf } from '../bounds.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, pathBeside } from '../open/audit-file.ts';
-import { isStoreThere, openExistingStore, pidOf, type RunStore, statusOf } from '../open/run-store.ts';
+import { isStoreThere, openExistingStore, pidOf, type RunStore, statusOf } from '../open/open-store.ts';
+import { limitOf, sinceOf } from '../option-values.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
-import { ago, shortened } from '../ui/figures.ts';
+import { ago, shortened } from '../ui/format.ts';
 import { table } from '../ui/table.ts';
 
 /** How many runs of an audit are listed by default. */

@@ -1,6 +1,6 @@
 import type { InterruptedRun } from '../../index.ts';
 import { staysParked } from '../../run/fields.ts';
-import { pidOf, quoted, type RunStore, statusOf } from '../open/run-store.ts';
+import { pidOf, quoted, type RunStore, statusOf } from '../open/open-store.ts';
 import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
 
 /** The failure of a command about a run that the store does not know. */

@@ -2,8 +2,8 @@ import type { InterruptedRun } from '../../index.ts';
 import { NOT_OPENED } from '../../values/error-codes.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { Arguments } from '../arguments.ts';
-import { lengthOf } from '../bounds.ts';
-import { type RunStore, statusOf } from '../open/run-store.ts';
+import { type RunStore, statusOf } from '../open/open-store.ts';
+import { lengthOf } from '../option-values.ts';
 import { Failure } from '../ui/failure.ts';
 
 /** Which records to delete. */

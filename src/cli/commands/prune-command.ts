@@ -3,9 +3,9 @@ import { createInterface } from 'node:readline/promises';
 import type { InterruptedRun } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { openExistingStore, type RunStore, statusOf } from '../open/run-store.ts';
+import { openExistingStore, type RunStore, statusOf } from '../open/open-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
-import { ago, count } from '../ui/figures.ts';
+import { ago, count } from '../ui/format.ts';
 import { chosenOf, type OnRead, type Wish, wishOf } from './prune-choice.ts';
 
 /** `pawl prune`: deletes only what its options name. */

@@ -2,7 +2,7 @@ import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { auditForRuns } from '../open/audit-file.ts';
 import { sharedCodec } from '../open/codec-export.ts';
-import { openExistingStore, quoted } from '../open/run-store.ts';
+import { openExistingStore, quoted } from '../open/open-store.ts';
 import { Failure } from '../ui/failure.ts';
 import { Resumption } from './resumption.ts';
 

@@ -4,7 +4,7 @@ import type { CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule, putsToWork } from '../open/agent-module.ts';
 import type { AuditFile } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
-import { loadRecord, quoted, type RunStore, statusOf, treeIn } from '../open/run-store.ts';
+import { loadRecord, quoted, type RunStore, statusOf, treeIn } from '../open/open-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { type Obstacle, obstacleOf, unknownRun } from './obstacle.ts';
 import { Session } from './session.ts';

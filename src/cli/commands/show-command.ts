@@ -10,7 +10,7 @@ import {
   type RunStore,
   statusOf,
   treeIn,
-} from '../open/run-store.ts';
+} from '../open/open-store.ts';
 import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
 import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';

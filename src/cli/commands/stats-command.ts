@@ -1,9 +1,9 @@
 import type { AuditTotal } from '../../index.ts';
-import { oneOf, sinceOf } from '../bounds.ts';
 import type { Command } from '../command.ts';
 import { auditToAsk, noAudit, pathBeside } from '../open/audit-file.ts';
+import { oneOf, sinceOf } from '../option-values.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
-import { dollars, duration, shortened } from '../ui/figures.ts';
+import { dollars, duration, shortened } from '../ui/format.ts';
 import { table } from '../ui/table.ts';
 
 /** `pawl stats`: the totals of the runs in an audit. */

@@ -9,7 +9,7 @@ import type { Command } from '../command.ts';
 import { codeFile, packagePath } from '../own-package.ts';
 import { exitCodes, Failure } from '../ui/failure.ts';
 import { Interruption } from '../ui/interruption.ts';
-import { type CallLine, historiesOf, readLines, recordedCalls, repeatedCalls, underWay } from './call-lines.ts';
+import { type CallLine, historiesOf, readLines, recordedCalls, repeatedCalls, underWay } from './call-journal.ts';
 import { PawlProcess, type ProgressLine } from './child-process.ts';
 import { type DemoFacts, type Kill, Narrator } from './narrator.ts';
 

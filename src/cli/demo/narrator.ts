@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../../index.ts';
-import { count, tally } from '../ui/figures.ts';
+import { count, tally } from '../ui/format.ts';
 import type { Output } from '../ui/output.ts';
-import { type CallHistory, type CallLine, recordedCalls } from './call-lines.ts';
+import { type CallHistory, type CallLine, recordedCalls } from './call-journal.ts';
 import type { ProgressLine } from './child-process.ts';
 
 /** A process that was killed at work. */

@@ -1,7 +1,7 @@
 import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
-import { oneLine } from './foreign-text.ts';
+import { oneLine } from './control-characters.ts';
 
-export { oneLine } from './foreign-text.ts';
+export { oneLine } from './control-characters.ts';
 
 export const exitCodes = { ok: 0, failed: 1, badInput: 2, interrupted: 130 } as const;
 

@@ -1,6 +1,6 @@
 import type { Executor, RunEvent, RunResult, RunSummary } from '../../index.ts';
 import { oneLine } from './failure.ts';
-import { count, duration, tokens } from './figures.ts';
+import { count, duration, tokens } from './format.ts';
 import type { Output } from './output.ts';
 
 const REDRAW_MS = 100;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { escaped, harmless } from './foreign-text.ts';
+import { escaped, harmless } from './control-characters.ts';
 import { withoutKeys } from './own-secrets.ts';
 import { cutToWidth, displayWidth } from './terminal-text.ts';
 

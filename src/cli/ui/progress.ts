@@ -1,6 +1,6 @@
 import type { Executor, RunObserver, RunResult } from '../../index.ts';
 import { oneLine } from './failure.ts';
-import { count, tally, tokens } from './figures.ts';
+import { count, tally, tokens } from './format.ts';
 import { LiveProgress } from './live-progress.ts';
 import type { Output } from './output.ts';
 

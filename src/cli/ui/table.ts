@@ -1,4 +1,4 @@
-import { oneLine } from './foreign-text.ts';
+import { oneLine } from './control-characters.ts';
 
 /** Rows as lines with aligned columns. */
 export function table(texts: readonly (readonly string[])[]): string[] {

@@ -1,4 +1,4 @@
-import { harmless } from './foreign-text.ts';
+import { harmless } from './control-characters.ts';
 
 const printableAscii = /^[\x20-\x7e]*$/;
 const zeroWidth = /[\p{Mn}\p{Me}\p{Cf}\p{Default_Ignorable_Code_Point}\u1160-\u11ff\ud7b0-\ud7fb]/u;

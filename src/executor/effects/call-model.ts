@@ -19,8 +19,8 @@ import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { type BudgetedCall, Spending } from '../run/spending.ts';
 import type { CompactedView } from '../services/compaction.ts';
-import { countedUse, RequestEstimate, warnOfEstimate } from '../services/estimated-use.ts';
 import type { LoopContext } from '../services/loop-context.ts';
+import { countedUse, RequestEstimate, warnOfEstimate } from '../services/request-estimate.ts';
 
 /** Makes one model call, with its retries: sends the transcript, returns one reply or one error. Never rejects. */
 export async function callModelOnce(input: ModelCallInput, run: ActiveRun): Promise<ModelAnswer> {

@@ -13,7 +13,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { ExecutorOptions } from '../host/options.ts';
 import { parkingOf } from '../run/acquire.ts';
-import { type Listed, listed } from './listing.ts';
+import { type Listed, listed } from './stored-run-pages.ts';
 
 /** How the runs will be recovered: use the options of the executor that will do it. */
 export interface DiagnoseOptions

@@ -4,7 +4,7 @@ import { type ListedStatus, listedStatus } from '../../run/result.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { RunSummary } from '../services/registry.ts';
-import { listed } from './listing.ts';
+import { listed } from './stored-run-pages.ts';
 
 /** A run that is live in this process. */
 export type LiveRunLine = RunSummary & {

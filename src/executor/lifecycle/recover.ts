@@ -5,7 +5,7 @@ import type { CheckpointStore } from '../../store/port.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
-import { type Listed, pages } from './listing.ts';
+import { type Listed, pages } from './stored-run-pages.ts';
 import { agentFor, LIVE, type RecoveryReport, type Report, type TakenUp, takeUp, type Work } from './take-up.ts';
 
 export type { RecoveryEntry, RecoveryReport } from './take-up.ts';

@@ -2,8 +2,8 @@ import type { Agent } from '../../agent/agent.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
-import type { Listed } from './listing.ts';
 import { launch } from './start.ts';
+import type { Listed } from './stored-run-pages.ts';
 
 export interface RecoveryEntry {
   readonly runId: string;

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
 import { FolderSyncs } from '../../files/atomic-write.ts';
 import { diskFiles, type FileSystem } from '../../files/file-system.ts';
-import { KeptFiles } from '../../files/kept-files.ts';
+import { KeptFiles } from '../../files/open-files.ts';
 import { Syncs } from '../../files/syncs.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';

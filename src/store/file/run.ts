@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Durable, unfinished, withFile } from '../../files/atomic-write.ts';
 import { isAbsent, orAbsent } from '../../files/errors.ts';
 import type { FileStamp, OpenFile } from '../../files/file-system.ts';
-import type { KeptFiles } from '../../files/kept-files.ts';
+import type { KeptFiles } from '../../files/open-files.ts';
 import type { Syncs } from '../../files/syncs.ts';
 import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../../values/errors.ts';
 import type { Encryption } from '../encoding/encryption.ts';

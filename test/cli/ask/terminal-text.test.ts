@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { harmless } from '../../../src/cli/ui/foreign-text.ts';
+import { harmless } from '../../../src/cli/ui/control-characters.ts';
 import { cutToWidth, displayWidth, drawable, drawableLine, fittingPart } from '../../../src/cli/ui/terminal-text.ts';
 import { anyCodeUnits } from './board-texts.ts';
 

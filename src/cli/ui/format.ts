@@ -1,5 +1,5 @@
 import type { Usage } from '../../index.ts';
-import { oneLine } from './foreign-text.ts';
+import { oneLine } from './control-characters.ts';
 
 const grouped = new Intl.NumberFormat('en-US');
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { escaped, harmless, oneLine, visible } from '../../src/cli/ui/foreign-text.ts';
+import { escaped, harmless, oneLine, visible } from '../../src/cli/ui/control-characters.ts';
 import { drawable, drawableLine } from '../../src/cli/ui/terminal-text.ts';
 import { anyCodeUnits } from './ask/board-texts.ts';
 

@@ -1,5 +1,5 @@
 import { Failure, oneLine } from './ui/failure.ts';
-import { shortened } from './ui/figures.ts';
+import { shortened } from './ui/format.ts';
 
 const lengths: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 

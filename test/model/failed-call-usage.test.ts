@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
+import { spentBy } from '../../src/model/failed-call-usage.ts';
 import { withRetries } from '../../src/model/retry.ts';
-import { spentBy } from '../../src/model/spent.ts';
 import { ModelError } from '../../src/values/errors.ts';
 import { addUsage, noUsage, type Usage } from '../../src/values/usage.ts';
 import { finish, finishedBy, modelOf, type Part, requestOf, streaming, streamOf, text } from './fake-model.ts';

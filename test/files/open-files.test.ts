@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { OpenFile } from '../../src/files/file-system.ts';
-import { KeptFiles } from '../../src/files/kept-files.ts';
+import { KeptFiles } from '../../src/files/open-files.ts';
 
 /** Files that know whether they are closed, and the rounds that are to come. */
 function shelf() {

@@ -4,7 +4,7 @@ import { RunTree } from '../../record/run-tree.ts';
 import { fileStore } from '../../store/file/index.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
 import { Failure, lineOf, oneLine } from '../ui/failure.ts';
-import { shortened } from '../ui/figures.ts';
+import { shortened } from '../ui/format.ts';
 import { loadModule } from './agent-module.ts';
 import { codecOf } from './codec-export.ts';
 import { noStore, openPostgres } from './open-postgres.ts';

@@ -1,16 +1,14 @@
 import { type Clock, systemClock } from '../values/clock.ts';
 import { BudgetExceededError } from '../values/errors.ts';
 import { checkKeys, checkMethods, type KnownKeys } from '../values/known-options.ts';
-import { amountsOf, type BudgetAmounts, nothing, toSpend } from './amounts.ts';
+import { amountsOf, type BudgetAmounts, toSpend } from './amounts.ts';
 import { checkAmount, checkedSpend, checkedUse, checkText } from './check-use.ts';
 import { Estimator, type ExpectedUse } from './estimate.ts';
-import { type Account, expire, Ledger } from './ledger.ts';
 import { type Limits, limitsOf, messageOf, type Refusal, refusalOf } from './limits.ts';
+import { memoryBudget } from './memory.ts';
 import type { Budget, CallEstimate, CallUse, Reservation, Spend } from './port.ts';
 import { type PriceOf, type Prices, priceOfCalls } from './prices.ts';
-import { RecentAmounts } from './recent-amounts.ts';
 import type { BudgetCall, BudgetStore, BudgetTerms, StandingAmounts } from './store.ts';
-import { type Books, storeOf } from './store-on-ledgers.ts';
 
 export interface BudgetOptions {
   /** The most tokens (input and output) that a caller may use within the window. */
@@ -192,58 +190,4 @@ function attempt<T>(work: () => T): { readonly value: T } | { readonly error: un
   } catch (error) {
     return { error };
   }
-}
-
-/** How many of the callers with the oldest use are checked with each call. */
-const LOOKED_AT = 2;
-
-/** The most calls and the most runs of a caller that are stored one by one. */
-const MAX_KNOWN = 4_096;
-
-/** Older calls are summed in this many slices of the window. */
-const SLICES = 1_024;
-
-/** Stores a budget in this process. */
-export function memoryBudget(): BudgetStore {
-  return storeOf(new MemoryBooks());
-}
-
-/** Removes callers that have no use left in the window. The callers with the newest use come last. */
-export class MemoryBooks implements Books {
-  readonly #accounts = new Map<string, Account>();
-
-  /** The number of known callers. */
-  get callers(): number {
-    return this.#accounts.size;
-  }
-
-  async with<T>(callerId: string, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T> {
-    const moment = { ...terms, now: terms.clock.monotonic(), runsMs: terms.windowMs };
-    let looked = 0;
-    for (const [oldest, account] of this.#accounts) {
-      if (looked++ === LOOKED_AT) break;
-      expire(account, moment);
-      this.#keep(oldest, account);
-    }
-    const account = this.#accounts.get(callerId) ?? newAccount(terms);
-    const result = work(new Ledger(account, moment));
-    this.#keep(callerId, account);
-    return result;
-  }
-
-  #keep(callerId: string, account: Account): void {
-    this.#accounts.delete(callerId);
-    const lists = [account.calls, account.reservations, account.runs];
-    const isEmpty = lists.every((list) => list.oldest()[Symbol.iterator]().next().done);
-    if (!isEmpty) this.#accounts.set(callerId, account);
-  }
-}
-
-function newAccount({ windowMs }: BudgetTerms): Account {
-  return {
-    calls: new RecentAmounts({ most: MAX_KNOWN, sliceMs: windowMs / SLICES }),
-    reservations: new RecentAmounts(),
-    runs: new RecentAmounts({ most: MAX_KNOWN }),
-    sums: { spent: nothing, reserved: nothing },
-  };
 }

@@ -1,6 +1,7 @@
 import type { OlderModel } from '../model/adapt.ts';
 import { callModel } from '../model/call.ts';
-import { type Model, modelFor } from '../model/port.ts';
+import type { Model } from '../model/port.ts';
+import { modelFor } from '../model/tier.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { ModelError } from '../values/errors.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';

@@ -1,11 +1,6 @@
 import { isObject } from '../values/json.ts';
-import {
-  isToolError,
-  type Message,
-  type ToolCallPart,
-  type ToolOutput,
-  type ToolResultPart,
-} from '../values/message.ts';
+import type { Message, ToolCallPart, ToolOutput, ToolResultPart } from '../values/message.ts';
+import { isToolError } from '../values/tool-output.ts';
 import { redactedInput, type SecretFields, scrubber } from './secrets.ts';
 
 export interface Rendering {

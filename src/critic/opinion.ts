@@ -2,9 +2,10 @@ import { callModel } from '../model/call.ts';
 import type { Model } from '../model/port.ts';
 import type { Clock } from '../values/clock.ts';
 import { PortTimeoutError } from '../values/errors.ts';
-import { withoutFence } from '../values/fence.ts';
 import { canonicalJson, isObject, type JsonValue } from '../values/json.ts';
-import { isToolError, type Message, textOf, toolCallsOf, toolResultsOf } from '../values/message.ts';
+import { type Message, textOf, toolCallsOf, toolResultsOf } from '../values/message.ts';
+import { withoutFence } from '../values/model-text.ts';
+import { isToolError } from '../values/tool-output.ts';
 import { judgementOf } from './checked-decision.ts';
 import type { EscalatorDecision, EscalatorState } from './escalator.ts';
 

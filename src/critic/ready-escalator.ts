@@ -1,5 +1,6 @@
 import type { OlderModel } from '../model/adapt.ts';
-import { type Model, modelFor } from '../model/port.ts';
+import type { Model } from '../model/port.ts';
+import { modelFor } from '../model/tier.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import type { Escalator, EscalatorState } from './escalator.ts';

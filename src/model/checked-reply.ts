@@ -3,7 +3,8 @@ import { ModelError } from '../values/errors.ts';
 import { frozenJson, isObject, MESSAGE_DEPTH } from '../values/json.ts';
 import type { AssistantMessage } from '../values/message.ts';
 import { partsProblem } from '../values/message-shape.ts';
-import { INVALID_TOOL_NAME, isToolName, printable } from '../values/tool-name.ts';
+import { printable } from '../values/model-text.ts';
+import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 

@@ -3,7 +3,7 @@ import { emptyHead, type HeadFields, type IdentityFields, type StartFields } fro
 import { recordable } from '../run/pipeline.ts';
 import type { Progress } from '../run/progress.ts';
 import { Transcript } from '../run/transcript.ts';
-import { hiddenField } from '../values/hidden-field.ts';
+import { hiddenField } from '../values/hidden.ts';
 import type { JsonObject } from '../values/json.ts';
 import { enterMessage, type Message } from '../values/message.ts';
 import { addHead, addStart, type RunHead } from './checkpoint.ts';

@@ -1,4 +1,4 @@
-import { hiddenField } from '../values/hidden-field.ts';
+import { hiddenField } from '../values/hidden.ts';
 import { isCount, isObject, type JsonValue } from '../values/json.ts';
 import type { AssistantMessage, ToolOutput } from '../values/message.ts';
 import { type Allowed, isAllowed, isOptional } from './wait.ts';

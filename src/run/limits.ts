@@ -1,7 +1,7 @@
 import { fingerprint } from '../values/digest.ts';
 import { ToolLoopError } from '../values/errors.ts';
 import { canonicalJson, isCount, isObject } from '../values/json.ts';
-import { isToolError } from '../values/message.ts';
+import { isToolError } from '../values/tool-output.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 
 /** The limits of one run. Times in milliseconds. */

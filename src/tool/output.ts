@@ -3,7 +3,8 @@ import type { ImagePart } from '../run/request.ts';
 import { fetchableUrl } from '../run/request.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { frozenJson, isObject } from '../values/json.ts';
-import { isToolError, type ToolOutput } from '../values/message.ts';
+import type { ToolOutput } from '../values/message.ts';
+import { isToolError } from '../values/tool-output.ts';
 import { isToolContent } from './content.ts';
 
 type ContentOutput = Extract<LanguageModelV4ToolResultOutput, { type: 'content' }>;

@@ -21,3 +21,52 @@ export class Hidden<T extends object> {
     return this.toJSON();
   }
 }
+
+/** A hidden field of objects whose visible properties must not change. */
+export interface HiddenField<Value> {
+  /** @param object must not be frozen yet; a second `put` replaces the value */
+  put(object: object, value: Value): void;
+  /** Accepts any value: a host may pass something that is not an object. */
+  has(value: unknown): boolean;
+  get(value: unknown): Value | undefined;
+}
+
+/**
+ * A constructor may return another object than the one it made. A class uses that to add a private field to a given object.
+ */
+class Given {
+  constructor(object: object) {
+    // biome-ignore lint/correctness/noConstructorReturn: see above
+    return object;
+  }
+}
+
+/**
+ * Like a WeakMap from objects to values: JSON, spreads, comparisons and inspectors do not see the field, a copy does not have
+ * it, and `put` replaces it on a frozen object. Each step of each run makes such objects. A WeakMap would keep them all in one
+ * growing table, which every garbage collection walks.
+ */
+export function hiddenField<Value>(): HiddenField<Value> {
+  class Field extends Given {
+    #value: Value;
+
+    constructor(object: object, value: Value) {
+      super(object);
+      this.#value = value;
+    }
+
+    static put(object: object, value: Value): void {
+      if (#value in object) object.#value = value;
+      else new Field(object, value);
+    }
+
+    static has(object: unknown): object is Field {
+      return typeof object === 'object' && object !== null && #value in object;
+    }
+
+    static get(object: unknown): Value | undefined {
+      return Field.has(object) ? object.#value : undefined;
+    }
+  }
+  return Field;
+}

@@ -5,7 +5,7 @@ import type {
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
 import { NotJsonError } from './errors.ts';
-import { hiddenField } from './hidden-field.ts';
+import { hiddenField } from './hidden.ts';
 import { frozenJson, isObject, MESSAGE_DEPTH } from './json.ts';
 
 /** One message of a transcript: the AI SDK's provider message as pure, deep-frozen JSON. */
@@ -92,11 +92,6 @@ export function toolCallsOf(message: Message): ToolCallPart[] {
 export function toolResultsOf(message: Message): ToolResultPart[] {
   if (message.role !== 'tool') return [];
   return message.content.filter((part): part is ToolResultPart => part.type === 'tool-result');
-}
-
-/** Returns whether the output in a tool message says that the call failed. */
-export function isToolError(output: ToolOutput): boolean {
-  return output.type === 'error-text' || output.type === 'error-json' || output.type === 'execution-denied';
 }
 
 /** Returns whether a stored value is a list of messages. `every` skips the holes of a sparse array; `includes` does not. */

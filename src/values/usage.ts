@@ -31,6 +31,23 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
+/**
+ * Returns the use of a model call, in part estimated: the provider's report, and an estimate of the tokens that it lacks.
+ * Many compatible servers report nothing, or zeros, unless they are asked: their report alone would never use up a budget.
+ */
+export function countedUse(
+  reported: Usage,
+  estimate: { readonly input: () => number; readonly output: () => number },
+): Usage {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = reported;
+  if (inputTokens > 0 && outputTokens > 0) return reported;
+  return {
+    ...reported,
+    inputTokens: inputTokens || Math.max(estimate.input(), cacheReadTokens + cacheWriteTokens),
+    outputTokens: outputTokens || Math.max(estimate.output(), reasoningTokens),
+  };
+}
+
 /** The cost of a run, as its budget counts it. Tokens that a provider did not report are estimated. */
 export interface Spend {
   readonly tokens: number;

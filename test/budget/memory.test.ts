@@ -1,7 +1,7 @@
 import { createBudget } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import { MemoryBooks } from '../../src/budget/budget.ts';
+import { MemoryBooks } from '../../src/budget/memory.ts';
 import { storeOf } from '../../src/budget/store-on-ledgers.ts';
 import { call, use } from './stores.ts';
 

@@ -1,7 +1,7 @@
 import { createBudget } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { memoryBudget } from '../../src/budget/budget.ts';
+import { memoryBudget } from '../../src/budget/memory.ts';
 import { call, use } from './stores.ts';
 
 const exactly = { outputTokens: 0, seconds: 0 };

@@ -3,7 +3,7 @@ import { type BudgetStore, createBudget } from 'pawl';
 import { sqliteBudget } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { memoryBudget } from '../../src/budget/budget.ts';
+import { memoryBudget } from '../../src/budget/memory.ts';
 import { ModelBooks } from './model.ts';
 import { call, freshPath, use } from './stores.ts';
 

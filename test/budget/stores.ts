@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sqliteBudget } from 'pawl/stores/sqlite';
 import { afterAll } from 'vitest';
-import { memoryBudget } from '../../src/budget/budget.ts';
+import { memoryBudget } from '../../src/budget/memory.ts';
 import type { CallEstimate, CallUse } from '../../src/budget/port.ts';
 import type { BudgetStore } from '../../src/budget/store.ts';
 import { noUsage } from '../../src/values/usage.ts';

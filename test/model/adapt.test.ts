@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { type Models, modelFor } from '../../src/model/port.ts';
+import type { Models } from '../../src/model/port.ts';
+import { modelFor } from '../../src/model/tier.ts';
 import { type Message, textOf } from '../../src/values/message.ts';
 import { requestOf, text, watch } from './fake-model.ts';
 import { finishes, older, sentTo } from './older-model.ts';

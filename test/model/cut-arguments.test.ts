@@ -5,7 +5,8 @@ import { callModel } from '../../src/model/call.ts';
 import { isRetryable } from '../../src/model/retryable.ts';
 import { runTool } from '../../src/tool/run.ts';
 import type { JsonValue } from '../../src/values/json.ts';
-import { isToolError, toolCallsOf } from '../../src/values/message.ts';
+import { toolCallsOf } from '../../src/values/message.ts';
+import { isToolError } from '../../src/values/tool-output.ts';
 import { finish, finishedBy, requestOf, streaming } from './fake-model.ts';
 
 const start = { type: 'tool-input-start', id: 'c', toolName: 'pay' };

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { modelFor } from '../../src/model/port.ts';
 import { withRetries } from '../../src/model/retry.ts';
+import { modelFor } from '../../src/model/tier.ts';
 import { enterMessage, type Message } from '../../src/values/message.ts';
 import { requestOf, streamOf, watch } from './fake-model.ts';
 import { finishes } from './older-model.ts';

@@ -1,6 +1,6 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { callModel } from '../../src/model/call.ts';
-import { modelFor } from '../../src/model/port.ts';
+import { modelFor } from '../../src/model/tier.ts';
 import type { Message } from '../../src/values/message.ts';
 import { requestOf, streamOf } from './fake-model.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { modelFor } from '../../src/model/port.ts';
 import type { ReplyLimits } from '../../src/model/reply-limits.ts';
+import { modelFor } from '../../src/model/tier.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
 import { finish, modelOf, type Part, requestOf, streaming, text } from './fake-model.ts';
 

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { applyWrites, type ModelResponse, rewind } from '../../fan-out/index.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { quoted } from '../open/store-place.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { shortened } from '../ui/format.ts';
+import { quoted } from '../ui/shell-words.ts';
 import { sayRanking } from './ask-ending.ts';
 import { reportOf } from './ask-report.ts';
 import { printDiff, sayWarnings } from './diff.ts';

@@ -1,8 +1,8 @@
 import type { FanOutResult, Ranking } from '../../fan-out/index.ts';
 import type { CommandContext } from '../command.ts';
-import { quoted } from '../open/store-place.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
 import { count, dollars } from '../ui/format.ts';
+import { quoted } from '../ui/shell-words.ts';
 import { reportOf } from './ask-report.ts';
 import { isAnswered } from './last-answers.ts';
 import { checkpointIn, type Question, rootOption } from './question.ts';

@@ -6,8 +6,8 @@ import { isObject } from '../../values/json.ts';
 import type { Arguments } from '../arguments.ts';
 import { loadModule } from '../open/agent-module.ts';
 import { modelNamed } from '../open/model-from-environment.ts';
-import { quoted } from '../open/store-place.ts';
 import { Failure } from '../ui/failure.ts';
+import { quoted } from '../ui/shell-words.ts';
 
 /** The models to ask, and their options. */
 export interface AskModels extends Pick<FanOutOptions, 'models' | 'tools' | 'prices' | 'judge' | 'instructions'> {}

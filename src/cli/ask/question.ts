@@ -2,8 +2,8 @@ import { statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Checkpoint, loadCheckpoint } from '../../fan-out/index.ts';
 import type { Arguments } from '../arguments.ts';
-import { quoted } from '../open/store-place.ts';
 import { Failure } from '../ui/failure.ts';
+import { quoted } from '../ui/shell-words.ts';
 import { idsOf } from './ask-models.ts';
 
 /** The prompt, the models, and the files of the answers. */

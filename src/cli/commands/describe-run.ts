@@ -2,9 +2,11 @@ import type { Command, InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } fro
 import type { Place } from '../../record/run-tree.ts';
 import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
-import { pidOf, quoted, type RunStore, statusOf } from '../open/open-store.ts';
+import type { RunStore } from '../open/open-store.ts';
+import { pidOf, statusOf } from '../open/stored-runs.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/format.ts';
+import { quoted } from '../ui/shell-words.ts';
 
 /** Characters of a value in a line. */
 export const WIDTH = 72;

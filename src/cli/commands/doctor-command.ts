@@ -4,7 +4,8 @@ import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { sharedCodec } from '../open/codec-export.ts';
 import { KnownModules } from '../open/known-modules.ts';
-import { openExistingStore, pidOfOwner, type RunStore } from '../open/open-store.ts';
+import { openExistingStore, type RunStore } from '../open/open-store.ts';
+import { pidOfOwner } from '../open/stored-runs.ts';
 import { adviceFor, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/format.ts';
 

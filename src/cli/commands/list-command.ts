@@ -1,7 +1,8 @@
 import type { AuditedRun, InterruptedRun } from '../../index.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, pathBeside } from '../open/audit-file.ts';
-import { isStoreThere, openExistingStore, pidOf, type RunStore, statusOf } from '../open/open-store.ts';
+import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
+import { pidOf, statusOf } from '../open/stored-runs.ts';
 import { limitOf, sinceOf } from '../option-values.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/format.ts';

@@ -1,7 +1,9 @@
 import type { InterruptedRun } from '../../index.ts';
 import { staysParked } from '../../run/fields.ts';
-import { pidOf, quoted, type RunStore, statusOf } from '../open/open-store.ts';
+import type { RunStore } from '../open/open-store.ts';
+import { pidOf, statusOf } from '../open/stored-runs.ts';
 import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
+import { quoted } from '../ui/shell-words.ts';
 
 /** The failure of a command about a run that the store does not know. */
 export function unknownRun(runId: string, store: RunStore): Failure {

@@ -3,8 +3,10 @@ import { staysParked } from '../../run/fields.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { caretakerOf } from '../open/control-executor.ts';
-import { openExistingStore, quoted, type RunStore, statusOf, treeIn } from '../open/open-store.ts';
+import { openExistingStore, type RunStore } from '../open/open-store.ts';
+import { statusOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { quoted } from '../ui/shell-words.ts';
 import { wayOn } from './describe-run.ts';
 import { withoutRecord } from './obstacle.ts';
 

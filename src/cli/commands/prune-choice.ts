@@ -2,7 +2,8 @@ import type { InterruptedRun } from '../../index.ts';
 import { NOT_OPENED } from '../../values/error-codes.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { Arguments } from '../arguments.ts';
-import { type RunStore, statusOf } from '../open/open-store.ts';
+import type { RunStore } from '../open/open-store.ts';
+import { statusOf } from '../open/stored-runs.ts';
 import { lengthOf } from '../option-values.ts';
 import { Failure } from '../ui/failure.ts';
 

@@ -2,8 +2,9 @@ import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { auditForRuns } from '../open/audit-file.ts';
 import { sharedCodec } from '../open/codec-export.ts';
-import { openExistingStore, quoted } from '../open/open-store.ts';
+import { openExistingStore } from '../open/open-store.ts';
 import { Failure } from '../ui/failure.ts';
+import { quoted } from '../ui/shell-words.ts';
 import { Resumption } from './resumption.ts';
 
 /** `pawl resume`: continues one run, or all interrupted ones. */

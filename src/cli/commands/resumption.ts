@@ -4,8 +4,10 @@ import type { CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule, putsToWork } from '../open/agent-module.ts';
 import type { AuditFile } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
-import { loadRecord, quoted, type RunStore, statusOf, treeIn } from '../open/open-store.ts';
+import type { RunStore } from '../open/open-store.ts';
+import { loadRecord, statusOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { quoted } from '../ui/shell-words.ts';
 import { type Obstacle, obstacleOf, unknownRun } from './obstacle.ts';
 import { Session } from './session.ts';
 

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Command } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { auditForRuns } from '../open/audit-file.ts';
-import { findWaiting, openStore } from '../open/open-store.ts';
+import { openStore } from '../open/open-store.ts';
+import { findWaiting } from '../open/stored-runs.ts';
 import { Failure } from '../ui/failure.ts';
 import { Session } from './session.ts';
 

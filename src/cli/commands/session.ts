@@ -15,10 +15,12 @@ import type { AgentModule } from '../open/agent-module.ts';
 import type { AuditFile } from '../open/audit-file.ts';
 import { caretakerOf } from '../open/control-executor.ts';
 import { KnownModules, type RunPlace } from '../open/known-modules.ts';
-import { findWaiting, quoted, type RunStore } from '../open/open-store.ts';
+import type { RunStore } from '../open/open-store.ts';
+import { findWaiting } from '../open/stored-runs.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { Interruption } from '../ui/interruption.ts';
 import { type Progress, progressFor } from '../ui/progress.ts';
+import { quoted } from '../ui/shell-words.ts';
 import { todoForParked } from './obstacle.ts';
 
 /** One run to complete. */

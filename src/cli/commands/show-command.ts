@@ -2,15 +2,8 @@ import type { Command as RunCommand, RunOutcome } from '../../index.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, isAuditNamed } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
-import {
-  isStoreThere,
-  loadRecord,
-  openExistingStore,
-  pidOf,
-  type RunStore,
-  statusOf,
-  treeIn,
-} from '../open/open-store.ts';
+import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
+import { loadRecord, pidOf, statusOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
 import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';

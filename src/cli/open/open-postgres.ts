@@ -4,7 +4,7 @@ import { type PostgresPool, type PostgresStore, postgresStore } from '../../stor
 import { toErrorData } from '../../values/error-data.ts';
 import { Failure } from '../ui/failure.ts';
 import { importFrom } from './module-resolution.ts';
-import type { StorePlace } from './store-place.ts';
+import { noStore, type StorePlace } from './store-place.ts';
 
 /** The part of a `pg` pool that commands use. */
 interface Pool extends PostgresPool {
@@ -47,13 +47,6 @@ export async function openPostgres(
     if (error instanceof Failure || error instanceof TypeError) throw error;
     throw new Failure(`the store ${path} cannot be reached: ${reasonOf(error)}`, { cause: error });
   }
-}
-
-/** The failure of a command whose store is not there. */
-export function noStore(path: string): Failure {
-  return new Failure(
-    `there is no store ${path}; \`pawl run <agent module>\` makes one, and --store or PAWL_STORE names another`,
-  );
 }
 
 async function hasStore(pool: Pool, schema: string): Promise<boolean> {

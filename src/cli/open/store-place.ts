@@ -1,6 +1,7 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Failure } from '../ui/failure.ts';
+import { quoted } from '../ui/shell-words.ts';
 
 /** Where a store is: a SQLite file, a folder of plain files, or a PostgreSQL database. */
 export interface StorePlace {
@@ -99,7 +100,9 @@ function postgresPlace(given: string): StorePlace {
   return { kind: 'postgres', path: shown.href, url, option: ` --store ${quoted(shown.href)}` };
 }
 
-/** Quotes a word for a shell. */
-export function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+/** The failure of a command whose store is not there. */
+export function noStore(path: string): Failure {
+  return new Failure(
+    `there is no store ${path}; \`pawl run <agent module>\` makes one, and --store or PAWL_STORE names another`,
+  );
 }

@@ -13,14 +13,14 @@ import { ModelError } from '../../values/errors.ts';
 import { frozenJson, MESSAGE_DEPTH } from '../../values/json.ts';
 import type { AssistantMessage, Message } from '../../values/message.ts';
 import { estimateTokens } from '../../values/token-estimate.ts';
-import { addUsage, noUsage, type Spend, type Usage } from '../../values/usage.ts';
+import { addUsage, countedUse, noUsage, type Spend, type Usage } from '../../values/usage.ts';
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { type BudgetedCall, Spending } from '../run/spending.ts';
 import type { CompactedView } from '../services/compaction.ts';
 import type { LoopContext } from '../services/loop-context.ts';
-import { countedUse, RequestEstimate, warnOfEstimate } from '../services/request-estimate.ts';
+import { RequestEstimate, warnOfEstimate } from '../services/request-estimate.ts';
 
 /** Makes one model call, with its retries: sends the transcript, returns one reply or one error. Never rejects. */
 export async function callModelOnce(input: ModelCallInput, run: ActiveRun): Promise<ModelAnswer> {

@@ -4,8 +4,8 @@ import type { Progress } from '../../run/progress.ts';
 import type { ToolInput } from '../../tool/schema.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
-import { withoutFence } from '../../values/fence.ts';
 import { frozenJson, prototypeKeyIn } from '../../values/json.ts';
+import { withoutFence } from '../../values/model-text.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 
 /** Checks an answer against the agent's output schema. Never rejects: an error of the schema is a problem of the answer. */

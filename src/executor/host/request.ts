@@ -1,4 +1,6 @@
 import type { Agent } from '../../agent/agent.ts';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { identityOf } from '../../run/fields.ts';
 import { checkHostRunId, checkRunId, fingerprintOf } from '../../run/identity.ts';
 import {
   type Invocation,
@@ -95,6 +97,14 @@ function inputsOf(given: unknown): JsonObject {
 
 function plainInputs(given: unknown): JsonObject {
   return frozenJson(given ?? {}, 'inputs') as JsonObject;
+}
+
+/** The request of a run, from its record. No code compares it, so it has no fingerprint. */
+export function requestFrom(record: RunCheckpoint): RunRequest {
+  const { meta, inputs = {}, images = [], earlier = [] } = record;
+  const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
+  const { fingerprint: _, ...identity } = identityOf(record);
+  return { runId, prompt, callerId, channelId, guildId, parentRunId, inputs, images, earlier, ...identity };
 }
 
 /** The request of a refused start: its id as given, and no field that must be valid. */

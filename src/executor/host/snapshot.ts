@@ -3,9 +3,7 @@ import { type RunCheckpoint, toCheckpoint } from '../../record/checkpoint.ts';
 import { headOf } from '../../record/delta.ts';
 import { parseCheckpoint } from '../../record/parse.ts';
 import type { SaveMoment } from '../../record/state.ts';
-import { identityOf } from '../../run/fields.ts';
 import type { Progress } from '../../run/progress.ts';
-import type { RunRequest } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isDeeperThan, isObject, RECORD_DEPTH } from '../../values/json.ts';
@@ -64,12 +62,4 @@ export function parsePersisted(value: unknown): PersistedRun {
     throw new CheckpointCorruptError('this snapshot of a run says done and has no output');
   }
   return record;
-}
-
-/** The request of a run, from its record. No code compares it, so it has no fingerprint. */
-export function requestFrom(record: RunCheckpoint): RunRequest {
-  const { meta, inputs = {}, images = [], earlier = [] } = record;
-  const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
-  const { fingerprint: _, ...identity } = identityOf(record);
-  return { runId, prompt, callerId, channelId, guildId, parentRunId, inputs, images, earlier, ...identity };
 }

@@ -8,7 +8,7 @@ import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { PaletteEntries } from './palette-entries.ts';
-import { Recovery } from './recovery.ts';
+import { Recovery } from './recovery-limits.ts';
 import { type LiveRun, Registry } from './registry.ts';
 
 /** A run that a tool call of another run begins. */

@@ -1,6 +1,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { Phase } from '../../agent/phase.ts';
-import { type Model, modelFor } from '../../model/port.ts';
+import type { Model } from '../../model/port.ts';
+import { modelFor } from '../../model/tier.ts';
 import { type ModelSettings, mergeSettings } from '../../run/model-settings.ts';
 import type { PhaseOutput } from '../../run/phase.ts';
 import { restrict, type Toolbox } from '../../tool/toolbox.ts';

@@ -2,7 +2,6 @@ import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import type { Transcript } from '../../run/transcript.ts';
 import type { Message } from '../../values/message.ts';
 import { estimateTokens } from '../../values/token-estimate.ts';
-import type { Usage } from '../../values/usage.ts';
 import type { Config } from '../host/config.ts';
 
 /** The size of one request. */
@@ -35,23 +34,6 @@ export class RequestEstimate {
     this.#counted = transcript;
     return this.#tokens;
   }
-}
-
-/**
- * Returns the use of a model call, in part estimated: the provider's report, and an estimate of the tokens that it lacks.
- * Many compatible servers report nothing, or zeros, unless they are asked: their report alone would never use up a budget.
- */
-export function countedUse(
-  reported: Usage,
-  estimate: { readonly input: () => number; readonly output: () => number },
-): Usage {
-  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = reported;
-  if (inputTokens > 0 && outputTokens > 0) return reported;
-  return {
-    ...reported,
-    inputTokens: inputTokens || Math.max(estimate.input(), cacheReadTokens + cacheWriteTokens),
-    outputTokens: outputTokens || Math.max(estimate.output(), reasoningTokens),
-  };
 }
 
 /** Warns once for each executor that its budget counts estimated use of tokens. */

@@ -1,4 +1,5 @@
-import { type Model, modelFor } from '../../model/port.ts';
+import type { Model } from '../../model/port.ts';
+import { modelFor } from '../../model/tier.ts';
 import type { RunStatus } from '../../run/finalize.ts';
 import { memoryStore } from '../../store/memory/memory-store.ts';
 import { type CheckpointStore, isAppending } from '../../store/port.ts';

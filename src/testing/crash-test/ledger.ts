@@ -3,7 +3,8 @@ import type { RunDelta } from '../../record/delta.ts';
 import { outcomeUnknown, type ToolEffect } from '../../run/open-step.ts';
 import type { ParentCall } from '../../run/request.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import { isToolError, type Message, type ToolOutput } from '../../values/message.ts';
+import type { Message, ToolOutput } from '../../values/message.ts';
+import { isToolError } from '../../values/tool-output.ts';
 
 /** The letter of a promise; docs/testing.md explains each. */
 export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g';

@@ -1,6 +1,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { OlderModel } from '../../model/adapt.ts';
-import { type Model, modelFor } from '../../model/port.ts';
+import type { Model } from '../../model/port.ts';
+import { modelFor } from '../../model/tier.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Tool } from '../../tool/define.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';

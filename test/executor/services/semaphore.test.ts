@@ -1,6 +1,6 @@
 import { fc, test as given } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
-import { Semaphore } from '../../../src/executor/services/recovery.ts';
+import { Semaphore } from '../../../src/executor/services/recovery-limits.ts';
 import { settle } from '../../fixtures/host.ts';
 
 describe('a semaphore', () => {

@@ -20,3 +20,20 @@ export function withoutFence(text: string): string {
   const lines = body.slice(lineBreak + 1);
   return lines.endsWith('\n') ? lines.slice(0, -1) : lines;
 }
+
+/** How many characters of a text are shown. */
+const SHOWN_CHARACTERS = 64;
+
+/**
+ * Returns a model's text as part of one line of plain ASCII: its first characters, all others as `\u` escapes. A second call
+ * changes nothing.
+ */
+export function printable(text: unknown, characters: number = SHOWN_CHARACTERS): string {
+  if (typeof text !== 'string') return `a value of type ${typeof text}`;
+  const shown = text.slice(0, characters).replace(/[^\x20-\x7e]/g, escaped);
+  return text.length > characters ? `${shown}...` : shown;
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Models, modelFor } from '../../src/model/port.ts';
+import type { Models } from '../../src/model/port.ts';
+import { modelFor } from '../../src/model/tier.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 import { UnknownTierError, UnsupportedError } from '../../src/values/errors.ts';
 

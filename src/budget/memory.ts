@@ -1,5 +1,61 @@
 import { add, type BudgetAmounts, nothing } from './amounts.ts';
-import type { TimedAmounts } from './ledger.ts';
+import { type Account, expire, Ledger, type TimedAmounts } from './ledger.ts';
+import type { BudgetStore, BudgetTerms } from './store.ts';
+import { type Books, storeOf } from './store-on-ledgers.ts';
+
+/** How many of the callers with the oldest use are checked with each call. */
+const LOOKED_AT = 2;
+
+/** The most calls and the most runs of a caller that are stored one by one. */
+const MAX_KNOWN = 4_096;
+
+/** Older calls are summed in this many slices of the window. */
+const SLICES = 1_024;
+
+/** Stores a budget in this process. */
+export function memoryBudget(): BudgetStore {
+  return storeOf(new MemoryBooks());
+}
+
+/** Removes callers that have no use left in the window. The callers with the newest use come last. */
+export class MemoryBooks implements Books {
+  readonly #accounts = new Map<string, Account>();
+
+  /** The number of known callers. */
+  get callers(): number {
+    return this.#accounts.size;
+  }
+
+  async with<T>(callerId: string, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T> {
+    const moment = { ...terms, now: terms.clock.monotonic(), runsMs: terms.windowMs };
+    let looked = 0;
+    for (const [oldest, account] of this.#accounts) {
+      if (looked++ === LOOKED_AT) break;
+      expire(account, moment);
+      this.#keep(oldest, account);
+    }
+    const account = this.#accounts.get(callerId) ?? newAccount(terms);
+    const result = work(new Ledger(account, moment));
+    this.#keep(callerId, account);
+    return result;
+  }
+
+  #keep(callerId: string, account: Account): void {
+    this.#accounts.delete(callerId);
+    const lists = [account.calls, account.reservations, account.runs];
+    const isEmpty = lists.every((list) => list.oldest()[Symbol.iterator]().next().done);
+    if (!isEmpty) this.#accounts.set(callerId, account);
+  }
+}
+
+function newAccount({ windowMs }: BudgetTerms): Account {
+  return {
+    calls: new RecentAmounts({ most: MAX_KNOWN, sliceMs: windowMs / SLICES }),
+    reservations: new RecentAmounts(),
+    runs: new RecentAmounts({ most: MAX_KNOWN }),
+    sums: { spent: nothing, reserved: nothing },
+  };
+}
 
 interface Timed {
   readonly at: number;

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { hiddenField } from '../../src/values/hidden-field.ts';
+import { hiddenField } from '../../src/values/hidden.ts';
 
 describe('a hidden field', () => {
   test('is where it was put, also when the object has been frozen since', () => {

@@ -1,0 +1,38 @@
+import type { InterruptedRun, RunCheckpoint } from '../../index.ts';
+import { RunTree } from '../../record/run-tree.ts';
+import { Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { shortened } from '../ui/format.ts';
+import type { RunStore } from './open-store.ts';
+
+export { listedStatus as statusOf } from '../../run/result.ts';
+
+/** The entry of one run in the list of those that have not ended. */
+export async function findWaiting(store: RunStore, runId: string): Promise<InterruptedRun | undefined> {
+  return (await store.listInterrupted()).find((entry) => entry.runId === runId);
+}
+
+/** The trees of runs in an opened store, for the runs of a list. */
+export function treeIn(store: Pick<RunStore, 'load'>, entries: readonly InterruptedRun[]): RunTree {
+  const tree = new RunTree({ load: (runId) => store.load(runId) });
+  for (const entry of entries) tree.add(entry);
+  return tree;
+}
+
+/** The record of a run; null if there is none. @throws {Failure} if it cannot be read */
+export async function loadRecord(store: RunStore, runId: string): Promise<RunCheckpoint | null> {
+  try {
+    return await store.load(runId);
+  } catch (error) {
+    throw new Failure(`run ${shortened(oneLine(runId), 80)} cannot be read: ${lineOf(error)}`, { cause: error });
+  }
+}
+
+/** The process that works on a run; undefined if there is none, or it is on another machine. */
+export function pidOf(entry: InterruptedRun | undefined): number | undefined {
+  if (entry === undefined || entry.status === 'quarantined' || entry.owner === undefined) return undefined;
+  return pidOfOwner(entry.owner);
+}
+
+export function pidOfOwner(owner: string): number | undefined {
+  return Number(owner.split('|')[3]) || undefined;
+}

@@ -73,7 +73,7 @@ export class Splitter {
     const phases = naming.texts(head.completedPhases.map((phase) => JSON.stringify(phase)));
     const undelivered = naming.texts((head.undelivered ?? []).map(encodeMessage));
     this.#remember(encoded.runId, naming.parts);
-    const parts = [...before.values()];
+    const parts = outermostFirst([...before.values()]);
     const said = new Set<Part>();
     const messages = parts.length > 0 ? encoded.messages.map((text) => cut(text, parts, said)) : encoded.messages;
     const inMessages = parts.filter((part) => said.has(part)).flatMap(withInner);
@@ -163,6 +163,12 @@ const hasNoParts = ({ openStep, completedPhases, undelivered }: RunHead) =>
   !openStep && completedPhases.length === 0 && (undelivered ?? []).length === 0;
 const nameOf = ({ name }: Piece) => name;
 const withInner = (part: Part): readonly Part[] => [...part.inner, part];
+
+/** A message is named as a whole, not by the inputs that it contains: its text is stored once. */
+const outermostFirst = (parts: readonly Part[]): readonly Part[] => [
+  ...parts.filter(({ inner }) => inner.length > 0),
+  ...parts.filter(({ inner }) => inner.length === 0),
+];
 
 /** The reference to a blob, as stored texts contain it. */
 export const mention = (name: string): string => `${MARK}${name}${MARK}`;

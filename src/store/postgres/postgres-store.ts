@@ -14,6 +14,7 @@ import * as changes from './changes.ts';
 import type { PostgresPool } from './pool.ts';
 import { type Job, WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
+import { withoutColumns } from './rows.ts';
 import { Server } from './server.ts';
 import { serverTimes } from './state.ts';
 import { Writer } from './writer.ts';
@@ -96,7 +97,7 @@ function recordWrites(
     save: async (record, options = {}) => {
       options.signal?.throwIfAborted();
       const cut = splitter.split(encodeRecord(record), record, { isContinued: false });
-      const encoded = encryptCutRecord(cut, encryption);
+      const encoded = withoutColumns(encryptCutRecord(cut, encryption));
       const { runId, head, meta, extras, rows, pieces } = encoded;
       const size = sizeOf(runId, [head, meta, extras ?? '', ...textsOf(rows), ...textsOf(pieces)]);
       await add({ runId, size, decide: changes.saveRecord(encoded, options.claim) }, options);
@@ -107,7 +108,7 @@ function recordWrites(
       const cut = splitter.split(encodeDelta(delta), delta.head, {
         isContinued: true,
       });
-      const encoded = encryptCutDelta(cut, encryption);
+      const encoded = withoutColumns(encryptCutDelta(cut, encryption));
       const { runId, head, rows, pieces } = encoded;
       const size = sizeOf(runId, [head, ...textsOf(rows), ...textsOf(pieces)]);
       await add({ runId, size, decide: changes.appendDelta(encoded, options.claim) }, options);

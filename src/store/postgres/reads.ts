@@ -8,6 +8,7 @@ import type { Lease } from '../lease.ts';
 import type { Cursor } from '../port.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
+import { withColumns } from './rows.ts';
 import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
 import { headChecksum, hexOf, leaseOf, runIdOf } from './state.ts';
@@ -138,7 +139,7 @@ export function textsOf(
   const texts = new RunTexts(encryption, runId);
   return {
     meta: texts.open(meta, 'meta'),
-    head: texts.whole(head, 'head', piecesFrom(row.pieces)),
+    head: withColumns(texts.whole(head, 'head', piecesFrom(row.pieces)), fields),
     extras: extras === null ? null : texts.open(extras, 'extras'),
   };
 }

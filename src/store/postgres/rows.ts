@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { namesIn, type Piece } from '../encoding/blob-refs.ts';
+import type { EncodedHead } from '../encoding/encode.ts';
 import type { Change } from './changes.ts';
 
 /** A row of `messages` as a change adds it. */
@@ -8,6 +9,26 @@ export interface MessageRow {
   readonly checksum: number;
   readonly messages: string;
   readonly pieces: string | null;
+}
+
+type Columns = Pick<EncodedHead, 'version' | 'revision' | 'updatedAt'>;
+
+/** The beginning of a head's JSON: the fields that have columns of their own. */
+const columnsOf = ({ version, revision, updatedAt }: Columns) =>
+  `{"version":${version},"revision":${revision},"updatedAt":${updatedAt}`;
+
+/**
+ * A head as it is stored: without the fields that are columns, because the server's log has the changed part of a row with each
+ * save. An encrypted head keeps them: the codec vouches for what it contains.
+ */
+export function withoutColumns<T extends Columns & { readonly head: string }>(encoded: T): T {
+  const columns = columnsOf(encoded);
+  return encoded.head.startsWith(`${columns},`) ? { ...encoded, head: encoded.head.slice(columns.length) } : encoded;
+}
+
+/** A stored head as JSON. One that earlier versions stored, or that was encrypted, is whole. */
+export function withColumns(head: string, columns: Columns): string {
+  return head.startsWith(',') ? columnsOf(columns) + head : head;
 }
 
 export const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join(' ');

@@ -117,6 +117,9 @@ const layouts: readonly ((tables: Tables) => string)[] = [
       UNIQUE (run_id, command_id)
     );
   `,
+  // A version that knows only the first layout would call heads without these fields damaged.
+  ({ runs }) =>
+    `COMMENT ON COLUMN ${runs}.head IS 'JSON; one that begins with a comma lacks version, revision and updated_at'`,
 ];
 
 /** Creates or updates the tables before the first use. */

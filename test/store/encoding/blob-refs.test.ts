@@ -112,6 +112,8 @@ describe('pieces of a record (recovery 4)', () => {
     expect(last.inHead).toEqual([]);
     const everything = [...shelf.pieces.values(), ...shelf.messages].join('');
     for (const part of ['ab', 'cd', 'ef', 'gh']) expect(everything.split(long(part))).toHaveLength(2);
+    // The small rest of the message is stored once as well: both of its calls.
+    expect(everything.match(/"type":"tool-call"/g)).toHaveLength(2);
   });
 
   test('outputs of phases and steering that waits stay where they are from save to save', () => {

@@ -35,7 +35,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     const schema = server.freshSchema();
     const pool = server.pool();
     await postgresStore({ pool, schema }).save(sampleRecord('run'));
-    await server.sql(`UPDATE "${schema}".layouts SET layout = 2`);
+    await server.sql(`UPDATE "${schema}".layouts SET layout = layout + 1`);
     const before = await contents(schema);
     await using store = postgresStore({ pool, schema });
     const refusal = { code: 'CHECKPOINT_TOO_NEW', message: expect.stringContaining('upgrade') };
@@ -55,7 +55,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await store.save(sampleRecord('run'));
     expect(await server.sql(`SELECT * FROM "${schema}".layouts ORDER BY part`)).toEqual([
       { part: 'something else', layout: 7 },
-      { part: 'store', layout: 1 },
+      { part: 'store', layout: 2 },
     ]);
   });
 

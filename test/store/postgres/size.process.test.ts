@@ -1,4 +1,7 @@
+import { hash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { encrypt } from '../../../src/index.ts';
+import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import { type OpenStep, resultsMessage } from '../../../src/run/open-step.ts';
 import type { Claim } from '../../../src/store/port.ts';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
@@ -115,6 +118,36 @@ describe.skipIf(whyNoPostgres)('what a run of many steps costs the server', () =
       expect(stored / payload).toBeLessThan(1.5);
     },
   );
+
+  test.for([
+    { codec: undefined, isWhole: false },
+    { codec: encrypt({ keys: { k: hash('sha256', 'a key', 'buffer') }, current: 'k' }), isWhole: true },
+  ])(
+    'a stored head repeats none of the columns of its row, unless it is encrypted: $isWhole (recovery 4)',
+    async ({ codec, isWhole }) => {
+      const schema = server.freshSchema();
+      await using store = postgresStore({ pool: server.pool(), schema, codec });
+      const { delta, record } = nextStep(sampleRecord('run'));
+      await store.save(sampleRecord('run'));
+      await store.append(delta);
+      const [row] = await server.sql(`SELECT head FROM "${schema}".runs`);
+      const stored = String(row?.head);
+      const head = codec ? codec.open(stored.replace('sealed:', ''), { runId: 'run', part: 'head' }) : stored;
+      for (const field of ['version', 'revision', 'updatedAt']) expect(head.includes(`"${field}":`)).toBe(isWhole);
+      expect(await store.load('run')).toEqual(record);
+    },
+  );
+
+  test('a head whose first fields are not those of an executor is stored as it is (recovery 4)', async () => {
+    await using store = postgresStore({ pool: server.pool(), schema: server.freshSchema() });
+    const { revision: _, ...unnumbered } = sampleRecord('run');
+    const { version, ...rest } = sampleRecord('other');
+    const records = [unnumbered as RunCheckpoint, { ...rest, version }];
+    for (const record of records) {
+      await store.save(record);
+      expect(await store.load(record.meta.runId)).toEqual(record);
+    }
+  });
 
   test('both grow with the length of the run, and not faster (recovery 4)', async () => {
     const short = await measure(steps / 4, 3_000, plainStep);

@@ -4,7 +4,7 @@ import { type ErrorData, readProperty, toErrorData } from '../values/error-data.
 import { ModelError, ModelStalledError } from '../values/errors.ts';
 import type { Usage } from '../values/usage.ts';
 import { spentBy } from './failed-call-usage.ts';
-import { askedWait, isRetryable } from './retryable.ts';
+import { askedWait, isRetryable } from './failure.ts';
 
 /** How many times a model is called for one reply, the first time included. */
 const MODEL_ATTEMPTS = 3;

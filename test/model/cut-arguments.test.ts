@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { defineTool, type Tool } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { isRetryable } from '../../src/model/retryable.ts';
+import { isRetryable } from '../../src/model/failure.ts';
 import { runTool } from '../../src/tool/run.ts';
 import type { JsonValue } from '../../src/values/json.ts';
 import { toolCallsOf } from '../../src/values/message.ts';

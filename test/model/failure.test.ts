@@ -1,6 +1,6 @@
 import { APICallError } from '@ai-sdk/provider';
 import { describe, expect, test } from 'vitest';
-import { brokenOff, isRetryable } from '../../src/model/retryable.ts';
+import { brokenOff, isRetryable } from '../../src/model/failure.ts';
 import { ModelError, ModelStalledError } from '../../src/values/errors.ts';
 
 const withCode = (code: string, cause?: unknown) => Object.assign(new Error(code, { cause }), { code });

@@ -5,6 +5,7 @@ import type { PhaseFacts } from '../src/run/phase.ts';
 import type { Progress, ToolFacts } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
+import type { FailedCall } from '../src/run/waits/outage.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { Hidden } from '../src/values/hidden.ts';
 import type { JsonValue } from '../src/values/json.ts';
@@ -101,7 +102,13 @@ export interface Steer {
 /** A reply, or why there is none and what the attempts cost. */
 export type ModelAnswer =
   | { readonly reply: ModelReply }
-  | { readonly error: ErrorData; readonly usage?: Usage; readonly spend?: Spend };
+  | {
+      readonly error: ErrorData;
+      /** Absent = the same call fails each time. */
+      readonly failure?: FailedCall;
+      readonly usage?: Usage;
+      readonly spend?: Spend;
+    };
 /** The check of an answer against the output schema. */
 export type OutputCheck = { readonly data: JsonValue } | { readonly problem: string };
 export type ToolAnswer = {

@@ -191,6 +191,7 @@ export {
   LeaseLostError,
   MigrationError,
   ModelError,
+  ModelOutageError,
   ModelStalledError,
   NotDurableError,
   NotJsonError,

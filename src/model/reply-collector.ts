@@ -7,9 +7,9 @@ import { type AssistantMessage, enterMessage, type ToolCallPart } from '../value
 import { printable } from '../values/model-text.ts';
 import { isToolName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
+import { brokenOff } from './failure.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
-import { brokenOff } from './failure.ts';
 
 /** Replaces arguments that are too large in the transcript. Providers want an object. */
 const TOO_LARGE = '{"omitted":"the arguments were too large"}';

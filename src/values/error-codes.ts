@@ -51,6 +51,7 @@ const policies = {
   LEASE_LOST: Object.freeze({ retry: 'never', ownership: 'lost' }),
   MIGRATION: never,
   MODEL: never,
+  MODEL_OUTAGE: later,
   MODEL_STALLED: later,
   NOT_DURABLE: later,
   NOT_JSON: unstorable,

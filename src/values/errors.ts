@@ -70,6 +70,10 @@ export class ModelError extends PawlError {
 export class ModelStalledError extends PawlError {
   readonly code = 'MODEL_STALLED';
 }
+/** The model stayed away for longer than a run waits for it. */
+export class ModelOutageError extends PawlError {
+  readonly code = 'MODEL_OUTAGE';
+}
 /** The model's reply passed a size limit; reading stopped there. */
 export class ReplyTooLargeError extends PawlError {
   readonly code = 'REPLY_TOO_LARGE';

@@ -121,6 +121,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     requireDurable: false,
     onSaveError: beside('onSaveError'),
     onUnknownOutcome: 'tell-model',
+    onModelOutage: 'park',
     onDefinitionChange: 'refuse',
     observers: [{ onEvent: keeping('an observer', () => undefined) }],
     middleware: [{ tool: keeping('middleware', (_: unknown, next: () => unknown) => next()) }],

@@ -24,6 +24,7 @@ describe('the policy of an error', () => {
       'ERR_SHUTDOWN',
       'BUDGET_EXCEEDED',
       'MODEL_STALLED',
+      'MODEL_OUTAGE',
       'PORT_TIMEOUT',
       'NOT_DURABLE',
       'RUN_OWNED_ELSEWHERE',

@@ -22,6 +22,7 @@ const advice: Readonly<Record<string, string>> = {
   CHECKPOINT_CORRUPT: 'its bytes are kept: restore the store from a copy, or remove it with `pawl prune --quarantined`',
   FAN_OUT_CONFLICT: 'continue with `pawl ask --continue`',
   DEADLINE_EXCEEDED: "raise the agent's maxRuntimeMs",
+  MODEL_OUTAGE: 'start it again with `pawl run`, or with `pawl unpark` if it was parked',
   MODEL_STALLED: 'start it again with `pawl run`',
   RUN_ID_CONFLICT: '--run-id gives the id; the request is the agent, the prompt and the folder',
   RUN_OWNED_ELSEWHERE: 'wait for that process, or end it and then resume the run',

@@ -16,6 +16,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   requireDurable: true,
   onSaveError: true,
   onUnknownOutcome: true,
+  onModelOutage: true,
   onDefinitionChange: true,
   migrate: true,
   redact: true,
@@ -38,6 +39,9 @@ const portKeys: KnownKeys<Ports> = { checkpointer: true, budget: true, audit: tr
 
 // biome-ignore lint/suspicious/noThenProperty: the name of a policy's field
 const saveErrorKeys: KnownKeys<NonNullable<ExecutorOptions['onSaveError']>> = { maxUnsavedSteps: true, then: true };
+
+/** Defaults whose 0 switches something off. */
+const mayBeZero: ReadonlySet<string> = new Set<keyof Defaults>(['modelOutageMs']);
 
 const of = 'createExecutor';
 
@@ -104,15 +108,18 @@ function checkDefaults(given: Partial<Defaults> | undefined, defaults: Defaults)
     if (value === undefined) continue;
     if (name === 'modelTier') {
       if (typeof value !== 'string') throw new TypeError(`${of}: defaults.modelTier must be a string`);
-    } else if (!(typeof value === 'number' && value > 0)) {
+    } else if (!(typeof value === 'number' && (value > 0 || (value === 0 && mayBeZero.has(name))))) {
       const got = typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : kindOf(value);
-      throw new TypeError(`${of}: defaults.${name} must be a number above 0, not ${got}`);
+      const least = mayBeZero.has(name) ? 'of 0 or more' : 'above 0';
+      throw new TypeError(`${of}: defaults.${name} must be a number ${least}, not ${got}`);
     }
   }
 }
 
-function checkPolicies({ onSaveError, onUnknownOutcome, onDefinitionChange, requireDurable }: ExecutorOptions): void {
+function checkPolicies(options: ExecutorOptions): void {
+  const { onSaveError, onUnknownOutcome, onModelOutage, onDefinitionChange, requireDurable } = options;
   checkWord(`${of}: onUnknownOutcome`, onUnknownOutcome, ['tell-model', 'park']);
+  checkWord(`${of}: onModelOutage`, onModelOutage, ['park', 'fail']);
   checkWord(`${of}: onDefinitionChange`, onDefinitionChange, ['refuse', 'restart', 'continue-matching']);
   if (requireDurable !== undefined && typeof requireDurable !== 'boolean')
     throw new TypeError(`${of}: requireDurable must be true or false, not ${kindOf(requireDurable)}`);

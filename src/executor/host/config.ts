@@ -27,6 +27,8 @@ const defaults: Defaults = {
   maxSameToolCallRepeats: 3,
   toolConcurrency: 8,
   modelAttempts: 3,
+  modelRetryMs: 60_000,
+  modelOutageMs: 86_400_000,
   firstChunkMs: 120_000,
   chunkGapMs: 60_000,
   ...replyLimits,
@@ -50,6 +52,7 @@ export interface Config {
   readonly requireDurable: boolean;
   readonly onSaveError: { readonly maxUnsavedSteps: number; readonly then: 'wait' | 'fail' };
   readonly onUnknownOutcome: 'tell-model' | 'park';
+  readonly onModelOutage: 'park' | 'fail';
   readonly onDefinitionChange: NonNullable<ExecutorOptions['onDefinitionChange']>;
   readonly migrate: ExecutorOptions['migrate'];
   readonly redact: ExecutorOptions['redact'];
@@ -96,6 +99,7 @@ export function configOf(options: ExecutorOptions): Config {
     // biome-ignore lint/suspicious/noThenProperty: a policy's field, and no code awaits a policy
     onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...given(options.onSaveError) },
     onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
+    onModelOutage: options.onModelOutage ?? 'park',
     onDefinitionChange: options.onDefinitionChange ?? 'refuse',
     migrate: options.migrate,
     redact: options.redact,

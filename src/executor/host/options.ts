@@ -32,8 +32,12 @@ export interface Defaults {
   readonly maxConsecutiveToolErrors: number;
   readonly maxSameToolCallRepeats: number;
   readonly toolConcurrency: number;
-  /** How many times a model call with retryable errors is made, the first time included. */
+  /** How many times a model call is made in one process while its errors may pass, the first time included. */
   readonly modelAttempts: number;
+  /** Longest time for those attempts, from the first failure; a longer `retry-after` of the provider ends them at once. */
+  readonly modelRetryMs: number;
+  /** How long a durable run then waits for its model, from the first failure; 0 = it fails at once. */
+  readonly modelOutageMs: number;
   /** Longest wait for the first chunk of a model's answer. */
   readonly firstChunkMs: number;
   /** Longest silence between two chunks. */
@@ -92,6 +96,8 @@ export interface ExecutorOptions {
   readonly onSaveError?: { readonly maxUnsavedSteps?: number; readonly then?: 'wait' | 'fail' };
   /** A `once` call was running when the process died: tell the model so, or park the run for a person. */
   readonly onUnknownOutcome?: 'tell-model' | 'park';
+  /** The model was away for `defaults.modelOutageMs`: park the run for a person (the default), or end it with MODEL_OUTAGE. */
+  readonly onModelOutage?: 'park' | 'fail';
   /**
    * An agent's list of phases no longer matches a record: park the run for a person (`refuse`, the default), begin it again
    * (`restart`), or keep the completed phases that still match (`continue-matching`).

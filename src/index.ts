@@ -76,7 +76,7 @@ export { finalizeCheckpoint } from './executor/run/finalize-checkpoint.ts';
 export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
 export type { RunActor } from './executor/run/run-actor.ts';
 export type { RunSummary } from './executor/services/registry.ts';
-export type { OlderModel } from './model/adapt.ts';
+export type { OlderModel } from './model/adapt-model.ts';
 export type { Model, Models } from './model/port.ts';
 export { createPalette } from './palette/palette.ts';
 export type { Palette } from './palette/port.ts';
@@ -167,7 +167,7 @@ export {
   type ToolContext,
   type ToolDefinition,
   type ToolInvocation,
-} from './tool/define.ts';
+} from './tool/define-tool.ts';
 export type { AiSdkSchemaOf, DataOf, ToolInput, Validation, ValueOf } from './tool/schema.ts';
 export type { ToolEntries } from './tool/toolbox.ts';
 export type { Clock } from './values/clock.ts';

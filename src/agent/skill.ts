@@ -1,5 +1,5 @@
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
-import type { InputOf } from '../tool/define.ts';
+import type { InputOf } from '../tool/define-tool.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
 import type { JsonObject } from '../values/json.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';

@@ -1,4 +1,4 @@
-import type { OlderModel } from '../model/adapt.ts';
+import type { OlderModel } from '../model/adapt-model.ts';
 import { callModel } from '../model/call.ts';
 import type { Model } from '../model/port.ts';
 import { modelFor } from '../model/tier.ts';

@@ -1,10 +1,10 @@
-import type { OlderModel } from '../model/adapt.ts';
+import type { OlderModel } from '../model/adapt-model.ts';
 import type { Model } from '../model/port.ts';
 import { modelFor } from '../model/tier.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { opinionOf } from './ask-model.ts';
 import type { Escalator, EscalatorState } from './escalator.ts';
-import { opinionOf } from './opinion.ts';
 import { decide, defaultNudge, type Rules } from './rules.ts';
 
 /** All fields are optional. Times in ms. */

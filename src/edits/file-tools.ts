@@ -1,6 +1,6 @@
 import { defineTool, type Tool } from '../index.ts';
 import type { Overlay } from './overlay.ts';
-import type { QueuedWrite } from './queue.ts';
+import type { QueuedWrite } from './write-queue.ts';
 
 const path = {
   type: 'string',

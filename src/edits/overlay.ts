@@ -1,11 +1,11 @@
 import { systemCode } from '../files/errors.ts';
 import { versionOf } from './content-version.ts';
 import type { WriteSnapshot } from './proposed-write.ts';
-import { FileRefusedError, MAX_FILE_BYTES, type QueuedContent, type QueuedWrite, WriteQueue } from './queue.ts';
 import { type RecordedCalls, replayInto } from './replay.ts';
 import { type Listing, listFolder, MAX_ENTRIES } from './root/listing.ts';
 import { fileInsideRoot, quoted } from './root/paths.ts';
 import { Root } from './root/root.ts';
+import { FileRefusedError, MAX_FILE_BYTES, type QueuedContent, type QueuedWrite, WriteQueue } from './write-queue.ts';
 
 /** A file as its model sees it. */
 export interface FileText {

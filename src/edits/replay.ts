@@ -1,7 +1,7 @@
 import type { OpenStep } from '../run/open-step.ts';
 import { isObject, type JsonValue } from '../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../values/message.ts';
-import type { WriteQueue } from './queue.ts';
+import type { WriteQueue } from './write-queue.ts';
 
 /** The calls of a stored run, for example a `RunCheckpoint`. */
 export interface RecordedCalls {

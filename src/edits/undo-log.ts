@@ -5,9 +5,9 @@ import { orAbsent } from '../files/errors.ts';
 import type { FileSystem } from '../files/file-system.ts';
 import { versionOf } from './content-version.ts';
 import { WriteConflictError, WriteFailedError } from './errors.ts';
-import { type Manifest, parseManifest } from './manifest.ts';
 import type { PlannedChange } from './plan.ts';
 import { quoted } from './root/paths.ts';
+import { type Manifest, parseManifest } from './undo-manifest.ts';
 
 /** The data that undoes one apply: a folder with a manifest and the old bytes. */
 export interface Undo {

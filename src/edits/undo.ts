@@ -1,10 +1,10 @@
 import { WriteConflictError } from './errors.ts';
-import type { UndoneFile } from './manifest.ts';
 import type { Change } from './plan.ts';
 import { quoted } from './root/paths.ts';
 import type { Worker } from './root-lock.ts';
 import { finishRewind, inRoot, thisWorker, transact } from './transaction.ts';
 import type { ReadyUndo, UndoLog } from './undo-log.ts';
+import type { UndoneFile } from './undo-manifest.ts';
 
 /** The change of one file. */
 export interface FileChange {

@@ -13,10 +13,10 @@ export {
   FanOutOwnedElsewhereError,
 } from './errors.ts';
 export { fanOut } from './fan-out.ts';
+export { IncrementalSaver } from './incremental-saver.ts';
 export type { Judge, JudgeFunction, JudgeRequest, JudgeVerdict } from './judge.ts';
 export type { FanOutOptions, FanOutResult, ModelsById } from './options.ts';
 export type { JudgeUsage, Ranking } from './ranking.ts';
-export { IncrementalSaver } from './saver.ts';
 export {
   fromModelResponse,
   type ModelResponse,

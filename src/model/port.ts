@@ -1,5 +1,5 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider';
-import type { OlderModel } from './adapt.ts';
+import type { OlderModel } from './adapt-model.ts';
 
 /** A language model: any AI SDK model of specification v4, from any provider package. */
 export type Model = LanguageModelV4;

@@ -1,7 +1,7 @@
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { UnknownTierError, UnsupportedError } from '../values/errors.ts';
 import { letGo } from '../values/thenable.ts';
-import { adapted, type OlderModel } from './adapt.ts';
+import { adapted, type OlderModel } from './adapt-model.ts';
 import type { Model, Models } from './port.ts';
 
 /**

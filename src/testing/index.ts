@@ -10,7 +10,7 @@ export {
   type RecordingFactory,
   recordingCheckpointer,
   recordingFactory,
-} from './recording.ts';
+} from './recording-checkpointer.ts';
 export { type AcceptedRun, type AskedCall, freshProgress, runEvents, type SaidTurn } from './run-events.ts';
 export {
   callTool,

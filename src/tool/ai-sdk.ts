@@ -4,9 +4,9 @@ import { UnsupportedError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
-import { checkTraits, defineTool, refuseApproval, type Tool, type ToolContext } from './define.ts';
+import { checkTraits, defineTool, refuseApproval, type Tool, type ToolContext } from './define-tool.ts';
 import { ReadyOutput } from './output.ts';
-import { transcriptKey } from './run.ts';
+import { transcriptKey } from './run-tool.ts';
 
 /** A tool of the AI SDK (`tool({…})`), which has no name of its own. */
 export interface AiSdkTool {

@@ -12,7 +12,7 @@ import {
   isAiSdkEntry,
   readAiSdkEntry,
 } from './ai-sdk.ts';
-import { checkName, type Tool } from './define.ts';
+import { checkName, type Tool } from './define-tool.ts';
 
 /**
  * An agent's tools: a list of tools and of names of registered ones, or a record by name. A record holds AI SDK tools (`{

@@ -2,7 +2,11 @@ import fc from 'fast-check';
 import { type CompactionRequest, type Compactor, estimateTokens, type Message } from 'pawl';
 import { arbitraries, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { CompactedView, type CompactedViewOptions, type ViewedCall } from '../../src/executor/services/compaction.ts';
+import {
+  CompactedView,
+  type CompactedViewOptions,
+  type ViewedCall,
+} from '../../src/executor/services/compacted-view.ts';
 import { torture } from '../crash/random.ts';
 import { answered, faultOf, history, said, step } from './histories.ts';
 

@@ -2,7 +2,7 @@ import type { Message, OpenStep } from 'pawl';
 import { fileTools } from '../../src/edits/file-tools.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
 import { resultsMessage } from '../../src/run/open-step.ts';
-import { runTool } from '../../src/tool/run.ts';
+import { runTool } from '../../src/tool/run-tool.ts';
 import type { AssistantMessage, ToolOutput } from '../../src/values/message.ts';
 
 /** What a model asks for. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { FolderSyncs, writeAtomically } from '../../src/files/atomic-write.ts';
 import { diskFiles } from '../../src/files/file-system.ts';
-import { isSafeName, safeName } from '../../src/files/names.ts';
+import { isSafeName, safeName } from '../../src/files/safe-name.ts';
 import { faultyFiles } from './faulty.ts';
 
 function newFolder(): string {

@@ -3,7 +3,7 @@ import { defineTool, type Tool } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
 import { isRetryable } from '../../src/model/failure.ts';
-import { runTool } from '../../src/tool/run.ts';
+import { runTool } from '../../src/tool/run-tool.ts';
 import type { JsonValue } from '../../src/values/json.ts';
 import { toolCallsOf } from '../../src/values/message.ts';
 import { isToolError } from '../../src/values/tool-output.ts';

@@ -2,7 +2,7 @@ import { jsonSchema, tool } from '@ai-sdk/provider-utils';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { AiSdkTool } from '../../src/tool/ai-sdk.ts';
-import { runTool } from '../../src/tool/run.ts';
+import { runTool } from '../../src/tool/run-tool.ts';
 import { toolboxOf } from '../../src/tool/toolbox.ts';
 import { UnsupportedError } from '../../src/values/errors.ts';
 import { enterMessage } from '../../src/values/message.ts';

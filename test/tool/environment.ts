@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { type TestClock, testClock } from '../../src/testing/index.ts';
-import { defineTool, type Tool, type ToolContext } from '../../src/tool/define.ts';
-import { runTool, type ToolCall, type ToolEnvironment } from '../../src/tool/run.ts';
+import { defineTool, type Tool, type ToolContext } from '../../src/tool/define-tool.ts';
+import { runTool, type ToolCall, type ToolEnvironment } from '../../src/tool/run-tool.ts';
 import type { ToolOutput } from '../../src/values/message.ts';
 import { noUsage } from '../../src/values/usage.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineTool } from '../../src/tool/define.ts';
+import { defineTool } from '../../src/tool/define-tool.ts';
 import { toolboxOf } from '../../src/tool/toolbox.ts';
 import { UnknownToolError } from '../../src/values/errors.ts';
 

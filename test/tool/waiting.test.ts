@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { ToolContext } from '../../src/tool/define.ts';
-import { runTool } from '../../src/tool/run.ts';
+import type { ToolContext } from '../../src/tool/define-tool.ts';
+import { runTool } from '../../src/tool/run-tool.ts';
 import type { ToolOutput } from '../../src/values/message.ts';
 import { callOf, environmentOf, probe, withInput } from './environment.ts';
 

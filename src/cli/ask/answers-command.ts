@@ -4,10 +4,10 @@ import type { Command, CommandContext } from '../command.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { shortened } from '../ui/format.ts';
 import { quoted } from '../ui/shell-words.ts';
+import { isAnswered, type LastAnswers, lastAnswersIn } from './answer-files.ts';
 import { sayRanking } from './ask-ending.ts';
 import { reportOf } from './ask-report.ts';
 import { printDiff, sayWarnings } from './diff.ts';
-import { isAnswered, type LastAnswers, lastAnswersIn } from './last-answers.ts';
 import { rootOption } from './question.ts';
 
 const NO_CHANGES = 'no model proposes changes';

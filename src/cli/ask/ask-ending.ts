@@ -3,9 +3,9 @@ import type { CommandContext } from '../command.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
 import { count, dollars } from '../ui/format.ts';
 import { quoted } from '../ui/shell-words.ts';
+import { checkpointIn, isAnswered } from './answer-files.ts';
 import { reportOf } from './ask-report.ts';
-import { isAnswered } from './last-answers.ts';
-import { checkpointIn, type Question, rootOption } from './question.ts';
+import { type Question, rootOption } from './question.ts';
 
 /** How a fan-out of the command line ended. */
 export interface Ended {

@@ -1,6 +1,6 @@
 import type { Output } from '../ui/output.ts';
-import { callsOf, nameOf, summaryOf, tokensOf } from './board-facts.ts';
 import { isAtWork, type ModelView } from './board-state.ts';
+import { callsOf, nameOf, summaryOf, tokensOf } from './board-texts.ts';
 import { type BoardStart, LiveBoard } from './live-board.ts';
 
 /**

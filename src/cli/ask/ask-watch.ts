@@ -2,7 +2,7 @@ import type { FanOutResult, ModelResponse, ResponseSnapshot } from '../../fan-ou
 import type { RunEvent } from '../../index.ts';
 import type { CommandContext } from '../command.ts';
 import { type AskProgress, askProgressFor } from './ask-progress.ts';
-import { AskView } from './ask-view.ts';
+import { AskView } from './model-view.ts';
 
 /** The models and their prompt. */
 interface Asking {

@@ -1,8 +1,8 @@
 import { duration } from '../ui/format.ts';
 import type { Style } from '../ui/output.ts';
 import { cutToWidth, displayWidth } from '../ui/terminal-text.ts';
-import { deedsOf, doingOf, markOf, nameOf, type Paint, spendingOf } from './board-facts.ts';
 import type { BoardState, ModelView, Size } from './board-state.ts';
+import { deedsOf, doingOf, markOf, nameOf, type Paint, spendingOf } from './board-texts.ts';
 import { firstLines, lastLines } from './wrap.ts';
 
 const BAR = '│';

@@ -1,7 +1,7 @@
 import { dollars, duration } from '../ui/format.ts';
 import { cutToWidth, displayWidth } from '../ui/terminal-text.ts';
-import { deedsOf, doingOf, markOf, nameOf, type Paint, stateOf, tokensOf } from './board-facts.ts';
 import { type BoardState, isAtWork, type ModelView, type Size } from './board-state.ts';
+import { deedsOf, doingOf, markOf, nameOf, type Paint, stateOf, tokensOf } from './board-texts.ts';
 import { firstLines, lastLines } from './wrap.ts';
 
 /** The least lines of the focused answer, even with many models. */

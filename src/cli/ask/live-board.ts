@@ -6,9 +6,9 @@ import type { Output } from '../ui/output.ts';
 import { withoutKeys } from '../ui/own-secrets.ts';
 import { cutToWidth, displayWidth, drawableLine } from '../ui/terminal-text.ts';
 import { fitsColumns, renderColumns } from './board-columns.ts';
-import { markOf, type Paint, summaryOf } from './board-facts.ts';
 import { type BoardState, isAtWork, type ModelView, type Size } from './board-state.ts';
 import { renderTabs } from './board-tabs.ts';
+import { markOf, type Paint, summaryOf } from './board-texts.ts';
 import { tailOf } from './wrap.ts';
 
 /** The initial state of a board. */

@@ -1,9 +1,10 @@
 import { statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { type Checkpoint, loadCheckpoint } from '../../fan-out/index.ts';
 import type { Arguments } from '../arguments.ts';
 import { Failure } from '../ui/failure.ts';
 import { quoted } from '../ui/shell-words.ts';
+import { answersIn, checkpointIn } from './answer-files.ts';
 import { idsOf } from './ask-models.ts';
 
 /** The prompt, the models, and the files of the answers. */
@@ -42,16 +43,6 @@ export async function questionOf(args: Arguments): Promise<Question> {
   const path = checkpointIn(home);
   const unfinished = await loadCheckpoint(path);
   return { prompt, ids: idsOf(args.models), path, home, hasFiles: !args.noFiles, unfinished };
-}
-
-/** The default checkpoint file of a folder. */
-export function checkpointIn(home: string): string {
-  return join(home, '.pawl', 'ask.json');
-}
-
-/** The file of the answers after all models are done. */
-export function answersIn(home: string): string {
-  return join(home, '.pawl', 'answers.json');
 }
 
 type Place = Pick<Question, 'path' | 'home' | 'hasFiles'>;

@@ -18,7 +18,7 @@ import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { type BudgetedCall, Spending } from '../run/spending.ts';
-import type { CompactedView } from '../services/compaction.ts';
+import type { CompactedView } from '../services/compacted-view.ts';
 import type { LoopContext } from '../services/loop-context.ts';
 import { RequestEstimate, warnOfEstimate } from '../services/request-estimate.ts';
 

@@ -2,7 +2,7 @@ import type { ToolAnswer } from '../../../machines/context.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
 import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
 import type { ToolEffect } from '../../run/open-step.ts';
-import { runTool, type ToolEnvironment } from '../../tool/run.ts';
+import { runTool, type ToolEnvironment } from '../../tool/run-tool.ts';
 import { systemClock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { LeaseLostError } from '../../values/errors.ts';

@@ -5,7 +5,7 @@ import { checkHostRunId } from '../../run/identity.ts';
 import { boundedStore, checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
-import type { Tool } from '../../tool/define.ts';
+import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';

@@ -12,7 +12,7 @@ import type { ResumeState } from '../../run/resume.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
-import type { Tool } from '../../tool/define.ts';
+import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import type { Redaction } from '../../values/redact.ts';
 import type { Usage } from '../../values/usage.ts';

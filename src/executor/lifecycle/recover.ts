@@ -5,10 +5,18 @@ import type { CheckpointStore } from '../../store/port.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
+import {
+  agentFor,
+  LIVE,
+  type RecoveryReport,
+  type Report,
+  type TakenUp,
+  takeUp,
+  type Work,
+} from './recover-one-run.ts';
 import { type Listed, pages } from './stored-run-pages.ts';
-import { agentFor, LIVE, type RecoveryReport, type Report, type TakenUp, takeUp, type Work } from './take-up.ts';
 
-export type { RecoveryEntry, RecoveryReport } from './take-up.ts';
+export type { RecoveryEntry, RecoveryReport } from './recover-one-run.ts';
 
 export interface RecoverOptions {
   /** Most recovered runs that are live at once, those of other sweeps of this executor included; default 64. */

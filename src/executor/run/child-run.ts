@@ -2,7 +2,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { isShutdown } from '../../run/finalize.ts';
 import { childRunId, oldCallName } from '../../run/identity.ts';
 import type { RunResult } from '../../run/result.ts';
-import type { ToolContext } from '../../tool/define.ts';
+import type { ToolContext } from '../../tool/define-tool.ts';
 import { backoffMs, pause } from '../../values/backoff.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';

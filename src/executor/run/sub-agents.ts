@@ -1,7 +1,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import { childToolName } from '../../agent/names.ts';
 import { type Skill, textsOf } from '../../agent/skill.ts';
-import { defineTool, type Tool, type ToolContext } from '../../tool/define.ts';
+import { defineTool, type Tool, type ToolContext } from '../../tool/define-tool.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { JsonObject } from '../../values/json.ts';

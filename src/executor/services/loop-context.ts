@@ -8,7 +8,7 @@ import { restrict, type Toolbox } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { fillTemplate } from '../../values/template.ts';
 import type { Config } from '../host/config.ts';
-import { CompactedView } from './compaction.ts';
+import { CompactedView } from './compacted-view.ts';
 import type { RequestEstimate } from './request-estimate.ts';
 
 /** The resources of one loop of a run: a pipeline has one for each phase. */

@@ -1,5 +1,5 @@
 import { orAbsent } from '../../files/errors.ts';
-import { isSafeName } from '../../files/names.ts';
+import { isSafeName } from '../../files/safe-name.ts';
 import { compareCursors } from '../cursor.ts';
 import { isHeld } from '../lease.ts';
 import type { Cursor } from '../port.ts';

@@ -1,7 +1,7 @@
 import { type Durable, writeAtomically } from '../../files/atomic-write.ts';
 import { orAbsent } from '../../files/errors.ts';
 import { decodeLine, encodeLine, splitLines } from '../../files/lines.ts';
-import { isSafeName } from '../../files/names.ts';
+import { isSafeName } from '../../files/safe-name.ts';
 import type { StoredCommand } from '../commands.ts';
 import { parseStored } from '../encoding/encode.ts';
 import type { Folders } from './folders.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type Durable, writeAtomically } from '../../files/atomic-write.ts';
 import { orAbsent, systemCode } from '../../files/errors.ts';
 import { decodeLine, encodeLine } from '../../files/lines.ts';
-import { safeName } from '../../files/names.ts';
+import { safeName } from '../../files/safe-name.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { parseStored } from '../encoding/encode.ts';
 import { MINUTE_MS } from '../minutely.ts';

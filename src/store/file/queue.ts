@@ -1,4 +1,4 @@
-import { safeName } from '../../files/names.ts';
+import { safeName } from '../../files/safe-name.ts';
 import { GroupCommit, giveAnswers, type Job, type Settled, settledLater } from '../group-commit.ts';
 import type { Access } from './access.ts';
 import { storeError } from './errors.ts';

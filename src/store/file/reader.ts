@@ -3,7 +3,7 @@ import { withFile } from '../../files/atomic-write.ts';
 import { orAbsent } from '../../files/errors.ts';
 import type { OpenFile } from '../../files/file-system.ts';
 import { readLines } from '../../files/lines.ts';
-import { safeName } from '../../files/names.ts';
+import { safeName } from '../../files/safe-name.ts';
 import { MAX_WAITING } from '../../run/command.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';

@@ -1,9 +1,9 @@
 import type { Agent } from '../../agent/agent.ts';
-import type { OlderModel } from '../../model/adapt.ts';
+import type { OlderModel } from '../../model/adapt-model.ts';
 import type { Model } from '../../model/port.ts';
 import { modelFor } from '../../model/tier.ts';
 import type { CheckpointStore } from '../../store/port.ts';
-import type { Tool } from '../../tool/define.ts';
+import type { Tool } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { CrashTestExecutorOptions } from './process.ts';

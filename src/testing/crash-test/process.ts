@@ -4,7 +4,7 @@ import { createExecutor, type Executor } from '../../executor/lifecycle/executor
 import type { Model } from '../../model/port.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
 import { type CheckpointStore, type Claim, isOwning } from '../../store/port.ts';
-import type { Tool } from '../../tool/define.ts';
+import type { Tool } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { type Ledger, runIdOf } from './ledger.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { decodeLine, encodeLine, splitLines } from '../../../src/files/lines.ts';
-import { safeName } from '../../../src/files/names.ts';
+import { safeName } from '../../../src/files/safe-name.ts';
 import type { DamageKind } from '../../../src/testing/store-contract/store-contract.ts';
 
 const folders: string[] = [];

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { safeName } from '../../../src/files/names.ts';
+import { safeName } from '../../../src/files/safe-name.ts';
 import type { InterruptedRun } from '../../../src/record/interrupted.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
 import { type FileStore, fileStore } from '../../../src/store/file/index.ts';

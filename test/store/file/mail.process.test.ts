@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { safeName } from '../../../src/files/names.ts';
+import { safeName } from '../../../src/files/safe-name.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';

@@ -2,7 +2,7 @@ import { lstatSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import { safeName } from '../../../src/files/names.ts';
+import { safeName } from '../../../src/files/safe-name.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
 import { sampleOutcome } from '../../../src/testing/store-contract/records.ts';
 import { freshDir } from './folder.ts';

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { safeName } from '../../../src/files/names.ts';
+import { safeName } from '../../../src/files/safe-name.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { freshDir, journalOf } from './folder.ts';

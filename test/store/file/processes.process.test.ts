@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { safeName } from '../../../src/files/names.ts';
+import { safeName } from '../../../src/files/safe-name.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
 import { newOwner } from '../../../src/store/owner.ts';
 import type { Claim } from '../../../src/store/port.ts';

@@ -2,7 +2,7 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { encodeLine, splitLines } from '../../../src/files/lines.ts';
-import { safeName } from '../../../src/files/names.ts';
+import { safeName } from '../../../src/files/safe-name.ts';
 import { fileStore } from '../../../src/store/file/index.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { testClock } from '../../../src/testing/test-clock.ts';

@@ -1,7 +1,7 @@
 import { jsonSchema } from '@ai-sdk/provider-utils';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import { defineTool, type Tool } from '../../src/tool/define.ts';
+import { defineTool, type Tool } from '../../src/tool/define-tool.ts';
 import { UnsupportedError } from '../../src/values/errors.ts';
 import type { JsonObject } from '../../src/values/json.ts';
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { idempotencyKeyOf } from '../../src/run/identity.ts';
 import { toolContent } from '../../src/tool/content.ts';
-import type { ToolContext } from '../../src/tool/define.ts';
-import { runTool } from '../../src/tool/run.ts';
+import type { ToolContext } from '../../src/tool/define-tool.ts';
+import { runTool } from '../../src/tool/run-tool.ts';
 import type { ToolOutput } from '../../src/values/message.ts';
 import { callOf, environmentOf, outputOf, probe, withInput } from './environment.ts';
 

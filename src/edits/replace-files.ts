@@ -4,11 +4,11 @@ import { type Durable, withFile } from '../files/atomic-write.ts';
 import { orAbsent, systemCode } from '../files/errors.ts';
 import { versionOf } from './content-version.ts';
 import { WriteConflictError, WriteOutsideRootError } from './errors.ts';
-import type { Manifest } from './manifest.ts';
 import { foldersAbove, type PlannedChange } from './plan.ts';
 import { quoted } from './root/paths.ts';
 import type { Root } from './root/root.ts';
 import type { ReadyUndo, UndoLog } from './undo-log.ts';
+import type { Manifest } from './undo-manifest.ts';
 
 /** A root, and its undos. */
 export interface Site {

@@ -5,7 +5,7 @@ import type { Clock } from '../values/clock.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { frozenJson, type JsonValue, prototypeKeyIn } from '../values/json.ts';
 import type { Message, ToolOutput } from '../values/message.ts';
-import type { Tool, ToolContext } from './define.ts';
+import type { Tool, ToolContext } from './define-tool.ts';
 import {
   checkUrl,
   errorText,

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import {
   loadCheckpoint,
   type ModelResponse,
@@ -6,7 +7,16 @@ import {
   toModelResponse,
 } from '../../fan-out/index.ts';
 import { Failure } from '../ui/failure.ts';
-import { answersIn, checkpointIn } from './question.ts';
+
+/** The default checkpoint file of a folder. */
+export function checkpointIn(home: string): string {
+  return join(home, '.pawl', 'ask.json');
+}
+
+/** The file of the answers after all models are done. */
+export function answersIn(home: string): string {
+  return join(home, '.pawl', 'answers.json');
+}
 
 /** The answers to the newest prompt in a folder, so far. */
 export interface LastAnswers {

@@ -168,7 +168,7 @@ function readNames(of: string, field: string, given: readonly string[]): readonl
 
 const definitions = new WeakMap<Agent, RunDefinition>();
 
-/** What a record stores of its agent's definition: a later change shows as a difference. */
+/** Returns what a record stores of its agent's definition, so that a later change of the agent shows as a difference. */
 export function definitionOf(agent: Agent): RunDefinition {
   const found = definitions.get(agent);
   if (found) return found;

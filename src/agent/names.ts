@@ -5,7 +5,8 @@ import { placeholdersOf } from '../values/template.ts';
 import type { Phase } from './phase.ts';
 
 /**
- * The name of the tool by which an agent calls another agent, or a skill. Models accept up to 64 letters, digits, `_` and `-`.
+ * Returns the name of the tool by which an agent calls another agent, or a skill. Models accept up to 64 letters, digits,
+ * `_` and `-`.
  */
 export function childToolName(kind: 'agent' | 'skill', name: string): string {
   return `${kind}__${name.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, 64);
@@ -21,7 +22,8 @@ interface Named {
 }
 
 /**
- * Checks the names in an agent and its phases. The start of a run checks that the registry and the palette have them.
+ * Checks that the tools and placeholders that an agent, its settings and its phases name are known, and that no tool is
+ * named twice. The start of a run checks that the registry and the palette have them.
  * @throws {TypeError} that names the phase, the name, and the most similar known one
  */
 export function checkNames(agent: Named): void {

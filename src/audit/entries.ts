@@ -72,6 +72,7 @@ export interface QueuedEntry {
   readonly size: number;
 }
 
+/** Returns the approximate size of an audit entry, in characters, for the bound of the queue. */
 export function sizeOf(entry: Entry): number {
   if (entry.type === 'begin') return entry.row.prompt.length + entry.row.inputs.length;
   return entry.type === 'close' ? entry.output.length + (entry.error?.length ?? 0) : entry.text.length;

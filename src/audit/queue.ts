@@ -35,7 +35,10 @@ const MAX_BATCH = 256;
 
 const HOUR_MS = 3_600_000;
 
-/** The queue of entries for the file. Only the end of a run and queries wait for it. */
+/**
+ * The queue of audit entries that are not in the file yet; a full queue drops and counts further ones. Only the end of a
+ * run and queries wait for it.
+ */
 export class EntryQueue {
   readonly #options: QueueOptions;
   #entries: QueuedEntry[] = [];

@@ -38,7 +38,7 @@ const RUN_TEXTS = 16;
 /** Written instead of a value that could not be redacted. */
 const unredacted = '[not written: redact failed]';
 
-/** Records one run in one process. Its methods never throw. */
+/** Records one run in one process: turns its events, saves and end into audit entries. Its methods never throw. */
 export class Recorder implements AuditRecorder {
   readonly #recording: Recording;
   readonly #run: RunHandle = { place: undefined, dropped: 0 };

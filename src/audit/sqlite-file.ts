@@ -20,7 +20,10 @@ import { BatchWriter } from './sqlite-writes.ts';
 /** The most rows that are read in one turn of the event loop. */
 const ROWS_PER_TURN = 1_000;
 
-/** The file of an audit. The module is imported at the first use because it loads SQLite. */
+/**
+ * The SQLite file of an audit: writes batches of entries, answers queries, deletes expired runs. The module is imported at
+ * the first use because it loads SQLite.
+ */
 export class AuditFile implements EntryFile {
   readonly #file: SqliteFile<Statements>;
 

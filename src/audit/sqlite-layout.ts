@@ -52,6 +52,7 @@ const tables = `
   CREATE TABLE entries (id INTEGER PRIMARY KEY, type TEXT NOT NULL, at REAL NOT NULL, fields TEXT NOT NULL) STRICT;
 `;
 
+/** The tables and indexes of an audit's SQLite file. */
 export const layout: Layout<Statements> = {
   applicationId: 0x50774164,
   version: 1,
@@ -59,7 +60,7 @@ export const layout: Layout<Statements> = {
   prepare: (db) => new Statements(db),
 };
 
-/** The statements of an open database: those that write are prepared once, queries at each use. */
+/** The prepared SQL statements of an audit's open database: those that write are prepared once, queries at each use. */
 export class Statements {
   readonly db: DatabaseSync;
   readonly find: StatementSync;

@@ -67,7 +67,7 @@ class Conditions {
   }
 }
 
-/** Lists the audited runs of the SQLite file. */
+/** Lists the audited runs of the SQLite file that a filter selects. */
 export function listRuns({ db }: Statements, filter: AuditedRunFilter, limit: number): AuditedRun[] {
   const conditions = new Conditions();
   conditions.add('caller_id = ?', filter.callerId);
@@ -93,14 +93,17 @@ export function findRun({ db }: Statements, runId: string): FoundRun | undefined
   return { no: row.no, run: runOf(row), inputs: row.inputs, end };
 }
 
-/** Entries of a run, in order. @param after the id of the last known entry; 0 = from the first */
+/**
+ * Reads the audit entries of one run from the SQLite file, in order, a page at a time.
+ * @param after the id of the last known entry; 0 = from the first
+ */
 export function readEntries({ db }: Statements, no: number, page: { after: number; limit: number }): EntryRow[] {
   const text = 'SELECT id, type, at, fields FROM entries WHERE id > ? AND id < ? ORDER BY id LIMIT ?';
   const first = Math.max(page.after, no * ENTRIES_PER_RUN);
   return db.prepare(text).all(first, (no + 1) * ENTRIES_PER_RUN, page.limit) as unknown as EntryRow[];
 }
 
-/** The child runs of a run, ordered by their start. */
+/** Lists the child runs of an audited run, ordered by their start. */
 export function childrenOf({ db }: Statements, runId: string, limit: number): AuditedRun[] {
   const text = `SELECT * FROM runs JOIN heads USING (no) WHERE parent_run_id = ? AND parent_run_id <> ''
     ORDER BY started_at, no LIMIT ?`;
@@ -132,7 +135,7 @@ interface TotalRow {
   readonly spent_seconds: number;
 }
 
-/** Sums up the audited runs of the SQLite file. */
+/** Sums up the audited runs of the SQLite file by day, agent or caller: counts, tokens, costs. */
 export function sumUp({ db }: Statements, { by, since, until }: AuditTotalsFilter, limit: number): AuditTotal[] {
   const conditions = new Conditions();
   conditions.add('started_at >= ?', since);

@@ -11,7 +11,10 @@ interface FoundRun {
   readonly resumes: number;
 }
 
-/** Writes a batch within one transaction. The runs get their rows' numbers after the commit. */
+/**
+ * Writes a batch of audit entries to the SQLite file within one transaction. The runs get their rows' numbers after the
+ * commit.
+ */
 export class BatchWriter {
   readonly #statements: Statements;
   readonly #places = new Map<RunHandle, Place>();

@@ -1,6 +1,6 @@
 import type { Spend } from './port.ts';
 
-/** What a budget limits. */
+/** The kinds of amounts that a budget limits: tokens, US dollars, seconds. */
 export const kinds = ['tokens', 'usd', 'seconds'] as const;
 export type Kind = (typeof kinds)[number];
 
@@ -19,6 +19,7 @@ const unitsPerOne: BudgetAmounts = { tokens: 1, usd: 1e9, seconds: 1e6 };
 /** The most that one call counts. Sums of such amounts neither lose digits nor become infinite. */
 const MAX_UNITS = 1e14;
 
+/** No amounts: 0 tokens, 0 US dollars, 0 seconds. */
 export const nothing: BudgetAmounts = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
 
 /** Adds two amounts of a budget. */
@@ -37,18 +38,18 @@ export function beyond(a: BudgetAmounts, b: BudgetAmounts): BudgetAmounts {
   return { tokens: Math.max(0, tokens), usd: Math.max(0, usd), seconds: Math.max(0, seconds) };
 }
 
-/** Whether each amount of a budget is 0. */
+/** Returns whether each amount of a budget is 0. */
 export function isNothing({ tokens, usd, seconds }: BudgetAmounts): boolean {
   return tokens === 0 && usd === 0 && seconds === 0;
 }
 
-/** What a call or a run has spent, as amounts of a budget: in its whole units. @param spend finite and not negative */
+/** Converts what a call or a run has spent into amounts of a budget: whole units. @param spend finite and not negative */
 export function amountsOf(spend: Spend): BudgetAmounts {
   const units = (kind: Kind) => Math.min(MAX_UNITS, Math.round(spend[kind] * unitsPerOne[kind]));
   return { tokens: units('tokens'), usd: units('usd'), seconds: units('seconds') };
 }
 
-/** Converts a limit into units. A limit above 0 never becomes 0. */
+/** Converts a limit of a budget (tokens, US dollars, seconds) into whole units. A limit above 0 never becomes 0. */
 export function limitOf(kind: Kind, limit: number): number {
   return limit === 0 ? 0 : Math.max(1, Math.round(limit * unitsPerOne[kind]));
 }
@@ -58,7 +59,7 @@ export function toSpend({ tokens, usd, seconds }: BudgetAmounts): Spend {
   return { tokens, usd: usd / unitsPerOne.usd, seconds: seconds / unitsPerOne.seconds };
 }
 
-/** An amount as text: '1,200 tokens', '$0.25', '90 s'. */
+/** Returns an amount of a budget as text for a message: '1,200 tokens', '$0.25', '90 s'. */
 export function described(kind: Kind, units: number): string {
   const amount = units / unitsPerOne[kind];
   if (kind === 'tokens') return `${grouped(amount)} tokens`;

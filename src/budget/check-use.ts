@@ -12,7 +12,10 @@ export function checkAmount(name: string, amount: unknown): number {
   throw new TypeError(`${name} must be a finite number from 0, not ${given}`);
 }
 
-/** A copy of what a call used. @throws {TypeError} if one of its numbers is negative or not finite */
+/**
+ * Checks the numbers that a call used, and returns a copy of them.
+ * @throws {TypeError} if one of its numbers is negative or not finite
+ */
 export function checkedUse(used: CallUse): CallUse {
   const given = readProperty(used, 'usage');
   const read = (field: string) => checkAmount(`usage.${field}`, readProperty(given, field));
@@ -20,7 +23,10 @@ export function checkedUse(used: CallUse): CallUse {
   return { usage, seconds: checkAmount('seconds', readProperty(used, 'seconds')) };
 }
 
-/** A copy of what a run has spent. @throws {TypeError} if one of its numbers is negative or not finite */
+/**
+ * Checks the numbers that a run has spent, and returns a copy of them.
+ * @throws {TypeError} if one of its numbers is negative or not finite
+ */
 export function checkedSpend(spend: Spend): Spend {
   const read = (field: string) => checkAmount(`spend.${field}`, readProperty(spend, field));
   return { tokens: read('tokens'), usd: read('usd'), seconds: read('seconds') };

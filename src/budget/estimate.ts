@@ -17,7 +17,7 @@ const usual = { outputTokens: 1_000, seconds: 10 };
 /** Without `expected`, a call is expected to use at most this part of a limit besides its input. */
 const MOST = 1 / 20;
 
-/** Estimates what calls reserve while they run. */
+/** Estimates the tokens, US dollars and seconds that a call reserves while it runs. */
 export class Estimator {
   readonly #limits: Limits;
   readonly #priceOf: PriceOf;

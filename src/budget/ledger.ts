@@ -34,7 +34,7 @@ export interface Moment {
   readonly runsMs: number;
 }
 
-/** Removes amounts that left the window, and reservations that are too old. */
+/** Removes expired amounts from a caller's account: those that left the window, and reservations that are too old. */
 export function expire(account: Account, { now, windowMs, reservationMs, runsMs }: Moment): void {
   const spent = account.calls.removeUntil(now - windowMs);
   const reserved = account.reservations.removeUntil(now - reservationMs);
@@ -44,7 +44,10 @@ export function expire(account: Account, { now, windowMs, reservationMs, runsMs 
   account.sums = { spent: subtract(sums.spent, spent), reserved: subtract(sums.reserved, reserved) };
 }
 
-/** The account of one caller at one moment. Each operation costs the same, no matter how much the caller has used. */
+/**
+ * The account of one caller at one moment: opens, closes and counts reservations, and sums up what is spent. Each operation
+ * costs the same, no matter how much the caller has used.
+ */
 export class Ledger {
   readonly #account: Account;
   readonly #moment: Moment;

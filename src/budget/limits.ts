@@ -5,7 +5,7 @@ import type { LeavingAmounts, StandingAmounts } from './store.ts';
 export type Limits = { readonly [K in Kind]?: number };
 
 /**
- * The limits of createBudget, checked, in the units of its amounts.
+ * Checks the limits of createBudget, and returns them in the units of its amounts.
  * @throws {TypeError} if a limit is not a number >= 0, or if there is no limit
  */
 export function limitsOf(given: { readonly [K in Kind]?: number | undefined }): Limits {
@@ -38,8 +38,9 @@ export interface Refusal {
 }
 
 /**
- * Whether a caller may make a call. What is left must be enough for what all running calls are expected to use. A single
- * call may be expected to use more: estimates are rough, so a caller with anything left can make one call.
+ * Decides whether a caller may make a call: returns the limit that refuses it, or undefined. What is left must be enough
+ * for what all running calls are expected to use. A single call may be expected to use more: estimates are rough, so a
+ * caller with anything left can make one call.
  * @param estimate undefined asks whether anything is left
  */
 export function refusalOf(
@@ -67,7 +68,7 @@ export interface Circumstances {
   readonly leaving: readonly LeavingAmounts[];
 }
 
-/** Returns a message: which limit, how much of it is used, and when some of it becomes free. */
+/** Returns the message of a refused call: which limit, how much of it is used, when some of it becomes free. */
 export function messageOf(refusal: Refusal, circumstances: Circumstances): string {
   const { kind, limit, standing, estimate } = refusal;
   const { callerId, windowMs } = circumstances;

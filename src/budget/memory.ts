@@ -12,12 +12,15 @@ const MAX_KNOWN = 4_096;
 /** Older calls are summed in this many slices of the window. */
 const SLICES = 1_024;
 
-/** Stores a budget in this process. */
+/** Stores a budget in the memory of this process: the default store of a budget. */
 export function memoryBudget(): BudgetStore {
   return storeOf(new MemoryBooks());
 }
 
-/** Removes callers that have no use left in the window. The callers with the newest use come last. */
+/**
+ * The accounts of all callers in memory; those with no use left in the window are removed. The callers with the newest use
+ * come last.
+ */
 export class MemoryBooks implements Books {
   readonly #accounts = new Map<string, Account>();
 
@@ -69,7 +72,7 @@ export interface Bounds {
   readonly sliceMs?: number;
 }
 
-/** Amounts in memory. Times must not decrease. */
+/** A list of timed amounts of one caller in memory; the oldest are summed in slices or dropped. Times must not decrease. */
 export class RecentAmounts implements TimedAmounts {
   readonly #bounds: Bounds | undefined;
   /** A Map keeps the order in which its keys were set. */

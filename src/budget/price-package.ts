@@ -11,7 +11,10 @@ interface GenaiPrices {
   ): { readonly total_price: number } | null;
 }
 
-/** Returns the prices of the package that `load` imports. @throws {UnsupportedError} if it is not installed */
+/**
+ * Returns a function that looks up the price of a call in the optional price package, which `load` imports.
+ * @throws {UnsupportedError} if it is not installed
+ */
 export async function pricesOf(load: () => Promise<GenaiPrices>): Promise<(call: PricedCall) => number | undefined> {
   const { calcPrice } = await load().catch((error: unknown) => {
     if (readProperty(error, 'code') !== 'ERR_MODULE_NOT_FOUND') throw error;

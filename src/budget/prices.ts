@@ -48,7 +48,7 @@ export function priceOfCalls(prices: Prices | undefined): PriceOf {
   };
 }
 
-/** `openai.chat/gpt-5` becomes `openai/gpt-5`. */
+/** Removes the name of the API from a model's name: `openai.chat/gpt-5` becomes `openai/gpt-5`. */
 export function withoutApi(model: string): string {
   return model.replace(/^([^./]+)\.[^/]*/, '$1');
 }
@@ -95,7 +95,7 @@ function checked(model: string, price: unknown): ModelPrice {
   return { ...price } as unknown as ModelPrice;
 }
 
-/** The message of an error that a `prices` function threw. */
+/** Returns the message of an error that a host's `prices` function threw. */
 export function reasonOf(error: unknown): string {
   return toErrorData(error).message;
 }

@@ -14,7 +14,7 @@ interface CallerRow extends BudgetAmounts {
 /** The use of a caller is noted at most once in this part of the window. */
 const TOUCHED_PART = 1 / 128;
 
-/** The account of one caller within a transaction. Its row is inserted at the first write. */
+/** The account of one caller in a budget's SQLite file, within one transaction. Its row is inserted at the first write. */
 export class SqliteAccount implements Account {
   readonly calls: SqliteList;
   readonly reservations: SqliteList;

@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Layout } from '../sqlite/file.ts';
 import type { Moment } from './ledger.ts';
 
+/** The lists of a caller's amounts, each a table of a budget's SQLite file. */
 export const lists = ['calls', 'reservations', 'runs'] as const;
 type List = (typeof lists)[number];
 
@@ -19,9 +20,9 @@ const tableOf = (list: List) => `
 `;
 
 /**
- * Amounts are whole numbers, stored in REAL columns because those cannot overflow. Times are of the wall clock, ms. Only
- * calls have an index by time: they must leave the window on time. The other lists are short, or are scanned now and then.
- * Each further index is one more page that each call writes.
+ * The tables of a budget's SQLite file. Amounts are whole numbers, stored in REAL columns because those cannot overflow.
+ * Times are of the wall clock, ms. Only calls have an index by time: they must leave the window on time. The other lists
+ * are short, or are scanned now and then. Each further index is one more page that each call writes.
  */
 export const layout: Layout<Statements> = {
   applicationId: 0x50774264,
@@ -51,7 +52,7 @@ export const ROWS_AT_ONCE = 1_000;
 /** The most rows that are read to find out when some of a budget becomes free. */
 const MOST_LEAVING = 2_000;
 
-/** The prepared statements of an open database. */
+/** The prepared SQL statements of a budget's open database. */
 export class Statements {
   readonly lists: { readonly [L in List]: ListStatements };
   readonly find: StatementSync;
@@ -87,7 +88,7 @@ export class Statements {
   }
 }
 
-/** The prepared statements of one list. */
+/** The prepared SQL statements of one list of a budget's database. */
 export class ListStatements {
   readonly get: StatementSync;
   readonly put: StatementSync;

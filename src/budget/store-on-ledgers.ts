@@ -7,7 +7,7 @@ export interface Books {
   with<T>(callerId: string, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T>;
 }
 
-/** Implements a budget's store on ledgers. */
+/** Makes a budget's store out of ledgers: the operations that memory and SQLite have in common. */
 export function storeOf(books: Books): BudgetStore {
   return {
     standing: (callerId, terms) => books.with(callerId, terms, (ledger) => ledger.standing()),

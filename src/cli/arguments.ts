@@ -101,7 +101,7 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   demo: { options: ['verbose'], words: 0 },
 };
 
-/** Reads the words and options of a command line. @throws {Failure} for unknown options and commands */
+/** Parses the words and options of a command line. @throws {Failure} for unknown options and commands */
 export function readArguments(argv: readonly string[]): Arguments {
   const { values, positionals } = parse(argv);
   const isHelp = positionals[0] === 'help';

@@ -24,7 +24,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   demo: async () => (await import('./demo/demo-command.ts')).demoCommand,
 };
 
-/** Runs a command line, up to the exit of the process. @param argv without node and the script */
+/** Runs a command line: finds its command, prints its error, sets the exit code. @param argv without node and the script */
 export async function main(argv: readonly string[]): Promise<void> {
   const output = new Output();
   process.on('uncaughtException', (error) => void end(output, crashed(output, error)));

@@ -1,7 +1,7 @@
 const NEEDED = [22, 18] as const;
 
 /**
- * A complaint about this version of Node, in one line; undefined if it is new enough.
+ * Returns the message for a version of Node that is too old, in one line; undefined if it is new enough.
  * @example nodeComplaint('20.11.1') // 'pawl needs Node 22.18 or newer, and this is 20.11.1: …'
  */
 export function nodeComplaint(version: string): string | undefined {

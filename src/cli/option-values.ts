@@ -4,7 +4,7 @@ import { shortened } from './ui/format.ts';
 const lengths: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * Reads `--since`: a date, or how long ago. Wall clock, ms.
+ * Parses the option `--since`: a date, or how long ago. Wall clock, ms.
  * @throws {Failure} if it is neither
  * @example sinceOf('7d', now) // a week ago
  */
@@ -24,7 +24,7 @@ function dateOf(text: string): number {
 }
 
 /**
- * Reads `--wait` and `--older-than`, ms.
+ * Parses the duration of an option (`--wait`, `--older-than`) into ms.
  * @param name of the option
  * @throws {Failure} if it is not a duration
  * @example lengthOf('wait', '30s') // 30_000
@@ -35,13 +35,13 @@ export function lengthOf(name: string, option: string): number {
   throw new Failure(`--${name} ${quoted(option)} is not a duration; use 30s, 10m, 12h or 7d`);
 }
 
-/** Reads `--limit`. @throws {Failure} if it is not a whole number from 1 to 10,000 */
+/** Parses the option `--limit`. @throws {Failure} if it is not a whole number from 1 to 10,000 */
 export function limitOf(option: string | undefined, usual: number): number {
   return option === undefined ? usual : countOf('limit', option, 'runs');
 }
 
 /**
- * Reads an option that is a count.
+ * Parses an option that is a count.
  * @throws {Failure} if it is not a whole number from 1 to 10,000
  * @example countOf('steps', '40', 'turns') // 40
  */
@@ -52,7 +52,7 @@ export function countOf(name: string, option: string, things: string): number {
 }
 
 /**
- * The value of an option that must be one of a few words; the first is the default.
+ * Checks the value of an option that must be one of a few words; the first is the default.
  * @throws {Failure} if it is not one of these
  */
 export function oneOf<T extends string>(name: string, option: string | undefined, known: readonly [T, ...T[]]): T {

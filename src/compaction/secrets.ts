@@ -9,7 +9,10 @@ const REDACTED = '[redacted]';
 /** Shorter values appear by chance in other text: removing them there would damage the text. */
 const MIN_SECRET = 6;
 
-/** Returns a call's input without its secrets. An input that has no such fields is treated as secret as a whole. */
+/**
+ * Returns the input of a tool call without its secret fields, for the model that summarizes. An input that has no such
+ * fields is treated as secret as a whole.
+ */
 export function redactedInput({ toolName, input }: ToolCallPart, secrets: SecretFields): JsonValue {
   const paths = fieldsOf(toolName, secrets);
   if (paths.length === 0) return (input ?? null) as JsonValue;
@@ -17,9 +20,7 @@ export function redactedInput({ toolName, input }: ToolCallPart, secrets: Secret
   return paths.reduce<JsonValue>((value, path) => replaced(value, path.split('.')), input as JsonValue);
 }
 
-/**
- * Returns a function that removes the secrets of all calls from a text: models and tools may repeat them anywhere.
- */
+/** Returns a function that removes the secrets of all tool calls from a text: models and tools may repeat them anywhere. */
 export function scrubber(messages: readonly Message[], secrets: SecretFields): (text: string) => string {
   const found = new Set<string>();
   for (const message of messages) {

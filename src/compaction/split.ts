@@ -9,7 +9,8 @@ export interface SplitHistory {
 }
 
 /**
- * Splits the middle out of a history. A cut never separates a call from its results: the ends keep more messages instead.
+ * Splits a history into its beginning, the middle to summarize, and its end. A cut never separates a call from its results:
+ * the ends keep more messages instead.
  *
  * @param keep messages to keep at both ends: `keepFirst` at least 1, the opening; `keepLast` may be 0
  * @example

@@ -24,8 +24,9 @@ export interface OpinionLimits {
 }
 
 /**
- * Asks a model what to do with a run. The model sees the texts of the last messages and the names of the tools. It does not
- * see inputs or outputs of tools: they may hold data that it must not see.
+ * Asks a model what to do with a run that is idle or out of steps: nothing, a nudge, more time or steps, or a kill. The
+ * model sees the texts of the last messages and the names of the tools. It does not see inputs or outputs of tools: they
+ * may hold data that it must not see.
  * @returns undefined if the model fails, is too slow, or does not return the requested JSON
  */
 export async function opinionOf(

@@ -8,9 +8,10 @@ const MAX_RAISE = 1_000;
 /** The result of a question: the decision, and whether part of the answer was invalid. */
 export type Judgement = Pick<CriticAnswer, 'decision' | 'hasFailed'>;
 
+/** The judgement for an escalator that failed: it decides nothing. */
 export const failedJudgement: Judgement = Object.freeze({ decision: Object.freeze({}), hasFailed: true });
 
-/** Returns the valid part of an escalator's answer. Never throws: invalid parts are ignored. */
+/** Checks an escalator's answer and returns its valid part. Never throws: invalid parts are ignored. */
 export function judgementOf(answer: unknown): Judgement {
   try {
     if (answer === null || answer === undefined) return { decision: {}, hasFailed: false };

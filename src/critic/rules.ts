@@ -15,10 +15,14 @@ export interface Rules {
   readonly maxRaisedSteps: number;
 }
 
+/** The message to the model of a run that is idle, if the host gives no other. */
 export const defaultNudge =
   'You have worked for a long time without a result. Say what you still need, or answer with what you have.';
 
-/** Decides by the rules. Pure: the same state gets the same decision. */
+/**
+ * Decides by the rules of the ready escalator: nudge, wait, raise the step limit, or kill. Pure: the same state gets the
+ * same decision.
+ */
 export function decide(state: EscalatorState, rules: Rules): EscalatorDecision {
   const { alarmsInStep, idleMs, reason, tail } = state;
   if (reason === 'idle' && alarmsInStep >= rules.killAfterAlarms) {

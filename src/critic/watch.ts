@@ -52,9 +52,9 @@ function machine(): Machine {
 }
 
 /**
- * Watches one run: it gives the machine the time, and applies the machine's decisions. Most runs end before their soft
- * limit. Until then a watch is one timer and a few numbers, and an activity costs one read of the clock. The actor (4 KB)
- * is made at the first decision.
+ * Watches one run for its critic: gives the machine the time, and applies the machine's decisions. Most runs end before
+ * their soft limit. Until then a watch is one timer and a few numbers, and an activity costs one read of the clock. The
+ * actor (4 KB) is made at the first decision.
  */
 export class Watch implements CriticHandle {
   readonly #runId: string;

@@ -5,12 +5,13 @@ import { PRIVATE_FILE, PRIVATE_FOLDER } from '../files/file-system.ts';
 import { WriteFailedError, WriteOutsideRootError } from './errors.ts';
 import { Root } from './root/root.ts';
 
+/** The name of the folder in a root in which Pawl stores answers and undos. */
 export const PAWL_FOLDER = '.pawl';
 const IGNORE_FILE = '.gitignore';
 
 /**
- * The folder in a root where Pawl stores answers and undos; made if it does not exist. A `.gitignore` in it prevents that they
- * are committed by accident.
+ * Returns the folder `.pawl` of a root, where Pawl stores answers and undos; makes it if it does not exist. A `.gitignore`
+ * in it prevents that they are committed by accident.
  * @returns its path
  * @throws {WriteOutsideRootError} if it is a link @throws {WriteFailedError} if it cannot be made
  */
@@ -18,6 +19,7 @@ export async function pawlFolder(root: string): Promise<string> {
   return pawlFolderIn(await Root.open(root));
 }
 
+/** As `pawlFolder`, for a root that is open. */
 export async function pawlFolderIn(root: Root): Promise<string> {
   const folder = await ownFolder(root.at, PAWL_FOLDER);
   try {
@@ -28,7 +30,10 @@ export async function pawlFolderIn(root: Root): Promise<string> {
   return folder;
 }
 
-/** Makes one of our folders. A clone may contain a link of its name, which would lead our writes elsewhere. */
+/**
+ * Makes a folder of Pawl's, and refuses a link of its name. A clone may contain a link of its name, which would lead our
+ * writes elsewhere.
+ */
 export async function ownFolder(parent: string, name: string): Promise<string> {
   const folder = join(parent, name);
   try {
@@ -46,12 +51,12 @@ export async function ownFolder(parent: string, name: string): Promise<string> {
   throw new WriteOutsideRootError(`${folder} is a link, and links are not followed; put a folder in its place`);
 }
 
-/** Whether a root has a folder of Pawl's. */
+/** Returns whether a root has a folder `.pawl`. */
 export async function hasPawlFolder(root: Root): Promise<boolean> {
   return (await orAbsent(lstat(join(root.at, PAWL_FOLDER)))) !== undefined;
 }
 
-/** Removes a folder that was made but not used. A folder with other content stays. */
+/** Removes a folder `.pawl` that was made but not used. A folder with other content stays. */
 export async function removeUnused(root: Root): Promise<void> {
   const folder = join(root.at, PAWL_FOLDER);
   try {

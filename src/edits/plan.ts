@@ -22,7 +22,10 @@ export interface PlannedChange extends Change, Pick<Place, 'at'> {
   readonly before: { readonly version: string; readonly mode: number } | null;
 }
 
-/** The file changes of proposed writes. @throws {TypeError} if it is not a list of writes */
+/**
+ * Converts proposed writes into file changes: path, new bytes, version before and after.
+ * @throws {TypeError} if it is not a list of writes
+ */
 export function changesOf(writes: readonly WriteSnapshot[]): Change[] {
   return writes.map(({ path, content, delete: isDeletion, base }) => {
     const isText = typeof content === 'string' && content.isWellFormed();
@@ -42,7 +45,7 @@ export function changesOf(writes: readonly WriteSnapshot[]): Change[] {
 }
 
 /**
- * Checks whether all changes can be made, and leaves out those that change nothing.
+ * Checks whether all file changes can be made, and leaves out those that change nothing.
  * @param fold makes names equal that the file system treats as the same
  * @throws {WriteOutsideRootError} @throws {WriteConflictError} and nothing was written
  */
@@ -85,7 +88,7 @@ function refuseOverlaps(paths: readonly string[]): void {
   }
 }
 
-/** The parent folders of a path, the uppermost first. */
+/** Returns the parent folders of a path, the uppermost first. */
 export function foldersAbove(path: string): string[] {
   const names = path.split('/').slice(0, -1);
   return names.map((_, i) => names.slice(0, i + 1).join('/'));

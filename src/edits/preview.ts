@@ -32,7 +32,7 @@ export async function previewWrites(
   return files;
 }
 
-/** The preview of one proposed write: the file before and after it, and what to be warned of. @internal */
+/** Returns the preview of one proposed write: the file before and after it, and what to be warned of. @internal */
 export async function previewOf(root: Root, write: WriteSnapshot): Promise<PreviewedFile> {
   const { path, stats } = await root.file(write.path);
   await root.checkAllowed(path);

@@ -16,7 +16,7 @@ export interface Site {
   readonly log: UndoLog;
 }
 
-/** The folders that must be made for the files, the uppermost first. */
+/** Returns the folders that must be made for the changed files, the uppermost first. */
 export async function missingFolders(root: Root, plan: readonly PlannedChange[]): Promise<string[]> {
   const missing = new Set<string>();
   for (const { path, after } of plan) {
@@ -27,7 +27,7 @@ export async function missingFolders(root: Root, plan: readonly PlannedChange[])
 }
 
 /**
- * Replaces files by new ones. All new bytes are on the disk before the first file is replaced.
+ * Replaces the files of a plan by new ones. All new bytes are on the disk before the first file is replaced.
  * @param placed gets the number of each file that may have changed
  */
 export async function install(
@@ -54,7 +54,7 @@ export async function install(
 }
 
 /**
- * Restores the files after an apply that did not complete. May itself be killed, and repeated.
+ * Restores the old files after an apply that did not complete. May itself be killed, and repeated.
  * @param placed the files that may have changed; absent = not known
  * @throws {WriteConflictError} if one of the files has changed since; then nothing was restored
  */
@@ -78,7 +78,7 @@ export async function putBack({ root, log }: Site, undo: ReadyUndo, placed?: Rea
   for (const folder of parentsOf(root, manifest)) await folders.sync(folder).catch(ignoreAbsentFolder);
 }
 
-/** Removes folders that were made for the files and are empty now. A folder with other content stays. */
+/** Removes folders that were made for changed files and are empty now. A folder with other content stays. */
 export async function removeFolders(root: Root, folders: readonly string[]): Promise<void> {
   for (const folder of folders.toReversed()) {
     try {

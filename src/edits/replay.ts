@@ -16,7 +16,10 @@ interface Answered {
   readonly output: ToolOutput;
 }
 
-/** Repeats the changes that the file tools made to the queue in earlier processes. Failed calls changed nothing. */
+/**
+ * Repeats recorded calls of the file tools on a write queue, so that a resumed run has its proposed changes again. Failed
+ * calls changed nothing.
+ */
 export function replayInto(queue: WriteQueue, { messages, openStep }: RecordedCalls): void {
   for (const step of finishedSteps(messages)) replayStep(queue, step);
   if (openStep) replayStep(queue, answeredOf(openStep));

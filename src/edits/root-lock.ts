@@ -24,7 +24,8 @@ const LOCK = 'apply';
 const OWNER = '.owner';
 
 /**
- * Does work that only one process at a time may do. The lock of a killed process is taken over at once.
+ * Runs work under a root's lock, so that only one process at a time applies or undoes writes. The lock of a killed process
+ * is taken over at once.
  * @param folder the folder of the lock, with no other files
  * @throws {WriteFailedError} if another process does not release the lock in time
  * @internal

@@ -14,7 +14,7 @@ import { type ReadyUndo, type Undo, UndoLog } from './undo-log.ts';
 /** How many applies can be undone, one after the other. */
 const MAX_UNDOS = 20;
 
-/** This process on this machine. */
+/** The file system of this machine and this process, as the worker of apply and rewind. */
 export const thisWorker: Worker = { files: diskFiles, newOwner };
 
 /** A root that is locked by this call and has no incomplete work. */
@@ -24,7 +24,7 @@ export interface Session extends Site {
 }
 
 /**
- * Works on a root under its lock. First it restores the files after incomplete work of killed processes.
+ * Opens a root under its lock, and works on it. First it restores the files after incomplete work of killed processes.
  * @param before for a root that Pawl has never used: throws, or returns a result, before anything is written there
  * @throws {WriteFailedError} and our own errors of the work
  */
@@ -55,7 +55,7 @@ export async function inRoot<T>(
 }
 
 /**
- * Makes all changes, or none.
+ * Makes all file changes with an undo, or none.
  * @param rewinds the undo that these changes undo
  * @returns what undoes them; undefined if there was nothing to change
  */
@@ -77,7 +77,7 @@ export async function transact(
   }
 }
 
-/** Removes undos beyond the limit. If this fails, the apply has still succeeded. */
+/** Removes the oldest undos beyond the limit. If this fails, the apply has still succeeded. */
 export async function prune(log: UndoLog): Promise<void> {
   try {
     for (const undo of (await log.all()).slice(0, -MAX_UNDOS)) await log.discard(undo);
@@ -86,7 +86,7 @@ export async function prune(log: UndoLog): Promise<void> {
   }
 }
 
-/** A rewind is done when its own undo is complete: then both are deleted. @param rewound if it still exists */
+/** Completes a rewind: deletes its own undo and the one that it undid. @param rewound if it still exists */
 export async function finishRewind({ root, log }: Site, rewinding: Undo, rewound: Undo | undefined): Promise<void> {
   if (rewound?.manifest) await removeFolders(root, rewound.manifest.folders);
   if (rewound) await log.discard(rewound);

@@ -21,7 +21,9 @@ export type ReadyUndo = Undo & { readonly manifest: Manifest };
 
 const MANIFEST = 'manifest.json';
 
-/** All undos of a root, on the disk. Callers hold the root's lock. */
+/**
+ * The undos of a root on the disk: for each apply a manifest and the old bytes of its files. Callers hold the root's lock.
+ */
 export class UndoLog {
   readonly durable: Durable;
   readonly #folder: string;

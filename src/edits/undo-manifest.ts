@@ -21,7 +21,10 @@ export interface Manifest {
   readonly rewinds?: number;
 }
 
-/** Undefined for a text that is not a manifest: it may come from anywhere, for example from a clone. */
+/**
+ * Parses the manifest of an undo: which files an apply changed, and what to restore. Undefined for a text that is not a
+ * manifest: it may come from anywhere, for example from a clone.
+ */
 export function parseManifest(text: string): Manifest | undefined {
   try {
     const value: unknown = JSON.parse(text);

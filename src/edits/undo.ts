@@ -58,6 +58,7 @@ export function rewindWith(
   });
 }
 
+/** Returns which files an undo changes, and how (added, changed, deleted). */
 export function changesIn(files: readonly UndoneFile[]): FileChange[] {
   return files.map(({ path, before, after }) => changeOf(path, before?.version ?? null, after));
 }

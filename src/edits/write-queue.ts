@@ -2,7 +2,7 @@ import { versionOf } from './content-version.ts';
 import type { WriteSnapshot } from './proposed-write.ts';
 import { quoted } from './root/paths.ts';
 
-/** Why a file tool refuses a call; the model reads the message. */
+/** The error with which a file tool refuses a call; the model reads the message. */
 export class FileRefusedError extends Error {
   constructor(message: string) {
     super(message);
@@ -31,7 +31,10 @@ export interface QueuedWrite {
   readonly isQueued: boolean;
 }
 
-/** The files that one model has seen, and its changes. It does not use the disk: equal calls give equal queues. */
+/**
+ * The files that one model has read, and the changes that it has proposed, in memory. It does not use the disk: equal calls
+ * give equal queues.
+ */
 export class WriteQueue {
   readonly #bases = new Map<string, string | null>();
   readonly #contents = new Map<string, QueuedContent>();

@@ -51,12 +51,12 @@ export async function writeText(files: FileSystem, path: string, text: string): 
   }
 }
 
-/** A temporary name beside `path` that contains the writing process. */
+/** Returns a temporary file name beside a checkpoint file, with the pid of the writing process. */
 export function temporaryFor(path: string): string {
   return `${path}.${process.pid}.${crypto.randomUUID().slice(0, 8)}.tmp`;
 }
 
-/** The process that writes a file of this name; undefined if the name is not one of `temporaryFor(path)`. */
+/** Returns the pid in the name of a checkpoint's temporary file; undefined for any other name. */
 export function writerOf(name: string, base: string): number | undefined {
   if (!name.startsWith(`${base}.`)) return undefined;
   const [, pid] = /^(\d+)\.[0-9a-f]{8}\.tmp$/.exec(name.slice(base.length + 1)) ?? [];

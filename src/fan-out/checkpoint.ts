@@ -49,7 +49,7 @@ export function buildCheckpoint(
   };
 }
 
-/** Responses in adapter order; those of unknown models come last. */
+/** Sorts responses into the order of the models; those of unknown models come last. */
 export function inOrder<R extends { readonly modelId: string }>(
   responses: readonly R[],
   adapterIds: readonly string[],
@@ -60,7 +60,7 @@ export function inOrder<R extends { readonly modelId: string }>(
 }
 
 /**
- * A checkpoint as JSON text: snake_case, one response a line, without empty fields.
+ * Encodes a fan-out's checkpoint as JSON text: snake_case, one response a line, without empty fields.
  * @param encode may cache the texts of responses that do not change
  * @throws {NotJsonError} for a number that JSON cannot hold, and for an invalid timestamp
  */
@@ -92,8 +92,8 @@ function timeFrom(value: unknown): string | undefined {
 }
 
 /**
- * Reads the output of `encodeCheckpoint`, and files of the reference format, which have no version, stop reasons or steps.
- * Unknown fields are dropped.
+ * Parses the JSON text of a fan-out's checkpoint, also in the older format without version, stop reasons or steps. Unknown
+ * fields are dropped.
  * @param source the text, or its bytes in UTF-8
  * @param where the path, for error messages
  * @throws {CheckpointCorruptError} {CheckpointTooNewError}

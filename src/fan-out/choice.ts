@@ -7,7 +7,7 @@ import { DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts
 import type { JudgeUsage, Ranking } from './ranking.ts';
 import type { ModelResponse } from './snapshot.ts';
 
-/** The choice among the answers: the judge's ranking, and its usage. */
+/** Asks the judge of a fan-out to rank the answers, and keeps its ranking, usage or error. */
 export class Choice {
   readonly #options: FanOutOptions;
   readonly #host: { readonly clock: Clock; readonly warn: Warn };

@@ -9,8 +9,8 @@ export interface Paid {
 }
 
 /**
- * A budget that refuses no call. It returns the cost of each call, so that the run's record has the sum, also after a crash.
- * The caller id of each run is the id of its model.
+ * Makes a budget that refuses no call and reports the cost of each call of a fan-out. It returns the cost of each call, so
+ * that the run's record has the sum, also after a crash. The caller id of each run is the id of its model.
  * @throws {TypeError} if a price is invalid
  */
 export function costsBy(prices: Prices | undefined, paid: (modelId: string, call: Paid) => void): Budget {

@@ -14,20 +14,23 @@ export interface Spent {
 /** The name of the input that has it: the inputs of the next attempt, and so its record, carry it. */
 const NAME = 'fan-out.spent';
 
-/** The inputs of a run that starts again. @param before the model's turn in the file, with all attempts so far */
+/**
+ * Returns the run inputs that carry what a model's earlier attempts have spent, for a run that starts again.
+ * @param before the model's turn in the file, with all attempts so far
+ */
 export function inputsAfter(before: ResponseSnapshot | undefined): Pick<Invocation, 'inputs'> {
   if (!before) return {};
   const { inputTokens, outputTokens, reasoningTokens = 0, costUsd, latencyMs } = before;
   return { inputs: { [NAME]: { inputTokens, outputTokens, reasoningTokens, costUsd, latencyMs } } };
 }
 
-/** The inputs of a continued run. */
+/** Returns the run inputs of a continued run, with what earlier attempts have spent. */
 export function inputsOf({ inputs }: RunCheckpoint): Pick<Invocation, 'inputs'> {
   return inputs ? { inputs } : {};
 }
 
 /**
- * What a model of a fan-out had spent in earlier processes, as the inputs of its run say.
+ * Reads from a run's inputs what a model of a fan-out had spent in earlier processes.
  * @param inputs of a run, new or continued
  */
 export function spentBefore(inputs: RunCheckpoint['inputs']): Spent {

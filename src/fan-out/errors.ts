@@ -1,6 +1,6 @@
 import { PawlError } from '../values/errors.ts';
 
-/** Another process works on this fan-out's file. */
+/** Another process or call works on this fan-out's file. */
 export class FanOutOwnedElsewhereError extends PawlError {
   readonly code = 'FAN_OUT_OWNED_ELSEWHERE';
 }

@@ -36,7 +36,7 @@ interface ClaimOptions {
 }
 
 /**
- * The exclusive right to a checkpoint file, for one process of this machine. A second claim is refused. The claim of a killed
+ * Claims a checkpoint file for one process of this machine, so that a second fan-out is refused. The claim of a killed
  * process is taken over at once.
  */
 export class FileClaim {

@@ -44,7 +44,8 @@ const judgeAgent = defineAgent({
 type Ports = Omit<ExecutorOptions, 'models'> & { readonly clock: Clock };
 
 /**
- * Asks the judge. After `ms`, or when the signal is aborted, its signal is aborted and its answer is ignored.
+ * Asks the judge of a fan-out for a ranking, with a time limit. After `ms`, or when the signal is aborted, its signal is
+ * aborted and its answer is ignored.
  * @throws any error that prevents a ranking
  */
 export async function rankWithin(

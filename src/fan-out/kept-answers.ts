@@ -15,7 +15,7 @@ import { fromModelResponse, type ModelResponse, type ResponseSnapshot, toModelRe
 const ANSWERS = 'answers.json';
 
 /**
- * Stores the answers of a fan-out: in the checkpoint file until the end, with the records of unfinished runs beside it, and
+ * Saves the answers of a fan-out: in the checkpoint file until the end, with the records of unfinished runs beside it, and
  * then in the file of answers.
  */
 export class KeptAnswers {

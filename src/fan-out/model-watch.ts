@@ -7,7 +7,7 @@ import { noUsage } from '../values/usage.ts';
 import { spentBefore } from './earlier-spend.ts';
 import type { ModelResponse, PartialResponse, ResponseSnapshot } from './snapshot.ts';
 
-/** Follows one model while it answers: its streamed text, and its usage so far. */
+/** Follows the run events of one model of a fan-out while it answers: its streamed text, and its usage so far. */
 export class ModelWatch {
   readonly modelId: string;
   readonly overlay: Overlay | undefined;
@@ -134,7 +134,10 @@ function isUndecided(code: unknown): boolean {
   return ownership !== undefined || isStoreAway === true || code === 'NOT_DURABLE' || code === 'RUN_ID_CONFLICT';
 }
 
-/** Why a model was interrupted, in a word. @param error the cause */
+/**
+ * Returns why a model of a fan-out was interrupted, in a word: deadline, cancelled, interrupted, or an error's code.
+ * @param error the cause
+ */
 export function stopReasonOf(status: RunOutput['status'], error: ErrorData | undefined): string {
   // For a shutdown the reason is in the cause; for an error of the store the cause is an error of the system.
   const why = error?.code === 'ERR_SHUTDOWN' ? error.cause?.code : error?.code;

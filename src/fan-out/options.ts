@@ -133,7 +133,7 @@ export function checkOptions(options: FanOutOptions): void {
 }
 
 /**
- * Checks the tools of fanOut.
+ * Checks that the tools of fanOut are tools, and have different names.
  * @param tools those of the caller, and those for files
  * @throws {TypeError} for two tools of one name, or an invalid tool
  */

@@ -6,7 +6,7 @@ import { CheckpointCorruptError, type Executor, type InterruptedRun, type RunChe
 import { type FileStore, fileStoreOn } from '../store/file/file-store.ts';
 import { FanOutConflictError } from './errors.ts';
 
-/** The records of the runs of one fan-out, from which unfinished models continue. */
+/** The store of run records of one fan-out, from which unfinished models continue after a crash. */
 export class Records {
   readonly store: FileStore;
   readonly #dir: string;

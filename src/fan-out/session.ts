@@ -22,7 +22,7 @@ import {
   toModelResponse,
 } from './snapshot.ts';
 
-/** The resources of one fan-out: the executor of its runs, the progress of each model, its files. */
+/** One call of fanOut: the executor of its runs, the progress of each model, the judge, its files. */
 export class Session {
   readonly options: FanOutOptions;
   readonly clock: Clock;

@@ -43,12 +43,12 @@ const writeFields: Fields<WriteSnapshot> = {
   ],
 };
 
-/** Checks every field without encoding the texts. @throws {NotJsonError} for an invalid field */
+/** Checks every field of a model's snapshot without encoding the texts. @throws {NotJsonError} for an invalid field */
 export function checkSnapshot(snapshot: ResponseSnapshot): void {
   fieldsOf(snapshot);
 }
 
-/** The JSON text of a model's snapshot in a fan-out's checkpoint file. @throws {NotJsonError} for an invalid field */
+/** Encodes a model's snapshot as JSON text for a fan-out's checkpoint file. @throws {NotJsonError} for an invalid field */
 export function encodeSnapshot(snapshot: ResponseSnapshot): string {
   return JSON.stringify(fieldsOf(snapshot));
 }
@@ -66,7 +66,7 @@ function fieldsOf(snapshot: ResponseSnapshot): Record<string, unknown> {
 }
 
 /**
- * Reads a model's snapshot from the parsed JSON of a fan-out's checkpoint file.
+ * Parses a model's snapshot from the JSON of a fan-out's checkpoint file.
  * @param wrong makes the error from a description
  * @throws what `wrong` makes
  */

@@ -49,8 +49,8 @@ export interface ModelResponse {
 const MAX_IN_PROGRESS = 65_536;
 
 /**
- * A running turn as the file stores it. The file is rewritten with every turn, so proposed writes that are too long are left
- * out until the model ends or is interrupted. The record of its run has them meanwhile.
+ * Returns the snapshot of a model that still works, without proposed writes that are too long for each save. The file is
+ * rewritten with every turn. The record of the run has all proposed writes meanwhile.
  */
 export function inProgress(snapshot: ResponseSnapshot): ResponseSnapshot {
   const { proposedWrites = [], ...rest } = snapshot;
@@ -61,7 +61,10 @@ export function inProgress(snapshot: ResponseSnapshot): ResponseSnapshot {
 /** The part of an answer that exists while its model works. An absent field counts as empty. */
 export type PartialResponse = Partial<Omit<ModelResponse, 'modelId' | 'error'>>;
 
-/** An answer as the checkpoint file stores it. Without an error or an interruption it is completed. */
+/**
+ * Converts a model's answer to the snapshot that the checkpoint file stores. Without an error or an interruption it is
+ * completed.
+ */
 export function fromModelResponse(response: ModelResponse): ResponseSnapshot {
   const { modelId, error, interrupted } = response;
   return {
@@ -73,14 +76,15 @@ export function fromModelResponse(response: ModelResponse): ResponseSnapshot {
   };
 }
 
-/** A working model as the checkpoint file stores it: not completed. */
+/** Converts a partial answer of a working model to the snapshot that the checkpoint file stores: not completed. */
 export function snapshotFromPartial(modelId: string, partial: PartialResponse): ResponseSnapshot {
   return { ...partOf(partial), modelId, interrupted: partial.interrupted ?? false, completed: false };
 }
 
 /**
- * The inverse. If the process died while a model worked, its response is interrupted. A file of the reference format has no
- * stop reason and no steps: the stop reason follows from the flags, and the steps are 0.
+ * Converts a snapshot of the checkpoint file to a model's answer, the inverse of `fromModelResponse`. If the process died
+ * while a model worked, its response is interrupted. A file of the reference format has no stop reason and no steps: the
+ * stop reason follows from the flags, and the steps are 0.
  */
 export function toModelResponse(snapshot: ResponseSnapshot): ModelResponse {
   const { modelId, text = '', latencyMs, inputTokens, outputTokens, reasoningTokens, costUsd, error } = snapshot;
@@ -108,7 +112,7 @@ function stopReasonFrom({ completed, interrupted }: ResponseSnapshot): string {
   return interrupted ? 'interrupted' : '';
 }
 
-/** A copy for the host, which may change it. Strings cannot change. */
+/** Copies a response, so that the host may change it. Strings cannot change. */
 export function copyOf<R extends Pick<ResponseSnapshot, 'proposedWrites' | 'toolCalls'>>(response: R): R {
   const { proposedWrites, toolCalls } = response;
   return {

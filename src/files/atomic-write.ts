@@ -11,11 +11,14 @@ export interface Durable {
   readonly temporaryFor?: (path: string) => string;
 }
 
-/** The name of a file while it is written. The writer holds the lock, so a file of this name was left by a dead writer. */
+/**
+ * Returns the temporary name of a file while it is written. The writer holds the lock, so a file of this name was left by a
+ * dead writer.
+ */
 export const unfinished = (path: string): string => `${path}.new`;
 
 /**
- * Writes a file with its whole content, or leaves the earlier file unchanged: writes a file beside it, syncs it, renames it.
+ * Writes a file atomically: writes a file beside it, syncs it, renames it; the earlier file stays if that fails.
  * @param write gets the new, empty file
  */
 export async function writeAtomically<T>(
@@ -60,7 +63,7 @@ export async function withFile<T>(opening: Promise<OpenFile>, work: (file: OpenF
   }
 }
 
-/** Syncs folders. Requests that arrive during a sync share the next one. */
+/** Syncs folders to the disk after renames. Requests that arrive during a sync share the next one. */
 export class FolderSyncs {
   readonly #files: FileSystem;
   readonly #underWay = new Map<string, Promise<void>>();

@@ -69,16 +69,20 @@ const flags: Readonly<Record<OpenMode, number>> = {
   'create-shared': O_RDWR | O_CREAT | O_EXCL | noFollow,
 };
 
-/** Files that Pawl makes are for this user alone, regardless of the umask. Existing files keep their permissions. */
+/**
+ * The permissions of files that Pawl makes: they are for this user alone, regardless of the umask. Existing files keep
+ * their permissions.
+ */
 export const PRIVATE_FILE = 0o600;
+/** The permissions of folders that Pawl makes: they are for this user alone. */
 export const PRIVATE_FOLDER = 0o700;
 
 /** The most bytes that are written in place, and the largest file that is removed in place. */
 const SMALL = 2 ** 16;
 
 /**
- * The file system of this machine. Calls that never wait for the disk (a name, a stat, a write of a few pages into the
- * system's memory) run in place: another thread would cost several times as much.
+ * The file system of this machine, as the port `FileSystem`. Calls that never wait for the disk (a name, a stat, a write of
+ * a few pages into the system's memory) run in place: another thread would cost several times as much.
  */
 export const diskFiles: FileSystem = {
   open: async (path, mode) =>

@@ -31,7 +31,7 @@ export function encodeLine(kind: string, fields: readonly (string | number)[]): 
   return bytes;
 }
 
-/** A line without its checksum. */
+/** Encodes a line of a file without its checksum. */
 export function unchecked(kind: string, fields: readonly (string | number)[]): string {
   return `--------\t${kind}\t${fields.join('\t')}\n`;
 }
@@ -42,14 +42,14 @@ export function putChecksum(line: Buffer): void {
   for (let i = 0; i < CHECKSUM_LENGTH; i++) line[i] = DIGITS.charCodeAt((checksum >>> (28 - 4 * i)) & 15);
 }
 
-/** Returns the content of a line, or undefined if its checksum is wrong. */
+/** Decodes a line of a file; undefined if its checksum is wrong. */
 export function decodeLine(bytes: Buffer): Line | undefined {
   if (bytes.at(-1) !== LINE_END || !isIntact(bytes)) return undefined;
   const [, kind = '', ...fields] = bytes.toString('utf8', 0, bytes.length - 1).split('\t');
   return { kind, fields };
 }
 
-/** Whether the checksum of a line is correct. The last byte does not count. */
+/** Returns whether the checksum of a line is correct. The last byte does not count. */
 export function isIntact(bytes: Buffer): boolean {
   return bytes.length > CHECKSUM_LENGTH + 1 && bytes.toString('latin1', 0, CHECKSUM_LENGTH) === checksumOf(bytes);
 }

@@ -18,7 +18,7 @@ export interface LockOptions {
   readonly isKnown: (owner: string) => boolean;
 }
 
-/** Another owner held the lock for longer than the caller was ready to wait. */
+/** The error of a lock that another owner held for longer than the caller was ready to wait. */
 export class LockedError extends Error {
   constructor(path: string, holder: string) {
     super(`${path} is held by ${holder}`);

@@ -19,9 +19,9 @@ interface Kept {
 }
 
 /**
- * Files that stay open between two writes. A caller must hold the lock of what the file belongs to. It takes the file, and
- * returns it before it releases the lock. The caller checks that the file is still at its path: the identity says which
- * file is meant.
+ * Keeps files open between two writes, so that they need not be opened for each. A caller must hold the lock of what the
+ * file belongs to. It takes the file, and returns it before it releases the lock. The caller checks that the file is still
+ * at its path: the identity says which file is meant.
  */
 export class KeptFiles {
   readonly #kept = new Map<string, Kept>();

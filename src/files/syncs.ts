@@ -13,9 +13,9 @@ const MAX_MS = 20;
 const QUIET_MS = 10;
 
 /**
- * The syncs of files on one disk. A sync in another thread costs more CPU than the sync of a fast disk itself. So this
- * thread waits in place if no other sync is under way. A disk that becomes slow blocks it once or twice; after that another
- * thread waits, until the disk is fast again.
+ * Syncs files to the disk (fsync), in this thread while the disk is fast, else in another one. A sync in another thread
+ * costs more CPU than the sync of a fast disk itself. So this thread waits in place if no other sync is under way. A disk
+ * that becomes slow blocks it once or twice; after that another thread waits, until the disk is fast again.
  */
 export class Syncs {
   readonly #now: () => number;

@@ -31,7 +31,7 @@ type OlderOptions = LanguageModelV3CallOptions & LanguageModelV2CallOptions;
 /** One adapter for each model: code that compares models, or keeps data by model, sees the same object each time. */
 const adapters = new WeakMap<OlderModel, LanguageModelV4>();
 
-/** A model of an older specification as one of v4. The behaviour of the model stays. */
+/** Adapts a model of the AI SDK's older specifications v2 and v3 to v4. The behaviour of the model stays. */
 export function adapted(model: OlderModel): LanguageModelV4 {
   const known = adapters.get(model);
   if (known !== undefined) return known;

@@ -16,7 +16,7 @@ type ContentItem = Extract<LanguageModelV4ToolResultOutput, { type: 'content' }>
 type FileItem = Extract<ContentItem, { type: 'file' }>;
 
 /**
- * Converts a prompt to an older specification. Parts that the older one knows are passed on unchanged.
+ * Converts a prompt to an older specification of the AI SDK. Parts that the older one knows are passed on unchanged.
  * @throws {ModelError} for parts that it does not know
  */
 export function olderPrompt(prompt: LanguageModelV4Prompt, version: 'v3'): LanguageModelV3Prompt;

@@ -52,7 +52,7 @@ const PARTS_PER_TURN = 256;
 const PARTS_AFTER_FINISH = 16;
 
 /**
- * Calls a model, reads its stream and returns the whole reply.
+ * Calls a model once, reads its stream and returns the whole reply.
  *
  * @throws the signal's reason, at once, when the signal is aborted, even if the model ignores it
  * @throws {ModelStalledError} when no content came for too long

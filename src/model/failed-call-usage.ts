@@ -4,7 +4,7 @@ import { noUsage, type Usage } from '../values/usage.ts';
 /** The cost of failed model calls. Not a property of the error: a host's model may throw any value. */
 const spent = new WeakMap<object, Usage>();
 
-/** Records the usage that a model reported for a failed call; a report of zero is ignored. */
+/** Remembers for an error of a model call the usage that the model reported; a report of zero is ignored. */
 export function noteSpent(error: object, usage: Usage): void {
   if (Object.keys(noUsage).some((key) => readProperty(usage, key) !== 0)) spent.set(error, usage);
 }

@@ -36,7 +36,7 @@ interface WholeSlot {
   size: number;
 }
 
-/** Builds one reply from the parts of a stream. Parts keep the order in which they began. */
+/** Builds one reply from the parts of a model's stream. Parts keep the order in which they began. */
 export class ReplyCollector {
   readonly #size: ReplySize;
   readonly #slots: (TextSlot | CallSlot | WholeSlot)[] = [];

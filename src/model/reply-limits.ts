@@ -9,6 +9,7 @@ export interface ReplyLimits {
   readonly maxCallsPerMessage: number;
 }
 
+/** The default limits of a model's reply: characters, input of a call, calls in a message. */
 export const replyLimits: ReplyLimits = Object.freeze({
   maxReplyChars: 4_000_000,
   maxCallInputBytes: 2 ** 20,
@@ -21,7 +22,7 @@ const MAX_PARTS = 100_000;
 /** Longer ids count as characters of the reply. */
 const ID_CHARS = 64;
 
-/** Counts the reply while it arrives. Every method throws a ReplyTooLargeError when a limit is passed. */
+/** Counts the size of a model's reply while it arrives. Every method throws a ReplyTooLargeError when a limit is passed. */
 export class ReplySize {
   readonly #limits: ReplyLimits;
   #chars = 0;

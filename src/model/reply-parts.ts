@@ -7,14 +7,15 @@ import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
 export type ReplyPart = AssistantMessage['content'][number];
 type StreamPart<Type extends LanguageModelV4StreamPart['type']> = Extract<LanguageModelV4StreamPart, { type: Type }>;
 
-/** A model's metadata of a part goes back to it with that part, unread and unchanged. */
+/** Adds the provider's metadata of a reply's part to that part, so that the model gets it back unread and unchanged. */
 export function withMetadata<Part extends object>(part: Part, metadata: unknown): Part {
   return metadata === undefined ? part : { ...part, providerOptions: metadata };
 }
 
 /**
- * A tool call as the transcript holds it. Its input is parsed here, once. Text that is not JSON stays a string: the tool's
- * validation refuses it. `isCut`: the reply reached its length limit, so "no input" may be lost input.
+ * Converts a tool call of a model's reply to a message part, and parses its input. Its input is parsed here, once. Text
+ * that is not JSON stays a string: the tool's validation refuses it. `isCut`: the reply reached its length limit, so "no
+ * input" may be lost input.
  */
 export function toolCallPart(call: LanguageModelV4ToolCall, isCut: boolean): ToolCallPart {
   const { toolCallId, toolName, providerExecuted } = call;
@@ -41,7 +42,7 @@ function parseInput(input: unknown, isCut: boolean): unknown {
   }
 }
 
-/** The result of a tool that the provider ran itself. */
+/** Converts the result of a tool that the provider ran itself to a message part. */
 export function toolResultPart(part: LanguageModelV4ToolResult): ToolResultPart {
   const { toolCallId, result, isError } = part;
   const toolName = recordedName(part.toolName);
@@ -53,7 +54,7 @@ export function toolResultPart(part: LanguageModelV4ToolResult): ToolResultPart 
   return withMetadata({ type: 'tool-result', toolCallId, toolName, output }, part.providerMetadata);
 }
 
-/** A file or a provider's own part as JSON: bytes become base64, URLs become strings. */
+/** Converts a file or a provider's own part of a reply to JSON: bytes become base64, URLs become strings. */
 export function wholePart(part: StreamPart<'file' | 'reasoning-file' | 'custom'>): ReplyPart {
   const { providerMetadata, ...rest } = part;
   const json = 'data' in rest ? { ...rest, data: fileData(rest.data) } : rest;

@@ -6,7 +6,7 @@ import type { ResumeState } from '../run/resume.ts';
 import type { Message } from '../values/message.ts';
 import type { Usage } from '../values/usage.ts';
 
-/** The version this code writes. Older records are upcast, newer ones refused. */
+/** The version of records that this code writes. Older records are upcast, newer ones refused. */
 export const RECORD_VERSION = 2;
 
 /**
@@ -32,7 +32,11 @@ export interface RunCheckpoint extends RunHead, Partial<StartFields> {
   readonly messages: readonly Message[];
 }
 
-/** Makes a run's record. @param now wall clock, ms @param revision the number of this save */
+/**
+ * Makes the record of a run from its progress.
+ * @param now wall clock, ms
+ * @param revision the number of this save
+ */
 export function toCheckpoint(run: Progress, now: number, revision = 0): RunCheckpoint {
   const progress = recordable(run);
   const { meta, transcript } = progress;
@@ -54,7 +58,7 @@ const written = rowsOf('identity', 'head')
   }));
 
 /**
- * Adds the head of a record to an object, without its meta: small for a run of any length.
+ * Adds the head fields of a run's progress to a record: small for a run of any length.
  * @param progress recordable
  * @returns a bound for the UTF-16 units of its JSON: it costs less than to measure them, and is nearly always enough
  */
@@ -74,7 +78,7 @@ export function addHead(to: object, progress: Progress): number {
 
 const startKeys = rowsOf('start').map(({ key }) => key as keyof StartFields);
 
-/** Adds the run's start data to an object, as far as it is not empty. */
+/** Adds the start data of a run (what is written once, as inputs and images) to a record, as far as it is not empty. */
 export function addStart<T extends object>(to: T, progress: Progress): T & Partial<StartFields> {
   const target = to as Record<string, unknown>;
   for (const key of startKeys) {

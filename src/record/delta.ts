@@ -16,7 +16,7 @@ export interface RunDelta {
 const identityKeys = rowsOf('identity').map(({ key }) => key);
 
 /**
- * Returns the part of a head that each delta of a record writes; the rest is `undefined`, which JSON leaves out. A copy
+ * Returns the fields of a head that can change from save to save; the rest is `undefined`, which JSON leaves out. A copy
  * costs less than a selection.
  */
 export function changingPart(head: RunHead): object {
@@ -41,7 +41,7 @@ export function headOf(record: object): object {
 
 const startKeys = rowsOf('start').map(({ key }) => key as keyof StartFields);
 
-/** Returns the start data in a record, or a state. */
+/** Returns the start data of a record or a state: what is written once. */
 export function startOf(state: Partial<StartFields>): Partial<StartFields> {
   const given = startKeys.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]);
   return Object.fromEntries(given) as Partial<StartFields>;

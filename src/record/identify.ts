@@ -10,7 +10,7 @@ export function fingerprintOfRecord(record: RunCheckpoint): string {
   return storedFingerprintOf({ ...meta, inputs, images, earlier, labels });
 }
 
-/** The field that an outcome is kept with, so that a repeated start is also compared after the end. */
+/** Returns the fingerprint as the field of a kept outcome, so that a repeated start is also compared after the end. */
 export function fingerprintIn({ fingerprint }: { readonly fingerprint?: string }): { readonly fingerprint?: string } {
   return fingerprint === undefined ? {} : { fingerprint };
 }

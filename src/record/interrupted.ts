@@ -33,7 +33,10 @@ export type InterruptedRun =
       readonly updatedAt?: number;
     };
 
-/** Returns the entry of a record in a list. @param owner the owner of a live claim on it, if there is one */
+/**
+ * Makes the list entry of a readable record, as `listInterrupted` returns it.
+ * @param owner the owner of a live claim on it, if there is one
+ */
 export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
   const parent = parentOf(head);
   return {
@@ -51,7 +54,7 @@ export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
   };
 }
 
-/** Returns the entry of an unreadable record in a list. @param error what reading it threw */
+/** Makes the list entry of an unreadable record, as `listInterrupted` returns it. @param error what reading it threw */
 export function quarantinedRun(
   at: { readonly runId: string; readonly updatedAt: number },
   error: unknown,

@@ -24,7 +24,7 @@ export type RecordDraft = Writable<RunCheckpoint>;
 export type Migrate = (record: RecordDraft) => RunCheckpoint | RecordDraft | void;
 
 /**
- * Returns a record after the host's change. Writes nothing: with a loaded record this is a dry run.
+ * Applies the host's `migrate` to a record and checks the result. Writes nothing: with a loaded record this is a dry run.
  * @throws {MigrationError} if `migrate` throws, or returns a value that is not a record of this run
  * @example
  * const record = await store.load(runId)

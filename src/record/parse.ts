@@ -30,29 +30,26 @@ function tooDeep(field: string): CheckpointCorruptError {
   return new CheckpointCorruptError(`this record is damaged: its field ${field} is nested too deep`);
 }
 
-/**
- * Checks a record before it is written, as it is parsed: its texts are made by walks that end by themselves at a depth.
- * @throws as `parseCheckpoint`
- */
+/** Checks a record before it is written, by the same rules as `parseCheckpoint`. @throws as `parseCheckpoint` */
 export function checkCheckpoint(value: unknown): RunCheckpoint {
   const record = parseHead(value) as RunHead & { messages?: unknown };
   check(runFields.messages.isValid(record.messages), 'messages');
   return record as RunCheckpoint;
 }
 
-/** Parses a kept outcome. @throws {CheckpointCorruptError} if it is damaged */
+/** Parses a stored outcome of a run. @throws {CheckpointCorruptError} if it is damaged */
 export function parseOutcome(value: unknown): RunOutcome {
   check(isOutcome(value), 'outcome');
   return value as RunOutcome;
 }
 
-/** Checks an open step. @throws {CheckpointCorruptError} if it is damaged */
+/** Checks the open step of a stored record. @throws {CheckpointCorruptError} if it is damaged */
 export function parseOpenStep(value: unknown): OpenStep {
   check(isOpenStep(value), 'openStep');
   return value as OpenStep;
 }
 
-/** Checks calls of an open step. @throws {CheckpointCorruptError} if one is damaged */
+/** Checks the calls of a stored open step. @throws {CheckpointCorruptError} if one is damaged */
 export function parseOpenCalls(calls: readonly unknown[]): void {
   check(calls.every(isOpenCall), 'openStep');
 }
@@ -82,7 +79,8 @@ export function parseHead(value: unknown): RunHead {
 }
 
 /**
- * Returns the first invalid field of a resume state. Optional fields that are absent, and its messages, are not checked here.
+ * Returns the name of the first invalid field of a resume state or head; undefined = all are valid. Optional fields that
+ * are absent, and its messages, are not checked here.
  */
 export function wrongFieldOf(state: Readonly<Record<string, unknown>>): string | undefined {
   const isWrong = (key: string, isFine: (value: unknown) => boolean) => state[key] !== undefined && !isFine(state[key]);

@@ -7,7 +7,7 @@ import { Hidden } from '../values/hidden.ts';
 import { dropEncoding, enterMessage, type Message, type ToolOutput } from '../values/message.ts';
 import type { FieldRedactor, Redactor } from '../values/redact.ts';
 
-/** Redacts the recorded data of one run. Each object is redacted once. */
+/** Redacts the stored texts of a run's progress: messages, open step, phases, outcome. Each object is redacted once. */
 export class ProgressRedaction implements FieldRedactor {
   readonly #redactor: Redactor;
   readonly #seen = new WeakMap<object, object>();

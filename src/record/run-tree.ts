@@ -42,8 +42,8 @@ export function mayBeChild({ parent, runId }: Pick<Listed, 'parent' | 'runId'>):
 }
 
 /**
- * The trees of stored runs, by the call that each record names as its beginning. Listed runs are not read again; the store is
- * asked once for each other run.
+ * Finds parents and roots of stored runs: which run is the child of which tool call. Listed runs are not read again; the
+ * store is asked once for each other run.
  */
 export class RunTree {
   readonly #options: TreeOptions;

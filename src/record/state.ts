@@ -48,7 +48,7 @@ export interface SaveMoment {
   readonly redaction?: ProgressRedaction | undefined;
 }
 
-/** Returns the present state of a run. */
+/** Returns the present state of a run, as a checkpointer saves it. */
 export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
   const { redaction, seq } = now;
   const progress = recordable(redaction?.progress(run) ?? run);
@@ -77,7 +77,7 @@ export function transcriptOf(state: RunCheckpointState): { transcript: Transcrip
 }
 
 /**
- * Returns the fields of a state for the head of its record. The lazy `messages` of a host's own state are not read.
+ * Returns the head fields of a saved state. The lazy `messages` of a host's own state are not read.
  * @param attempts for a host's own state without any
  */
 export function headFieldsOf(state: RunCheckpointState, attempts: number): StateHead {

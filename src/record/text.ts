@@ -5,7 +5,7 @@ import type { RunCheckpoint } from './checkpoint.ts';
 import { checkCheckpoint, parseCheckpoint } from './parse.ts';
 
 /**
- * Returns the JSON text of a record, for a store of a host's own.
+ * Encodes a record as JSON text, for a store of a host's own.
  * @throws {NotJsonError} naming the path of a value that JSON cannot hold @throws {InvalidRunIdError}
  * @throws {CheckpointCorruptError} for a value that is not a record: refusing it now is better than an unreadable record at
  *   recovery
@@ -18,7 +18,7 @@ export function encodeCheckpoint(record: RunCheckpoint): string {
 }
 
 /**
- * Parses a stored text and returns its record, upcast to the present version.
+ * Decodes the JSON text of a record, upcast to the present version, for a store of a host's own.
  * @param runId the id that it is stored under
  * @throws {CheckpointCorruptError} if it is damaged, or of another run @throws {CheckpointTooNewError}
  */

@@ -26,8 +26,8 @@ export type Writable<T> = JsonObject extends T
 export type Recipe<Draft, Next = Draft> = (draft: Draft) => Next | void;
 
 /**
- * Returns a state after `recipe` has changed a draft of it, or the new state that `recipe` returns. Unchanged parts are shared
- * with the old state; without a change the result is the old state itself.
+ * Changes an immutable state by a recipe on a draft of it (immer), and returns the new state, or what the recipe returns.
+ * Unchanged parts are shared with the old state; without a change the result is the old state itself.
  *
  * A Transcript is not part of a draft: immer passes it through unchanged. A recipe appends to the transcript of the old state,
  * and adds nothing to it that it read from the draft.

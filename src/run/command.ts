@@ -27,12 +27,12 @@ export const MAX_INBOX_CHARS: number = 16 * 2 ** 20;
 /** Shorter commands are accepted even if the characters are used up. */
 const SMALL_CHARS = 4_096;
 
-/** Most waiting commands before which another one has a place: a cancel must always find one. */
+/** Returns the most commands of a kind that may wait for one run: a cancel must always find a place. */
 export function placesFor(kind: Command['kind']): number {
   return kind === 'cancel' ? MAX_WAITING : MAX_COMMANDS;
 }
 
-/** Whether an inbox with this many characters has no room for this text. */
+/** Returns whether the inbox of a run has no room for another command of this length. */
 export function isInboxFull(chars: number, text: string, kind: Command['kind']): boolean {
   return kind !== 'cancel' && text.length > SMALL_CHARS && chars + text.length > MAX_INBOX_CHARS;
 }
@@ -44,7 +44,7 @@ const MAX_ID_CHARS = 128;
 const MAX_TEXT_CHARS = 2 ** 20;
 
 /**
- * Checks a command that is about to be sent to a run.
+ * Checks a command (cancel, steer) that is about to be sent to a run.
  * @throws {TypeError} for a value that is not a command
  * @throws {UndeliveredError} for a text that is too long
  */
@@ -57,7 +57,7 @@ export function checkCommand(command: Command): Command {
   return command;
 }
 
-/** The error for a text that is too long to be said to a run, or undefined. */
+/** Returns the error for a message or reason that is too long for a run, or undefined. */
 export function tooLongToSay({ length }: string): UndeliveredError | undefined {
   if (length <= MAX_TEXT_CHARS) return undefined;
   return new UndeliveredError(
@@ -65,7 +65,7 @@ export function tooLongToSay({ length }: string): UndeliveredError | undefined {
   );
 }
 
-/** Reads a stored command of a run. @throws {CheckpointCorruptError} */
+/** Parses a stored command of a run. @throws {CheckpointCorruptError} */
 export function parseCommand(value: unknown): Command {
   if (isCommand(value)) return value;
   throw new CheckpointCorruptError('a stored command is damaged');

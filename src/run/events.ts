@@ -217,7 +217,7 @@ export function specOf({ type }: { readonly type: string }): AnySpec {
   return specs.get(type) ?? unknownEvent;
 }
 
-/** Whether the audit keeps events of a type in this way. */
+/** Returns whether the audit keeps events of a type in this way. */
 export function isAuditedAs<Class extends EventSpec<unknown>['audit']>(
   event: RunEvent,
   as: Class,
@@ -225,7 +225,7 @@ export function isAuditedAs<Class extends EventSpec<unknown>['audit']>(
   return specOf(event).audit === as;
 }
 
-/** Whether events of a type are this kind of activity. */
+/** Returns whether events of a type count as this kind of activity of a run. */
 export function isActiveAs<Kind extends NonNullable<EventSpec<unknown>['activity']>>(
   event: RunEvent,
   as: Kind,
@@ -233,7 +233,7 @@ export function isActiveAs<Kind extends NonNullable<EventSpec<unknown>['activity
   return specOf(event).activity === as;
 }
 
-/** Returns how a journal treats an event. */
+/** Returns how a journal treats an event: kept, passing, or none. */
 export function keepOf<Event extends RunEventBody>(event: Event): 'kept' | 'passing' | 'none' {
   const { keep } = specOf(event);
   return typeof keep === 'function' ? keep(event as never) : keep;

@@ -37,8 +37,8 @@ export interface ParkedReason {
 }
 
 /**
- * Whether a parked run stays so until a person unparks it. One whose agent had changed starts again as soon as the agent is what
- * it was.
+ * Returns whether a parked run stays parked until a person unparks it. One whose agent had changed starts again as soon as
+ * the agent is what it was.
  */
 export function staysParked(code: string | undefined): boolean {
   return code !== 'DEFINITION_CHANGED';
@@ -333,7 +333,7 @@ export type FullHead = {
   readonly [K in keyof HeadFields as undefined extends HeadFields[K] ? never : K]: HeadFields[K];
 };
 
-/** Their values in a run that has done nothing. */
+/** The values of a run's head fields when it has done nothing. */
 export const emptyHead: FullHead = Object.fromEntries(
   Object.entries(runFields).flatMap(([key, spec]) =>
     spec.part === 'head' && 'empty' in spec ? [[key, spec.empty]] : [],
@@ -351,7 +351,7 @@ const allRows: readonly FieldRow[] = Object.entries(runFields).map(([key, spec])
   spec: spec as FieldSpec<unknown>,
 }));
 
-/** Returns the rows of some parts, in their order. */
+/** Returns the rows of the table of run fields that belong to some parts (start, head, messages), in their order. */
 export function rowsOf(...parts: readonly FieldPart[]): readonly FieldRow[] {
   return allRows.filter(({ spec }) => parts.includes(spec.part));
 }

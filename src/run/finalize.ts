@@ -12,7 +12,10 @@ export function isShutdown(cause: unknown): boolean {
   return hasCode(cause, 'ERR_SHUTDOWN');
 }
 
-/** A cause as plain data. Plain data of an AggregateError has no members: a shutdown in it stays recognisable. */
+/**
+ * Converts the cause of a stop to plain data. Plain data of an AggregateError has no members: a shutdown in it stays
+ * recognisable.
+ */
 export function causeData(cause: unknown): ErrorData {
   const data = toErrorData(cause);
   if (!isShutdown(cause) || isShutdown(data)) return data;
@@ -20,8 +23,9 @@ export function causeData(cause: unknown): ErrorData {
 }
 
 /**
- * The finalize matrix. Success wins. Otherwise only the *cause* of the stop (why the run's signal was aborted) can leave the
- * record for the next process; every other error ends the run for good.
+ * Decides by the finalize matrix what becomes of a run's record: complete it, fail it, or leave it for the next process.
+ * Success wins. Otherwise only the *cause* of the stop (why the run's signal was aborted) can leave the record for the next
+ * process; every other error ends the run for good.
  *
  * @param error the error that ended the run; `undefined` or `null` = it succeeded
  * @param cause why the run was stopped from outside; `undefined` or `null` = it was not
@@ -39,7 +43,7 @@ const statusByCode: ReadonlyMap<string, RunStatus> = new Map([
   ['CANCELLED', 'cancelled'],
 ]);
 
-/** Returns the status for an outcome. Only a kill overrides the error that the run itself ended with. */
+/** Returns the status of a run for its outcome. Only a kill overrides the error that the run itself ended with. */
 export function statusOf(
   outcome: CheckpointOutcome,
   error: ErrorData | undefined,

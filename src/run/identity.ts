@@ -6,26 +6,26 @@ import type { RunRequest } from './request.ts';
 /** The prefix of the ids of children. A host cannot start a run under such an id. */
 export const CHILD_MARK = '~';
 
-/** The id of the run that a call begins. A process that repeats the call finds the same run. */
+/** Returns the id of the child run that a tool call begins. A process that repeats the call finds the same run. */
 export function childRunId(parentRunId: string, callId: string): string {
   return CHILD_MARK + base32(sha256Of(JSON.stringify([parentRunId, callId])));
 }
 
-/** The key by which the receiver of a tool call recognises its repetition: 64 hexadecimal digits. */
+/** Returns the idempotency key of a tool call, by which its receiver recognises a repetition: 64 hexadecimal digits. */
 export function idempotencyKeyOf(runId: string, callId: string): string {
   return sha256Of(JSON.stringify([runId, 'tool', callId])).toString('hex');
 }
 
 /**
- * The key of a model call: 64 hexadecimal digits, equal in each process that makes the call for this step. A failed phase and
- * the next phase may use the same step number, so the phase is part of it.
+ * Returns the key of a model call: 64 hexadecimal digits, equal in each process that makes the call for this step. A failed
+ * phase and the next phase may use the same step number, so the phase is part of it.
  */
 export function modelCallKeyOf(runId: string, step: number, phase: number | undefined): string {
   const call = [runId, 'model', step];
   return sha256Of(JSON.stringify(phase === undefined ? call : [...call, phase])).toString('hex');
 }
 
-/** The key and the child id of a call that was running when its record had no fingerprint yet. */
+/** Returns the old spelling of a call's key and child id, for a call that ran when its record had no fingerprint yet. */
 export function oldCallName(runId: string, callId: string, separator: ':' | '~'): string {
   return `${runId}${separator}${callId}`;
 }
@@ -39,8 +39,9 @@ export type Asked = Pick<
 };
 
 /**
- * The fingerprint of a request: SHA-256, as 64 hexadecimal digits, of its canonical JSON. An empty field ('', [], {}) is left
- * out, like an absent one: a field that a later version adds changes no existing fingerprint.
+ * Computes the fingerprint of a request, by which a repeated start is recognised: SHA-256, as 64 hexadecimal digits, of its
+ * canonical JSON. An empty field ('', [], {}) is left out, like an absent one: a field that a later version adds changes no
+ * existing fingerprint.
  */
 export function fingerprintOf(asked: Asked): string {
   const { agentId, prompt, earlier: history = [], images, callerId, channelId, guildId, inputs, labels = {} } = asked;
@@ -54,14 +55,14 @@ export function fingerprintOf(asked: Asked): string {
 const STORED = 'stored:';
 
 /**
- * The fingerprint of a record that was stored without one: that of its stored request. Redaction may turn two requests into
- * one text, so this fingerprint has its own prefix.
+ * Computes the fingerprint of a record that was stored without one: that of its stored request. Redaction may turn two
+ * requests into one text, so this fingerprint has its own prefix.
  */
 export function storedFingerprintOf(asked: Asked): string {
   return STORED + fingerprintOf(asked);
 }
 
-/** Whether a fingerprint is that of a record which was stored without one. */
+/** Returns whether a fingerprint is that of a record which was stored without one. */
 export function isStoredFingerprint(fingerprint: string): boolean {
   return fingerprint.startsWith(STORED);
 }
@@ -91,8 +92,8 @@ function base32(bytes: Uint8Array): string {
 const MAX_RUN_ID_BYTES = 512;
 
 /**
- * The one check of run ids, for all stores and the executor: any string of 1 to 512 bytes (UTF-8) is an id. A lone surrogate
- * is refused, because UTF-8 would turn two such ids into one.
+ * Checks a run id, for all stores and the executor: any string of 1 to 512 bytes (UTF-8) is an id. A lone surrogate is
+ * refused, because UTF-8 would turn two such ids into one.
  * @throws {InvalidRunIdError}
  */
 export function checkRunId(runId: unknown): string {
@@ -106,7 +107,7 @@ export function checkRunId(runId: unknown): string {
 }
 
 /**
- * Checks the id of a run that a host begins.
+ * Checks the id of a run that a host begins: an id that begins with the prefix of children is refused.
  * @throws {InvalidRunIdError} also for an id that begins with `~`: only a call of another run begins such a run
  */
 export function checkHostRunId(runId: unknown): string {

@@ -35,6 +35,7 @@ export interface GuardCounters {
   readonly repairs?: number;
 }
 
+/** The counters of a run that has made no step. */
 export const noCounters: GuardCounters = Object.freeze({ failedSteps: 0, repeats: Object.freeze({}) });
 
 function hashOf(call: OpenCall): string {
@@ -50,7 +51,7 @@ export function countStep(counters: GuardCounters, step: OpenStep): GuardCounter
   return { failedSteps: allFailed ? counters.failedSteps + 1 : 0, repeats, ...(repairs ? { repairs } : {}) };
 }
 
-/** Returns the error that ends a run in a loop, or undefined. */
+/** Returns the error that ends a run whose model calls failing tools again and again or repeats one call, or undefined. */
 export function toolLoopOf(counters: GuardCounters, limits: Limits): ToolLoopError | undefined {
   if (counters.failedSteps >= limits.maxConsecutiveToolErrors) {
     return new ToolLoopError(

@@ -68,8 +68,8 @@ const PHASES_CHARS = 2 ** 20;
 const UNDELIVERED_CHARS = 2 ** 20;
 
 /**
- * Returns the outcome as it is stored. A longer one is shortened and marked (`isCut`); the result of the run itself, and the
- * first delivery, stay whole.
+ * Returns the outcome of a run as it is stored. A longer one is shortened and marked (`isCut`); the result of the run
+ * itself, and the first delivery, stay whole.
  */
 export function keptOutcome(outcome: RunOutcome): RunOutcome {
   if (sizeOf(outcome) <= MAX_CHARS) return outcome;

@@ -108,7 +108,7 @@ export function isSamePipeline(past: PipelinePast, phases: readonly PhaseFacts[]
   return phases.length === 0 ? completedPhases.length === 0 : !hasMessages;
 }
 
-/** The progress of a pipeline whose agent has changed: matching phases stay, the rest begins again. */
+/** Restarts a pipeline whose agent has changed: phases that still match stay, the rest begins again. */
 export function restartPipeline(
   progress: Progress,
   phases: readonly PhaseFacts[],

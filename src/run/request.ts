@@ -52,7 +52,7 @@ export interface RunCheckpointMeta {
   readonly parentRunId: string;
 }
 
-/** The names of the nine attributes. */
+/** The names of the nine stored attributes of a run. */
 export const metaFields: readonly (keyof RunCheckpointMeta)[] = [
   'runId',
   'agentId',

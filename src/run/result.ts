@@ -55,7 +55,10 @@ export type RunOutput<Data = unknown> = OkOutput<Data> | FailedOutput;
  */
 export type RunResult<Data = unknown> = RunOutput<Data> & { readonly messages: readonly Message[] };
 
-/** A result as a host machine gets it: messages would be copied into its context and into every frame. */
+/**
+ * Returns a result without its messages, as a host machine gets it: they would be copied into its context and into every
+ * frame.
+ */
 export function withoutMessages({ messages: _, ...output }: RunResult): RunOutput {
   return output;
 }
@@ -76,7 +79,8 @@ export function withoutId({ outcomeId: _, fingerprint: __, ...output }: RunOutco
 export type ListedStatus = 'live' | 'interrupted' | 'parked' | 'quarantined';
 
 /**
- * The status of a stored run in a list: a readable one with an owner is live, because lists name owners of live claims only.
+ * Returns the status of a stored run in a list: live, interrupted, parked or quarantined. One with an owner is live,
+ * because lists name owners of live claims only.
  */
 export function listedStatus(entry: {
   readonly status?: 'interrupted' | 'parked' | 'quarantined';

@@ -24,7 +24,7 @@ export interface ResumeState extends Partial<HeadFields>, Partial<StartFields> {
 }
 
 /**
- * Returns the progress of a run that continues.
+ * Returns the progress of a run that continues from its stored record.
  * @param fresh the progress of a new run; its meta and definition are the present ones
  * @throws {TranscriptInvalidError} if a result has no call, or a call before the end has no result
  */
@@ -112,7 +112,7 @@ const messageLists = [
 ] as readonly ('history' | 'earlier' | 'undelivered' | 'nudges')[];
 
 /**
- * Checks an earlier conversation, the beginning of a new run.
+ * Checks the earlier conversation (history) with which a host begins a run, and takes it in.
  * @throws {NotJsonError} @throws {TranscriptInvalidError} also if it ends in calls without results: no process would make them
  */
 export function enterHistory(given: readonly unknown[]): readonly Message[] {

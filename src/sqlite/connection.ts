@@ -29,7 +29,7 @@ const SCRUB_AFTER_MS = 2_000;
 /** SQLite truncates a WAL that one large transaction has grown to this many bytes. */
 const WAL_LIMIT = 2 ** 24;
 
-/** An open database with its prepared statements. */
+/** An open SQLite database with its prepared statements. */
 export class Connection<T> {
   readonly #db: DatabaseSync;
   readonly #path: string;
@@ -87,7 +87,7 @@ export class Connection<T> {
   }
 }
 
-/** A database in a file. It is opened at the first use, and again after a failure of the disk. */
+/** A SQLite database in a file. It is opened at the first use, and again after a failure of the disk. */
 export class Database<T> {
   readonly #options: DatabaseOptions<T>;
   #connection: Connection<T> | undefined;

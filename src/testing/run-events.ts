@@ -37,7 +37,7 @@ const limits: Limits = {
 };
 
 /**
- * The progress of a new run: the input of `runMachine(agent)`.
+ * Returns the progress of a new run: the input of `runMachine(agent)`.
  * @param meta fields of the run that matter to the test
  */
 export function freshProgress(meta: Partial<RunCheckpointMeta> = {}): Progress {

@@ -43,32 +43,32 @@ export interface ScriptedModel extends LanguageModelV4 {
   readonly calls: readonly ScriptedRequest[];
 }
 
-/** The model calls one tool. */
+/** A script entry: the model calls one tool. */
 export function callTool(name: string, input: JsonValue = {}, callId?: string): ScriptedStep {
   return callTools([callId === undefined ? { name, input } : { name, input, callId }]);
 }
 
-/** The model calls several tools in one message. */
+/** A script entry: the model calls several tools in one message. */
 export function callTools(calls: readonly ScriptedToolCall[]): ScriptedStep {
   return { type: 'calls', calls };
 }
 
-/** The model answers with a text. */
+/** A script entry: the model answers with a text. */
 export function reply(text: string): ScriptedStep {
   return { type: 'reply', text };
 }
 
-/** The call rejects with this value. */
+/** A script entry: the call rejects with this value. */
 export function fail(error: unknown): ScriptedStep {
   return { type: 'fail', error };
 }
 
-/** The call does not settle until its signal is aborted: then it rejects with the signal's reason. */
+/** A script entry: the call does not settle until its signal is aborted, and then rejects with the signal's reason. */
 export function hang(): ScriptedStep {
   return { type: 'hang' };
 }
 
-/** The model streams this text, then nothing until its signal is aborted. */
+/** A script entry: the model streams this text, then nothing until its signal is aborted. */
 export function stallAfter(text: string): ScriptedStep {
   return { type: 'stall', text };
 }

@@ -7,10 +7,11 @@ import { canonicalJson, isObject, type JsonObject, type JsonValue } from '../val
  * that take exponential time, or are not proven linear.
  */
 
-/** Characters of the keys and texts of a value, and one for each of its parts. */
+/** The most characters of a value that is checked against a schema: its keys and texts, and one for each of its parts. */
 export const MAX_CHARACTERS = 2_000_000;
+/** The deepest nesting of a value that is checked against a schema. */
 export const MAX_DEPTH = 256;
-/** Characters of a key, and of a text that has to match a `pattern`. */
+/** The most characters of a key, and of a text that has to match a `pattern`. */
 export const MAX_PATTERN_CHARACTERS = 10_000;
 /** Longer arrays are searched for duplicates here, in linear time. */
 const MAX_COMPARED_ITEMS = 256;
@@ -20,8 +21,9 @@ const DATA = new Set(['const', 'enum', 'default', 'examples', 'required', 'type'
 /** Values of these keywords have schemas as values; their keys are names. */
 const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas', 'dependencies']);
 
-/** The formats that are checked here. The prefix is never shown. */
+/** The prefix of the formats that Pawl checks itself. The prefix is never shown. */
 export const FORMAT_PREFIX = 'pawl:';
+/** The checks of formats whose expressions in the validator take too long. */
 export const boundedFormats: { readonly [name: string]: (text: string) => boolean } = {
   [`${FORMAT_PREFIX}url`]: isUrl,
   [`${FORMAT_PREFIX}uri`]: isUri,
@@ -56,7 +58,7 @@ const forLong: { readonly [each in LongArrays]: JsonValue } = {
   mixed: { $ref: MIXED },
 };
 
-/** Returns a copy of a schema that the validator checks in linear time. */
+/** Rewrites a JSON Schema so that the validator checks it in linear time. */
 export function boundedSchema(schema: JsonValue, long: LongArrays): JsonValue {
   if (Array.isArray(schema)) return schema.map((each) => boundedSchema(each, long));
   if (!isObject(schema)) return schema;
@@ -94,7 +96,7 @@ function boundsOf({ pattern, uniqueItems }: JsonObject, long: LongArrays): JsonV
   return bounds;
 }
 
-/** Returns the message for a validator's error at one of the references to nothing. */
+/** Returns the message for a value that is too large to be checked, made of the validator's error. */
 export function boundPassed(message: string): string | undefined {
   if (message.includes(`"${TOO_LONG}"`)) {
     return `a text of more than ${MAX_PATTERN_CHARACTERS} characters cannot be checked against a pattern`;
@@ -111,7 +113,7 @@ export interface Measures {
   readonly long: LongArrays;
 }
 
-/** Measures the size of a value before any recursive code reads it. */
+/** Measures the size of a value before any recursive code reads it: characters, depth, long lists. */
 export function measure(value: unknown): Measures {
   const open: { readonly value: unknown; readonly depth: number }[] = [{ value, depth: 0 }];
   const long: (readonly unknown[])[] = [];

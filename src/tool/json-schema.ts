@@ -60,9 +60,9 @@ interface Looks {
 class TooManyLooksError extends Error {}
 
 /**
- * Checks a value against a JSON Schema and returns its problems; none = it fits. Takes linear time (see `boundedSchema`),
- * except for `pattern` on a text of up to 10,000 characters. A value that is too large does not fit. The first check makes the
- * validator, and returns a promise until the library is loaded.
+ * Makes the function that checks a value against a JSON Schema and returns its problems; none = it fits. Takes linear time
+ * (see `boundedSchema`), except for `pattern` on a text of up to 10,000 characters. A value that is too large does not fit.
+ * The first check makes the validator, and returns a promise until the library is loaded.
  */
 export function jsonSchemaValidator(
   schema: JsonObject,

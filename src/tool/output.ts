@@ -9,7 +9,7 @@ import { isToolContent } from './content.ts';
 
 type ContentOutput = Extract<LanguageModelV4ToolResultOutput, { type: 'content' }>;
 
-/** An output that is already in the model's form: the tool made it itself. */
+/** A tool's output that is already in the model's form: the tool made it itself. */
 export class ReadyOutput {
   readonly output: unknown;
 
@@ -38,7 +38,7 @@ export function toToolOutput(result: unknown, rule: OutputRule): ToolOutput {
   return { type: 'json', value: frozenJson(result, 'result') } as ToolOutput;
 }
 
-/** A result with the images that the tool attached. An error has no images. */
+/** Adds the images that a tool attached to its output. An error has no images. */
 export function withImages(output: ToolOutput, images: readonly ImagePart[]): ToolOutput {
   if (images.length === 0 || isToolError(output)) return output;
   return { type: 'content', value: [...partsOf(output), ...images] } as ToolOutput;
@@ -50,12 +50,12 @@ function partsOf(output: ToolOutput): ContentOutput['value'] {
   return [{ type: 'text', text: typeof output.value === 'string' ? output.value : JSON.stringify(output.value) }];
 }
 
-/** The text of an error, as a tool's output. */
+/** Makes a tool's output of the text of an error. */
 export function errorText(value: string): ToolOutput {
   return { type: 'error-text', value };
 }
 
-/** The message of a thrown value, for the model. The stack stays out of it. */
+/** Makes a tool's output of a thrown value: its message, for the model. The stack stays out of it. */
 export function thrownOutput(error: unknown): ToolOutput {
   return errorText(toErrorData(error).message);
 }

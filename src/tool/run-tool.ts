@@ -47,7 +47,7 @@ export interface ToolEnvironment {
   readonly around?: (signal: AbortSignal, next: () => Promise<ToolOutput>) => Promise<unknown>;
 }
 
-/** The key of the messages in a call's context: not part of the promise to tools. */
+/** The hidden key under which a tool call's context carries the messages of the run: not part of the promise to tools. */
 export const transcriptKey: unique symbol = Symbol('transcript');
 
 /**

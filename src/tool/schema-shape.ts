@@ -101,7 +101,7 @@ const NAMED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the problem of a JSON Schema, with the path; undefined = nothing that would break the check of a value.
+ * Checks that a value is a well-formed JSON Schema: returns the problem with its path; undefined = none.
  * @param schema plain JSON of a bounded depth
  * @param table the checks; inside values that are not schemas only names are checked, because the validator looks for them
  *   everywhere

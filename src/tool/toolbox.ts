@@ -33,7 +33,7 @@ export interface Toolbox {
 }
 
 /**
- * Looks up an agent's tools.
+ * Looks up an agent's tools by name, and reads their schemas for the model.
  * @throws {UnknownToolError} for a name that is not registered; the message lists the registered ones
  * @throws {TypeError} for two tools of one name, a name that cannot be called, or an entry that is not a tool
  */
@@ -52,7 +52,7 @@ export function toolboxOf(entries: ToolEntries, registry: readonly Tool[]): Tool
 }
 
 /**
- * An agent's tools, read when it is defined, into a frozen list or record. A run's start looks up names and reads the schemas
+ * Reads the tools in an agent's definition into a frozen list or record. A run's start looks up names and reads the schemas
  * of AI SDK tools.
  * @throws {TypeError} for an entry that is not a tool, and for an invalid effect or limit
  */
@@ -87,19 +87,16 @@ function withoutTraits(name: string, tool: AiSdkTool): AiSdkTool {
   );
 }
 
-/** The name by which the model calls a tool. */
+/** Returns the name by which the model calls a tool of an agent's definition. */
 export const nameOfEntry = (entry: Tool | string): string => (typeof entry === 'string' ? entry : entry.name);
 
-/**
- * A toolbox with more tools.
- * @throws {TypeError} for two tools of one name
- */
+/** Returns a toolbox with more tools. @throws {TypeError} for two tools of one name */
 export function joined(toolbox: Toolbox, more: readonly Tool[]): Toolbox {
   return more.length === 0 ? toolbox : toolboxOf([...toolbox.tools.values(), ...more], []);
 }
 
 /**
- * A toolbox with only some of the tools.
+ * Returns a toolbox with only some of the tools, as a phase has them.
  * @throws {UnknownToolError} for a name that is not in it
  */
 export function restrict(toolbox: Toolbox, names: readonly string[]): Toolbox {

@@ -16,7 +16,7 @@ export interface Backoff {
 }
 
 /**
- * Returns the wait before a retry, ms.
+ * Returns the wait before a retry, ms: exponential, with jitter.
  * @param retry its number; the first retry is 1
  * @param random from 0 to below 1; default Math.random
  */
@@ -30,7 +30,7 @@ export function backoffMs(
   return jitter === 'around' ? ms * (0.5 + random()) : ms;
 }
 
-/** Waits between two attempts on a database that another process has locked. */
+/** The backoff between two attempts on a database that another process has locked. */
 export const lockBackoff: Backoff = { firstMs: 2, maxMs: 200, jitter: 'around' };
 
 /** Waits `ms` milliseconds, or until the signal is aborted; if `ms` is infinite, until it is aborted. Never rejects. */

@@ -14,7 +14,10 @@ export interface ErrorData {
 const MAX_CHAIN = 16;
 const MAX_MESSAGE = 4_000;
 
-/** Reads a property of anything; a getter that throws, a proxy that refuses or a primitive reads as `undefined`. */
+/**
+ * Reads a property of any value without throwing; a getter that throws, a proxy that refuses or a primitive reads as
+ * `undefined`.
+ */
 export function readProperty(value: unknown, key: string): unknown {
   try {
     return value === null || value === undefined ? undefined : (value as Record<string, unknown>)[key];
@@ -38,7 +41,7 @@ function describe(value: unknown): string {
   }
 }
 
-/** Turns anything that can be thrown into plain data. Never throws. */
+/** Converts anything that can be thrown into plain data: name, code, message, cause. Never throws. */
 export function toErrorData(error: unknown, fallbackCode = 'RUN_PANIC', depth = 0): ErrorData {
   const cause = depth < MAX_CHAIN ? readProperty(error, 'cause') : undefined;
   return {

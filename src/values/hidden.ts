@@ -1,6 +1,6 @@
 /**
- * A value that code which walks or prints a context (XState, an inspector, a log) does not see: it is large, or the host's
- * own. Only `value` returns it.
+ * Wraps a value so that code which walks or prints a context (XState, an inspector, a log) does not see it. Only `value`
+ * returns it.
  */
 export class Hidden<T extends object> {
   readonly #value: T;
@@ -42,9 +42,9 @@ class Given {
 }
 
 /**
- * Like a WeakMap from objects to values: JSON, spreads, comparisons and inspectors do not see the field, a copy does not have
- * it, and `put` replaces it on a frozen object. Each step of each run makes such objects. A WeakMap would keep them all in one
- * growing table, which every garbage collection walks.
+ * Makes a hidden field of objects, like a WeakMap: JSON, spreads, comparisons and inspectors do not see it, a copy lacks
+ * it, and `put` replaces it on a frozen object. Each step of each run makes such objects. A WeakMap would keep them all in
+ * one growing table, which every garbage collection walks.
  */
 export function hiddenField<Value>(): HiddenField<Value> {
   class Field extends Given {

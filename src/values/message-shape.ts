@@ -131,8 +131,8 @@ function messageProblem(message: Fields): string | undefined {
 }
 
 /**
- * What is wrong with the role or a part of a message; undefined = nothing. Calls of one message may share an id: a run gives
- * those of its model ids of their own.
+ * Returns what is wrong with the role or a part of a message; undefined = nothing. Calls of one message may share an id: a
+ * run gives those of its model ids of their own.
  */
 export function partsProblem({ role, content, providerOptions }: Fields): string | undefined {
   if (!isText(role) || !roles.includes(role)) return `: the role is ${shown(role)}; use ${roles.join(', ')}`;

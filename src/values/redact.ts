@@ -31,7 +31,7 @@ export interface FieldRedactor {
 /** Replaces a text whose redaction failed. */
 const FAILED = '[redaction failed]';
 
-/** Redacts texts in values. Unchanged parts stay the same objects. */
+/** Redacts the texts in a value with the option `redact`. Unchanged parts stay the same objects. */
 export class Redactor {
   readonly #redact: Redaction;
   readonly #at: RedactionPlace;

@@ -8,7 +8,7 @@ export interface Placeholder {
   readonly name?: string;
 }
 
-/** Returns the placeholders of a template, in order. */
+/** Returns the placeholders `{{.name}}` of a template, in order. */
 export function placeholdersOf(template: string): readonly Placeholder[] {
   return Array.from(template.matchAll(placeholder), ([, text = '']) => {
     const name = dottedName.exec(text)?.[1];
@@ -17,8 +17,8 @@ export function placeholdersOf(template: string): readonly Placeholder[] {
 }
 
 /**
- * Fills a prompt in: `{{.name}}` becomes the value of that name. A template has no code and no paths. Values are not expanded
- * again, so braces in them stay. Unknown names become empty; `{{` without `}}` is text.
+ * Fills a prompt template in: `{{.name}}` becomes the value of that name. A template has no code and no paths. Values are
+ * not expanded again, so braces in them stay. Unknown names become empty; `{{` without `}}` is text.
  * @param values by name; only own properties count
  * @param warn gets each unknown name once, and a warning for braces that are not closed
  * @example fillTemplate('From {{.survey}} answer {{.Query}}', { survey: 'notes', Query: 'why?' }) // 'From notes answer why?'

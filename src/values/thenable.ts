@@ -1,6 +1,6 @@
 import { readProperty } from './error-data.ts';
 
-/** Returns whether a value can be awaited. Never throws. */
+/** Returns whether a value can be awaited: a promise, or any object with `then`. Never throws. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof readProperty(value, 'then') === 'function';
 }

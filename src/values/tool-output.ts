@@ -1,6 +1,6 @@
 import type { ToolOutput } from './message.ts';
 
-/** Returns whether the output in a tool message says that the call failed. */
+/** Returns whether a tool's output says that the call failed or was denied. */
 export function isToolError(output: ToolOutput): boolean {
   return output.type === 'error-text' || output.type === 'error-json' || output.type === 'execution-denied';
 }

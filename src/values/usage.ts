@@ -12,6 +12,7 @@ export interface Usage {
   readonly cacheWriteTokens: number;
 }
 
+/** No usage: all counts are 0. */
 export const noUsage: Usage = Object.freeze({
   inputTokens: 0,
   outputTokens: 0,
@@ -32,8 +33,8 @@ export function addUsage(a: Usage, b: Usage): Usage {
 }
 
 /**
- * Returns the use of a model call, in part estimated: the provider's report, and an estimate of the tokens that it lacks.
- * Many compatible servers report nothing, or zeros, unless they are asked: their report alone would never use up a budget.
+ * Returns the usage of a model call with an estimate for the tokens that the provider did not report. Many compatible
+ * servers report nothing, or zeros, unless they are asked: their report alone would never use up a budget.
  */
 export function countedUse(
   reported: Usage,
@@ -57,6 +58,7 @@ export interface Spend {
   readonly seconds: number;
 }
 
+/** No spend: all amounts are 0. */
 export const noSpend: Spend = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
 
 /** Adds two amounts of spend. */

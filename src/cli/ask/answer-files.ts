@@ -8,12 +8,12 @@ import {
 } from '../../fan-out/index.ts';
 import { Failure } from '../ui/failure.ts';
 
-/** The default checkpoint file of a folder. */
+/** Returns the path of the checkpoint file of `pawl ask` in a folder, `.pawl/ask.json`. */
 export function checkpointIn(home: string): string {
   return join(home, '.pawl', 'ask.json');
 }
 
-/** The file of the answers after all models are done. */
+/** Returns the path of the file in which a folder keeps the answers of `pawl ask`, `.pawl/answers.json`. */
 export function answersIn(home: string): string {
   return join(home, '.pawl', 'answers.json');
 }
@@ -29,7 +29,7 @@ export interface LastAnswers {
 }
 
 /**
- * The answers to the newest prompt. Answers to an older prompt do not count.
+ * Loads the answers to the newest prompt of `pawl ask` in a folder. Answers to an older prompt do not count.
  * @throws {Failure} if there are no answers @throws {CheckpointCorruptError} …
  */
 export async function lastAnswersIn(home: string): Promise<LastAnswers> {
@@ -45,7 +45,7 @@ export async function lastAnswersIn(home: string): Promise<LastAnswers> {
   return { prompt, responses: all, ranking, isOver: unfinished === null };
 }
 
-/** Whether a model has answered the last question. */
+/** Returns whether a model has answered the last question: without an error or an interruption. */
 export function isAnswered({ error, interrupted }: ModelResponse): boolean {
   return error === undefined && !interrupted;
 }

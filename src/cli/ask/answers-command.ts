@@ -27,12 +27,14 @@ const verbs: ReadonlyMap<string, Verb> = new Map([
   ['apply', apply],
 ]);
 
-/** Whether these words name a command about the last answers, rather than a prompt. */
+/**
+ * Returns whether the words of `pawl ask` name a command about the last answers (show, diff, apply, rewind), not a prompt.
+ */
 export function isAboutAnswers([word = '']: readonly string[]): boolean {
   return word === 'rewind' || verbs.has(word);
 }
 
-/** `pawl ask show [model]`, `pawl ask diff [model]`, `pawl ask apply <model>`, `pawl ask rewind`. */
+/** Runs `pawl ask show|diff|apply|rewind`: prints the last answers, or applies or undoes the writes of one. */
 export const answersCommand: Command = async (context) => {
   const [word = '', model] = context.args.words;
   const root = resolve(context.args.root ?? '.');

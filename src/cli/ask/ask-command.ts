@@ -12,7 +12,7 @@ import { type AskModels, modelsFor } from './ask-models.ts';
 import { watchFor } from './ask-watch.ts';
 import { type Question, questionOf } from './question.ts';
 
-/** `pawl ask`: one prompt for several models at once; `apply`, `diff` and `rewind` are about their answers. */
+/** Runs `pawl ask`: asks several models the same prompt at once, and prints their answers. */
 export const askCommand: Command = async (context) => {
   try {
     if (!context.args.continue && isAboutAnswers(context.args.words)) return await answersCommand(context);

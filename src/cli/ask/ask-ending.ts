@@ -14,7 +14,7 @@ export interface Ended {
   readonly isInterrupted: boolean;
 }
 
-/** Prints the answers of `pawl ask` to stdout, and the next commands to stderr. @returns the exit code */
+/** Prints the answers of `pawl ask` at its end to stdout, and the next commands to stderr. @returns the exit code */
 export function reportEnd({ args, output }: CommandContext, { question, result, isInterrupted }: Ended): number {
   const { responses, interrupted, ranking, judgeUsage, saveError } = result;
   if (!args.json && !isInterrupted) output.printText(reportOf(responses));
@@ -52,6 +52,7 @@ function sayWhatToApply({ output }: CommandContext, { question, result }: Ended)
   output.say(`apply them with: pawl ask apply ${quoted(chosen)}${option}`);
 }
 
+/** Prints the order in which the judge ranked the answers, and its reason, to stderr. */
 export function sayRanking({ output }: CommandContext, { order, reason }: Ranking): void {
   output.say(`the judge's order: ${order.map(oneLine).join(', ')}`);
   if (reason !== '') output.say(`because: ${oneLine(reason)}`);

@@ -13,7 +13,7 @@ import { quoted } from '../ui/shell-words.ts';
 export interface AskModels extends Pick<FanOutOptions, 'models' | 'tools' | 'prices' | 'judge' | 'instructions'> {}
 
 /**
- * The models of a command: those that a module exports under these names, and `provider/model` for all others.
+ * Returns the models of `pawl ask`: those that a module exports under these names, and `provider/model` for all others.
  * @param ids names of the models; empty = all models of the module
  * @throws {Failure} that says what is missing
  */
@@ -43,7 +43,10 @@ export async function modelsFor(args: Arguments, ids: readonly string[]): Promis
   };
 }
 
-/** The ids of the models that `--models` lists. @throws {Failure} for a list with an empty name, or the same name twice */
+/**
+ * Parses the option `--models`: the ids of models, separated by commas.
+ * @throws {Failure} for a list with an empty name, or the same name twice
+ */
 export function idsOf(list: string | undefined): readonly string[] {
   if (list === undefined) return [];
   const ids = list.split(',').map((id) => id.trim());

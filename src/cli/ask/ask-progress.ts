@@ -21,12 +21,12 @@ export interface AskProgress {
   end(): void;
 }
 
-/** A live board on a terminal, or plain lines in a pipe. */
+/** Returns the display of `pawl ask` while the models answer: a live board on a terminal, or plain lines in a pipe. */
 export function askProgressFor(output: Output, start: BoardStart): AskProgress {
   return output.isLive ? new LiveBoard(output, start) : new PlainBoard(output);
 }
 
-/** For output that cannot be rewritten: a line when a model starts, completes a step, and ends. */
+/** Prints the progress of `pawl ask` to a pipe: a line when a model starts, completes a step, and ends. */
 export class PlainBoard {
   readonly #output: Pick<Output, 'say'>;
   /** The last state of each model that was printed. */

@@ -10,7 +10,7 @@ export interface PrintedAnswer {
 }
 
 /**
- * The answers for stdout: for each model a heading, and below it its text, unchanged.
+ * Formats the answers of `pawl ask` for stdout: for each model a heading, and below it its text, unchanged.
  * @example output.printText(reportOf(responses)) // '## sonnet\n\nAsk for all at once.\n\n## gpt\n\n…'
  */
 export function reportOf(answers: readonly PrintedAnswer[]): string {

@@ -24,6 +24,7 @@ export interface AskWatch {
   close(): void;
 }
 
+/** Returns the observer of a fan-out for `pawl ask`, which shows a board with keys, or prints JSON lines with `--json`. */
 export function watchFor(context: CommandContext, asking: Asking): AskWatch {
   return context.args.json ? jsonWatch(context, asking) : shownWatch(context, asking);
 }

@@ -20,12 +20,12 @@ interface Cell {
 
 const empty: Cell = { text: '' };
 
-/** Whether each model can have its own column. */
+/** Returns whether the terminal has room for a column for each model on the board. */
 export function fitsColumns(models: number, { columns, rows }: Size): boolean {
   return columns >= LEAST_COLUMNS && columnWidth(models, columns) >= LEAST_COLUMN && rows >= FRAME_LINES + LEAST_LINES;
 }
 
-/** The models in columns, at most `rows` lines: name, state, end of the answer, usage. */
+/** Draws the board of `pawl ask` with the models in columns: name, state, end of the answer, usage. */
 export function renderColumns({ models, frame }: BoardState, { columns, rows }: Size, paint: Paint): string[] {
   const width = columnWidth(models.length, columns);
   const texts = models.map((view) => answerCells(view, width, rows - FRAME_LINES));

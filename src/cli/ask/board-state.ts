@@ -43,7 +43,7 @@ export interface Size {
   readonly rows: number;
 }
 
-/** Whether a model on the board is still at work. */
+/** Returns whether a model on the board is still at work. */
 export function isAtWork({ state }: Pick<ModelView, 'state'>): boolean {
   return state !== 'answered' && state !== 'failed' && state !== 'interrupted';
 }

@@ -10,7 +10,9 @@ const LEAST_TEXT = 2;
 const SPACIOUS = 6;
 const STATE_ROOM = 'calling tools';
 
-/** A line for each model, and below them the end of the focused answer: at most `rows` lines. */
+/**
+ * Draws the board of `pawl ask` on a narrow terminal: a line for each model, and below them the end of the focused answer.
+ */
 export function renderTabs(state: BoardState, { columns, rows }: Size, paint: Paint): string[] {
   const { models } = state;
   const focus = Math.min(Math.max(0, Math.trunc(state.focus) || 0), models.length - 1);

@@ -24,46 +24,46 @@ const marks: Readonly<Partial<Record<ModelState, string>>> = {
   interrupted: '■',
 };
 
-/** The mark of a model's state, one column wide. */
+/** Returns the symbol of a model's state on the board, one column wide; a spinner while it works. */
 export function markOf({ state }: ModelView, frame: number): { readonly style: Style; readonly text: string } {
   return { style: styles[state], text: marks[state] ?? spinner[frame % spinner.length] ?? '' };
 }
 
-/** The name of a model on the board. */
+/** Returns the name of a model on the board, safe to draw. */
 export function nameOf({ id }: ModelView): string {
   return drawableLine(id.slice(0, 200)) || '?';
 }
 
-/** The state of a model, in words. */
+/** Returns what a model on the board does now, in words. */
 export function doingOf(view: ModelView): string {
   const { activity } = view;
   const doing = isAtWork(view) && activity ? drawableLine(activity.slice(0, 500)) : '';
   return doing || stateOf(view);
 }
 
-/** The state of a model on the board, in words. */
+/** Returns the state of a model on the board, in words. */
 export function stateOf({ state }: ModelView): string {
   return state.replaceAll('-', ' ');
 }
 
-/** The tokens that a model on the board has used, in words. */
+/** Returns the tokens that a model on the board has used, in words. */
 export function tokensOf({ inputTokens, outputTokens }: ModelView): string {
   return count(inputTokens + outputTokens, 'token');
 }
 
-/** Steps, tokens and money. */
+/** Returns the usage of a model on the board as texts: steps, tokens and money. */
 export function spendingOf(view: ModelView): string[] {
   return [count(view.steps, 'step'), tokensOf(view), ...(view.costUsd > 0 ? [dollars(view.costUsd)] : [])];
 }
 
-/** The tool calls of a model, and how many writes it proposes. */
+/** Returns the tool calls of a model on the board, and how many writes it proposes, as texts. */
 export function deedsOf({ toolCalls, writes }: ModelView): string[] {
   const called = callsOf(toolCalls);
   return [...(writes > 0 ? [`${count(writes, 'write')} proposed`] : []), ...(called === '' ? [] : [called])];
 }
 
 /**
- * The tools that a model has called, and how often, as a text for the board.
+ * Returns the tools that a model has called, and how often, as a text for the board.
  * @example callsOf({ read_file: 2, grep: 1 }) // 'read_file ×2, grep'
  */
 export function callsOf(toolCalls: ModelView['toolCalls']): string {
@@ -71,7 +71,7 @@ export function callsOf(toolCalls: ModelView['toolCalls']): string {
   return called.map(([name, calls]) => drawableLine(name) + (calls === 1 ? '' : ` ×${calls}`)).join(', ');
 }
 
-/** How a model ended, in one line. */
+/** Returns how a model on the board ended, in one line. */
 export function summaryOf(view: ModelView, separator: string): string {
   const why = view.error === undefined ? '' : `: ${cutToWidth(drawableLine(view.error.slice(0, 2_000)), 500)}`;
   return [

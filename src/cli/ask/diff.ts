@@ -30,7 +30,7 @@ export async function printDiff({ args, output }: CommandContext, { root, answer
   sayWarnings(output, files);
 }
 
-/** One warning for each file that tools execute or obey automatically. */
+/** Prints one warning for each proposed file that tools execute or obey automatically (hooks, configuration). */
 export function sayWarnings(
   output: CommandContext['output'],
   files: readonly { readonly path: string; readonly warning?: string }[],
@@ -42,7 +42,7 @@ export function sayWarnings(
 
 const styles: Readonly<Record<string, Style>> = { '+': 'green', '-': 'red', '@': 'cyan' };
 
-/** Colours as in Git: headers bold, added lines green, removed lines red. */
+/** Colours the lines of a diff as Git does: headers bold, added lines green, removed lines red. */
 export function coloured(diff: string, paint: (style: Style, line: string) => string): string {
   let isHead = true;
   const lines = diff.split('\n').map((line) => {

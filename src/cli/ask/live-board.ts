@@ -64,7 +64,7 @@ function boardStore(ids: readonly string[], at: number) {
   });
 }
 
-/** Redraws the board ten times a second: each frame shows all changes since the last one, also of the terminal's size. */
+/** Redraws the board of `pawl ask` on a terminal ten times a second: each frame shows all changes since the last one. */
 export class LiveBoard {
   readonly #output: BoardOutput;
   readonly #prompt: string;
@@ -145,8 +145,8 @@ function waiting(id: string): ModelView {
 const plain: Paint = (_, text) => text;
 
 /**
- * Several models answering: in columns if there is room, otherwise a line for each and the answer of the focused one. Only
- * `paint` adds control sequences.
+ * Draws a frame of the board of `pawl ask`: models in columns if there is room, otherwise a line for each. Only `paint`
+ * adds control sequences.
  * @returns lines no wider than `size.columns`, at most `size.rows - 1` of them: the cursor needs one too
  * @example renderBoard(state, { columns: 160, rows: 40 }).join('\n')
  */

@@ -6,7 +6,7 @@ import type { ModelState, ModelView } from './board-state.ts';
 /** The most characters of an answer that are kept: no terminal shows more. */
 const MAX_TEXT = 65_536;
 
-/** The state of one model on the board, from the events of its run. */
+/** Follows the run events of one model of `pawl ask`, and makes of them what the board shows of it. */
 export class AskView {
   #view: ModelView;
   #isLeaving = false;

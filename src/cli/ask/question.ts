@@ -24,7 +24,7 @@ export interface Question {
 }
 
 /**
- * The question of `pawl ask`: its prompt, its folder and its files, from the command line.
+ * Reads the question of `pawl ask` from the command line: its prompt, its models, its folder and its files.
  * @throws {Failure} for invalid arguments
  */
 export async function questionOf(args: Arguments): Promise<Question> {
@@ -80,7 +80,7 @@ function placeOf({ words: [word], root, noFiles }: Arguments): Place {
   return { path, hasFiles, home: hasFiles && root !== undefined ? resolve(root) : beside };
 }
 
-/** The option with which another command uses this folder. */
+/** Returns the option `--root` with which another command uses this folder; '' for the working folder. */
 export function rootOption(home: string): string {
   return home === resolve('.') ? '' : ` --root ${quoted(home)}`;
 }

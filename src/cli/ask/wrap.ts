@@ -3,8 +3,8 @@ import { displayWidth, drawable, drawableLine, fittingPart } from '../ui/termina
 const STEP = 2_048;
 
 /**
- * The end of a text: `wanted` characters and a few more. Its beginning does not move while the text grows a little, so that
- * the wrapped lines stay in place.
+ * Returns the end of a long text: `wanted` characters and a few more. Its beginning does not move while the text grows a
+ * little, so that the wrapped lines stay in place.
  */
 export function tailOf(text: string, wanted: number): string {
   const start = Math.floor((text.length - wanted) / STEP) * STEP;
@@ -13,7 +13,7 @@ export function tailOf(text: string, wanted: number): string {
   return text.slice(lineBreak >= 0 && lineBreak <= text.length - wanted ? lineBreak + 1 : start);
 }
 
-/** The last lines of a text that is wrapped to so many columns: at most `most`, from top to bottom. */
+/** Wraps a text to a number of columns, and returns its last lines. */
 export function lastLines(text: string, columns: number, most: number): string[] {
   if (columns < 1 || most < 1 || text.trim() === '') return [];
   const paragraphs = drawable(tailOf(text.trimEnd(), columns * most)).split('\n');
@@ -26,7 +26,7 @@ export function lastLines(text: string, columns: number, most: number): string[]
   return lines.slice(-most);
 }
 
-/** The first lines of a text; its own line breaks count as spaces. */
+/** Wraps a text to a number of columns, and returns its first lines; its own line breaks count as spaces. */
 export function firstLines(text: string, columns: number, most: number): string[] {
   if (columns < 1 || most < 1) return [];
   const line = drawableLine(text.slice(0, columns * most * 2));

@@ -3,7 +3,7 @@ import type { Executor } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { auditForRuns } from '../open/audit-file.ts';
-import { caretakerOf } from '../open/control-executor.ts';
+import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { findWaiting, pidOf, statusOf } from '../open/stored-runs.ts';
 import { lengthOf } from '../option-values.ts';
@@ -16,7 +16,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** `pawl cancel`: ends a run for good, wherever it is. */
+/** Runs `pawl cancel`: ends a run for good, live in any process or stored. */
 export const cancelCommand: Command = (context) =>
   tell(context, async (told) => {
     const { store, runId } = told;
@@ -49,7 +49,7 @@ function asEnded(store: RunStore, runId: string): (error: unknown) => Promise<An
   };
 }
 
-/** `pawl steer`: sends a message to the model of a run, before its next turn. */
+/** Runs `pawl steer`: sends a message to the model of a run, before its next turn. */
 export const steerCommand: Command = (context) => {
   const [, text] = context.args.words;
   if (text === undefined || text.trim() === '')
@@ -89,7 +89,7 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
   const waitMs = args.wait === undefined ? USUAL_WAIT_MS : lengthOf('wait', args.wait);
   const store = await openExistingStore(args.store);
   const audit = args.command === 'cancel' ? await auditForRuns(context) : undefined;
-  const executor = caretakerOf(store, audit);
+  const executor = controlExecutor(store, audit);
   const until: Told['until'] = async (ask) => {
     const latest = performance.now() + waitMs;
     for (;;) {

@@ -9,7 +9,7 @@ export interface Audited {
   readonly children: readonly AuditedTree[];
 }
 
-/** Describes who started a run, and how it ended. */
+/** Describes an audited run as lines: who started it, how it ended, what it used. */
 export function describeAudited(run: AuditedRunDetail): string[] {
   const { status, endedAt, usage, spend, error, callerId, parentRunId, resumes, dropped } = run;
   return [
@@ -30,7 +30,7 @@ export function describeAudited(run: AuditedRunDetail): string[] {
   ];
 }
 
-/** The steps of a run with their calls, grouped by phase. */
+/** Describes the steps of an audited run with their tool calls as lines, grouped by phase. */
 export function describeSteps({ steps, tools, phases, isCut }: AuditedRunDetail): string[] {
   const finished = new Set(steps.map(({ step }) => step));
   const numbers = new Set([...finished, ...tools.map(({ step }) => step)]);
@@ -56,7 +56,7 @@ function toolLine({ name, input, output, ms, attempt, isLate }: AuditedTool): st
   return `  ${oneLine(name)} ${given} → ${shortened(oneLine(resultText(output)), WIDTH / 2)} (${notes.join(', ')})`;
 }
 
-/** The child runs of an audited run, as lines. */
+/** Describes the child runs of an audited run as lines. */
 export function describeChildren({ children }: Audited): string[] {
   return children.length === 0 ? [] : ['', 'runs it began:', ...children.flatMap((child) => branch(child, '  '))];
 }

@@ -8,10 +8,10 @@ import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/format.ts';
 import { quoted } from '../ui/shell-words.ts';
 
-/** Characters of a value in a line. */
+/** The most characters of a value in a line of `pawl show`. */
 export const WIDTH = 72;
 
-/** Describes how a run ended, from its outcome in the store, without its output. */
+/** Describes how a stored run ended as lines, from its outcome, without its output. */
 export function describeOutcome({ runId, status, error, usage, iterations }: RunOutcome): string[] {
   return [
     field('run', oneLine(runId)),
@@ -34,7 +34,7 @@ export interface Waiting {
   readonly module: string | undefined;
 }
 
-/** Describes the progress of a run. */
+/** Describes the record of an unfinished run as lines: status, prompt, steps so far, open calls, messages that wait. */
 export function describeRecord(
   { record, entry, place, commands, module }: Waiting,
   { option }: Pick<RunStore, 'option'>,
@@ -62,13 +62,14 @@ export function describeRecord(
   ];
 }
 
-/** How to continue a waiting run, as a line. */
+/** Returns a line that says with which command to continue a waiting run. */
 export function wayOn(runId: string, place: Place, option: string): string {
   if (place.kind === 'own') return `continue with: pawl resume ${quoted(runId)}${option}`;
   if (place.kind === 'orphan') return 'its parent run is gone: `pawl recover` ends it as cancelled';
   return `the top run continues it: pawl resume ${quoted(place.root)}${option}`;
 }
 
+/** Returns a line `name  value` of a description, with the names aligned. */
 export function field(name: string, value: string): string {
   return `${name.padEnd(10)}${oneLine(value)}`;
 }
@@ -103,7 +104,7 @@ function steps(messages: readonly Message[]): string[] {
   ]);
 }
 
-/** The result of a tool, as text. */
+/** Returns the result of a tool call as text for a description. */
 export function resultText(output: ToolOutput | undefined): string {
   if (!isObject(output) || !('value' in output)) return '';
   return typeof output.value === 'string' ? output.value : JSON.stringify(output.value);

@@ -9,7 +9,7 @@ import { pidOfOwner } from '../open/stored-runs.ts';
 import { adviceFor, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/format.ts';
 
-/** `pawl doctor`: reads every record, and says what the next recovery does with it. */
+/** Runs `pawl doctor`: reads every record, and says what the next recovery does with it. */
 export const doctorCommand: Command = async (context) => {
   const modules = await Promise.all(context.args.words.map(loadAgentModule));
   const store = await openExistingStore(context.args.store, sharedCodec(modules));

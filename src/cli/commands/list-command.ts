@@ -11,7 +11,7 @@ import { table } from '../ui/table.ts';
 /** How many runs of an audit are listed by default. */
 const USUAL_LIMIT = 50;
 
-/** `pawl list`: the runs that have not ended; with `--all` also the ended ones of an audit. */
+/** Runs `pawl list`: prints the runs that have not ended; with `--all` also the ended ones of an audit. */
 export const listCommand: Command = async (context) => {
   const { args, output } = context;
   const audited = args.all ? await auditedRuns(context) : undefined;

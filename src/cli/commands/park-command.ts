@@ -2,7 +2,7 @@ import type { InterruptedRun } from '../../index.ts';
 import { staysParked } from '../../run/fields.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { caretakerOf } from '../open/control-executor.ts';
+import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { statusOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
@@ -10,21 +10,21 @@ import { quoted } from '../ui/shell-words.ts';
 import { wayOn } from './describe-run.ts';
 import { withoutRecord } from './obstacle.ts';
 
-/** `pawl park`: sets a run aside, so that no process continues it. */
+/** Runs `pawl park`: sets a run aside, so that no process continues it. */
 export const parkCommand: Command = (context) =>
   change(context, async (store, runId) => {
-    await caretakerOf(store).park(runId, context.args.words[1] ?? 'parked by hand');
+    await controlExecutor(store).park(runId, context.args.words[1] ?? 'parked by hand');
     const next = `next: pawl unpark ${quoted(runId)}${store.option}`;
     return { status: 'parked', text: `parked ${oneLine(runId)}; ${next}` };
   });
 
-/** `pawl unpark`: releases a parked run and resets its attempts. */
+/** Runs `pawl unpark`: releases a parked run and resets its attempts. */
 export const unparkCommand: Command = (context) =>
   change(context, async (store, runId) => {
     const entries = await store.listInterrupted();
     const entry = entries.find((each) => each.runId === runId);
     const isParked = !entry || statusOf(entry) !== 'interrupted';
-    if (isParked) await caretakerOf(store).unpark(runId);
+    if (isParked) await controlExecutor(store).unpark(runId);
     const done = isParked ? `unparked ${oneLine(runId)}${warning(entry)}` : `run ${oneLine(runId)} is not parked`;
     const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
     return { status: 'interrupted', text: `${done}; ${wayOn(runId, place, store.option)}` };

@@ -16,7 +16,7 @@ export interface Wish {
 }
 
 /**
- * Which records `pawl prune` deletes, by its options.
+ * Reads from the options of `pawl prune` which records it deletes: quarantined, parked, older than.
  * @throws {Failure} for options that would delete too much, or contradict each other
  */
 export function wishOf({ quarantined, parked, olderThan }: Arguments): Wish {
@@ -34,8 +34,8 @@ export function wishOf({ quarantined, parked, olderThan }: Arguments): Wish {
 export type OnRead = (done: number, all: number) => void;
 
 /**
- * The records to delete, as listed. A list does not read the messages. To find damaged records, each record is read whole, one
- * at a time.
+ * Finds the records that `pawl prune` deletes, as listed. A list does not read the messages. To find damaged records, each
+ * record is read whole, one at a time.
  * @throws errors of the store that are not about one record
  */
 export async function* chosenOf(

@@ -9,7 +9,7 @@ import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { ago, count } from '../ui/format.ts';
 import { chosenOf, type OnRead, type Wish, wishOf } from './prune-choice.ts';
 
-/** `pawl prune`: deletes only what its options name. */
+/** Runs `pawl prune`: deletes expired outcomes, and the records that its options name. */
 export const pruneCommand: Command = async (context) => {
   const wish = wishOf(context.args);
   const store = await openExistingStore(context.args.store);
@@ -68,7 +68,10 @@ async function confirm({ args }: CommandContext, records: number): Promise<void>
 
 type Removing = Pick<RunStore, 'claim' | 'release' | 'load' | 'delete'>;
 
-/** Deletes the record of a listed entry. @returns why it was not deleted */
+/**
+ * Deletes the record of one listed entry for `pawl prune`, unless it has changed or a process works on it.
+ * @returns why it was not deleted
+ */
 export async function removed(store: Removing, entry: InterruptedRun): Promise<string | undefined> {
   const { runId } = entry;
   try {

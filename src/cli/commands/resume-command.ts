@@ -7,7 +7,7 @@ import { Failure } from '../ui/failure.ts';
 import { quoted } from '../ui/shell-words.ts';
 import { Resumption } from './resumption.ts';
 
-/** `pawl resume`: continues one run, or all interrupted ones. */
+/** Runs `pawl resume`: continues one run, or all interrupted ones. */
 export const resumeCommand: Command = (context) => {
   const { words, agent } = context.args;
   const [runId] = words;
@@ -16,7 +16,7 @@ export const resumeCommand: Command = (context) => {
   );
 };
 
-/** `pawl recover`: continues all interrupted runs, or those of the named agents. */
+/** Runs `pawl recover`: continues all interrupted runs, or those of the named agents. */
 export const recoverCommand: Command = (context) => goOn(context, context.args.words, (resumption) => resumption.all());
 
 async function goOn(

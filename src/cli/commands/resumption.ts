@@ -36,7 +36,7 @@ interface Means {
   readonly modules: ReadonlyMap<string, AgentModule>;
 }
 
-/** Continues interrupted runs. */
+/** Continues interrupted runs for `pawl resume` and `pawl recover`, each with the agent module that it was started with. */
 export class Resumption {
   readonly session: Session;
   readonly #context: CommandContext;

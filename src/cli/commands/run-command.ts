@@ -7,7 +7,7 @@ import { findWaiting } from '../open/stored-runs.ts';
 import { Failure } from '../ui/failure.ts';
 import { Session } from './session.ts';
 
-/** `pawl run`: one run, from its prompt to its answer. */
+/** Runs `pawl run`: one run of an agent, from its prompt to its answer. */
 export const runCommand: Command = async (context) => {
   const { words, runId, store: storeOption } = context.args;
   const [file, prompt] = words;

@@ -13,7 +13,7 @@ import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { CommandContext } from '../command.ts';
 import type { AgentModule } from '../open/agent-module.ts';
 import type { AuditFile } from '../open/audit-file.ts';
-import { caretakerOf } from '../open/control-executor.ts';
+import { controlExecutor } from '../open/control-executor.ts';
 import { KnownModules, type RunPlace } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { findWaiting } from '../open/stored-runs.ts';
@@ -31,7 +31,7 @@ export interface Job {
   readonly isResumed: boolean;
 }
 
-/** Runs agents for a command: executors, progress, Ctrl-C, and the report at the end of a run. */
+/** Runs agents for a command: makes executors, shows progress, handles Ctrl-C, and reports how each run ended. */
 export class Session {
   readonly progress: Progress;
   readonly #context: CommandContext;
@@ -108,7 +108,7 @@ export class Session {
    */
   async dismiss(runId: string): Promise<number> {
     const { args, output } = this.#context;
-    this.#caretaker ??= caretakerOf(this.#store, this.#audit);
+    this.#caretaker ??= controlExecutor(this.#store, this.#audit);
     const sent = await this.#caretaker.control(runId).cancel('its parent run has ended').catch(unlessMissing);
     const outcome = sent === 'sent' ? null : await this.#store.outcome(runId);
     if (!outcome) {

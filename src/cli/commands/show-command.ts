@@ -9,7 +9,7 @@ import { type Audited, describeAudited, describeChildren, describeSteps } from '
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
 import { unknownRun } from './obstacle.ts';
 
-/** `pawl show`: the progress or the end of a run, and what an audit has of it. */
+/** Runs `pawl show`: prints the progress or the end of a run, and what an audit has of it. */
 export const showCommand: Command = async (context) => {
   const { args, output } = context;
   const [runId] = args.words;

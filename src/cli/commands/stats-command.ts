@@ -6,7 +6,7 @@ import { exitCodes, oneLine } from '../ui/failure.ts';
 import { dollars, duration, shortened } from '../ui/format.ts';
 import { table } from '../ui/table.ts';
 
-/** `pawl stats`: the totals of the runs in an audit. */
+/** Runs `pawl stats`: prints the totals of the runs in an audit. */
 export const statsCommand: Command = async (context) => {
   const { args, output } = context;
   const by = oneOf('by', args.by, ['day', 'agent', 'caller']);

@@ -24,7 +24,7 @@ export interface CallHistory {
   readonly recordedAt: number | undefined;
 }
 
-/** The journal so far; without a file, no lines. */
+/** Reads the journal of the demo's tool calls; without a file, no lines. */
 export function readLines(path: string): CallLine[] {
   try {
     const whole = readFileSync(path, 'utf8').split('\n').slice(0, -1);
@@ -35,13 +35,13 @@ export function readLines(path: string): CallLine[] {
   }
 }
 
-/** The calls that were started and not completed. */
+/** Returns the tool calls of the demo that were started and not completed. */
 export function underWay(lines: readonly CallLine[]): CallLine[] {
   const finished = new Set(lines.filter(({ event }) => event === 'finished').map(({ callId }) => callId));
   return lines.filter(({ event, callId }) => event === 'begun' && !finished.has(callId));
 }
 
-/** The calls whose results a record holds: in its transcript, or in the ledger of its open step. */
+/** Returns the ids of the tool calls whose results a record holds: in its transcript, or in its open step. */
 export function recordedCalls({ messages, openStep }: RunCheckpoint): Set<string> {
   const done = openStep?.calls.filter(({ state }) => state === 'done') ?? [];
   return new Set([
@@ -51,7 +51,7 @@ export function recordedCalls({ messages, openStep }: RunCheckpoint): Set<string
 }
 
 /**
- * The history of each tool call of the demo: the processes that ran it, and the kill after which it was recorded.
+ * Returns the history of each tool call of the demo: the processes that ran it, and the kill after which it was recorded.
  * @param recordings what was stored after each kill
  */
 export function historiesOf(lines: readonly CallLine[], recordings: readonly ReadonlySet<string>[]): CallHistory[] {
@@ -67,7 +67,10 @@ export function historiesOf(lines: readonly CallLine[], recordings: readonly Rea
   });
 }
 
-/** Calls that ran again although they were recorded, or have the effect `once`: there must be none. @param pids in order */
+/**
+ * Returns the tool calls of the demo that wrongly ran again: recorded ones, and those with the effect `once`.
+ * @param pids in order
+ */
 export function repeatedCalls(
   histories: readonly CallHistory[],
   pids: readonly number[],

@@ -13,7 +13,7 @@ export interface ProgressLine {
   readonly output?: string;
 }
 
-/** The command in a process of its own. */
+/** Starts the command `pawl` in a process of its own for the demo, and can kill it. */
 export class PawlProcess {
   readonly pid: number;
   /** Resolves at the end of the process with its stderr. */

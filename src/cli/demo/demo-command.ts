@@ -18,7 +18,7 @@ const RUN_ID = 'demo';
 const PAUSE_MS = 250;
 const POLL_MS = 5;
 
-/** `pawl demo`: a run is killed twice and completes nevertheless. */
+/** Runs `pawl demo`: a run is killed twice and completes nevertheless. */
 export const demoCommand: Command = async ({ args, output }) => {
   new Interruption(output);
   const stage = setUp();

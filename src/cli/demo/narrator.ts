@@ -29,7 +29,7 @@ export interface DemoFacts {
 
 const NAMES = ['starts the run', 'resumes it', 'resumes it again'];
 
-/** Prints what happens: about ten lines, or with --verbose each step and each call. */
+/** Prints what happens in the demo: about ten lines, or with --verbose each step and each call. */
 export class Narrator {
   readonly #output: Output;
   readonly #isSilent: boolean;

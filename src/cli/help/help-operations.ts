@@ -1,5 +1,6 @@
 // The help pages of the commands that control runs: recover, cancel, steer, park, unpark, doctor, prune.
 
+/** The help text of `pawl recover`. */
 export const recover = `Usage: pawl recover [agent module…] [options]
 
 Continues all interrupted runs, each from its last recorded step. With agent modules: the runs of these agents, no matter
@@ -20,6 +21,7 @@ Examples:
   pawl recover agents/clerk.ts agents/critic.ts --store /var/lib/pawl/runs.db
 `;
 
+/** The help text of `pawl cancel`. */
 export const cancel = `Usage: pawl cancel <run id> [options]
 
 Ends a run permanently: at once if it waits or is parked; within about a second if it is live in another process. To cancel a
@@ -38,6 +40,7 @@ Examples:
   pawl cancel nightly-2026-11-21 --reason "the customer called"
 `;
 
+/** The help text of `pawl steer`. */
 export const steer = `Usage: pawl steer <run id> <text> [options]
 
 Sends a message to the model of a run before its next turn. A run that is live in another process gets it within a second; a
@@ -54,6 +57,7 @@ Examples:
   pawl steer nightly-2026-11-21 "Leave the archive alone"
 `;
 
+/** The help text of `pawl park`. */
 export const park = `Usage: pawl park <run id> [reason] [options]
 
 Sets an interrupted run aside: \`pawl resume\` and every \`recover()\` skip it until it is unparked. A run that a process works
@@ -67,6 +71,7 @@ Examples:
   pawl park nightly-2026-11-21 "the customer already knows"
 `;
 
+/** The help text of `pawl unpark`. */
 export const unpark = `Usage: pawl unpark <run id> [options]
 
 Releases a parked run and resets its attempts, so that it can be resumed. A run that is not parked does not change. A run that
@@ -82,6 +87,7 @@ Examples:
   pawl unpark nightly-2026-11-21 && pawl resume nightly-2026-11-21
 `;
 
+/** The help text of `pawl doctor`. */
 export const doctor = `Usage: pawl doctor [agent module…] [options]
 
 Reads every record of a store as a resume would (whole, with its checksums, and with the steps from older versions). It says for
@@ -109,6 +115,7 @@ Examples:
   pawl doctor --json | jq -r 'select(.needsSomebody).runId'
 `;
 
+/** The help text of `pawl prune`. */
 export const prune = `Usage: pawl prune [options]
 
 Deletes expired results of ended runs. Stores do this themselves when further runs end; this is for stores without new runs.

@@ -245,7 +245,7 @@ const pages: Readonly<Record<CommandName, string>> = {
   demo,
 };
 
-/** The help text of `pawl`, or of one of its commands. */
+/** Returns the help text of `pawl`, or of one of its commands. */
 export function helpFor(command: CommandName | undefined): string {
   return (command ? pages[command] : general).trimEnd();
 }

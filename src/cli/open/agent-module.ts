@@ -27,7 +27,10 @@ interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextToke
   readonly ports: Omit<Ports, 'checkpointer'>;
 }
 
-/** Loads an agent module. @throws {Failure} that says what is wrong with it */
+/**
+ * Imports the agent module that a command names, and checks its exports: agent, models, tools, codec.
+ * @throws {Failure} that says what is wrong with it
+ */
 export async function loadAgentModule(file: string): Promise<AgentModule> {
   const path = resolve(file);
   checkFile(path);
@@ -44,7 +47,7 @@ export async function loadAgentModule(file: string): Promise<AgentModule> {
   return { path, agent, models: await modelsOf(exported, path), tools, prompt, options, codec };
 }
 
-/** Whether the agent of this module may start runs of that agent: its palette has it. */
+/** Returns whether the agent of a module may start runs of another agent: its palette has it. */
 export function putsToWork({ options: { ports } }: AgentModule, agentId: string): boolean {
   const isSkill = agentId.startsWith('skill:');
   try {
@@ -85,7 +88,11 @@ function readable(path: string): string | undefined {
   }
 }
 
-/** Imports a module of the user. @param what its kind, for errors @throws {Failure} that says what is wrong with it */
+/**
+ * Imports a JavaScript or TypeScript module of the user by its path.
+ * @param what its kind, for errors
+ * @throws {Failure} that says what is wrong with it
+ */
 export async function loadModule(path: string, what: string): Promise<Record<string, unknown>> {
   checkFile(path, what);
   return importModule(path, what);

@@ -13,8 +13,7 @@ export interface AuditFile extends SqliteAudit {
 }
 
 /**
- * The audit that records runs: the one that the user named, made if it does not exist; else the one beside the store, if it
- * exists.
+ * Opens the audit that records the runs of a command: the one that the user named, else the one beside the store.
  * @throws {Failure} if the named one cannot be used
  */
 export async function auditForRuns({ args, output }: CommandContext): Promise<AuditFile | undefined> {
@@ -30,7 +29,7 @@ export async function auditForRuns({ args, output }: CommandContext): Promise<Au
   return audit;
 }
 
-/** The audit for queries: the one that the user named, else the one beside the store; undefined if neither exists. */
+/** Opens the audit for queries: the one that the user named, else the one beside the store; undefined if neither exists. */
 export function auditToAsk({ args, output }: CommandContext): AuditFile | undefined {
   const named = namedPath(args.audit);
   const path = named ?? pathBeside(args.store);
@@ -39,19 +38,19 @@ export function auditToAsk({ args, output }: CommandContext): AuditFile | undefi
   throw noAudit(path);
 }
 
-/** Whether the user has named an audit. */
+/** Returns whether the user has named an audit, by `--audit` or by the environment. */
 export function isAuditNamed({ audit }: Pick<Arguments, 'audit'>): boolean {
   return namedPath(audit) !== undefined;
 }
 
-/** The error for a missing audit. */
+/** Returns the error of a command for a missing audit file. */
 export function noAudit(path: string): Failure {
   return new Failure(
     `there is no audit ${path}; \`pawl run --audit <file>\` makes one, and --audit or PAWL_AUDIT names another`,
   );
 }
 
-/** The default audit of a store. */
+/** Returns the path of the default audit file of a store, which is beside it. */
 export function pathBeside(store: string | undefined): string {
   return join(dirname(filePathOf(store)), 'audit.db');
 }

@@ -2,7 +2,10 @@ import type { Codec } from '../../index.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { Failure } from '../ui/failure.ts';
 
-/** The codec that a module exports; undefined if there is none. @throws {Failure} if the export is not a codec */
+/**
+ * Returns the codec that an agent module exports; undefined if there is none.
+ * @throws {Failure} if the export is not a codec
+ */
 export function codecOf(exported: unknown, path: string): Codec | undefined {
   if (exported === undefined) return undefined;
   const isCodec = ['seal', 'open'].every((method) => typeof readProperty(exported, method) === 'function');
@@ -17,7 +20,10 @@ interface WithCodec {
   readonly codec: Codec | undefined;
 }
 
-/** The codec that all modules share, since a store has only one. @throws {Failure} if they export several */
+/**
+ * Returns the codec that all agent modules of a command share, since a store has only one.
+ * @throws {Failure} if they export several
+ */
 export function sharedCodec(modules: Iterable<WithCodec>): Codec | undefined {
   const [first, ...rest] = [...modules].filter(({ codec }) => codec !== undefined);
   const other = rest.find(({ codec }) => codec !== first?.codec);

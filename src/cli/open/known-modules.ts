@@ -40,8 +40,8 @@ const MOST_DAYS = 180;
 const DAY_MS = 86_400_000;
 
 /**
- * Which agent module each unfinished run of this user was started with: one small file for each run, outside of its store.
- * A store may come from elsewhere, so nothing in it names code to run. Only this user can write these files; one that others
+ * Remembers with which agent module this user started each unfinished run: one small file for each, outside of its store. A
+ * store may come from elsewhere, so nothing in it names code to run. Only this user can write these files; one that others
  * can write is refused.
  */
 export class KnownModules {
@@ -167,8 +167,8 @@ function parsed(text: string): Entry | undefined {
 }
 
 /**
- * The folder in which this user's commands keep what belongs to this machine: $PAWL_STATE_HOME, else `pawl` in the
- * platform's folder for state.
+ * Returns the folder for state of the command line on this machine: $PAWL_STATE_HOME, else `pawl` in the platform's folder
+ * for state.
  */
 export function stateFolder(
   env: NodeJS.ProcessEnv = process.env,

@@ -21,7 +21,7 @@ interface Provider {
 }
 
 /**
- * The model that PAWL_MODEL names, by the AI SDK; undefined if it is not set.
+ * Returns the model that the variable PAWL_MODEL names, by the AI SDK; undefined if it is not set.
  * @param modulePath the agent module: the provider's package is resolved from there first
  * @throws {Failure} that says what to install or to set
  */
@@ -36,7 +36,10 @@ export interface ModelNaming {
   readonly modulePath?: string | undefined;
 }
 
-/** Returns the model `provider/model`, by the AI SDK. @throws {Failure} that says what to install or to set */
+/**
+ * Imports the AI SDK provider of a name `provider/model`, and returns the model.
+ * @throws {Failure} that says what to install or to set
+ */
 export async function modelNamed(fullName: string, naming: ModelNaming): Promise<Model> {
   const { setting } = naming;
   const [, name, id] = /^([a-z0-9-]+)\/(.+)$/.exec(fullName) ?? [];

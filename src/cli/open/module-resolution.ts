@@ -10,8 +10,8 @@ export interface PackageWish {
 let lookFrom: readonly string[] = [];
 
 /**
- * Resolves `pawl` in agent modules to this package if none is installed near them. A module inside this package gets the
- * running code, compiled or not.
+ * Makes `import 'pawl'` in agent modules resolve to this package if none is installed near them. A module inside this
+ * package gets the running code, compiled or not.
  */
 export function lendOwnPackage(): void {
   registerHooks({
@@ -27,7 +27,10 @@ export function lendOwnPackage(): void {
   });
 }
 
-/** Imports a package as if one of the parents did. @throws with code ERR_MODULE_NOT_FOUND if none of them can resolve it */
+/**
+ * Imports an optional package as if one of the parent files did, for example from the user's folder.
+ * @throws with code ERR_MODULE_NOT_FOUND if none of them can resolve it
+ */
 export async function importFrom(wish: PackageWish): Promise<Record<string, unknown>> {
   lookFrom = wish.parents;
   return import(wish.specifier);

@@ -21,7 +21,10 @@ export interface RunStore extends AppendingStore, ControlStore, OutcomeStore {
   close(): Promise<void>;
 }
 
-/** Whether there is a store. For a database, only the database knows. @throws {Failure} if it cannot be checked */
+/**
+ * Returns whether the store of a command exists. For a database, only the database knows.
+ * @throws {Failure} if it cannot be checked
+ */
 export function isStoreThere(option: string | undefined): boolean {
   return isThere(placeOf(option));
 }
@@ -35,7 +38,7 @@ export async function openStore(option: string | undefined, codec?: Codec): Prom
   return open(placeOf(option), { codec, mustExist: false });
 }
 
-/** Opens an existing store. Looking for runs must not make one. @throws {Failure} */
+/** Opens the store of a command that must exist already. Looking for runs must not make one. @throws {Failure} */
 export async function openExistingStore(option: string | undefined, codec?: Codec): Promise<RunStore> {
   const place = placeOf(option);
   if (!isThere(place)) throw noStore(place.path);

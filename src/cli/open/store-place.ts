@@ -17,7 +17,7 @@ export interface StorePlace {
 const DEFAULT_PATH = '.pawl/runs.db';
 
 /**
- * Where the store of a command is, and of which kind, from the option `--store`.
+ * Parses the option `--store` (or PAWL_STORE): where the store is, and whether it is SQLite, files or PostgreSQL.
  * @throws {Failure} if this cannot be a store
  */
 export function placeOf(option: string | undefined): StorePlace {
@@ -33,7 +33,9 @@ export function placeOf(option: string | undefined): StorePlace {
   return { kind, path, option: path === resolve(DEFAULT_PATH) ? '' : ` --store ${quoted(given)}` };
 }
 
-/** Identifies a store on this machine, however the user named it: never shown, and without a password. */
+/**
+ * Returns a text that identifies a store on this machine, however the user named it: never shown, and without a password.
+ */
 export function identityOf({ kind, path, url }: StorePlace): string {
   if (kind !== 'postgres') return `${kind}:${realPath(path)}`;
   const { hostname, port, pathname, searchParams } = url ?? new URL(path);
@@ -50,7 +52,7 @@ function realPath(path: string): string {
   }
 }
 
-/** The folder of a store's files; for a database, the folder where store files are by default. */
+/** Returns the path of a store's files; for a database, the path where store files are by default. */
 export function filePathOf(option: string | undefined): string {
   const given = givenStore(option);
   return resolve(/^postgres(ql)?:/i.test(given) ? DEFAULT_PATH : given);
@@ -100,7 +102,7 @@ function postgresPlace(given: string): StorePlace {
   return { kind: 'postgres', path: shown.href, url, option: ` --store ${quoted(shown.href)}` };
 }
 
-/** The failure of a command whose store is not there. */
+/** Returns the error of a command whose store does not exist. */
 export function noStore(path: string): Failure {
   return new Failure(
     `there is no store ${path}; \`pawl run <agent module>\` makes one, and --store or PAWL_STORE names another`,

@@ -6,19 +6,19 @@ import type { RunStore } from './open-store.ts';
 
 export { listedStatus as statusOf } from '../../run/result.ts';
 
-/** The entry of one run in the list of those that have not ended. */
+/** Finds one run by its id in the store's list of those that have not ended. */
 export async function findWaiting(store: RunStore, runId: string): Promise<InterruptedRun | undefined> {
   return (await store.listInterrupted()).find((entry) => entry.runId === runId);
 }
 
-/** The trees of runs in an opened store, for the runs of a list. */
+/** Builds the trees of parent and child runs in an opened store, from its listed runs. */
 export function treeIn(store: Pick<RunStore, 'load'>, entries: readonly InterruptedRun[]): RunTree {
   const tree = new RunTree({ load: (runId) => store.load(runId) });
   for (const entry of entries) tree.add(entry);
   return tree;
 }
 
-/** The record of a run; null if there is none. @throws {Failure} if it cannot be read */
+/** Loads the record of a run from an opened store; null if there is none. @throws {Failure} if it cannot be read */
 export async function loadRecord(store: RunStore, runId: string): Promise<RunCheckpoint | null> {
   try {
     return await store.load(runId);
@@ -27,12 +27,13 @@ export async function loadRecord(store: RunStore, runId: string): Promise<RunChe
   }
 }
 
-/** The process that works on a run; undefined if there is none, or it is on another machine. */
+/** Returns the pid of the process that works on a listed run; undefined if there is none, or it is on another machine. */
 export function pidOf(entry: InterruptedRun | undefined): number | undefined {
   if (entry === undefined || entry.status === 'quarantined' || entry.owner === undefined) return undefined;
   return pidOfOwner(entry.owner);
 }
 
+/** Returns the pid in the name of an owner. */
 export function pidOfOwner(owner: string): number | undefined {
   return Number(owner.split('|')[3]) || undefined;
 }

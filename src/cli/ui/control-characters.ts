@@ -85,12 +85,12 @@ const lineBreaks = /\r\n|[\r\v\f\u0085\u2028\u2029]/g;
 /** Control characters and invisible characters: some reverse the direction of text. Emoji and scripts need joiners. */
 const controls = /[^\P{Cc}\n\t]|[^\P{Cf}\u200c\u200d]/gu;
 
-/** Text of several lines without control characters: only visible characters, spaces, tabs and line breaks remain. */
+/** Removes control characters from a text of several lines: only visible characters, spaces, tabs and line breaks remain. */
 export function harmless(text: string): string {
   return withoutCommands(withoutSequences(text.toWellFormed()).replace(lineBreaks, '\n').replace(controls, ''));
 }
 
-/** The same as one line, without joiners: for ids, names, reasons. */
+/** Removes control characters and line breaks from a text, so that it is one line: for ids, names, reasons. */
 export function oneLine(text: string): string {
   const seen = withoutSequences(text.toWellFormed())
     .replace(/\s+/g, ' ')
@@ -113,7 +113,7 @@ function withoutCommand(line: string): string {
 }
 
 /**
- * Text of several lines with invisible characters as codes, for users who must see them.
+ * Replaces invisible characters in a text by their codes, for users who must see them.
  * @example visible('a\u202eb') // 'a<U+202E>b'
  */
 export function visible(text: string): string {

@@ -3,9 +3,10 @@ import { oneLine } from './control-characters.ts';
 
 export { oneLine } from './control-characters.ts';
 
+/** The exit codes of the command. */
 export const exitCodes = { ok: 0, failed: 1, badInput: 2, interrupted: 130 } as const;
 
-/** Ends a command: one line that says what is wrong and what to do, and an exit code. */
+/** The error that ends a command: one line that says what is wrong and what to do, and an exit code. */
 export class Failure extends Error {
   readonly exitCode: number;
 
@@ -55,14 +56,14 @@ const refusals: readonly string[] = [
   'WRITE_OUTSIDE_ROOT',
 ];
 
-/** The exit code of an error. */
+/** Returns the exit code of the command for an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof Failure) return error.exitCode;
   const isRefusal = error instanceof TypeError || refusals.some((code) => hasCode(error, code));
   return isRefusal ? exitCodes.badInput : exitCodes.failed;
 }
 
-/** Advice for an error of this code; undefined if its message contains it. */
+/** Returns what a user can do about an error of this code; undefined if its message already says it. */
 export function adviceFor(code: string, message: string): string | undefined {
   return code === 'KEY_MISMATCH' ? keyAdvice(message) : advice[code];
 }
@@ -75,7 +76,7 @@ function keyAdvice(message: string): string | undefined {
   return message.includes('give the store the codec') ? 'name the module that exports it in PAWL_CODEC' : undefined;
 }
 
-/** An error as one line: what happened, and what to do if that is known. */
+/** Formats an error as one line: what happened, and what to do if that is known. */
 export function lineOf(error: unknown): string {
   const { message, code, cause } = toErrorData(error);
   const why = code === 'NOT_DURABLE' && cause ? `${message}: ${cause.message}` : message;
@@ -83,7 +84,7 @@ export function lineOf(error: unknown): string {
   return oneLine(todo === undefined ? why : `${why}; ${todo}`);
 }
 
-/** The stack, if PAWL_DEBUG asks for it. */
+/** Returns the stack of an error, if PAWL_DEBUG asks for it. */
 export function stackOf(error: unknown): string {
   return String(readProperty(error, 'stack') ?? error);
 }

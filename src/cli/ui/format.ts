@@ -3,17 +3,21 @@ import { oneLine } from './control-characters.ts';
 
 const grouped = new Intl.NumberFormat('en-US');
 
-/** A count with its noun, as a short text. */
+/** Formats a count with its noun: '1 run', '1,200 runs'. */
 export function count(n: number, one: string, many = `${one}s`): string {
   return `${grouped.format(n)} ${n === 1 ? one : many}`;
 }
 
-/** A number of tokens, as a short text. */
+/** Formats a number of tokens as a short text. */
 export function tokens({ inputTokens, outputTokens }: Usage): string {
   return count(inputTokens + outputTokens, 'token');
 }
 
-/** A length of time as a short text. @param ms @example duration(83_000) // '1 min 23 s' */
+/**
+ * Formats a length of time as a short text.
+ * @param ms
+ * @example duration(83_000) // '1 min 23 s'
+ */
 export function duration(ms: number): string {
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   const minutes = Math.floor(ms / 60_000);
@@ -21,13 +25,13 @@ export function duration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** How long ago a moment was, as a short text. @param at wall clock, ms */
+/** Formats how long ago a moment was as a short text. @param at wall clock, ms */
 export function ago(at: number, now: number): string {
   const ms = Math.max(0, now - at);
   return ms < 172_800_000 ? `${duration(ms)} ago` : `${Math.floor(ms / 86_400_000)} days ago`;
 }
 
-/** Names, each with its count. @example tally(['a', 'b', 'a']) // 'a ×2, b' */
+/** Formats a list of names as a short text, each name with its count. @example tally(['a', 'b', 'a']) // 'a ×2, b' */
 export function tally(names: readonly string[]): string {
   const counts = new Map<string, number>();
   for (const each of names) {
@@ -37,13 +41,14 @@ export function tally(names: readonly string[]): string {
   return [...counts].map(([name, n]) => (n === 1 ? name : `${name} ×${n}`)).join(', ');
 }
 
+/** Shortens a text to a number of characters; an ellipsis shows that it was cut. */
 export function shortened(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
 const precise = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 4 });
 
-/** An amount of US dollars as text. @example dollars(1.5) // '$1.50' */
+/** Formats an amount of US dollars. @example dollars(1.5) // '$1.50' */
 export function dollars(usd: number): string {
   return `$${precise.format(usd)}`;
 }

@@ -6,7 +6,7 @@ import type { Output } from './output.ts';
 const SAME_PRESS_MS = 100;
 const signals = ['SIGINT', 'SIGTERM'] as const;
 
-/** Handles Ctrl-C and similar signals: once = save the runs and stop; twice = exit now. */
+/** Handles Ctrl-C and other signals of a command: the first saves the runs and stops, the second exits now. */
 export class Interruption {
   readonly #output: Output;
   readonly #listening: Disposable[] = [];

@@ -6,7 +6,7 @@ import type { Output } from './output.ts';
 const REDRAW_MS = 100;
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/** One line on a terminal with the progress of the runs: state, step, tokens, time. */
+/** Shows the progress of the runs in one line of a terminal that is rewritten: state, step, tokens, time. */
 export class LiveProgress {
   readonly #output: Output;
   readonly #summaries = new Map<string, () => RunSummary | undefined>();

@@ -15,7 +15,7 @@ const WRAP = '\u001b[?7h';
 const ERASE_LINE = '\u001b[2K';
 const ERASE_BELOW = '\u001b[J';
 
-/** Writes results to stdout, and everything else to stderr, with lines at the bottom that are rewritten. */
+/** Writes results to stdout, and everything else to stderr, above the lines at the bottom that are rewritten. */
 export class Output {
   /** The lines as drawn; the cursor is at the end of the last one. */
   #foot: readonly string[] = [];

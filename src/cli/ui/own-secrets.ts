@@ -18,7 +18,7 @@ interface Hidden {
   readonly shown: string;
 }
 
-/** Replaces secrets in a text by the names of their variables. */
+/** Replaces secrets of this process's environment (API keys, passwords) in a text by the names of their variables. */
 export function withoutKeys(text: string): string {
   const hidden = Object.entries(process.env).flatMap(([name, value = '']) => [
     ...(SECRET_NAME.test(name) ? formsOf(name, value) : []),

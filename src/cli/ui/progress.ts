@@ -20,7 +20,10 @@ export interface Progress extends Required<RunObserver> {
   skipped(runId: string, reason: string): void;
 }
 
-/** JSON lines, a live line on a terminal, or plain lines in a pipe. @param store its path */
+/**
+ * Returns the display of a command's runs: JSON lines, a live line on a terminal, or plain lines in a pipe.
+ * @param store its path
+ */
 export function progressFor(output: Output, choice: { readonly json: boolean; readonly store: string }): Progress {
   if (choice.json) return jsonProgress(output, choice.store);
   return output.isLive ? new LiveProgress(output) : plainProgress(output);

@@ -1,6 +1,6 @@
 import { oneLine } from './control-characters.ts';
 
-/** Rows as lines with aligned columns. */
+/** Formats rows of texts as lines with aligned columns. */
 export function table(texts: readonly (readonly string[])[]): string[] {
   const rows = texts.map((row) => row.map(oneLine));
   const columns = Math.max(0, ...rows.map((row) => row.length));

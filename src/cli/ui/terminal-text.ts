@@ -7,8 +7,8 @@ const doubleWidth =
   /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\u3247\u3250-\ua4c6\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6b\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18dff}\u{1aff0}-\u{1b2fb}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}]|(?!\p{RI})\p{Emoji_Presentation}/u;
 
 /**
- * Text for a fixed layout: `harmless`, of known width, lines ended by `\n`. Terminals differ in the width of emoji sequences, so
- * each is drawn as its first emoji, and a flag as its two letters.
+ * Makes a text safe to draw in a fixed layout of a terminal: `harmless`, of known width, lines ended by `\n`. Terminals
+ * differ in the width of emoji sequences, so each is drawn as its first emoji, and a flag as its two letters.
  * @example drawable('\u001b[31m👩‍🚀\tand 🇫🇷') // '👩  and FR'
  */
 export function drawable(text: string): string {
@@ -17,12 +17,12 @@ export function drawable(text: string): string {
   return Array.from(graphemes().segment(plain), ({ segment }) => drawableGrapheme(segment)).join('');
 }
 
-/** The same, as one line. */
+/** Makes a text safe to draw in a terminal, as one line. */
 export function drawableLine(text: string): string {
   return drawable(text).replace(/\s+/g, ' ').trim();
 }
 
-/** The width of a line of `drawable` text in columns. @example displayWidth('漢字!') // 5 */
+/** Returns how many columns of a terminal a line of `drawable` text takes. @example displayWidth('漢字!') // 5 */
 export function displayWidth(line: string): number {
   if (printableAscii.test(line)) return line.length;
   let width = 0;
@@ -30,7 +30,7 @@ export function displayWidth(line: string): number {
   return width;
 }
 
-/** The beginning of a line that fits into so many columns, with the combining marks of its last character. */
+/** Returns the beginning of a line that fits into so many columns, with the combining marks of its last character. */
 export function fittingPart(line: string, columns: number): string {
   if (printableAscii.test(line)) return line.slice(0, Math.max(0, columns));
   let width = 0;
@@ -43,7 +43,7 @@ export function fittingPart(line: string, columns: number): string {
   return line.slice(0, length);
 }
 
-/** Cuts a line to so many columns; an ellipsis shows that it was cut. */
+/** Cuts a line to so many columns of a terminal; an ellipsis shows that it was cut. */
 export function cutToWidth(line: string, columns: number): string {
   if (displayWidth(line) <= columns) return line;
   return columns < 1 ? '' : `${fittingPart(line, columns - 1)}…`;

@@ -8,7 +8,7 @@ export interface Budget {
   steps: number;
 }
 
-/** The match exceeded its steps: the patterns are made to be slow. */
+/** The error of a match with patterns that takes too many steps: the patterns are made to be slow. */
 export class TooManyStepsError extends Error {}
 
 /** One element of a pattern. `star` is any text without a slash, `deep` any text, `folders` nothing or any text that ends in a slash. */
@@ -32,7 +32,7 @@ interface Pattern {
 const SLASH = 0x2f;
 const BACKSLASH = 0x5c;
 
-/** The rules of one `.gitignore` file. */
+/** The patterns of one `.gitignore` file: says whether a path is ignored. */
 export class IgnoreRules {
   readonly #patterns: readonly Pattern[];
   readonly #isFolding: boolean;

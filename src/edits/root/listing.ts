@@ -17,8 +17,8 @@ export const MAX_ENTRIES = 1_000;
 const MAX_NAMES = 20_000;
 
 /**
- * Lists level by level, so that the upper part of a large tree is complete. Links, `node_modules`, and files that models may not
- * read are left out. Undefined if there is no such folder.
+ * Lists the files and folders of a folder for a model, level by level, so that the upper part of a large tree is complete.
+ * Links, `node_modules`, and files that models may not read are left out. Undefined if there is no such folder.
  */
 export async function listFolder(
   { path, at, stats }: Place,

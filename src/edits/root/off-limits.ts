@@ -23,8 +23,8 @@ interface FolderRules {
 }
 
 /**
- * Files that models may neither read nor change: likely secrets, by their names, and files that Git ignores. The rules come from
- * the `.gitignore` of each folder from the top of the repository down, and from `.git/info/exclude`.
+ * Decides which files models may neither read nor change: likely secrets, by their names, and files that Git ignores. The
+ * rules come from the `.gitignore` of each folder from the top of the repository down, and from `.git/info/exclude`.
  */
 export class OffLimits {
   /** The uppermost folder whose rules count. */

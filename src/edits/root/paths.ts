@@ -5,7 +5,8 @@ const MAX_PATH = 1_024;
 const MAX_NAME = 255;
 
 /**
- * Normalizes a path from a model, relative to the root, without `.` and inner `..`; '' is the root itself. It does not use the disk.
+ * Checks and normalizes a path from a model, relative to the root, without `.` and inner `..`; '' is the root itself. It
+ * does not use the disk.
  * @throws {WriteOutsideRootError} if it is not relative, leads out of the root, or into a folder that models may not use
  */
 export function insideRoot(path: unknown): string {
@@ -32,12 +33,12 @@ export function fileInsideRoot(path: unknown): string {
   return inside;
 }
 
-/** The error that refuses a path of a model. @param why the end of the sentence */
+/** Returns the error that refuses a path of a model. @param why the end of the sentence */
 export function refused(path: string, why: string): WriteOutsideRootError {
   return new WriteOutsideRootError(`${quoted(path)} is refused: ${why}; give a path relative to the root`);
 }
 
-/** A path for a message: it may be long, and contain control characters. */
+/** Quotes a path for a message: it may be long, and contain control characters. */
 export function quoted(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
@@ -50,14 +51,14 @@ function faultOf(path: string): string | undefined {
 }
 
 /**
- * Whether a name is that of a folder that models may not use: `.git`, whose hooks are executed, and `.pawl`, which is ours. Some
- * file systems accept other spellings: any case, invisible characters, trailing dots, short names, streams.
+ * Returns whether a name is that of a folder that models may not use: `.git`, whose hooks are executed, and `.pawl`, which
+ * is ours. Some file systems accept other spellings: any case, invisible characters, trailing dots, short names, streams.
  */
 export function isKept(name: string): boolean {
   return /^(\.git|\.pawl|git~\d+|pawl~\d+)[. ]*(:|$)/.test(plainName(name));
 }
 
-/** A name in lower case and normal form, without invisible characters. */
+/** Returns a file name in lower case and normal form, without invisible characters. */
 export function plainName(name: string): string {
   return name
     .normalize('NFKC')

@@ -47,8 +47,8 @@ const SAMPLE = /[._-](example|sample|template|dist|defaults)$|^(example|sample|t
 const SECRET_DATA = /^(secrets?|client_secret[\w.-]*|service[-_]account[\w.-]*)\.(json|ya?ml|toml|ini|properties|txt)$/;
 
 /**
- * Whether a path leads to a likely secret, by the names in it. It treats spellings as equal that some file systems treat as the
- * same name: case, invisible characters, dots and spaces at the end, streams.
+ * Returns whether a path leads to a likely secret (keys, passwords, `.env`), by the names in it. It treats spellings as
+ * equal that some file systems treat as the same name: case, invisible characters, dots and spaces at the end, streams.
  * @param path relative, with forward slashes
  */
 export function isSecretPath(path: string): boolean {

@@ -46,8 +46,8 @@ const mayBeZero: ReadonlySet<string> = new Set<keyof Defaults>(['modelOutageMs']
 const of = 'createExecutor';
 
 /**
- * Checks the options of an executor. Without this check an unknown name, or a port that cannot do its work, would show only
- * when a run is not durable, not bounded or not charged.
+ * Checks the options of createExecutor: names, ports, limits. Without this check an unknown name, or a port that cannot do
+ * its work, would show only when a run is not durable, not bounded or not charged.
  * @throws {TypeError} that names the option and its valid values
  */
 export function checkExecutor(options: ExecutorOptions, defaults: Defaults): void {

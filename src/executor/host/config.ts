@@ -76,7 +76,7 @@ export interface Config {
   readonly onStep: ReturnType<typeof guarded<[step: Parameters<NonNullable<ExecutorOptions['onStep']>>[0]]>>;
 }
 
-/** The options of createExecutor, checked, with their defaults. @throws {TypeError} if the options cannot make an executor */
+/** Checks the options of createExecutor and adds the defaults. @throws {TypeError} if the options cannot make an executor */
 export function configOf(options: ExecutorOptions): Config {
   checkExecutor(options, defaults);
   const logged = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });

@@ -5,7 +5,10 @@ import type { Logger } from './options.ts';
 
 export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>) => void;
 
-/** A logger that cannot throw. Errors of the host's logger are dropped, because no other place is left to report them. */
+/**
+ * Wraps the host's logger so that it cannot throw. Errors of the host's logger are dropped, because no other place is left
+ * to report them.
+ */
 export function guardedWarn(logger: Logger): Warn {
   return (message, fields = {}) => {
     try {
@@ -19,7 +22,7 @@ export function guardedWarn(logger: Logger): Warn {
 /** A host's callback: a function, or an observer with `next`, as XState accepts it and inspectors provide it. */
 type Callback<A extends unknown[]> = ((...args: A) => unknown) | { readonly next?: (...args: A) => unknown };
 
-/** A host's callback that cannot fail: what it throws or rejects with is logged. */
+/** Wraps a host's callback so that it cannot fail: what it throws or rejects with is logged. */
 export function guarded<A extends unknown[]>(
   what: string,
   callback: Callback<A> | undefined,
@@ -44,8 +47,7 @@ interface Observer {
 }
 
 /**
- * An observer that cannot throw, made of any form that can be subscribed: an object, an instance of a class, or up to three
- * functions.
+ * Wraps a subscriber of a run's actor so that it cannot throw: an object, an instance of a class, or up to three functions.
  */
 export function guardedObserver(warn: Warn, ...observer: readonly unknown[]): Observer {
   const [first] = observer;
@@ -65,7 +67,7 @@ export function asError(thrown: unknown): Error {
   return new RunPanicError(data.message, { cause: thrown });
 }
 
-/** Whether a thrown value is an Error. A proxy may throw from `instanceof`. */
+/** Returns whether a thrown value is an Error. A proxy may throw from `instanceof`. */
 export function isError(value: unknown): value is Error {
   try {
     return value instanceof Error;
@@ -74,7 +76,7 @@ export function isError(value: unknown): value is Error {
   }
 }
 
-/** Whether a thrown value is a TypeError. A proxy may throw from `instanceof`. */
+/** Returns whether a thrown value is a TypeError. A proxy may throw from `instanceof`. */
 export function isTypeError(thrown: unknown): thrown is TypeError {
   try {
     return thrown instanceof TypeError;

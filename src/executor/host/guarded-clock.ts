@@ -6,7 +6,9 @@ import type { Warn } from './guard.ts';
 /** A host's clock may use the timers of Node, which treat a longer time as 1 ms. */
 const MAX_MS = 2 ** 31 - 1;
 
-/** A host's clock that cannot fail: if it throws, or returns no time, the system clock replaces it. Warns once. */
+/**
+ * Wraps a host's clock so that it cannot fail: if it throws, or returns no time, the system clock replaces it. Warns once.
+ */
 export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
   if (!clock) return systemClock;
   let isWarned = false;

@@ -28,9 +28,9 @@ const MAX_LINE = 32_000;
 const own: readonly string[] = ['time', 'level', 'message'];
 
 /**
- * A logger that writes one JSON object for each line: `time` (ISO), `level` (always `warn`: nothing else is logged),
- * `message`, and the fields beside them. Any field can be written: values that JSON does not know are described, errors become
- * `{ name, code, message, cause? }`, long texts and lists are cut.
+ * Returns a logger that writes one JSON object for each line: `time` (ISO), `level` (always `warn`: nothing else is
+ * logged), `message`, and the fields beside them. Any field can be written: values that JSON does not know are described,
+ * errors become `{ name, code, message, cause? }`, long texts and lists are cut.
  * @example createExecutor({ models, logger: jsonLogger() })
  * @example createExecutor({ models, logger: jsonLogger({ write: (line) => file.write(`${line}\n`) }) })
  */

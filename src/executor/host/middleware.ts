@@ -79,7 +79,7 @@ export interface Layers {
   readonly tool?: readonly Layer<ToolCallInfo, ToolOutput>[];
 }
 
-/** For a run without labels. */
+/** The labels of a run without labels, as middleware gets them. */
 export const noLabels: CallInfo['labels'] = Object.freeze({});
 
 const middlewareKeys: KnownKeys<Middleware> = { model: true, tool: true };
@@ -105,7 +105,10 @@ export function checkMiddleware(given: unknown, of: string): void {
   }
 }
 
-/** The layers of the option `middleware`. The methods are read once, and keep their object as `this`. */
+/**
+ * Reads the option `middleware` into layers around model calls and around tool calls. The methods are read once, and keep
+ * their object as `this`.
+ */
 export function layersOf(middleware: readonly Middleware[] = []): Layers {
   const model = middleware.flatMap((each) => (each.model ? [each.model.bind(each)] : []));
   const tool = middleware.flatMap((each) => (each.tool ? [each.tool.bind(each)] : []));
@@ -113,7 +116,7 @@ export function layersOf(middleware: readonly Middleware[] = []): Layers {
 }
 
 /**
- * Makes a call through all layers; the first is the outermost.
+ * Makes a model call or tool call through all layers of middleware; the first is the outermost.
  * @throws the error of a layer
  */
 export function callThrough<Info, Answer>(

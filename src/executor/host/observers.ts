@@ -60,7 +60,10 @@ export function checkObservers(given: unknown, of: string): void {
   }
 }
 
-/** The observers of the option `observers`. The methods are read once, and keep their object as `this`. */
+/**
+ * Reads the option `observers` into functions that get each event of a run. The methods are read once, and keep their
+ * object as `this`.
+ */
 export function observersOf(observers: readonly RunObserver[] = [], warn: Warn): readonly Observer[] {
   return observers.flatMap((observer) => {
     const onEvent = guarded('an observer', observer.onEvent?.bind(observer), warn);

@@ -13,7 +13,7 @@ type Delta = Extract<RunEventBody, { type: 'model.delta' }>;
 /** A streamed line of more characters is passed on in pieces, split between two words if possible. */
 const MAX_LINE = 4_096;
 
-/** Redacts everything that leaves one run, except its result. */
+/** Redacts everything that leaves one run (events, logs, records) except its result, with the option `redact`. */
 export class RunRedaction {
   readonly records: ProgressRedaction;
   readonly #events: Redactor;
@@ -64,7 +64,7 @@ export class RunRedaction {
   }
 }
 
-/** A run as its host's snapshot may have it. */
+/** Returns a run's progress and output redacted, as the snapshot of a host's machine may have them. */
 export function redactedRun(
   { progress, output }: Pick<RunContext, 'progress' | 'output'>,
   redact: Redaction | undefined,
@@ -77,7 +77,7 @@ export function redactedRun(
 /** Fields that name the run, and hold none of its content. */
 const named = new Set(['runId', 'agentId', 'code', 'callId']);
 
-/** A logger that gets no text unredacted. */
+/** Wraps a logger so that it gets only redacted texts. */
 export function redactedWarn(warn: Warn, redact: Redaction | undefined): Warn {
   if (!redact) return warn;
   const redactor = new Redactor(redact, 'log');
@@ -85,8 +85,8 @@ export function redactedWarn(warn: Warn, redact: Redaction | undefined): Warn {
 }
 
 /**
- * An inspector that gets redacted JSON copies. Events and snapshots are small, since they hold no transcripts. The actors are
- * the live ones: code that reads them sees everything.
+ * Wraps an inspector of XState so that it gets redacted JSON copies. Events and snapshots are small, since they hold no
+ * transcripts. The actors are the live ones: code that reads them sees everything.
  */
 export function redactedInspect(
   inspect: ((event: InspectionEvent) => void) | undefined,

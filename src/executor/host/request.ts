@@ -41,7 +41,7 @@ export interface Beginning {
 }
 
 /**
- * Checks an invocation and makes plain JSON of it.
+ * Checks an invocation (prompt, ids, inputs, images, history, labels) and makes the plain JSON request of it.
  * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {InvalidLabelsError}; {NotJsonError} for a value that cannot be
  *   stored; {TranscriptInvalidError} for a broken history
  */
@@ -99,7 +99,7 @@ function plainInputs(given: unknown): JsonObject {
   return frozenJson(given ?? {}, 'inputs') as JsonObject;
 }
 
-/** The request of a run, from its record. No code compares it, so it has no fingerprint. */
+/** Returns the request of a stored run, from its record. No code compares it, so it has no fingerprint. */
 export function requestFrom(record: RunCheckpoint): RunRequest {
   const { meta, inputs = {}, images = [], earlier = [] } = record;
   const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
@@ -107,7 +107,7 @@ export function requestFrom(record: RunCheckpoint): RunRequest {
   return { runId, prompt, callerId, channelId, guildId, parentRunId, inputs, images, earlier, ...identity };
 }
 
-/** The request of a refused start: its id as given, and no field that must be valid. */
+/** Returns the request of a refused start: its id as given, and no field that must be valid. */
 export function refusedRequest(invocation: unknown, newId: () => string): RunRequest {
   const [runId, prompt] = [readProperty(invocation, 'runId'), readProperty(invocation, 'prompt')];
   return {
@@ -128,7 +128,7 @@ function shown(runId: unknown): string {
   return typeof runId === 'object' || typeof runId === 'function' ? `(${typeof runId})` : String(runId);
 }
 
-/** The stored attributes of a run that begins with the present definition of its agent. */
+/** Returns the stored attributes of a new run, from its request and the present definition of its agent. */
 export function metaFor(agent: Agent, request: RunRequest, modelTier: string): RunCheckpointMeta {
   const { runId, callerId, channelId, guildId, prompt, parentRunId } = request;
   return {

@@ -47,7 +47,7 @@ const SAME_PRESS_MS = 100;
 /** Executors of this process that are leaving. The process ends when the last of them has left. */
 const leaving = new Set<Promise<boolean>>();
 
-/** The signals of one executor: no listener, or one. */
+/** Shuts an executor down at signals of the process (SIGTERM, SIGINT); at most one listener is active. */
 export class SignalSwitch {
   readonly #executor: Leaving;
   #listener: SignalListener | undefined;

@@ -20,7 +20,10 @@ export type PersistedRun = RunCheckpoint &
     readonly unstored?: true;
   };
 
-/** The persisted form of a run. @param now wall clock, ms */
+/**
+ * Returns a run as the snapshot of a host's machine persists it: whole, or as a reference to its stored record.
+ * @param now wall clock, ms
+ */
 export function persistedRun(
   progress: Progress,
   now: number,
@@ -35,7 +38,7 @@ export function persistedRun(
   return { ...headOf(record), messages: [], ...status, stored: true };
 }
 
-/** A whole unfinished run, with its working time, its last event number, and the critic's state. */
+/** Returns a persisted run with its present working time, last event number, and the critic's state. */
 export function atMoment(run: PersistedRun, { elapsedMs, seq, critic }: SaveMoment): PersistedRun {
   if (run.stored || run.status !== 'active') return run;
   return { ...run, elapsedMs: Math.round(elapsedMs), seq, ...(critic ? { critic } : {}) };
@@ -49,10 +52,7 @@ export function asSnapshot(record: RunCheckpoint): PersistedRun {
   return { ...structuredClone(record), status: 'active', output: undefined, error: undefined };
 }
 
-/**
- * Reads a run in a host's snapshot.
- * @throws {CheckpointCorruptError} {CheckpointTooNewError}
- */
+/** Parses a run in the snapshot of a host's machine. @throws {CheckpointCorruptError} {CheckpointTooNewError} */
 export function parsePersisted(value: unknown): PersistedRun {
   if (isDeeperThan(RECORD_DEPTH + 1, value))
     throw new CheckpointCorruptError('this snapshot of a run is nested too deep');

@@ -20,8 +20,8 @@ import type { RunActor } from '../run/run-actor.ts';
 import type { RunSeed } from '../run/seed.ts';
 
 /**
- * Connects a run's actor to its executor, before any other code can reach it: the active run, the one listener that saves, the
- * observer of the end, and guards around the host's subscribers (XState would throw their errors in the process).
+ * Connects a run's actor to its executor: the active run, the listener that saves, the observer of the end, guards around
+ * subscribers.
  */
 export function attach(
   services: ExecutorServices,

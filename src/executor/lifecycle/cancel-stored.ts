@@ -16,9 +16,9 @@ import { Auditing } from '../services/auditing.ts';
 import { endRun } from '../services/end-run.ts';
 
 /**
- * Ends an interrupted or parked run without an owner, and without its agent. It uses the order of every end, so a crash on the
- * way leaves a record that is only delivered. A run that had ended already keeps its own outcome. Concurrent calls get the
- * same answer; the first reason stays.
+ * Cancels an interrupted or parked run that has no owner, without its agent. It uses the order of every end, so a crash on
+ * the way leaves a record that is only delivered. A run that had ended already keeps its own outcome. Concurrent calls get
+ * the same answer; the first reason stays.
  * @throws {RunOwnedElsewhereError} while another owner works on it @throws {CheckpointMissingError} if there is no record of
  *   it
  */

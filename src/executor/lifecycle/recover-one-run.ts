@@ -37,11 +37,12 @@ export interface TakenUp extends Listed {
   readonly isOrphan?: boolean;
 }
 
+/** The reason with which `recover` skips a run that is live in this process. */
 export const LIVE = 'live in this process';
 
 /**
- * Takes up one interrupted run of `recover`. Never rejects: one run that cannot even be made must not keep the others from
- * being taken up.
+ * Starts one interrupted run for `recover`, and notes in the report if it was skipped or failed. Never rejects: one run
+ * that cannot even be made must not keep the others from being taken up.
  */
 export async function takeUp(run: TakenUp, work: Work): Promise<ActiveRun | undefined> {
   const { runId } = run;
@@ -105,7 +106,7 @@ function note(report: Report, runId: string, error: ErrorData | undefined): void
   report[kind].push({ runId, reason: `${code}: ${message}` });
 }
 
-/** A registered agent, or one that only the palette knows. */
+/** Finds the agent of an interrupted run: a registered one, or one that only the palette has. */
 export function agentFor(services: ExecutorServices, agentId: string): Agent | undefined {
   return services.config.agents.get(agentId) ?? services.palette.agentById(agentId);
 }

@@ -39,8 +39,8 @@ export type RunLogic<Data = unknown> = ActorLogic<
 >;
 
 /**
- * Makes a run's actor logic: the agent's machine with the executor's actors, and four methods of its own. All actors of it (of
- * the executor, a host's `invoke` or `spawn`, a restored host) are attached in the same way.
+ * Makes the actor logic of a run for XState: the agent's machine with the executor's actors, and four methods of its own.
+ * All actors of it (of the executor, a host's `invoke` or `spawn`, a restored host) are attached in the same way.
  *
  * @param run the known data of the one run of this logic; a host's machine has one logic for many runs and gives none
  */

@@ -25,7 +25,7 @@ export interface StartCall {
 }
 
 /**
- * Starts a run, or returns the one of this id that is live here.
+ * Starts a run for `executor.start` and `executor.run`, or returns the one of this id that is live here.
  * @throws {TypeError} for a wrong call, and nothing else
  */
 export async function startRun(services: ExecutorServices, given: Agent, call: StartCall): Promise<Run> {
@@ -63,7 +63,7 @@ async function liveRun({ registry }: ExecutorServices, asker: Asker): Promise<Ac
   return undefined;
 }
 
-/** Makes the actor of a run, starts it, and waits until `resolving` is over. */
+/** Makes the actor of a run, starts it, and waits until its resources are resolved. */
 export async function launch(
   services: ExecutorServices,
   agent: Agent,

@@ -24,14 +24,14 @@ interface Reading {
   readonly after?: Cursor | undefined;
 }
 
-/** Iterates over all listed runs of a store. */
+/** Iterates over all runs in a store's list, one by one. */
 export async function* listed(store: CheckpointStore, reading: Reading): AsyncGenerator<InterruptedRun> {
   for await (const page of pages(store, reading)) yield* page;
 }
 
 /**
- * Iterates over the listed runs of a store by pages. Recovered runs leave the list as they end, so that each page begins
- * after the last one seen.
+ * Iterates over the runs in a store's list by pages, without repeating one. Recovered runs leave the list as they end, so
+ * that each page begins after the last one seen.
  */
 export async function* pages(
   store: CheckpointStore,

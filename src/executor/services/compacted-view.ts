@@ -39,9 +39,9 @@ const GROWTH = 1.1;
 const MOST_ERROR = 3;
 
 /**
- * The part of a run's transcript that the model gets: all of it, until it fills too much of the model's window; then the
- * compactor's version, and the messages after it. The transcript itself stays whole. One view belongs to one run (or phase) in
- * one process. A turn far below the threshold only costs a look at its new messages.
+ * The part of a run's transcript that the model gets: all of it, until it fills too much of the model's context window;
+ * then the compactor's version, and the messages after it. The transcript itself stays whole. One view belongs to one run
+ * (or phase) in one process. A turn far below the threshold only costs a look at its new messages.
  */
 export class CompactedView {
   readonly #options: CompactedViewOptions;

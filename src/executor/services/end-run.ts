@@ -26,7 +26,7 @@ interface RunEnd {
 }
 
 /**
- * Ends a run, live or stored: the outcome is durable before the host gets it, and kept before the record is deleted. So a
+ * Ends a run in its store, live or stored: writes the outcome, delivers it to the host, keeps it, deletes the record. So a
  * crash at any point leaves a record whose outcome is only delivered again. The caller releases the run afterwards.
  * @throws the first error; then the later steps are left to the next start
  */

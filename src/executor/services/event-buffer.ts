@@ -33,7 +33,10 @@ class Queue {
   }
 }
 
-/** Events in order, at most `limit`. A full buffer drops its oldest piece of text, and only without one its oldest event. */
+/**
+ * Buffers events of a run in order, at most `limit`: the history of the stream, and what a slow consumer has not read. A
+ * full buffer drops its oldest piece of text, and only without one its oldest event.
+ */
 export class EventBuffer {
   readonly #limit: number;
   #deltas: Queue | undefined;

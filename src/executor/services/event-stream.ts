@@ -12,7 +12,7 @@ const BUFFER = 1_000;
  */
 const RESERVED = 2 ** 32;
 
-/** The events of one run: numbered, buffered, and delivered to each consumer at its own pace. */
+/** The events of one run: numbered, frozen, buffered, and delivered to each consumer at its own pace. */
 export class EventStream {
   readonly #runId: string;
   readonly #clock: Clock;
@@ -129,7 +129,7 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
   }
 }
 
-/** Freezes the event and its contents: its `usage`, for example, is the run's own object. */
+/** Freezes an event of a run and its contents. */
 export function frozenEvent(event: RunEvent): RunEvent {
   if (Object.isFrozen(event)) return event;
   for (const value of Object.values(event)) freeze(value);

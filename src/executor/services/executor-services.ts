@@ -26,7 +26,10 @@ export type StartChild = (
   call: ChildStart,
 ) => Promise<{ readonly actor: AnyActorRef; readonly result: Promise<RunResult> }>;
 
-/** The state that all runs of one executor share. `Run` is the object with the parts of one run that cannot be serialised. */
+/**
+ * The state that all runs of one executor share: registry, leases, inbox, palette, running work. `Run` is the object with
+ * the parts of one run that cannot be serialised.
+ */
 export class Services<Run extends LiveRun> {
   readonly config: Config;
   /** Names this process and this executor in claims. */

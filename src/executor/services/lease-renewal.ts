@@ -15,9 +15,9 @@ export interface Leaseholder {
 const ASK_AGAIN = 1 / 30;
 
 /**
- * Renews the claims of all live runs, independently of the runs. A refused renewal means that another owner has the run. An
- * unanswered renewal proves nothing: every write is checked against the newest claim. The run may continue calls without
- * effects, but another process may have taken it over.
+ * Renews the claims (leases) of all live runs in time, independently of the runs. A refused renewal means that another
+ * owner has the run. An unanswered renewal proves nothing: every write is checked against the newest claim. The run may
+ * continue calls without effects, but another process may have taken it over.
  */
 export class LeaseRenewal {
   readonly #store: OwningStore | undefined;

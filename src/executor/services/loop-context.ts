@@ -37,7 +37,7 @@ interface LoopedRun {
 }
 
 /**
- * The contexts of a run's loops.
+ * Makes the context of each loop of a run, one for each phase: model, tools, system prompt, settings, compaction.
  * @throws {UnknownTierError} for the agent's own tier; it replaces a phase's tier that no model serves
  * @throws {UnknownToolError} if a phase names a tool that its agent does not have
  */

@@ -2,7 +2,10 @@ import type { RunEvent } from '../../run/events.ts';
 import type { ObservedRun, Observer } from '../host/observers.ts';
 import { frozenEvent } from './event-stream.ts';
 
-/** The observers of one run. Each gets the events in order, even if an observer causes the next event. */
+/**
+ * Delivers the events of one run to its observers. Each gets the events in order, even if an observer causes the next
+ * event.
+ */
 export class ObserverList {
   readonly #observers: Observer[];
   /** Events that an observer caused while another event was being delivered. */

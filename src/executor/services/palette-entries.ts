@@ -10,7 +10,10 @@ const parts = { agent: ['id', 'name', 'instructions'], skill: ['name', 'descript
 /** The prefix of the id of an agent that runs a skill. */
 const SKILL = 'skill:';
 
-/** The entries of a host's palette, each read once. Shared objects (charts, tools) are found by them. */
+/**
+ * Looks up agents and skills in a host's palette, and reads each entry once. Shared objects (charts, tools) are found by
+ * them.
+ */
 export class PaletteEntries {
   readonly #palette: Palette | undefined;
   /** By the object that the palette returned. */

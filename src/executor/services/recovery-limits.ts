@@ -4,8 +4,8 @@ interface Waiting {
 }
 
 /**
- * Admits a limited number of callers at once. Each call of `enter` gives its limit: the sweeps of one executor share a
- * semaphore, each with its own limit.
+ * Limits how many callers work at once; further ones wait. Each call of `enter` gives its limit: the sweeps of one executor
+ * share a semaphore, each with its own limit.
  * @example
  * if (await semaphore.enter(64, signal)) work().finally(() => semaphore.leave())
  */
@@ -43,7 +43,10 @@ export class Semaphore {
   }
 }
 
-/** The state that the sweeps of one executor share. */
+/**
+ * The state that the recovery sweeps of one executor share: the limits of live recovered runs, and which runs are being
+ * started.
+ */
 export class Recovery {
   /** Limits the live recovered runs. */
   readonly places: Semaphore = new Semaphore();

@@ -37,7 +37,7 @@ interface Entry<R> {
 /** How many ended runs stay known, by their results without messages. */
 const MAX_ENDED = 1_000;
 
-/** The live runs of an executor, each with an atom of its own, and the last ones that ended. */
+/** The table of an executor's live runs, and of the last ones that ended, with an atom for subscribers. */
 export class Registry<R extends LiveRun> {
   readonly #live = new Map<string, Entry<R>>();
   readonly #ended = new Map<string, RunOutput>();

@@ -15,7 +15,7 @@ export interface SentRequest {
 
 const CHARACTERS_PER_TOKEN = 4;
 
-/** Estimates the tokens of one loop's requests. Messages of the previous request are not counted again. */
+/** Estimates the tokens of one loop's model requests. Messages of the previous request are not counted again. */
 export class RequestEstimate {
   #counted: Transcript | undefined;
   #tokens = 0;
@@ -36,7 +36,7 @@ export class RequestEstimate {
   }
 }
 
-/** Warns once for each executor that its budget counts estimated use of tokens. */
+/** Warns, once for each executor, that a model reports no usage and its budget counts an estimate. */
 export function warnOfEstimate(
   services: { readonly config: Config; hasWarnedOfEstimate: boolean },
   fields: { readonly runId: string; readonly model: string },

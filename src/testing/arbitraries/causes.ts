@@ -62,7 +62,7 @@ const wraps: readonly Wrap[] = [
   (cause, beside) => new AggregateError([cause, ...beside], 'several at once'),
 ];
 
-/** Errors that a run may end with, and causes for which it may be stopped. */
+/** Makes arbitraries of errors that a run may end with, and of causes for which it may be stopped. */
 export function causesWith(fc: Generators): {
   [Name in 'runError' | 'shutdownCause' | 'otherCause']: Arbitrary<unknown>;
 } {

@@ -197,7 +197,7 @@ function fieldsWith(fc: Generators): Arbitrary<Partial<Progress>> {
   return fc.record<Record<string, unknown>>(Object.fromEntries(drawn)).map(definedOf) as Arbitrary<Partial<Progress>>;
 }
 
-/** Runs at any point, made by the functions that real runs use. */
+/** Makes an arbitrary of runs at any point, made by the functions that real runs use. */
 export function progressesWith(fc: Generators, may: { beOpen: boolean }): Arbitrary<Progress> {
   return fc
     .record({
@@ -219,7 +219,7 @@ export function progressesWith(fc: Generators, may: { beOpen: boolean }): Arbitr
     });
 }
 
-/** Requests that no executor refuses. */
+/** Makes an arbitrary of invocations that no executor refuses. */
 export function invocationsWith(fc: Generators): Arbitrary<Invocation> {
   const id = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 });
   const word = fc.option(fc.string({ unit: 'grapheme', maxLength: 8 }), { nil: undefined });
@@ -249,7 +249,7 @@ function definedOf<T extends object>(fields: T): { [Key in keyof T]?: NonNullabl
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
-/** Records of such runs: some are parked, some have an outcome that is not delivered yet. */
+/** Makes an arbitrary of records: some are parked, some have an outcome that is not delivered yet. */
 export function checkpointsWith(fc: Generators): Arbitrary<RunCheckpoint> {
   return fc
     .record({

@@ -44,7 +44,9 @@ interface Moment {
 
 type Causes = { readonly [Name in 'shutdownCause' | 'otherCause']: Arbitrary<unknown> };
 
-/** Stories of runs: accepted, refused or only delivered; their steps answer or fail, and they are stopped at any moment, even twice. */
+/**
+ * Makes an arbitrary of run stories for the machine: accepted or refused, steps that answer or fail, stops at any moment.
+ */
 export function storiesWith(fc: Generators, { shutdownCause, otherCause }: Causes): Arbitrary<RunStory> {
   const stop = fc.record<Stop>({
     after: fc.nat(12),

@@ -41,7 +41,7 @@ export interface History {
   readonly isShortOfHelp: boolean;
 }
 
-/** Plays one run to its end: one process for each stop, and as many more as needed. */
+/** Runs one history of the crash test to its end: a process for each planned death, and as many more as needed. */
 export async function play(scene: Scene, runId: string, stops: readonly StopAt[]): Promise<History> {
   const player = new Player(scene, scene.ledger?.(runId) ?? new Ledger(runId));
   try {
@@ -250,8 +250,8 @@ function textOf(error: unknown): string {
 type Settings = Pick<CrashTestExecutorOptions, 'onUnknownOutcome'>;
 
 /**
- * Whether a run was parked as its host asked: `onUnknownOutcome: 'park'`, and the record shows a `once` call during which its
- * process died. Such an end is promised; a run that was parked for another reason breaks the promise.
+ * Returns whether the crash test's run was parked as its host asked: `onUnknownOutcome: 'park'`, and a `once` call during
+ * which its process died. Such an end is promised; a run that was parked for another reason breaks the promise.
  */
 export function isAsideAsAsked(record: RunCheckpoint | null | undefined, { onUnknownOutcome }: Settings): boolean {
   if (onUnknownOutcome !== 'park' || record?.parked?.code !== 'OUTCOME_UNKNOWN') return false;
@@ -264,7 +264,7 @@ function isShortOfHelp(ledger: Ledger, settings: Settings): boolean {
   return children.some((record) => isAsideAsAsked(record, settings));
 }
 
-/** No process continues a parked run, and the list shows it. */
+/** Checks that no process continues a parked run, and that the list shows it. */
 export function checkAside(ledger: Ledger, settings: Settings, listed: readonly { readonly runId: string }[]): void {
   const { runId } = ledger;
   if (!isAsideAsAsked(ledger.recordOf(runId), settings)) {

@@ -19,7 +19,7 @@ export interface Allowed {
   readonly isAppending: boolean;
 }
 
-/** The broken promises of a history, compared with the run without a crash; the first complaint for each promise. */
+/** Compares a history of the crash test with the run without a crash, and returns the broken promises. */
 export function judge(history: History, whole: History, allowed: Allowed): Complaint[] {
   const { ledger } = history;
   const complaints = [...ledger.complaints];
@@ -34,8 +34,8 @@ export function judge(history: History, whole: History, allowed: Allowed): Compl
 }
 
 /**
- * To the model an unknown outcome is a failed call. Together with other failed calls, also those that need its effect, it can
- * make the guards end the run earlier.
+ * Returns whether a crashed run may end differently: to the model an unknown outcome is a failed call. Together with other
+ * failed calls, also those that need its effect, it can make the guards end the run earlier.
  */
 export function mayDiffer({ unknown, answers }: Ledger, { hasFailures }: Ledger, allowed: Allowed): boolean {
   const { errorsInARow, mayDiffer: isOtherwise = false } = allowed;
@@ -65,7 +65,7 @@ function judgeEnd(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] 
   return [];
 }
 
-/** The part of an outcome that two equal runs have in common. */
+/** Returns the part of an outcome that two equal runs have in common, for comparison. */
 export function essenceOf(outcome: RunOutcome, runId: string) {
   const { status, output, data = null, error, usage, iterations, phases, undelivered } = outcome;
   const failure = error ? `${error.code}: ${error.message}`.replaceAll(runId, '<run>') : null;
@@ -146,9 +146,9 @@ function judgeSize({ ledger, points }: History, { isAppending }: Allowed): Compl
 }
 
 /**
- * A call that succeeded without a crash must succeed after one. No complaint if something else explains the failure: the call
- * was stopped from outside, no process had died yet, or it is not known whether an earlier call took effect, which this one
- * may need.
+ * Returns a complaint for each tool call that succeeded without a crash and failed after one. No complaint if something
+ * else explains the failure: the call was stopped from outside, no process had died yet, or it is not known whether an
+ * earlier call took effect, which this one may need.
  */
 export function judgeFailures(ledger: Ledger, whole: Ledger, hasRealTime: boolean): Complaint[] {
   if (!isEffectKnown(ledger)) return [];

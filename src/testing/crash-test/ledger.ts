@@ -45,7 +45,9 @@ interface Answer {
   readonly at: number;
 }
 
-/** All effects of the processes of one history, seen from outside. */
+/**
+ * Records what the processes of one crash test history did, seen from outside: tool calls, model calls, writes, outcomes.
+ */
 export class Ledger {
   readonly runId: string;
   readonly calls: BegunCall[] = [];
@@ -247,7 +249,7 @@ export class Ledger {
   }
 }
 
-/** The run of a call to the store: its first argument is the run's id, a claim, a delta or a record. */
+/** Returns the run id in the arguments of a call to the store: an id, a claim, a delta or a record. */
 export function runIdOf([first]: readonly unknown[]): string {
   if (typeof first === 'string') return first;
   const { runId, meta } = (first ?? {}) as { runId?: string; meta?: { runId: string } };

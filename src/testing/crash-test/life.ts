@@ -10,6 +10,7 @@ export interface CrashPoint {
   readonly nth: number;
 }
 
+/** Returns the name of a crash point: when, what, and which occurrence. */
 export function nameOf({ when, what, nth }: CrashPoint): string {
   return `${when} ${what} ${nth}`;
 }
@@ -30,8 +31,8 @@ export interface LateWrite {
 const never = () => new Promise<never>(() => {});
 
 /**
- * A simulated process. After its death none of its calls has an effect or an answer: callers wait without end, and its
- * remaining work is ignored.
+ * The life of one simulated process, which dies at its crash point. After its death none of its calls has an effect or an
+ * answer: callers wait without end, and its remaining work is ignored.
  */
 export class Life {
   readonly #stopAt: StopAt | undefined;

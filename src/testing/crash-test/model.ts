@@ -26,8 +26,8 @@ interface Turn {
 }
 
 /**
- * Records the replies of the model in the run without a crash, and returns them in every later process. So each difference
- * is due to the crash, even with a model that never gives the same reply twice.
+ * Records the model's replies in the run without a crash, and returns the same ones in every later process. So each
+ * difference is due to the crash, even with a model that never gives the same reply twice.
  */
 export class ModelMemory {
   readonly #turns: Turn[] = [];
@@ -114,7 +114,7 @@ export class ModelMemory {
   }
 }
 
-/** A model of one process, which may die during the reply. */
+/** Wraps the model of a simulated process, which may die during the reply. */
 export function mortalModel(model: Model, life: Life, onAsked: (options: LanguageModelV4CallOptions) => void): Model {
   return {
     ...identityOf(model),

@@ -60,6 +60,7 @@ export function checkOptions(options: CrashTestOptions): void {
   }
 }
 
+/** Returns the TypeError for an invalid option of crashTest. */
 export function wrong(what: string, cause?: unknown): TypeError {
   return new TypeError(`crashTest: ${what}`, cause === undefined ? {} : { cause });
 }

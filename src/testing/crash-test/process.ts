@@ -54,7 +54,7 @@ export interface MortalProcess {
   readonly agent: Agent;
 }
 
-/** Makes one simulated process of the crash test. */
+/** Makes one simulated process of the crash test: an executor on the shared storage that can die. */
 export function processOf(job: Job, world: World): MortalProcess {
   const { tools, executor } = job;
   const { life, ledger } = world;
@@ -88,7 +88,7 @@ export function processOf(job: Job, world: World): MortalProcess {
 }
 
 /**
- * The agent, with tools that die with the simulated process.
+ * Returns the agent with tools that die with the simulated process.
  * @throws {UnknownToolError} for a tool name that is not registered
  */
 export function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World): Agent {

@@ -3,7 +3,7 @@ import { appendingStore, type Draft, refuses } from './case.ts';
 import { randomMessage, randomRecord, seededRandom } from './random.ts';
 import { fullRecord, nextStep, openStepRecord, sampleRecord, userMessage } from './records.ts';
 
-/** A store that writes only what is new. */
+/** The cases of the store contract for stores that append only what is new. */
 export const appendCases: readonly Draft[] = [
   appendingStore('append adds the messages and replaces the head (checkpoint 3)', async ({ store }) => {
     const first = openStepRecord('run');

@@ -56,37 +56,40 @@ export interface Draft {
 
 type Body<S extends CheckpointStore> = (bench: Bench<S>) => Promise<void>;
 
-/** A case for every store. */
+/** Makes a case of the store contract for every store. */
 export function everyStore(title: string, body: Body<CheckpointStore>, needs?: 'reopen' | 'damage'): Draft {
   return { title, body, offers: () => true, ...(needs ? { needs } : {}) };
 }
 
-/** A case of the store contract for stores with `append`. */
+/** Makes a case of the store contract for stores with `append`. */
 export function appendingStore(title: string, body: Body<AppendingStore>): Draft {
   return { title, body, offers: isAppending };
 }
 
-/** A case of the store contract for stores with claims. */
+/** Makes a case of the store contract for stores with claims. */
 export function owningStore(title: string, body: Body<OwningStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isOwning, ...(needs ? { needs } : {}) };
 }
 
-/** A case of the store contract for stores that keep outcomes. */
+/** Makes a case of the store contract for stores that keep outcomes. */
 export function keepingStore(title: string, body: Body<OutcomeStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isKeepingOutcomes, ...(needs ? { needs } : {}) };
 }
 
-/** A case of the store contract for stores with claims that keep outcomes. */
+/** Makes a case of the store contract for stores with claims that keep outcomes. */
 export function owningAndKeepingStore(title: string, body: Body<OwningStore & OutcomeStore>): Draft {
   return { title, body, offers: (store) => isOwning(store) && isKeepingOutcomes(store) };
 }
 
-/** A case of the store contract for stores with commands. */
+/** Makes a case of the store contract for stores with commands. */
 export function controlStore(title: string, body: Body<ControlStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isControlling, ...(needs ? { needs } : {}) };
 }
 
-/** Makes a case of the store contract from its draft. @param draft the case to run on each store that `test` creates */
+/**
+ * Makes a runnable case of the store contract from its draft: skips it if the store lacks its methods.
+ * @param draft the case to run on each store that `test` creates
+ */
 export function toCase<S extends CheckpointStore>(draft: Draft, test: StoreUnderTest<S>): ContractCase {
   const run = async (...context: readonly unknown[]): Promise<void> => {
     const used: S[] = [await test.create()];

@@ -7,7 +7,7 @@ import { nextStep, sampleRecord } from './records.ts';
 /** Longer than any case takes. */
 const LONG = 600_000;
 
-/** Cases of a store with claims. */
+/** The cases of the store contract about claims and leases. */
 export const claimCases: readonly Draft[] = [
   owningStore(
     'a record that its owner releases as damaged is listed as quarantined, and no owner can claim it or append to it until it is saved as a whole (recovery 6)',

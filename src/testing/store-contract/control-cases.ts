@@ -9,7 +9,7 @@ const LONG = 600_000;
 
 const steer = (id: string, text = `say ${id}`) => ({ id, kind: 'steer', text }) as const;
 
-/** Cases of a store that delivers commands to the owner of a run. */
+/** The cases of the store contract about commands to the owner of a run. */
 export const controlCases: readonly Draft[] = [
   controlStore(
     'commands wait in the order of their sending, for the run they are for (recovery 3)',

@@ -5,7 +5,7 @@ import { sampleOutcome, sampleRecord, userMessage } from './records.ts';
 /** The year 2100: later than any clock of a test. */
 const LATER = 4_102_444_800_000;
 
-/** Cases of a store that keeps outcomes after the record is deleted. */
+/** The cases of the store contract about outcomes that are kept after the record is deleted. */
 export const outcomeCases: readonly Draft[] = [
   keepingStore('a kept outcome is given back after the record is gone (checkpoint 8)', async ({ store }) => {
     const error = {

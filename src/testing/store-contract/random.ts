@@ -11,7 +11,7 @@ export interface Random {
   shuffled<T>(values: readonly T[]): T[];
 }
 
-/** The generator mulberry32: small, and good enough to choose test cases. */
+/** Returns a random number generator with a seed (mulberry32): small, and good enough to choose test cases. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
@@ -69,7 +69,7 @@ function objectOf(entries: readonly (readonly [string, JsonValue])[]): JsonValue
   return JSON.parse(`{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`);
 }
 
-/** A random message of a record, for the store contract. */
+/** Makes a random message of a record, for the store contract. */
 export function randomMessage(random: Random): Message {
   const text = { type: 'text', text: randomText(random), providerOptions: randomJson(random) };
   const toolCall = { type: 'tool-call', toolCallId: randomText(random), toolName: 't', input: randomJson(random) };
@@ -83,7 +83,7 @@ export function randomMessage(random: Random): Message {
   return message as unknown as Message;
 }
 
-/** Any record that a store must accept: with and without each optional field, with unknown fields. */
+/** Makes a random record that a store must accept: with and without each optional field, with unknown fields. */
 export function randomRecord(random: Random, runId: string): RunCheckpoint {
   const full = fullRecord(runId);
   const { version, meta, iteration, completedPhases, updatedAt } = sampleRecord(runId);

@@ -5,13 +5,13 @@ import { type Draft, everyStore, refuses } from './case.ts';
 import { randomRecord, seededRandom } from './random.ts';
 import { fullRecord, openStepRecord, pipelineRecord, sampleMeta, sampleRecord } from './records.ts';
 
-/** Checks that a store returns exactly what was saved. */
+/** Checks that a store returns exactly the record that was saved. */
 export async function keeps(store: CheckpointStore, record: RunCheckpoint): Promise<void> {
   await store.save(record);
   assert.deepEqual(await store.load(record.meta.runId), record);
 }
 
-/** Cases of what is stored, and how it is read back. */
+/** The cases of the store contract about what is stored, and how it is read back. */
 export const recordCases: readonly Draft[] = [
   everyStore('a run with all nine attributes reads back deep-equal (checkpoint 1)', async ({ store }) => {
     const record = sampleRecord('run');

@@ -7,7 +7,7 @@ import type { EndedFacts, RunOutcome } from '../../run/result.ts';
 import type { Message } from '../../values/message.ts';
 import { noUsage } from '../../values/usage.ts';
 
-/** The attributes of a sample record. */
+/** Returns the attributes of a sample record. */
 export function sampleMeta(runId: string): RunCheckpointMeta {
   return {
     runId,
@@ -22,12 +22,12 @@ export function sampleMeta(runId: string): RunCheckpointMeta {
   };
 }
 
-/** A user message of a sample record. */
+/** Returns a user message of a sample record. */
 export function userMessage(text: string): Message {
   return { role: 'user', content: [{ type: 'text', text }] };
 }
 
-/** A record with the required fields, and those of `fields`. */
+/** Returns a sample record with the required fields, and those of `fields`. */
 export function sampleRecord(runId: string, fields: Partial<RunCheckpoint> = {}): RunCheckpoint {
   return asWritten({
     version: RECORD_VERSION,
@@ -54,7 +54,7 @@ function asWritten(record: RunCheckpoint): RunCheckpoint {
   return { ...Object.fromEntries(known), ...record };
 }
 
-/** The delta that adds `messages` to a record, and the record with them. */
+/** Returns the delta that adds messages to a sample record, and the record with them. */
 export function nextStep(
   record: RunCheckpoint,
   messages: readonly Message[] = [userMessage(`message ${record.messages.length}`)],
@@ -73,7 +73,7 @@ export function nextStep(
   return { delta, record: grown };
 }
 
-/** A sample outcome of a run. */
+/** Returns a sample outcome of a run. */
 export function sampleOutcome(
   runId: string,
   fields: Partial<EndedFacts> = {},
@@ -96,7 +96,7 @@ export function sampleOutcome(
   } as RunOutcome;
 }
 
-/** A single-loop run in the middle of a step: one call answered, one running, one waiting. */
+/** Returns a sample record in the middle of a step: one call answered, one running, one waiting. */
 export function openStepRecord(runId: string): RunCheckpoint {
   const call = (callId: string) => ({
     type: 'tool-call' as const,
@@ -118,7 +118,7 @@ export function openStepRecord(runId: string): RunCheckpoint {
   });
 }
 
-/** A pipeline in its second phase. */
+/** Returns a sample record of a pipeline in its second phase. */
 export function pipelineRecord(runId: string): RunCheckpoint {
   return sampleRecord(runId, {
     messages: [userMessage('polish it')],
@@ -128,7 +128,7 @@ export function pipelineRecord(runId: string): RunCheckpoint {
   });
 }
 
-/** A record with every possible field. */
+/** Returns a sample record with every possible field. */
 export function fullRecord(runId: string): RunCheckpoint {
   return {
     ...openStepRecord(runId),

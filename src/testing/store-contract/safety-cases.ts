@@ -59,7 +59,7 @@ const hostileIds = [
   'x'.repeat(512),
 ];
 
-/** Cases of isolation and hostile input. */
+/** The cases of the store contract about isolation and hostile input. */
 export const safetyCases: readonly Draft[] = [
   everyStore('changing a record after it was saved changes nothing stored (checkpoint 9)', async ({ store }) => {
     const given = structuredClone(fullRecord('run'));

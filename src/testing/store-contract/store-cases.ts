@@ -6,7 +6,7 @@ import { type Random, seededRandom } from './random.ts';
 import { keeps } from './record-cases.ts';
 import { fullRecord, sampleOutcome, sampleRecord, userMessage } from './records.ts';
 
-/** Cases of saving, deleting and listing. */
+/** The cases of the store contract about saving, deleting and listing. */
 export const storeCases: readonly Draft[] = [
   everyStore('save replaces the earlier record, the last one wins (checkpoint 7)', async ({ store }) => {
     await store.save(fullRecord('run'));

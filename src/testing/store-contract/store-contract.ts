@@ -21,8 +21,8 @@ const drafts: readonly Draft[] = [
 ];
 
 /**
- * What the runtime needs of a store, as cases for any test runner. Cases about methods that a store does not have are
- * skipped, so that a store with only the four methods passes.
+ * Returns the cases of the store contract for any test runner: what the runtime needs of a store. Cases about methods that
+ * a store does not have are skipped, so that a store with only the four methods passes.
  *
  * @example for (const { title, run } of checkpointStoreContract({ create })) test(title, run);
  */

@@ -1,6 +1,7 @@
 import type { OlderModel } from '../model/adapt-model.ts';
-import { callModel } from '../model/call.ts';
+import { callModel, type ModelRequest } from '../model/call.ts';
 import type { Model } from '../model/port.ts';
+import { withRetries } from '../model/retry.ts';
 import { modelFor } from '../model/tier.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { ModelError } from '../values/errors.ts';
@@ -31,8 +32,10 @@ export interface CompactorOptions {
    * Their values are removed from its whole request. Messages that are kept do not change.
    */
   readonly secrets?: SecretFields;
-  /** For the time limit of the model; default: the clock of this machine. */
+  /** For the time limit of the model and its retries; default: the clock of this machine. */
   readonly clock?: Clock;
+  /** For the jitter of its retries: a number from 0 to 1; default Math.random. */
+  readonly random?: () => number;
 }
 
 const optionKeys: KnownKeys<CompactorOptions> = {
@@ -44,6 +47,7 @@ const optionKeys: KnownKeys<CompactorOptions> = {
   instructions: true,
   secrets: true,
   clock: true,
+  random: true,
 };
 
 /** The time limit for the one reply of the summary. The executor's own time limit is shorter. */
@@ -70,7 +74,7 @@ const TASK = [
 export function createCompactor(options: CompactorOptions = {}): Compactor {
   checkKeys(options, optionKeys, { of: 'createCompactor' });
   const { keepFirst = 1, keepLast = 8, maxSummaryTokens = 1_000, instructions = '' } = options;
-  const { secrets = {}, clock = systemClock } = options;
+  const { secrets = {}, clock = systemClock, random = Math.random } = options;
   checkAtLeast(1, { keepFirst, maxSummaryTokens, maxRequestTokens: options.maxRequestTokens ?? 1 });
   checkAtLeast(0, { keepLast });
   checkSecrets(secrets);
@@ -82,7 +86,7 @@ export function createCompactor(options: CompactorOptions = {}): Compactor {
     const shown = options.maxRequestTokens ?? Math.max(MIN_REQUEST_TOKENS, Math.floor(request.limit / 2));
     const maxLength = shown * CHARACTERS_PER_TOKEN;
     const text = renderMessages(middle, { maxLength, secrets, history: messages });
-    const { message } = await callModel(own ?? request.model, {
+    const call: ModelRequest = {
       system,
       messages: [{ role: 'user', content: [{ type: 'text', text }] }],
       tools: [],
@@ -91,6 +95,11 @@ export function createCompactor(options: CompactorOptions = {}): Compactor {
       firstChunkMs: SILENCE_MS,
       chunkGapMs: SILENCE_MS,
       settings: { maxOutputTokens: maxSummaryTokens },
+    };
+    const { message } = await withRetries(() => callModel(own ?? request.model, call), {
+      signal: request.signal,
+      clock,
+      random,
     });
     return [...first, summaryMessage(textOf(message), middle.length), ...last];
   };

@@ -1,5 +1,6 @@
-import { callModel } from '../model/call.ts';
+import { callModel, type ModelRequest } from '../model/call.ts';
 import type { Model } from '../model/port.ts';
+import { withRetries } from '../model/retry.ts';
 import type { Clock } from '../values/clock.ts';
 import { PortTimeoutError } from '../values/errors.ts';
 import { canonicalJson, isObject, type JsonValue } from '../values/json.ts';
@@ -20,6 +21,8 @@ export interface OpinionLimits {
   readonly maxRaise: number;
   readonly timeoutMs: number;
   readonly clock: Clock;
+  /** For the jitter of the model's retries. */
+  readonly random: () => number;
   readonly signal: AbortSignal;
 }
 
@@ -34,12 +37,12 @@ export async function opinionOf(
   state: EscalatorState,
   limits: OpinionLimits,
 ): Promise<EscalatorDecision | undefined> {
-  const { clock, timeoutMs, signal } = limits;
+  const { clock, random, timeoutMs, signal } = limits;
   const late = new AbortController();
   const error = new PortTimeoutError(`the model of the escalator did not answer within ${timeoutMs} ms`);
   const timer = clock.setTimeout(() => late.abort(error), timeoutMs);
   try {
-    const { message } = await callModel(model, {
+    const call: ModelRequest = {
       system: systemFor(state, limits),
       messages: [{ role: 'user', content: [{ type: 'text', text: factsOf(state) }] }],
       tools: [],
@@ -48,7 +51,8 @@ export async function opinionOf(
       firstChunkMs: timeoutMs,
       chunkGapMs: timeoutMs,
       settings: { maxOutputTokens: MAX_OUTPUT_TOKENS },
-    });
+    };
+    const { message } = await withRetries(() => callModel(model, call), { signal: call.signal, clock, random });
     return decisionIn(textOf(message), limits);
   } catch {
     return undefined;

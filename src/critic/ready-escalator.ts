@@ -30,8 +30,10 @@ export interface EscalatorOptions {
   readonly model?: Model | OlderModel;
   /** The time limit of the model; default 15 s. Keep it below the critic's `askTimeoutMs`. */
   readonly modelTimeoutMs?: number;
-  /** For the time limit of the model; default: the clock of this machine. */
+  /** For the time limit of the model and its retries; default: the clock of this machine. */
   readonly clock?: Clock;
+  /** For the jitter of its retries: a number from 0 to 1; default Math.random. */
+  readonly random?: () => number;
 }
 
 const optionKeys: KnownKeys<EscalatorOptions> = {
@@ -45,6 +47,7 @@ const optionKeys: KnownKeys<EscalatorOptions> = {
   model: true,
   modelTimeoutMs: true,
   clock: true,
+  random: true,
 };
 
 /** The model cannot extend a silence by more than this many idle periods. */
@@ -61,7 +64,7 @@ const MAX_LOOKS = 60;
 export function createEscalator(options: EscalatorOptions = {}): Escalator {
   checkKeys(options, optionKeys, { of: 'createEscalator' });
   const rules = rulesOf(options);
-  const { modelTimeoutMs: timeoutMs = 15_000, clock = systemClock } = options;
+  const { modelTimeoutMs: timeoutMs = 15_000, clock = systemClock, random = Math.random } = options;
   checkAbove(0, { modelTimeoutMs: timeoutMs });
   if (options.model === undefined) return (state) => decide(state, rules);
   const model = modelFor({ escalator: options.model }, 'escalator');
@@ -71,7 +74,7 @@ export function createEscalator(options: EscalatorOptions = {}): Escalator {
     const maxRaise =
       state.reason === 'steps' ? Math.min(rules.raiseStepsBy, rules.maxRaisedSteps - state.raisedSteps) : 0;
     const maxExtendMs = rules.lookAgainMs * MAX_LOOKS;
-    const opinion = await opinionOf(model, state, { maxRaise, maxExtendMs, timeoutMs, clock, signal });
+    const opinion = await opinionOf(model, state, { maxRaise, maxExtendMs, timeoutMs, clock, random, signal });
     if (!opinion || opinion.kill) return opinion ?? ruled;
     return state.reason === 'idle' ? { extendByMs: rules.lookAgainMs, ...opinion } : opinion;
   };

@@ -4,18 +4,18 @@ import { type ErrorData, readProperty, toErrorData } from '../values/error-data.
 import { ModelError, ModelStalledError } from '../values/errors.ts';
 import type { Usage } from '../values/usage.ts';
 import { spentBy } from './failed-call-usage.ts';
-import { askedWait, isRetryable } from './failure.ts';
+import { failureOf } from './failure.ts';
 
 /** How many times a model is called for one reply, the first time included. */
-const MODEL_ATTEMPTS = 3;
+const MODEL_ATTEMPTS = 5;
+/** From the first failure to the last attempt. */
+const MODEL_RETRY_MS = 60_000;
 
 /** The wait before the second attempt is between 0 and this; the limit doubles for each further attempt. */
 const BASE_MS = 1_000;
-const MAX_BACKOFF_MS = 30_000;
+const MAX_BACKOFF_MS = 8_000;
 /** Added to the wait that the provider asked for: callers that were refused together should not return together. */
 const backoff: Backoff = { firstMs: BASE_MS, maxMs: MAX_BACKOFF_MS, jitter: 'full' };
-/** Pawl does not wait longer for a provider: the caller should get the error now. */
-const MAX_ASKED_MS = 60_000;
 
 /** An attempt that follows a failed one. */
 export interface Retry {
@@ -30,8 +30,10 @@ export interface Retry {
 export interface RetryOptions {
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** The most attempts to make; default 3. */
+  /** The most attempts to make; default 5. */
   readonly attempts?: number;
+  /** The time from the first failure to the last attempt, ms; default 60,000. */
+  readonly withinMs?: number;
   /** From 0 to below 1; default Math.random. */
   readonly random?: () => number;
   /** Called before the wait of each retry. */
@@ -41,14 +43,16 @@ export interface RetryOptions {
 }
 
 /**
- * Makes a model call, and repeats it while its error is retryable. Each retry waits for an exponential backoff with full
- * jitter, and at least for the time that the provider asks for.
+ * Makes a model call, and repeats it while its errors may pass. Each retry waits for an exponential backoff with full jitter,
+ * after the time that the provider asks for. A provider that asks for more time than is left ends the retries at once.
  *
  * @throws the signal's reason, at once, when the signal is aborted during a wait
- * @throws {ModelError | ModelStalledError} the last failure; after several attempts its message gives their number
+ * @throws {ModelError | ModelStalledError} the last failure; after several attempts its message gives their number. `failureOf`
+ *   says the same of it as of the original error
  */
 export async function withRetries<T>(call: () => Promise<T>, options: RetryOptions): Promise<T> {
-  const { signal, clock, attempts = MODEL_ATTEMPTS, onRetry, onSpent } = options;
+  const { signal, clock, onRetry, onSpent } = options;
+  let endsAt: number | undefined;
   for (let attempt = 1; ; attempt++) {
     try {
       return await call();
@@ -56,17 +60,26 @@ export async function withRetries<T>(call: () => Promise<T>, options: RetryOptio
       const spent = spentBy(error);
       if (spent !== undefined) onSpent?.(spent);
       if (signal.aborted) throw error;
-      if (!isRetryable(error)) throw final(error, attempt);
-      const asked = askedWait(error, clock) ?? 0;
-      if (asked > MAX_ASKED_MS)
-        throw final(error, attempt, `; the provider asks for a wait of ${asked} ms, which is too long`);
-      if (attempt >= attempts) throw final(error, attempt);
-      const delayMs = asked + backoffMs(attempt, backoff, options.random);
+      // A long answer that breaks off is tried again: the time counts from the first failure.
+      endsAt ??= clock.monotonic() + (options.withinMs ?? MODEL_RETRY_MS);
+      const delayMs = delayAfter(error, { attempt, leftMs: endsAt - clock.monotonic() }, options);
       onRetry?.({ attempt: attempt + 1, delayMs, error: toErrorData(error, 'MODEL') });
       await pause(delayMs, clock, signal);
       signal.throwIfAborted();
     }
   }
+}
+
+/** The wait after a failed attempt, ms. @throws the failure, if no attempt follows */
+function delayAfter(error: unknown, made: { attempt: number; leftMs: number }, options: RetryOptions): number {
+  const { clock, attempts = MODEL_ATTEMPTS, random } = options;
+  const { attempt, leftMs } = made;
+  const { kind, retryAfterMs = 0 } = failureOf(error, clock);
+  if (kind !== 'passing' || attempt >= attempts) throw final(error, attempt);
+  if (leftMs <= 0) throw final(error, attempt, '; modelRetryMs is over');
+  if (retryAfterMs > leftMs)
+    throw final(error, attempt, `; the provider asks for a wait of ${retryAfterMs} ms, which is too long`);
+  return Math.min(leftMs, retryAfterMs + backoffMs(attempt, backoff, random));
 }
 
 /** The last failure, with the number of attempts. A failure of the first attempt stays unchanged. */
@@ -77,5 +90,7 @@ function final(error: unknown, attempts: number, why = ''): unknown {
   const message = `${toErrorData(error).message} (after ${count}${why})`;
   const cause = readProperty(error, 'cause');
   const options = cause === undefined ? {} : { cause };
-  return code === 'MODEL' ? new ModelError(message, options) : new ModelStalledError(message, options);
+  if (code === 'MODEL_STALLED') return new ModelStalledError(message, options);
+  const isRetryable = readProperty(error, 'isRetryable');
+  return Object.assign(new ModelError(message, options), isRetryable === undefined ? {} : { isRetryable });
 }

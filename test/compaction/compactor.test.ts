@@ -35,6 +35,33 @@ describe('createCompactor', () => {
     expect(model.calls).toHaveLength(1);
   });
 
+  test('asks the model again when its failure may pass, five times at most (waiting 28, 31)', async () => {
+    const busy = fail(Object.assign(new Error('busy'), { statusCode: 503 }));
+    for (const [script, outcome] of [
+      [[busy, busy, busy, busy, reply('Pages.')], 'Pages.'],
+      [Array(9).fill(busy), 'busy (after 5 attempts)'],
+    ] as const) {
+      const clock = testClock();
+      const asked = compacted(history(10), { clock, random: () => 0.5, script });
+      const told = asked.then(({ result }) => JSON.stringify(result), String);
+      await clock.advance(7_500);
+      expect(await told).toContain(outcome);
+      expect(clock.pending).toBe(0);
+    }
+  });
+
+  test('asks the model once when a person must look at it, and stops with its run (waiting 28, 31)', async () => {
+    const refused = scriptedModel([fail(Object.assign(new Error('bad key'), { statusCode: 401 }))]);
+    await expect(compacted(history(10), { model: refused })).rejects.toThrow(/bad key$/);
+    const stop = new AbortController();
+    const busy = scriptedModel(Array(9).fill(fail(Object.assign(new Error('busy'), { statusCode: 503 }))));
+    const asked = compacted(history(10), { model: busy, request: { signal: stop.signal } });
+    await new Promise(setImmediate);
+    stop.abort(new Error('the run is over'));
+    await expect(asked).rejects.toThrow('the run is over');
+    expect([refused.calls.length, busy.calls.length]).toEqual([1, 1]);
+  });
+
   test('messages that are kept are the very same, thoughts and signatures included (executor 17)', async () => {
     const messages = history(10);
     const { result } = await compacted(messages);

@@ -64,6 +64,33 @@ describe('the model of the ready escalator', () => {
     expect(prompt.length + (request?.system.length ?? 0)).toBeLessThan(3_000);
   });
 
+  test('is asked again when its failure may pass (waiting 28, 31)', async () => {
+    const clock = testClock();
+    const busy = fail(Object.assign(new Error('busy'), { statusCode: 503 }));
+    const model = scriptedModel([busy, busy, busy, busy, reply('{"kill":true,"reason":"lost"}')]);
+    const escalator = createEscalator({ model, clock, random: () => 0, modelTimeoutMs: 1_000 });
+    const answer = Promise.resolve(escalator(state, new AbortController().signal));
+    await clock.advance(10);
+    expect(await answer).toEqual({ kill: true, reason: 'lost' });
+    expect([model.calls.length, clock.pending]).toEqual([5, 0]);
+  });
+
+  test('is not asked again past its time limit, nor when a person must look at it (waiting 28, 31)', async () => {
+    for (const [statusCode, calls] of [
+      [503, 2],
+      [401, 1],
+    ] as const) {
+      const clock = testClock();
+      const down = fail(Object.assign(new Error('down'), { statusCode }));
+      const model = scriptedModel(Array(9).fill(down));
+      const escalator = createEscalator({ model, clock, random: () => 0.5, modelTimeoutMs: 1_000 });
+      const answer = Promise.resolve(escalator(state, new AbortController().signal));
+      await clock.advance(1_000);
+      expect(await answer).toEqual(byRule);
+      expect([model.calls.length, clock.pending]).toEqual([calls, 0]);
+    }
+  });
+
   test('is shown no input and no output of a tool', async () => {
     const { model } = await asked('{}');
     expect(JSON.stringify(model.calls)).not.toContain(secret);

@@ -104,11 +104,8 @@ export const sections: readonly Section[] = [
     limits: [
       { what: 'first pause, doubled each time', code: 'BASE_MS', unit: 'ms' },
       { what: 'longest pause', code: 'MAX_BACKOFF_MS', unit: 'ms' },
-      {
-        what: 'longest `retry-after` that is waited for; a longer one is final',
-        code: 'MAX_ASKED_MS',
-        unit: 'ms',
-      },
+      { what: 'attempts for a compactor or an escalator', code: 'MODEL_ATTEMPTS' },
+      { what: 'time for these attempts', code: 'MODEL_RETRY_MS', unit: 'ms' },
       { what: 'then a durable run waits, doubled each time', code: 'FIRST_WAIT_MS', unit: 'ms' },
       { what: 'longest such wait', code: 'LONGEST_WAIT_MS', unit: 'ms' },
       { what: 'share by which it is longer or shorter', code: 'WAIT_SPREAD' },
@@ -131,6 +128,8 @@ export const sections: readonly Section[] = [
       { what: 'parts of a reply besides its calls', code: 'MAX_PARTS' },
       { what: 'characters of an error message in results, records and events', code: 'src/values: MAX_MESSAGE' },
       { what: 'errors of a `cause` chain', code: 'src/values: MAX_CHAIN' },
+      { what: 'errors of one failed model call that are looked at', code: 'MAX_ERRORS' },
+      { what: 'members of a group of errors that are looked at', code: 'MAX_MEMBERS' },
       { what: 'characters of an error that a wait for the model keeps', code: 'MAX_WAIT_MESSAGE' },
       { what: 'causes that it keeps', code: 'MAX_WAIT_CAUSES' },
       {

@@ -141,9 +141,9 @@ describe('what failed attempts of a turn used', () => {
 
   test('is counted and paid too when nothing came of them (supervision 4)', async () => {
     const budget = notingBudget();
-    const result = await hostOf({ models: { fast: brokenOff(3) }, ...quick, ports: { budget } }).run({ runId: 'r' });
-    expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' }, usage: { inputTokens: 21 } });
-    expect(result.spend?.tokens).toBe(30);
+    const result = await hostOf({ models: { fast: brokenOff(5) }, ...quick, ports: { budget } }).run({ runId: 'r' });
+    expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' }, usage: { inputTokens: 35 } });
+    expect(result.spend?.tokens).toBe(50);
     expect(budget.log).toEqual(['check ', 'reserve r:1', 'commit r:1']);
   });
 
@@ -153,9 +153,9 @@ describe('what failed attempts of a turn used', () => {
       { name: 'a', instructions: 'A', optional: true, fallback: 'nothing' },
       { name: 'b', instructions: 'B' },
     ];
-    const host = hostOf({ agent: { phases }, models: { fast: brokenOff(3) }, ...quick, ports: { budget } });
+    const host = hostOf({ agent: { phases }, models: { fast: brokenOff(5) }, ...quick, ports: { budget } });
     const result = await host.run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'ok', phases: [{ output: 'nothing' }, { output: 'end' }] });
-    expect([result.spend?.tokens, budget.total().tokens]).toEqual([40, 40]);
+    expect([result.spend?.tokens, budget.total().tokens]).toEqual([60, 60]);
   });
 });

@@ -382,8 +382,19 @@ describe('a port that cannot do its work is refused when the executor is made', 
     ['a tool', { tools: [noTool] }, 'tools[0] is not a tool made with defineTool'],
     ['an agent', { agents: [{ id: 'a' }] }, 'agents[0] is not an agent made with defineAgent'],
     ['a default', { defaults: { maxIterations: '5' } }, 'defaults.maxIterations must be a number above 0, not "5"'],
+    ['a time for retries', { defaults: { modelRetryMs: 0 } }, 'defaults.modelRetryMs must be a number above 0'],
+    [
+      'a wait',
+      { defaults: { modelOutageMs: -1 } },
+      'defaults.modelOutageMs must be a number of 0 or more, not the number -1',
+    ],
+    ['an end of a wait', { onModelOutage: 'wait' }, "onModelOutage must be 'park' or 'fail', not \"wait\""],
   ])('%s that cannot be used is refused', ([, options, message]) => {
     expect(refusal(executorWith(options))).toContain(message);
+  });
+
+  test('a wait of 0 for the model is allowed: no run waits for it (waiting 30)', () => {
+    expect(executorWith({ defaults: { modelOutageMs: 0 }, onModelOutage: 'fail' })).not.toThrow();
   });
 
   test('a codec without seal and open is refused by each store', () => {

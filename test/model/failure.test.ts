@@ -1,10 +1,26 @@
 import { APICallError } from '@ai-sdk/provider';
 import { describe, expect, test } from 'vitest';
-import { brokenOff, isRetryable } from '../../src/model/failure.ts';
-import { ModelError, ModelStalledError } from '../../src/values/errors.ts';
+import { brokenOff, failureOf } from '../../src/model/failure.ts';
+import {
+  BudgetExceededError,
+  ModelError,
+  ModelStalledError,
+  PortTimeoutError,
+  ReplyTooLargeError,
+  ShutdownError,
+} from '../../src/values/errors.ts';
+
+const noon = Date.UTC(2026, 0, 1, 12);
+const judge = (error: unknown) => failureOf(error, { now: () => noon });
+const kindOf = (error: unknown) => judge(error).kind;
 
 const withCode = (code: string, cause?: unknown) => Object.assign(new Error(code, { cause }), { code });
-const apiError = (statusCode: number | undefined, extra: { isRetryable?: boolean; cause?: unknown } = {}) =>
+interface Answer {
+  readonly isRetryable?: boolean;
+  readonly cause?: unknown;
+  readonly responseHeaders?: Record<string, string>;
+}
+const apiError = (statusCode: number | undefined, extra: Answer = {}) =>
   new APICallError({
     message: 'x',
     url: 'http://x',
@@ -12,14 +28,21 @@ const apiError = (statusCode: number | undefined, extra: { isRetryable?: boolean
     ...(statusCode ? { statusCode } : {}),
     ...extra,
   });
-const endless: { cause?: unknown } = {};
-endless.cause = endless;
+/** As the AI SDK throws it after its own retries. */
+const retryError = (errors: readonly unknown[], reason = 'maxRetriesExceeded') =>
+  Object.assign(new Error('Failed after 3 attempts'), {
+    name: 'AI_RetryError',
+    reason,
+    errors,
+    lastError: errors.at(-1),
+  });
 
-describe('worth another attempt (executor 8)', () => {
-  test.for([408, 409, 425, 429, 500, 502, 503, 504, 529])('status %i', (status) => {
-    expect(isRetryable({ statusCode: status })).toBe(true);
-    expect(isRetryable(new ModelError('failed', { cause: apiError(status) }))).toBe(true);
-    expect(isRetryable({ code: status, message: 'within a stream' })).toBe(true);
+describe('an error that may pass (waiting 27)', () => {
+  test.for([408, 409, 425, 429, 500, 501, 502, 503, 504, 529, 599])('status %i', (status) => {
+    expect(kindOf({ statusCode: status })).toBe('passing');
+    expect(kindOf(new ModelError('failed', { cause: apiError(status) }))).toBe('passing');
+    expect(kindOf(apiError(status, { isRetryable: false }))).toBe('passing');
+    expect(kindOf({ code: status, message: 'within a stream' })).toBe('passing');
   });
 
   test.for([
@@ -27,56 +50,180 @@ describe('worth another attempt (executor 8)', () => {
     'ECONNREFUSED',
     'ETIMEDOUT',
     'EPIPE',
+    'EAI_AGAIN',
+    'EHOSTUNREACH',
+    'ENETUNREACH',
     'UND_ERR_SOCKET',
     'UND_ERR_CONNECT_TIMEOUT',
     'UND_ERR_HEADERS_TIMEOUT',
     'UND_ERR_BODY_TIMEOUT',
+    'UND_ERR_DESTROYED',
+    'ConnectionRefused',
   ])('a connection that failed with %s', (code) => {
-    expect(isRetryable(new TypeError('fetch failed', { cause: withCode(code) }))).toBe(true);
+    expect(kindOf(withCode(code))).toBe('passing');
+    expect(kindOf(new TypeError('fetch failed', { cause: withCode(code) }))).toBe('passing');
+    expect(kindOf(new ModelError('x', { cause: apiError(undefined, { cause: withCode(code) }) }))).toBe('passing');
+  });
+
+  test.for(['overloaded_error', 'server_error', 'rate_limit_exceeded'])('an error within a stream, %s', (word) => {
+    expect(kindOf(new ModelError('x', { cause: { type: word, message: 'x' } }))).toBe('passing');
+    expect(kindOf({ code: word, type: 'unknown' })).toBe('passing');
   });
 
   test.for([
-    ['what the provider says is', new ModelError('x', { cause: apiError(400, { isRetryable: true }) })],
+    ['a fetch that failed without a code', new TypeError('fetch failed')],
+    ['a fetch that failed, in the words of a browser', new TypeError('Failed to fetch')],
+    ['a body that broke off', new TypeError('terminated')],
+    ['what the provider says may pass', new ModelError('x', { cause: apiError(400, { isRetryable: true }) })],
     ['a stall', new ModelStalledError('x')],
+    ['a time limit of the connection', Object.assign(new Error('x'), { name: 'TimeoutError' })],
     ['a reply that broke off', brokenOff('x')],
     ['an answer that the provider package finds incomplete', { name: 'AI_InvalidResponseDataError' }],
+    ['an answer that is not JSON', { name: 'AI_JSONParseError' }],
     ['the cause of an error with a number that is no status', { code: 20, cause: { statusCode: 503 } }],
     ['the outermost error that says anything', withCode('EPIPE', { statusCode: 400 })],
+    ['the last attempt of the AI SDK', retryError([apiError(400), apiError(503)])],
+    [
+      'the addresses of one host, all refused',
+      new AggregateError([withCode('ECONNREFUSED'), withCode('ECONNREFUSED')]),
+    ],
+    ['one of several models', new AggregateError([apiError(400), apiError(401), apiError(503)])],
+    [
+      'a group within a group',
+      new ModelError('x', { cause: new AggregateError([new AggregateError([apiError(429)])]) }),
+    ],
   ] as const)('%s', ([, error]) => {
-    expect(isRetryable(error)).toBe(true);
+    expect(kindOf(error)).toBe('passing');
   });
 });
 
-describe('final (executor 8)', () => {
-  test.for([400, 401, 403, 404, 413, 422])('status %i', (status) => {
-    expect(isRetryable({ statusCode: status })).toBe(false);
-    expect(isRetryable(new ModelError('failed', { cause: apiError(status) }))).toBe(false);
-    expect(isRetryable(apiError(status, { cause: withCode('ECONNRESET') }))).toBe(false);
+describe('an error that a person must look at (waiting 27)', () => {
+  test.for([401, 402, 403, 404])('status %i', (status) => {
+    expect(kindOf({ statusCode: status })).toBe('blocked');
+    expect(kindOf(new ModelError('failed', { cause: apiError(status) }))).toBe('blocked');
+    expect(kindOf(apiError(status, { cause: withCode('ECONNRESET') }))).toBe('blocked');
+    expect(kindOf(retryError([apiError(status)], 'errorNotRetryable'))).toBe('blocked');
+  });
+
+  test('a host that does not exist, though the provider package says that it may pass', () => {
+    const wrong = withCode('ENOTFOUND');
+    expect(kindOf(apiError(undefined, { isRetryable: true, cause: wrong }))).toBe('blocked');
+    expect(kindOf(new TypeError('fetch failed', { cause: wrong }))).toBe('blocked');
+    expect(kindOf(new AggregateError([wrong, apiError(400)]))).toBe('blocked');
+  });
+
+  test('a key that an error within a stream refuses', () => {
+    expect(kindOf({ type: 'authentication_error' })).toBe('blocked');
+  });
+});
+
+const unreadable = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error('get');
+    },
+  },
+);
+const revoked = Proxy.revocable([], {});
+revoked.revoke();
+const itsOwnCause: { cause?: unknown } = {};
+itsOwnCause.cause = itsOwnCause;
+const itsOwnMember: { errors: unknown[] } = { errors: [] };
+itsOwnMember.errors.push(itsOwnMember, itsOwnMember);
+const endless = (): unknown =>
+  Object.create(null, { cause: { get: endless }, errors: { get: () => Array.from({ length: 9 }, endless) } });
+const chainOf = (length: number, last: unknown): unknown =>
+  Array.from({ length }).reduce((cause: unknown) => ({ cause }), last);
+
+describe('a final error (waiting 27)', () => {
+  test.for([400, 405, 410, 413, 422])('status %i', (status) => {
+    expect(kindOf({ statusCode: status })).toBe('final');
+    expect(kindOf(new ModelError('failed', { cause: apiError(status) }))).toBe('final');
+    expect(kindOf(apiError(status, { cause: withCode('ECONNRESET') }))).toBe('final');
   });
 
   test.for([
-    ['what the provider says is', apiError(500, { isRetryable: false })],
+    ['what the provider says is', Object.assign(new Error('x'), { isRetryable: false })],
     ['an abort', Object.assign(withCode('EPIPE'), { name: 'AbortError' })],
-    ['a host that does not exist', apiError(undefined, { isRetryable: true, cause: withCode('ENOTFOUND') })],
-    ['an error that nobody knows', new ModelError('x', { cause: new Error('x') })],
-    ['a code that nobody knows', withCode('ERR_INVALID_URL')],
+    ['an unknown error', new ModelError('x', { cause: new Error('x') })],
+    ['an unknown code', withCode('ERR_INVALID_URL')],
+    ['a wrong call of fetch', withCode('UND_ERR_INVALID_ARG')],
+    ['a TypeError of the program', new TypeError('x is not a function')],
     ['a number that is no status', { code: 20, statusCode: '500' }],
     ['a number above all statuses', { code: 10_054 }],
+    ['an error of Pawl that is not the model', new BudgetExceededError('x', { cause: apiError(503) })],
+    ['a port that did not answer', new PortTimeoutError('x', { cause: withCode('ETIMEDOUT') })],
+    ['a reply that is too large', new ReplyTooLargeError('x')],
+    ['a shutdown', new ShutdownError('x')],
+    ['a name that objects have', { type: 'constructor', code: 'toString' }],
     ['null', null],
     ['a string', '529'],
-    ['an error that is its own cause', endless],
-    [
-      'a proxy that refuses everything',
+    ['a group without members', new AggregateError([])],
+    ['an error that is its own cause', itsOwnCause],
+    ['an error that is its own member', itsOwnMember],
+    ['an error with ever new causes and members', endless()],
+    ['a cause far below the error', chainOf(10_000, { statusCode: 503 })],
+    ['a proxy that refuses everything', unreadable],
+    ['a group whose list cannot be read', { errors: revoked.proxy, lastError: revoked.proxy }],
+    ['a group that says it is endless', { errors: { length: 1e12 } }],
+    ['a group whose length is no number', { errors: { length: unreadable } }],
+  ] as const)('%s', ([, error]) => {
+    expect(kindOf(error)).toBe('final');
+  });
+
+  test('no error is looked through at length', () => {
+    let reads = 0;
+    const counted = (): unknown =>
       new Proxy(
         {},
         {
-          get: () => {
-            throw new Error('get');
+          get: (_, key) => {
+            reads += 1;
+            if (key === 'errors') return Array.from({ length: 1_000 }, counted);
+            return key === 'cause' ? counted() : undefined;
           },
         },
-      ),
-    ],
-  ] as const)('%s', ([, error]) => {
-    expect(isRetryable(error)).toBe(false);
+      );
+    expect(kindOf(counted())).toBe('final');
+    expect(reads).toBeLessThan(5_000);
+  });
+});
+
+describe('the time that a provider asks for (waiting 28)', () => {
+  const asked = (responseHeaders: Record<string, string>) => judge(apiError(429, { responseHeaders })).retryAfterMs;
+
+  test('stands in seconds, as a date, or in milliseconds, which are more exact', () => {
+    expect(asked({ 'retry-after': '7' })).toBe(7_000);
+    expect(asked({ 'retry-after': '1.5' })).toBe(1_500);
+    expect(asked({ 'retry-after': new Date(noon + 9_000).toUTCString() })).toBe(9_000);
+    expect(asked({ 'retry-after': new Date(noon - 9_000).toUTCString() })).toBe(0);
+    expect(asked({ 'retry-after-ms': '250', 'retry-after': '1' })).toBe(250);
+    expect(asked({ 'retry-after': 'soon', 'retry-after-ms': '-4' })).toBeUndefined();
+    expect(asked({})).toBeUndefined();
+  });
+
+  test('is found in causes, in retries of the AI SDK and in groups', () => {
+    const error = apiError(429, { responseHeaders: { 'retry-after': '7' } });
+    for (const around of [
+      new ModelError('x', { cause: error }),
+      retryError([apiError(503), error]),
+      new AggregateError([apiError(400), error]),
+      new ModelError('x', { cause: new AggregateError([retryError([error])]) }),
+    ])
+      expect(judge(around)).toEqual({ kind: 'passing', retryAfterMs: 7_000 });
+  });
+
+  test('counts for a blocked model too, and for no final error', () => {
+    const responseHeaders = { 'retry-after': '7' };
+    expect(judge(apiError(403, { responseHeaders }))).toEqual({ kind: 'blocked', retryAfterMs: 7_000 });
+    expect(judge(apiError(400, { responseHeaders }))).toEqual({ kind: 'final' });
+  });
+
+  test('is a finite number, whatever the header says', () => {
+    expect(asked({ 'retry-after': '9'.repeat(400) })).toBe(Number.MAX_SAFE_INTEGER);
+    const headers = { 'retry-after': 9, 'retry-after-ms': unreadable };
+    expect(judge({ statusCode: 429, responseHeaders: headers })).toEqual({ kind: 'passing' });
+    expect(judge({ statusCode: 429, responseHeaders: unreadable })).toEqual({ kind: 'passing' });
   });
 });

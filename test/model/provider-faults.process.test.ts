@@ -58,37 +58,56 @@ describe.each(providers)('a real server that fails, with the provider package fo
     ['it answers 429', refused(429)],
     ['it answers 503', refused(503)],
     ['it answers 529', refused(529)],
-  ] as const)('%s: asked again, and then final; no call is made of it (executor 7, 8)', async ([, answer]) => {
-    await using server = await serverOf(answer, whole);
-    const { reply, retries } = await ask(modelAt(provider, server.url));
-    expect(reply && textOf(reply.message)).toBe('It is Ann.');
-    expect(reply && toolCallsOf(reply.message)).toEqual([]);
-    expect([retries.length, server.requests]).toEqual([1, 2]);
-    await using broken = await serverOf(answer);
-    const { error, reply: none } = await ask(modelAt(provider, broken.url));
-    expect(none).toBeUndefined();
-    expect(error).toMatchObject({ code: 'MODEL', message: expect.stringMatching(/\(after 3 attempts\)$/) });
-    expect(broken.requests).toBe(3);
-  });
+    ['it answers 408', refused(408)],
+    ['it answers 409', refused(409)],
+    ['it answers 425', refused(425)],
+    ['it answers 500', refused(500)],
+  ] as const)(
+    '%s: asked again, five times; it may pass, and no call is made of it (waiting 27, 28, executor 7, 8)',
+    async ([, answer]) => {
+      await using server = await serverOf(answer, whole);
+      const { reply, retries } = await ask(modelAt(provider, server.url));
+      expect(reply && textOf(reply.message)).toBe('It is Ann.');
+      expect(reply && toolCallsOf(reply.message)).toEqual([]);
+      expect([retries.length, server.requests]).toEqual([1, 2]);
+      await using broken = await serverOf(answer);
+      const { error, reply: none, failure } = await ask(modelAt(provider, broken.url));
+      expect(none).toBeUndefined();
+      expect(error).toMatchObject({ code: 'MODEL', message: expect.stringMatching(/\(after 5 attempts\)$/) });
+      expect(failure).toEqual({ kind: 'passing' });
+      expect(broken.requests).toBe(5);
+    },
+  );
 
   test.for([
-    ['400', refused(400)],
-    ['401', refused(401)],
-    ['413', refused(413)],
-    ['422', refused(422)],
-  ] as const)('it answers %s: final at once (executor 8)', async ([status, answer]) => {
+    ['400', 'final', refused(400)],
+    ['401', 'blocked', refused(401)],
+    ['402', 'blocked', refused(402)],
+    ['403', 'blocked', refused(403)],
+    ['404', 'blocked', refused(404)],
+    ['413', 'final', refused(413)],
+    ['422', 'final', refused(422)],
+  ] as const)('it answers %s: %s, and not asked again (waiting 27, executor 8)', async ([status, kind, answer]) => {
     await using server = await serverOf(answer, whole);
-    const { error } = await ask(modelAt(provider, server.url));
+    const { error, failure } = await ask(modelAt(provider, server.url));
     expect(error).toMatchObject({ code: 'MODEL', cause: { statusCode: Number(status) } });
+    expect(failure).toEqual({ kind });
     expect(server.requests).toBe(1);
+  });
+
+  test('its name does not resolve: blocked, and not asked again (waiting 27)', async () => {
+    const cause = Object.assign(new Error('getaddrinfo ENOTFOUND api.example'), { code: 'ENOTFOUND' });
+    const fetch = () => Promise.reject(new TypeError('fetch failed', { cause }));
+    const { failure, retries } = await ask(modelAt(provider, 'http://api.example', fetch));
+    expect([failure, retries]).toEqual([{ kind: 'blocked' }, []]);
   });
 
   test('nobody listens: asked again, and then final (executor 8)', async () => {
     const server = await serverOf(whole);
     await server[Symbol.asyncDispose]();
-    const { error, retries } = await ask(modelAt(provider, server.url));
-    expect(error).toMatchObject({ code: 'MODEL', message: expect.stringMatching(/ECONNREFUSED.*after 3 attempts/) });
-    expect(retries.length).toBe(2);
+    const { error, retries, failure } = await ask(modelAt(provider, server.url));
+    expect(error).toMatchObject({ code: 'MODEL', message: expect.stringMatching(/ECONNREFUSED.*after 5 attempts/) });
+    expect([failure, retries.length]).toEqual([{ kind: 'passing' }, 4]);
   });
 
   test('429 with retry-after, then success: the time asked for is waited (executor 8)', async () => {
@@ -102,10 +121,11 @@ describe.each(providers)('a real server that fails, with the provider package fo
     expect(reply && textOf(reply.message)).toBe('It is Ann.');
   });
 
-  test('429 that asks for two minutes is final at once (executor 8)', async () => {
+  test('429 that asks for two minutes is not asked again here, and says how long (waiting 28, executor 8)', async () => {
     await using server = await serverOf(refused(429, { 'retry-after': '120' }), whole);
-    const { error } = await ask(modelAt(provider, server.url));
+    const { error, failure } = await ask(modelAt(provider, server.url), { withinMs: 60_000 });
     expect(String(error)).toMatch(/asks for a wait of 120000 ms/);
+    expect(failure).toEqual({ kind: 'passing', retryAfterMs: 120_000 });
     expect(server.requests).toBe(1);
   });
 });
@@ -147,14 +167,15 @@ describe.each(providers)(
       ['in the middle of a text, but for one byte a minute', drip(...begin, ...text('half')), 'gap'],
     ] as const)('%s: MODEL_STALLED in time, after retries, and the connection is let go', async ([, answer, limit]) => {
       await using server = await serverOf(answer as Answer);
-      const { error, retries } = await ask(modelAt(provider, server.url), limits[limit]);
+      const { error, retries, failure } = await ask(modelAt(provider, server.url), limits[limit]);
       const name = limit === 'first' ? '120000 ms (firstChunkMs)' : '60000 ms (chunkGapMs)';
       expect(error).toMatchObject({
         code: 'MODEL_STALLED',
-        message: `the model sent nothing for ${name} (after 3 attempts)`,
+        message: `the model sent nothing for ${name} (after 5 attempts)`,
       });
-      // Three attempts; on a busy machine one may be over before the server has heard of it.
-      expect(retries.map((retry) => retry.error.code)).toEqual(['MODEL_STALLED', 'MODEL_STALLED']);
+      expect(failure).toEqual({ kind: 'passing' });
+      // Five attempts; on a busy machine one may be over before the server saw it.
+      expect(retries.map((retry) => retry.error.code)).toEqual(Array(4).fill('MODEL_STALLED'));
       await server.isLeft();
     });
   },

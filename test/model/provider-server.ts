@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { callModel, type ModelRequest } from '../../src/model/call.ts';
+import { failureOf } from '../../src/model/failure.ts';
 import type { Model } from '../../src/model/port.ts';
 import { type Retry, withRetries } from '../../src/model/retry.ts';
 import { type Clock, systemClock } from '../../src/values/clock.ts';
@@ -32,8 +33,11 @@ export const MINUTE = 60;
 /** The real time that a busy machine may need to answer, as the hasty clock sees it. */
 export const LAVISH = 15_000_000;
 
-/** Asks as a run does, with retries. */
-export async function ask(model: Model, extra: Partial<ModelRequest> = {}) {
+/** Asks as a run does, with retries; the time for them is lavish, so that a busy machine makes all of them. */
+export async function ask(
+  model: Model,
+  { withinMs = LAVISH, ...extra }: Partial<ModelRequest> & { readonly withinMs?: number } = {},
+) {
   const retries: Retry[] = [];
   const request: ModelRequest = {
     system: 'Be brief.',
@@ -49,11 +53,12 @@ export async function ask(model: Model, extra: Partial<ModelRequest> = {}) {
   };
   const { signal, clock } = request;
   const onRetry = (retry: Retry) => retries.push(retry);
-  const outcome = await withRetries(() => callModel(model, request), { signal, clock, random: () => 0, onRetry }).then(
+  const options = { signal, clock, random: () => 0, onRetry, withinMs };
+  const outcome = await withRetries(() => callModel(model, request), options).then(
     (reply) => ({ reply }),
-    (error: unknown) => ({ error }),
+    (error: unknown) => ({ error, failure: failureOf(error, clock) }),
   );
-  return { reply: undefined, error: undefined, ...outcome, retries };
+  return { reply: undefined, error: undefined, failure: undefined, ...outcome, retries };
 }
 
 /** Whole SSE events of a reply, as each provider writes them. */

@@ -1,8 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
+import { brokenOff, failureOf } from '../../src/model/failure.ts';
 import { type Retry, type RetryOptions, withRetries } from '../../src/model/retry.ts';
 import { testClock } from '../../src/testing/index.ts';
+import { pause } from '../../src/values/backoff.ts';
 import { ModelError, ModelStalledError, ShutdownError } from '../../src/values/errors.ts';
 import { finish, finishedBy, modelOf, requestOf, streamOf, text, watch } from './fake-model.ts';
 
@@ -43,11 +45,16 @@ describe('a model call that fails in a way that may pass is made again (executor
     expect(still.outcome.value).toBe('reply');
   });
 
-  test('but no backoff grows over half a minute', async () => {
-    const errors = Array.from({ length: 9 }, () => overloaded);
-    const { clock, retries } = retried(errors, { attempts: 10, random: () => 0.999_999 });
-    await clock.advance(600_000);
-    expect(retries.at(-1)).toMatchObject({ attempt: 10, delayMs: 30_000 });
+  test('the backoff grows up to eight seconds (waiting 28)', async () => {
+    const { clock, retries } = retried(
+      Array.from({ length: 9 }, () => overloaded),
+      {
+        attempts: 8,
+        random: () => 0.999_999,
+      },
+    );
+    await clock.advance(60_000);
+    expect(retries.map(({ delayMs }) => delayMs)).toEqual([1_000, 2_000, 4_000, 8_000, 8_000, 8_000, 8_000]);
   });
 
   test('each retry is told of before its wait, with the failure as plain data', async () => {
@@ -62,30 +69,68 @@ describe('a model call that fails in a way that may pass is made again (executor
     ]);
   });
 
-  test('three times at most; the last error says so and keeps its cause', async () => {
+  test('five times at most; the last error says so and keeps its cause (waiting 28)', async () => {
     const last = new ModelError('still overloaded', { cause: new Error('529') });
     Object.assign(last, { isRetryable: true });
-    const { clock, madeAt, outcome, retries } = retried([overloaded, overloaded, last, overloaded]);
+    const { clock, madeAt, outcome, retries } = retried([...Array(4).fill(overloaded), last, overloaded]);
     await clock.advance(60_000);
-    expect(madeAt.length).toBe(3);
-    expect(retries.length).toBe(2);
+    expect(madeAt.length).toBe(5);
+    expect(retries.length).toBe(4);
     expect(outcome.error).toBeInstanceOf(ModelError);
-    expect(outcome.error).toMatchObject({ message: 'still overloaded (after 3 attempts)', cause: last.cause });
+    expect(outcome.error).toMatchObject({ message: 'still overloaded (after 5 attempts)', cause: last.cause });
+  });
+
+  test('the last error says of another attempt what the original one says (waiting 28, 29)', async () => {
+    const overloadedFor = (seconds: string) =>
+      new ModelError('x', { cause: { statusCode: 529, responseHeaders: { 'retry-after': seconds } } });
+    const broken = brokenOff('the stream broke off');
+    for (const error of [overloadedFor('3'), overloadedFor('90'), broken, new ModelStalledError('x')]) {
+      const { clock, outcome } = retried(Array(9).fill(error));
+      await clock.advance(200_000);
+      expect(outcome.error).not.toBe(error);
+      expect(failureOf(outcome.error, clock)).toEqual(failureOf(error, clock));
+      expect(failureOf(outcome.error, clock).kind).toBe('passing');
+    }
+  });
+
+  test('no attempt begins later than modelRetryMs after the first failure (waiting 28)', async () => {
+    const { clock, madeAt, outcome } = retried(Array(99).fill(overloaded), { attempts: 99, withinMs: 20_000 });
+    await clock.advance(60_000);
+    expect(madeAt).toEqual([0, 500, 1_500, 3_500, 7_500, 11_500, 15_500, 19_500, 20_000]);
+    expect(outcome.error).toMatchObject({ message: 'overloaded (after 9 attempts; modelRetryMs is over)' });
+  });
+
+  test('an answer that breaks off after minutes is tried again: the time counts from the first failure (waiting 28)', async () => {
+    const clock = testClock();
+    const { signal } = new AbortController();
+    let asked = 0;
+    const call = async () => {
+      asked += 1;
+      await pause(300_000, clock, signal);
+      throw overloaded;
+    };
+    const outcome = watch(withRetries(call, { signal, clock, random: () => 0 }));
+    await clock.advance(1_200_000);
+    expect(asked).toBe(2);
+    expect(outcome.error).toMatchObject({ message: 'overloaded (after 2 attempts; modelRetryMs is over)' });
   });
 
   test('a model that stalls each time stays MODEL_STALLED', async () => {
-    const stalled = new ModelStalledError('nothing for 5 ms');
-    const { clock, outcome } = retried([stalled, stalled, stalled]);
+    const { clock, outcome } = retried(Array(5).fill(new ModelStalledError('nothing for 5 ms')));
     await clock.advance(60_000);
-    expect(outcome.error).toMatchObject({ code: 'MODEL_STALLED', message: 'nothing for 5 ms (after 3 attempts)' });
+    expect(outcome.error).toMatchObject({ code: 'MODEL_STALLED', message: 'nothing for 5 ms (after 5 attempts)' });
   });
 
-  test('a final failure ends the retries', async () => {
-    const wrong = new ModelError('bad key', { cause: { statusCode: 401 } });
+  test.for([
+    ['final', 400],
+    ['blocked', 401],
+  ] as const)('a %s failure ends the retries (waiting 28)', async ([kind, statusCode]) => {
+    const wrong = new ModelError('no', { cause: { statusCode } });
     const { clock, madeAt, outcome } = retried([overloaded, wrong]);
     await clock.advance(60_000);
     expect(madeAt.length).toBe(2);
-    expect(outcome.error).toMatchObject({ message: 'bad key (after 2 attempts)', cause: { statusCode: 401 } });
+    expect(outcome.error).toMatchObject({ message: 'no (after 2 attempts)', cause: { statusCode } });
+    expect(failureOf(outcome.error, clock)).toEqual({ kind });
   });
 
   test('a failure that is final at once stays the very error it is', async () => {
@@ -107,7 +152,6 @@ describe('the time that a provider asks for is waited, and the jitter on top (ex
     ['a date', { 'retry-after': new Date(stamp + 9_000).toUTCString() }, 9_000],
     ['a date that has passed', { 'retry-after': new Date(stamp - 9_000).toUTCString() }, 0],
     ['milliseconds, which are more exact', { 'retry-after-ms': '250', 'retry-after': '1' }, 250],
-    ['the most', { 'retry-after': '60' }, 60_000],
     ['nothing', {}, 0],
     ['nonsense', { 'retry-after': 'soon', 'retry-after-ms': '-4' }, 0],
     ['no strings', { 'retry-after': 9, 'retry-after-ms': null }, 0],
@@ -119,7 +163,23 @@ describe('the time that a provider asks for is waited, and the jitter on top (ex
     expect(madeAt).toEqual([0, asked + 500]);
   });
 
-  test('more than a minute is not waited: the error is final and says why', async () => {
+  test('up to the end of modelRetryMs, and then without jitter (waiting 28)', async () => {
+    const { clock, madeAt } = retried([refused({ 'retry-after': '60' })]);
+    await clock.advance(60_000);
+    expect(madeAt).toEqual([0, 60_000]);
+  });
+
+  test('a longer one than what is left of modelRetryMs ends the attempts at once (waiting 28)', async () => {
+    const slow = refused({ 'retry-after': '35' });
+    const { clock, madeAt, outcome } = retried([slow, slow]);
+    await clock.advance(35_500);
+    expect(madeAt).toEqual([0, 35_500]);
+    expect(outcome.error).toMatchObject({
+      message: 'slow down (after 2 attempts; the provider asks for a wait of 35000 ms, which is too long)',
+    });
+  });
+
+  test('more than a minute is not waited: the error says why', async () => {
     const { clock, outcome, retries } = retried([refused({ 'retry-after': '61' })]);
     await clock.advance(0);
     expect(retries).toEqual([]);
@@ -182,18 +242,18 @@ describe('how often a model is asked that answers with (executor 7, 8)', () => {
     { type: 'tool-input-delta', id: 'c', delta: '{"to":' },
   ];
   const replies: readonly (readonly [title: string, doStream: () => unknown, attempts: number])[] = [
-    ['a stream that breaks off', () => ({ stream: streamOf(text('half')) }), 3],
-    ['an interrupted reply', () => ({ stream: streamOf([...text('half'), finishedBy('interrupted')]) }), 3],
-    ['arguments that break off', () => ({ stream: streamOf([...half, finish]) }), 3],
+    ['a stream that breaks off', () => ({ stream: streamOf(text('half')) }), 5],
+    ['an interrupted reply', () => ({ stream: streamOf([...text('half'), finishedBy('interrupted')]) }), 5],
+    ['arguments that break off', () => ({ stream: streamOf([...half, finish]) }), 5],
     ['arguments cut by the length limit', () => ({ stream: streamOf([...half, finishedBy('length')]) }), 1],
     ['a reply that ends in an error', () => ({ stream: streamOf([finishedBy('error')]) }), 1],
     [
       'an error part that may pass',
       () => ({ stream: streamOf([{ type: 'error', error: { message: 'busy', isRetryable: true } }]) }),
-      3,
+      5,
     ],
     ['an error part of unknown kind', () => ({ stream: streamOf([{ type: 'error', error: 'busy' }]) }), 1],
-    ['silence', () => new Promise(() => {}), 3],
+    ['silence', () => new Promise(() => {}), 5],
     ['a model that is none', () => null, 1],
   ];
   test.for(replies)('%s', async ([, doStream, attempts]) => {

@@ -2,10 +2,12 @@ import type { ModelAnswer } from '../../../machines/context.ts';
 import type { ModelCallInput } from '../../../machines/setup.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
+import { failureOf } from '../../model/failure.ts';
 import { type Retry, withRetries } from '../../model/retry.ts';
 import { modelCallKeyOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
 import type { ModelReply } from '../../run/reply.ts';
+import type { FailedCall } from '../../run/waits/outage.ts';
 import { systemClock } from '../../values/clock.ts';
 import { untilAborted } from '../../values/deadline.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
@@ -75,8 +77,15 @@ class Turn {
       return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
     } catch (error) {
       const data = toErrorData(error, 'MODEL');
-      return { error: data, ...(await this.#costOf(spending, data)) };
+      return { error: data, ...this.#failure(error), ...(await this.#costOf(spending, data)) };
     }
+  }
+
+  /** What a failed turn says about another attempt. A turn that was stopped says nothing. */
+  #failure(error: unknown): { failure?: FailedCall } {
+    const { clock, random } = this.#run.services.config;
+    if (this.#run.signal.aborted) return {};
+    return { failure: { ...failureOf(error, clock), at: clock.now(), random: random() } };
   }
 
   /** Pays for a failed turn as far as it was used. For an interrupted reply, all of it that was read is paid for. */
@@ -187,6 +196,7 @@ class Turn {
       signal: run.signal,
       clock,
       attempts: defaults.modelAttempts,
+      withinMs: defaults.modelRetryMs,
       random,
       onRetry: (retry: Retry) => run.publish({ type: 'model.retry', step, ...retry }),
       onSpent: (usage) => {

@@ -26,7 +26,7 @@ const defaults: Defaults = {
   maxConsecutiveToolErrors: 3,
   maxSameToolCallRepeats: 3,
   toolConcurrency: 8,
-  modelAttempts: 3,
+  modelAttempts: 5,
   modelRetryMs: 60_000,
   modelOutageMs: 86_400_000,
   firstChunkMs: 120_000,

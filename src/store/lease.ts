@@ -20,7 +20,6 @@ export interface Lease extends Ownership {
 export interface LeaseRequest {
   readonly owner: string;
   readonly now: number;
-  readonly ttlMs: number;
   /** The epoch in a kept outcome. */
   readonly lastEpoch: number;
   /** The attempts in the record. */
@@ -65,14 +64,13 @@ export function isHeld(
  * Returns the lease of a new owner, or null if another owner holds the run. Each grant counts one more attempt.
  * @throws {CheckpointCorruptError} if the record was found damaged
  */
-export function grantLease(lease: Lease | undefined, request: LeaseRequest): Lease | null {
-  const { owner, now, ttlMs, isDead } = request;
+export function grantLease(lease: Lease | undefined, request: LeaseRequest): (Ownership & { owner: string }) | null {
+  const { owner, now, isDead } = request;
   refuseDamaged(lease);
   if (lease?.owner !== owner && isHeld(lease, now, isDead)) return null;
   return {
     owner,
     epoch: (lease?.epoch ?? request.lastEpoch) + 1,
-    expiresAt: now + ttlMs,
     attempts: (lease?.attempts ?? request.lastAttempts) + 1,
   };
 }

@@ -1,6 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../codec/port.ts';
-import type { RunHead } from '../record/checkpoint.ts';
 import { checkRunId } from '../run/identity.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
@@ -38,8 +37,6 @@ export interface StoreFromOptions {
   readonly steps?: boolean | undefined;
   /** When the memory of a delta's encoded messages is freed: `before` the write, or `after` it (the default). */
   readonly dropEncoding?: 'before' | 'after' | undefined;
-  /** Puts the fields of a head in another order before it is encoded. */
-  readonly arrange?: (<T extends Partial<RunHead>>(head: T) => T) | undefined;
   /** For tests: the clock of the minute sweep. */
   readonly clock?: Clock | undefined;
 }
@@ -49,7 +46,6 @@ const optionKeys: KnownKeys<StoreFromOptions> = {
   blobs: true,
   steps: true,
   dropEncoding: true,
-  arrange: true,
   clock: true,
 };
 
@@ -78,7 +74,7 @@ export function storeFrom(driver: StoreDriver, options: StoreFromOptions = {}): 
   const parts: Parts = {
     driver,
     encryption,
-    bodies: new BodyWriter({ encryption, blobs, steps, arrange: options.arrange }),
+    bodies: new BodyWriter({ encryption, blobs, steps }),
     dropsBefore: options.dropEncoding === 'before',
     sweep: driver.forgetOutcomes && new Minutely(clock, () => void forgetQuietly(driver)),
   };

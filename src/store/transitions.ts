@@ -201,7 +201,6 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
     if (need) return need;
     const granted = grantLease(timed(facts), {
       owner,
-      ttlMs,
       now: facts.now ?? 0,
       // A driver may have to decrypt the record for its attempts: they are read only without a lease.
       lastEpoch: (facts.lease ? undefined : facts.keptEpoch) ?? 0,
@@ -209,8 +208,7 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
       isDead,
     });
     if (!granted) return { value: null };
-    const { epoch, attempts } = granted;
-    return { value: { runId, owner, epoch, attempts }, change: { lease: { owner, epoch, attempts }, ttlMs } };
+    return { value: { runId, ...granted }, change: { lease: granted, ttlMs } };
   };
 }
 

@@ -2,8 +2,8 @@ import type { RunHead } from '../../record/checkpoint.ts';
 import type { OpenStep } from '../../run/open-step.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { encodeMessage } from '../../values/message.ts';
-import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
-import { type Encryption, encryptDelta, encryptRecord, isEncrypted, type MessageRows } from './encryption.ts';
+import type { EncodedHead } from './encode.ts';
+import { type Encryption, isEncrypted } from './encryption.ts';
 
 /*
  * Stores each text of a run once. While a step is open, the model's message and the results so far are in the head, and the
@@ -245,32 +245,6 @@ export function withoutPieces(text: string): string {
 const MAX_DEPTH = 4;
 
 const partOf = (name: string) => `piece ${name}`;
-
-/** Encrypts the texts of a record that refer to blobs. */
-export function encryptCutRecord(
-  record: EncodedRecord & Pieces,
-  encryption: Encryption,
-): EncodedRecord & Pieces & MessageRows {
-  const { runId, pieces } = record;
-  return {
-    ...record,
-    ...encryptRecord(record, cutEncryption(encryption)),
-    pieces: encryptPieces(runId, pieces, encryption),
-  };
-}
-
-/** Encrypts the texts of a delta that refer to blobs. */
-export function encryptCutDelta(
-  delta: EncodedDelta & Pieces,
-  encryption: Encryption,
-): EncodedDelta & Pieces & MessageRows {
-  const { runId, pieces } = delta;
-  return {
-    ...delta,
-    ...encryptDelta(delta, cutEncryption(encryption)),
-    pieces: encryptPieces(runId, pieces, encryption),
-  };
-}
 
 /** Encrypts the blobs of a body. */
 export function encryptPieces(runId: string, pieces: readonly Piece[], encryption: Encryption): Piece[] {

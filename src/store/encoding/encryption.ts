@@ -1,7 +1,7 @@
 import type { Codec } from '../../codec/port.ts';
 import { NOT_OPENED } from '../../values/error-codes.ts';
 import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../../values/errors.ts';
-import type { EncodedDelta, EncodedHead, EncodedRecord } from './encode.ts';
+import type { EncodedDelta } from './encode.ts';
 import type { StepTexts } from './step-texts.ts';
 
 /** The prefix of an encrypted text. No JSON text begins with it. */
@@ -76,11 +76,6 @@ export interface MessageRow {
   readonly text: string;
 }
 
-export interface MessageRows {
-  readonly messageCount: number;
-  readonly rows: readonly MessageRow[];
-}
-
 /** A long history is split over rows of about this many characters, so that loading can pause between them. */
 const MAX_ROW_CHARS = 2 ** 18;
 
@@ -89,45 +84,6 @@ export const stepText = (place: number): string => `step ${place}`;
 
 /** The part name of a row of messages. */
 export const messagesFrom = (first: number): string => `messages ${first}`;
-
-/** Encrypts the texts of a whole record. */
-export function encryptRecord(
-  record: EncodedRecord,
-  encryption: Pick<Encryption, 'seal'>,
-): EncodedRecord & MessageRows {
-  const { runId, meta, head, extras, messages, step } = record;
-  return {
-    ...record,
-    meta: encryption.seal(meta, runId, 'meta'),
-    extras: extras === null ? null : encryption.seal(extras, runId, 'extras'),
-    head: encryption.seal(head, runId, 'head'),
-    step: sealStep(step, runId, encryption),
-    messageCount: messages.length,
-    rows: rowsOf({ ...record, from: 0 }, encryption),
-  };
-}
-
-/** A delta as it is stored. Its messages are only in rows: with a thousand waiting deltas, each byte counts. */
-export interface EncryptedDelta extends EncodedHead, MessageRows {
-  readonly from: number;
-}
-
-/** Encrypts the texts of a delta. */
-export function encryptDelta(delta: EncodedDelta, encryption: Pick<Encryption, 'seal'>): EncryptedDelta {
-  const { runId, head, version, revision, updatedAt, attempts, from, messages, step } = delta;
-  return {
-    runId,
-    head: encryption.seal(head, runId, 'head'),
-    version,
-    revision,
-    updatedAt,
-    attempts,
-    step: sealStep(step, runId, encryption),
-    from,
-    messageCount: from + messages.length,
-    rows: rowsOf(delta, encryption),
-  };
-}
 
 /** Encrypts the texts of an open step. */
 export function sealStep(

@@ -1,4 +1,4 @@
-import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { RunDelta } from '../../record/delta.ts';
 import { cutEncryption, encryptPieces, type Pieces, Splitter } from './blob-refs.ts';
 import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
@@ -25,8 +25,6 @@ export interface BodyOptions {
   readonly blobs: boolean;
   /** Stores large open steps beside their heads. */
   readonly steps: boolean;
-  /** Puts the fields of a head in another order. */
-  readonly arrange?: (<T extends Partial<RunHead>>(head: T) => T) | undefined;
 }
 
 const noBlobs: Pieces = { pieces: [], inHead: [], inMessages: [] };
@@ -36,18 +34,16 @@ export class BodyWriter {
   readonly #encryption: Encryption;
   readonly #splitter: Splitter | undefined;
   readonly #steps: StepSplitter | undefined;
-  readonly #arrange: BodyOptions['arrange'];
 
-  constructor({ encryption, blobs, steps, arrange }: BodyOptions) {
+  constructor({ encryption, blobs, steps }: BodyOptions) {
     this.#encryption = encryption;
     this.#splitter = blobs ? new Splitter() : undefined;
     this.#steps = steps ? new StepSplitter() : undefined;
-    this.#arrange = arrange;
   }
 
   /** The texts that a store keeps of a whole record. @throws the errors of `encodeRecord` and of the codec */
   ofRecord(record: RunCheckpoint): StoredBody {
-    const encoded = encodeRecord(this.#arrange?.(record) ?? record, this.#steps);
+    const encoded = encodeRecord(record, this.#steps);
     const cut = this.#splitter?.split(encoded, record, { isContinued: false }) ?? { ...encoded, ...noBlobs };
     const { runId, meta, extras } = cut;
     const encryption = this.#seal();
@@ -60,8 +56,7 @@ export class BodyWriter {
 
   /** The texts that a store keeps of a delta. @throws the errors of `encodeDelta` and of the codec */
   ofDelta(delta: RunDelta): StoredBody {
-    const arranged = this.#arrange ? { ...delta, head: this.#arrange(delta.head) } : delta;
-    const encoded = encodeDelta(arranged, this.#steps);
+    const encoded = encodeDelta(delta, this.#steps);
     return this.#body(this.#splitter?.split(encoded, delta.head, { isContinued: true }) ?? { ...encoded, ...noBlobs });
   }
 

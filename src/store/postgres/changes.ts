@@ -1,13 +1,13 @@
 import { crc32 } from 'node:zlib';
-import type { Pieces } from '../encoding/blob-refs.ts';
-import type { EncodedDelta, EncodedHead, EncodedRecord } from '../encoding/encode.ts';
-import type { MessageRow, MessageRows } from '../encoding/encryption.ts';
-import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
-import { checkClaim, checkWrite, freed, grantLease, isNewest, type Lease, refuseDamaged, sound } from '../lease.ts';
-import type { Claim, ReleaseOptions } from '../port.ts';
+import type { MessageRow } from '../encoding/encryption.ts';
+import type { StoredBody } from '../encoding/stored-body.ts';
+import type { Lease, Ownership } from '../lease.ts';
+import type { StoreWrite } from '../store-driver.ts';
+import type { Change as RunChange, RunFacts } from '../transitions.ts';
+import { withoutColumns } from './rows.ts';
 import type { Found, RunState, StoredRecord } from './state.ts';
 
-/** The changes of a write to its run, after its decision. */
+/** The change of the rows of a run that a write makes. */
 export interface Change {
   readonly runId: string;
   /**
@@ -16,18 +16,19 @@ export interface Change {
   readonly seen: number | null;
   /** `none`: there is no row, and none will be written. */
   readonly kind: 'put' | 'remove' | 'none';
-  readonly lease: Lease | undefined;
-  /** Equal to the lease's; also kept for a run that was never claimed. */
+  /** The server computes when it expires. */
+  readonly lease: Ownership | undefined;
+  /** Equal to the lease's; also kept for a run without a lease. */
   readonly attempts: number;
   /** From now on the lease is valid for this many ms. */
-  readonly ttlMs?: number;
-  readonly head?: EncodedHead & Pieces & { readonly messageCount: number };
+  readonly ttlMs?: number | undefined;
+  readonly head?: StoredBody | undefined;
   /** A whole record: its parts get a new body. */
-  readonly start?: { readonly meta: string; readonly extras: string | null };
+  readonly start?: StoredBody['start'];
   /** The record before the change. */
   readonly record: StoredRecord | undefined;
-  readonly rows?: readonly MessageRow[];
-  readonly outcome?: KeptOutcome;
+  readonly rows?: readonly MessageRow[] | undefined;
+  readonly outcome?: KeptOutcome | undefined;
 }
 
 export interface KeptOutcome {
@@ -38,110 +39,47 @@ export interface KeptOutcome {
   readonly checksum: number;
 }
 
-/** The result of a decision: a change with its answer, or an answer at once. */
-export interface Decision<T> {
-  readonly value: T;
-  readonly change?: Change;
+/** Returns all facts of a run, as the server has them. */
+export function factsFound({ run, now, outcomeEpoch }: Found): RunFacts {
+  return { ...factsKnown(run), expiresAt: run?.lease?.expiresAt ?? 0, now, keptEpoch: outcomeEpoch };
 }
 
-/** Decides a write. @throws errors of Pawl, if it is refused */
-export type Decide<T> = (found: Found) => Decision<T>;
-
-const nothing: Decision<void> = { value: undefined };
-
-/** Decides, for PostgreSQL, the change of rows that saves a whole record. */
-export function saveRecord(record: EncodedRecord & Pieces & MessageRows, claim: Claim | undefined): Decide<void> {
-  const { runId, meta, extras, rows } = record;
-  return (found) => {
-    const before = writable(runId, found, claim);
-    const base = { ...before, lease: sound(before.lease) };
-    checkReplaceable(runId, found.run?.record?.version);
-    return changed({ ...base, ...counted(base, record), head: record, start: { meta, extras }, rows });
-  };
+/**
+ * Returns the facts of a run that this store wrote last. They have no times, which are the server's: a decision that needs one
+ * asks the server.
+ */
+export function factsKnown(run: RunState | undefined): RunFacts {
+  return { lease: run?.lease ?? null, record: run?.record ?? null, attempts: run?.attempts ?? 0 };
 }
 
-/** Decides, for PostgreSQL, the change of rows that appends a delta. */
-export function appendDelta(delta: EncodedDelta & Pieces & MessageRows, claim: Claim | undefined): Decide<void> {
-  const { runId, rows } = delta;
-  return (found) => {
-    refuseDamaged(found.run?.lease);
-    const base = writable(runId, found, claim);
-    const record = found.run?.record;
-    checkReplaceable(runId, record?.version);
-    if (!isNewRevision(delta, record)) return nothing;
-    return changed({ ...base, ...counted(base, delta), head: delta, rows });
-  };
+/**
+ * Returns the change of a run's rows in PostgreSQL for the change that a decision asks for; undefined if there is nothing to
+ * remove.
+ * @param run its row, undefined without one
+ */
+export function rowChange(
+  run: RunState | undefined,
+  change: RunChange,
+  { runId, body }: Pick<StoreWrite, 'runId' | 'body'>,
+): Change | undefined {
+  const { token: seen = null, lease: found, record } = run ?? {};
+  const base = { runId, seen, kind: 'put' as const, lease: found, attempts: run?.attempts ?? 0, record };
+  if (change.remove) return run && { ...base, kind: 'remove' };
+  if (change.keep) {
+    const outcome = { ...change.keep, checksum: crc32(change.keep.text) };
+    return { ...base, kind: run ? 'put' : 'none', outcome };
+  }
+  const lease = change.lease ?? found;
+  const owned = { ...base, lease, attempts: change.lease?.attempts ?? base.attempts, ttlMs: change.ttlMs };
+  if (!change.record || !body) return owned;
+  // A run without a lease counts the attempts of its record.
+  const attempts = lease ? lease.attempts : (body.attempts ?? 0);
+  return { ...owned, attempts, head: withoutColumns(body), start: body.start, rows: body.rows };
 }
 
-/** Decides, for PostgreSQL, the change of rows that deletes a run. */
-export function deleteRun(runId: string, claim: Claim | undefined): Decide<void> {
-  return (found) => {
-    const base = writable(runId, found, claim);
-    return found.run ? changed({ ...base, kind: 'remove' }) : nothing;
-  };
-}
-
-/** Decides, for PostgreSQL, the change of rows that keeps an outcome. */
-export function keepOutcome(
-  kept: { readonly runId: string; readonly text: string; readonly untilMs: number },
-  claim: Claim | undefined,
-): Decide<void> {
-  const { runId, text, untilMs } = kept;
-  const checksum = crc32(text);
-  return (found) => {
-    const base = writable(runId, found, claim);
-    const epoch = base.lease?.epoch ?? found.outcomeEpoch;
-    return changed({ ...base, kind: found.run ? 'put' : 'none', outcome: { text, untilMs, epoch, checksum } });
-  };
-}
-
-/** Decides, for PostgreSQL, the change of rows that grants a claim. */
-export function claimRun(runId: string, owner: string, ttlMs: number): Decide<Claim | null> {
-  return ({ run, now, outcomeEpoch }) => {
-    const last = { lastEpoch: outcomeEpoch, lastAttempts: run?.attempts ?? 0 };
-    const lease = grantLease(run?.lease, { owner, ttlMs, now, ...last });
-    if (!lease) return { value: null };
-    const { epoch, attempts } = lease;
-    const change = { ...unchanged(runId, run), lease, attempts, ttlMs };
-    return { value: { runId, owner, epoch, attempts }, change };
-  };
-}
-
-/** Decides, for PostgreSQL, the change of rows that renews a claim. */
-export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
-  return ({ run }) => {
-    const { attempts } = checkClaim(run?.lease, claim);
-    return { value: { ...claim, attempts }, change: { ...unchanged(claim.runId, run), ttlMs } };
-  };
-}
-
-/** Decides, for PostgreSQL, the change of rows that releases a claim. */
-export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<void> {
-  return ({ run }) => {
-    const lease = run?.lease;
-    if (!lease || !isNewest(lease, claim)) return nothing;
-    const left = freed(lease, options);
-    return changed({ ...unchanged(claim.runId, run), lease: left, attempts: left.attempts });
-  };
-}
-
-/** The run's row, after the check that this write is allowed. */
-function writable(runId: string, { run, now }: Found, claim: Claim | undefined): Change {
-  checkWrite(run?.lease, { runId, claim, now });
-  return unchanged(runId, run);
-}
-
-function unchanged(runId: string, run: RunState | undefined): Change {
-  const { token: seen = null, lease, attempts = 0, record } = run ?? {};
-  return { runId, seen, kind: 'put', lease, attempts, record };
-}
-
-const changed = (change: Change): Decision<void> => ({ value: undefined, change });
-
-/** The lease has the correct count: `claim` counts before any of the run is loaded. */
-function counted({ lease, attempts: known }: Change, { attempts }: EncodedHead): Pick<Change, 'lease' | 'attempts'> {
-  const count = attempts ?? (lease ? known : 0);
-  return { lease: lease && { ...lease, attempts: count }, attempts: count };
+/** Returns the lease of a run after its change was stored. */
+export function leaseAfter({ lease }: Change): Lease | undefined {
+  return lease && { ...lease, expiresAt: Number.NEGATIVE_INFINITY };
 }
 
 /**
@@ -151,9 +89,9 @@ function counted({ lease, attempts: known }: Change, { attempts }: EncodedHead):
 export function recordAfter({ head, start, record }: Change, token: number): StoredRecord | undefined {
   const body = start ? token : record?.body;
   if (!head || body === undefined) return record;
-  const { version, revision, messageCount, inHead } = head;
+  const { version, revision, messageCount, blobs } = head;
   const known = start ? undefined : record?.pieces;
   const pieces = new Map<string, number>();
-  for (const name of inHead) pieces.set(name, known?.get(name) ?? token);
+  for (const name of blobs.inHead) pieces.set(name, known?.get(name) ?? token);
   return { body, version, revision, messageCount, pieces };
 }

@@ -1,9 +1,7 @@
 import { crc32 } from 'node:zlib';
-import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor, type SentCommand } from '../../run/command.ts';
-import { PawlError } from '../../values/errors.ts';
-import { type CommandToSend, decodeCommand, refuseFull, refuseLarge, refuseMissing } from '../commands.ts';
+import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor } from '../../run/command.ts';
+import { type CommandToSend, refuseFull, refuseLarge, refuseMissing, type StoredCommand } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { Encryption } from '../encoding/encryption.ts';
 import { checkClaim } from '../lease.ts';
 import type { Claim, InboxOf } from '../port.ts';
 import type { Row, Session } from './pool.ts';
@@ -64,27 +62,21 @@ export async function send(session: Session, tables: Tables, { command, isAgain 
  * Reads the commands in the inbox of a run in PostgreSQL. A damaged command counts as never sent: it must not block the
  * others.
  */
-export async function readInbox(session: Session, { tables, encryption }: Server, of: InboxOf): Promise<SentCommand[]> {
+export async function readInbox(session: Session, { tables }: Server, of: InboxOf): Promise<StoredCommand[]> {
   const { runs, commands } = tables;
   const whose =
     'owner' in of ? `JOIN ${runs} r ON r.run_id = c.run_id WHERE r.owner = $1` : "WHERE c.run_id = decode($1, 'hex')";
   const rows = await session.query(
-    `SELECT encode(c.run_id, 'hex') AS id, c.checksum, c.command FROM ${commands} c ${whose}
+    `SELECT encode(c.run_id, 'hex') AS id, c.command_id, c.checksum, c.command FROM ${commands} c ${whose}
      ORDER BY c.no LIMIT ${MAX_WAITING}`,
     ['owner' in of ? ownerText(of.owner) : hexOf(of.runId)],
   );
-  return rows.flatMap((row) => sentCommand(row, encryption));
+  return rows.flatMap(storedCommand);
 }
 
-function sentCommand({ id, checksum, command }: Row, encryption: Encryption): SentCommand[] {
+function storedCommand({ id, command_id: commandId, checksum, command }: Row): StoredCommand[] {
   if (!isIntact(command, checksum)) return [];
-  try {
-    const runId = runIdOf(id ?? '');
-    return [{ runId, command: decodeCommand(encryption.open(command, runId, 'command')) }];
-  } catch (error) {
-    if (error instanceof PawlError) return [];
-    throw error;
-  }
+  return [{ runId: runIdOf(id ?? ''), id: String(JSON.parse(commandId ?? '""')), text: command }];
 }
 
 /** Deletes commands from the inbox of a run in PostgreSQL. @throws {LeaseLostError} */

@@ -1,20 +1,16 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../../codec/port.ts';
-import { checkRunId } from '../../run/identity.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
-import { dropEncoding } from '../../values/message.ts';
-import { encodeCommand } from '../commands.ts';
-import { encryptCutDelta, encryptCutRecord, Splitter } from '../encoding/blob-refs.ts';
-import { encodeDelta, encodeOutcome, encodeRecord } from '../encoding/encode.ts';
-import { Encryption } from '../encoding/encryption.ts';
-import type { AppendingStore, ControlStore, OutcomeStore, WriteOptions } from '../port.ts';
-import * as changes from './changes.ts';
+import type { CommandToSend, StoredCommand } from '../commands.ts';
+import type { StoredBody } from '../encoding/stored-body.ts';
+import type { AppendingStore, Claim, ControlStore, InboxOf, OutcomeStore } from '../port.ts';
+import type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from '../store-driver.ts';
+import { storeFrom } from '../store-from.ts';
 import type { PostgresPool } from './pool.ts';
-import { type Job, WriteQueue } from './queue.ts';
+import { WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
-import { withoutColumns } from './rows.ts';
 import { Server } from './server.ts';
 import { serverTimes } from './state.ts';
 import { Writer } from './writer.ts';
@@ -67,116 +63,67 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   const { pool, schema = 'pawl', timeoutMs = 10_000, clock = systemClock } = options;
   if (typeof pool?.connect !== 'function') throw new TypeError('postgresStore needs a pool: a Pool of pg');
   if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);
-  const encryption = new Encryption(options.codec);
-  const server = new Server({ pool, schema, times: serverTimes(clock), encryption });
-  const writer = new Writer(server);
-  const queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
-  const reader = new Reader(server, queue, timeoutMs);
-  const close = async () => {
-    await queue.settled();
-    server.close();
-  };
-  // Own functions rather than methods: hosts and tests wrap a store by spreading it.
-  return {
-    ...recordWrites(queue, { splitter: new Splitter(), encryption }),
-    ...ownership(queue),
-    ...reading(reader),
-    ...control(reader, encryption),
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+  const server = new Server({ pool, schema, times: serverTimes(clock) });
+  return storeFrom(new PostgresDriver(server, timeoutMs), { codec: options.codec, blobs: true, clock });
 }
 
-function recordWrites(
-  queue: WriteQueue,
-  { splitter, encryption }: { readonly splitter: Splitter; readonly encryption: Encryption },
-): Pick<PostgresStore, 'save' | 'append' | 'delete' | 'keepOutcome'> {
-  const add = (write: Pick<Job, 'runId' | 'size' | 'decide'>, { claim, signal }: WriteOptions) =>
-    queue.add({ ...write, hasClaim: claim !== undefined, signal });
-  return {
-    save: async (record, options = {}) => {
-      options.signal?.throwIfAborted();
-      const cut = splitter.split(encodeRecord(record), record, { isContinued: false });
-      const encoded = withoutColumns(encryptCutRecord(cut, encryption));
-      const { runId, head, meta, extras, rows, pieces } = encoded;
-      const size = sizeOf(runId, [head, meta, extras ?? '', ...textsOf(rows), ...textsOf(pieces)]);
-      await add({ runId, size, decide: changes.saveRecord(encoded, options.claim) }, options);
-      record.messages.forEach(dropEncoding);
-    },
-    append: async (delta, options = {}) => {
-      options.signal?.throwIfAborted();
-      const cut = splitter.split(encodeDelta(delta), delta.head, {
-        isContinued: true,
-      });
-      const encoded = withoutColumns(encryptCutDelta(cut, encryption));
-      const { runId, head, rows, pieces } = encoded;
-      const size = sizeOf(runId, [head, ...textsOf(rows), ...textsOf(pieces)]);
-      await add({ runId, size, decide: changes.appendDelta(encoded, options.claim) }, options);
-      delta.messages.forEach(dropEncoding);
-    },
-    delete: async (runId, options = {}) => {
-      options.signal?.throwIfAborted();
-      await add({ runId: checkRunId(runId), size: 0, decide: changes.deleteRun(runId, options.claim) }, options);
-      splitter.forget(runId);
-    },
-    keepOutcome: async (runId, outcome, untilMs, options = {}) => {
-      options.signal?.throwIfAborted();
-      const kept = {
-        runId: checkRunId(runId),
-        text: encryption.seal(encodeOutcome(outcome), runId, 'outcome'),
-        untilMs,
-      };
-      const size = sizeOf(runId, [kept.text]);
-      await add({ runId, size, decide: changes.keepOutcome(kept, options.claim) }, options);
-    },
-  };
+/** A driver whose writes compare the token of a run's row. Commands need no decision: one statement checks and changes. */
+class PostgresDriver implements StoreDriver {
+  readonly runsPerPage = 500;
+  readonly #server: Server;
+  readonly #queue: WriteQueue;
+  readonly #reader: Reader;
+
+  constructor(server: Server, timeoutMs: number) {
+    const writer = new Writer(server);
+    this.#server = server;
+    this.#queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
+    this.#reader = new Reader(server, this.#queue, timeoutMs);
+  }
+
+  async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
+    if (write.body && write.size > MAX_BYTES / 3) checkBytes(write.body);
+    return this.#queue.add(write, signal);
+  }
+
+  load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
+    return this.#reader.load(runId, messages, signal);
+  }
+
+  list(page: ListPage): Promise<ListedHead[]> {
+    return this.#reader.list(page);
+  }
+
+  outcome(runId: string): Promise<string | null> {
+    return this.#reader.outcome(runId);
+  }
+
+  inbox(of: InboxOf): Promise<StoredCommand[]> {
+    return this.#reader.inbox(of);
+  }
+
+  send(command: CommandToSend): Promise<void> {
+    return this.#reader.send(command);
+  }
+
+  acknowledge(claim: Claim, ids: readonly string[]): Promise<void> {
+    return this.#reader.acknowledge(claim, ids);
+  }
+
+  forgetOutcomes({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
+    return this.#reader.forgetOutcomes(dryRun);
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.settled();
+    this.#server.close();
+  }
 }
 
-function ownership(queue: WriteQueue): Pick<PostgresStore, 'claim' | 'renew' | 'release'> {
-  const own = { size: 0, signal: undefined };
-  return {
-    claim: async (runId, owner, ttlMs) => {
-      const decide = changes.claimRun(checkRunId(runId), owner, ttlMs);
-      return queue.add({ ...own, runId, decide, hasClaim: false });
-    },
-    renew: async (claim, ttlMs) => {
-      const decide = changes.renewClaim(claim, ttlMs);
-      return queue.add({ ...own, runId: claim.runId, decide, hasClaim: true });
-    },
-    release: async (claim, options) => {
-      const decide = changes.releaseClaim(claim, options);
-      return queue.add({ ...own, runId: claim.runId, decide, hasClaim: true });
-    },
-  };
-}
-
-function control(reader: Reader, encryption: Encryption): Pick<PostgresStore, 'send' | 'inbox' | 'acknowledge'> {
-  return {
-    send: async (runId, command) => {
-      const text = encryption.seal(encodeCommand(command), runId, 'command');
-      await reader.send({ runId: checkRunId(runId), id: command.id, kind: command.kind, text });
-    },
-    inbox: async (of) => reader.inbox(of),
-    acknowledge: async (claim, ids) => reader.acknowledge(claim, ids),
-  };
-}
-
-function reading(reader: Reader): Pick<PostgresStore, 'load' | 'listInterrupted' | 'outcome' | 'forgetOutcomes'> {
-  return {
-    load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
-    listInterrupted: async (options = {}) => reader.list(options),
-    forgetOutcomes: async ({ dryRun = false } = {}) => reader.forgetOutcomes(dryRun),
-    outcome: async (runId) => reader.outcome(checkRunId(runId)),
-  };
-}
-
-const textsOf = (parts: readonly { readonly text: string }[]) => parts.map(({ text }) => text);
-
-/** The characters of a write. @throws {RecordTooLargeError} if PostgreSQL cannot accept them in one statement */
-function sizeOf(runId: string, texts: readonly string[]): number {
-  const size = texts.reduce((sum, text) => sum + text.length, 0);
-  if (size <= MAX_BYTES / 3) return size;
+/** Checks that PostgreSQL accepts a body in one statement. @throws {RecordTooLargeError} if it does not */
+function checkBytes({ runId, head, start, rows, blobs }: StoredBody): void {
+  const texts = [head, start?.meta ?? '', start?.extras ?? '', ...[...rows, ...blobs.pieces].map(({ text }) => text)];
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  if (bytes <= MAX_BYTES) return size;
+  if (bytes <= MAX_BYTES) return;
   throw new RecordTooLargeError(`run ${runId}: a write of ${bytes} bytes; PostgreSQL takes up to ${MAX_BYTES} at once`);
 }

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers';
-import type { Decide } from './changes.ts';
+import type { StoreWrite } from '../store-driver.ts';
 import type { Sent } from './write.ts';
 
 /** Groups that are written at once, each over its own connection: a large group does not block all others. */
@@ -10,13 +10,7 @@ const MAX_GROUP = 128;
 const MAX_GROUP_CHARS = 2 ** 23;
 
 /** A write to one run, waiting or being sent. */
-export interface Job<T = unknown> {
-  readonly runId: string;
-  readonly decide: Decide<T>;
-  /** Approximate characters. */
-  readonly size: number;
-  /** It names its claim, so the last written state may be assumed to be unchanged: see `Writer`. */
-  readonly hasClaim: boolean;
+export interface Job<T = unknown> extends StoreWrite<T> {
   readonly signal: AbortSignal | undefined;
   /** When it is given up, on the clock of `performance.now()`. */
   readonly until: number;
@@ -54,11 +48,10 @@ export class WriteQueue {
     this.#waitMs = waitMs;
   }
 
-  add<T>(write: Pick<Job<T>, 'runId' | 'decide' | 'size' | 'hasClaim' | 'signal'>): Promise<T> {
-    const { runId, decide, size, hasClaim, signal } = write;
+  add<T>(write: StoreWrite<T>, signal: AbortSignal | undefined): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const until = performance.now() + this.#waitMs;
-    const job = { runId, decide, size, hasClaim, signal, until, sent: new Map(), promise, resolve, reject } as Job;
+    const job = { ...write, signal, until, sent: new Map(), promise, resolve, reject } as Job;
     this.#jobs.push(job);
     this.#unsettled.add(job);
     this.#schedule();

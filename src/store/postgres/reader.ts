@@ -1,15 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { type InterruptedRun, interruptedRun, quarantinedRun } from '../../record/interrupted.ts';
-import type { SentCommand } from '../../run/command.ts';
-import type { RunOutcome } from '../../run/result.ts';
 import { CheckpointCorruptError, StoreUnavailableError } from '../../values/errors.ts';
-import type { CommandToSend } from '../commands.ts';
+import type { CommandToSend, StoredCommand } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import { decodeHead, decodeRecord, parseStored } from '../encoding/encode.ts';
-import type { Encryption } from '../encoding/encryption.ts';
-import { isHeld, type Lease, refuseDamaged } from '../lease.ts';
-import type { Claim, InboxOf, ListOptions } from '../port.ts';
+import type { Claim, InboxOf } from '../port.ts';
+import type { ListedHead, ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
 import { acknowledge, readInbox, send } from './inboxes.ts';
 import type { Session } from './pool.ts';
 import type { WriteQueue } from './queue.ts';
@@ -22,9 +16,6 @@ import { hexOf } from './state.ts';
  * others.
  */
 const MAX_READS = 4;
-
-/** A list reads this many runs at a time. */
-const RUNS_PER_PAGE = 500;
 
 /** Most expired outcomes that one statement removes. */
 const FORGOTTEN_AT_ONCE = 1_000;
@@ -52,39 +43,29 @@ export class Reader {
     this.#waitMs = waitMs;
   }
 
-  async load(runId: string, signal?: AbortSignal): Promise<RunCheckpoint | null> {
-    signal?.throwIfAborted();
+  async load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
     await this.#queue.settled(runId);
     for (let loads = 0; loads < MAX_LOADS; loads++) {
       signal?.throwIfAborted();
+      messages.keep(0);
       const stored = await this.#read((session) => readRun(session, this.#server, runId));
       if (!stored) return null;
-      const texts = textsOf(stored, this.#server.encryption);
-      const messages = await this.#messages(stored, signal);
-      if (messages) return decodeRecord({ runId, ...texts, messages }, stored.lease?.attempts);
+      const texts = textsOf(stored);
+      if (await this.#hasRead(stored, { messages, signal })) return texts;
     }
     throw new StoreUnavailableError(
       `run ${runId}: its record was replaced each time while it was read; try again later`,
     );
   }
 
-  async list({ after, limit = Number.POSITIVE_INFINITY, signal }: ListOptions): Promise<InterruptedRun[]> {
-    signal?.throwIfAborted();
+  async list({ after, limit, signal }: ListPage): Promise<ListedHead[]> {
     await this.#queue.settled();
-    const listed: InterruptedRun[] = [];
-    for (let from = after; listed.length < limit; ) {
-      signal?.throwIfAborted();
-      const page = { after: from, limit: Math.min(RUNS_PER_PAGE, limit - listed.length) };
-      const runs = await this.#read((session) => readPage(session, this.#server, page));
-      const owners = new Map<string, boolean>();
-      for (const run of runs) listed.push(listedRun(run, owners, this.#server.encryption));
-      if (runs.length < page.limit) break;
-      from = runs.at(-1);
-    }
-    return listed;
+    signal?.throwIfAborted();
+    const runs = await this.#read((session) => readPage(session, this.#server, { after, limit }));
+    return runs.map(listedHead);
   }
 
-  async outcome(runId: string): Promise<RunOutcome | null> {
+  async outcome(runId: string): Promise<string | null> {
     await this.#queue.settled(runId);
     const { tables, times } = this.#server;
     const now = times.wall();
@@ -103,9 +84,7 @@ export class Reader {
       return rows;
     });
     if (!row) return null;
-    const text = row.outcome ?? '';
-    const open = () => this.#server.encryption.open(text, runId, 'outcome');
-    if (isIntact(text, row.checksum)) return parseStored(open(), 'outcome') as RunOutcome;
+    if (isIntact(row.outcome, row.checksum)) return row.outcome;
     throw new CheckpointCorruptError(`the kept outcome of run ${runId} is damaged: its checksum is wrong`);
   }
 
@@ -130,7 +109,7 @@ export class Reader {
     }
   }
 
-  async inbox(of: InboxOf): Promise<SentCommand[]> {
+  async inbox(of: InboxOf): Promise<StoredCommand[]> {
     if ('runId' in of) await this.#queue.settled(of.runId);
     return this.#read((session) => readInbox(session, this.#server, of));
   }
@@ -148,21 +127,22 @@ export class Reader {
     await this.#read((session) => acknowledge(session, this.#server.tables, { claim, ids }));
   }
 
-  /** Undefined if the record was replaced or deleted meanwhile. A record that only grew is read in its former state. */
-  async #messages(stored: StoredRun, signal: AbortSignal | undefined): Promise<unknown[] | undefined> {
-    const messages: unknown[] = [];
-    const { row } = stored;
-    const count = Number(row.message_count);
-    while (messages.length < count) {
+  /** Returns false if the record was replaced or deleted meanwhile. A record that only grew is read in its former state. */
+  async #hasRead(
+    stored: StoredRun,
+    { messages, signal }: { readonly messages: MessageReader; readonly signal: AbortSignal | undefined },
+  ): Promise<boolean> {
+    const count = Number(stored.row.message_count);
+    while (messages.count < count) {
       const isMore = await this.#read((session) => readMessages(session, this.#server, { stored, messages }));
       if (!isMore) {
-        if (!(await this.#read((session) => isSame(session, this.#server, stored)))) return undefined;
+        if (!(await this.#read((session) => isSame(session, this.#server, stored)))) return false;
         break;
       }
       await nextTurn(undefined, { signal });
     }
-    if (messages.length === count) return messages;
-    throw new CheckpointCorruptError(`this record is damaged: it has ${messages.length} of its ${count} messages`);
+    if (messages.count === count) return true;
+    throw new CheckpointCorruptError(`this record is damaged: it has ${messages.count} of its ${count} messages`);
   }
 
   async #read<T>(work: (session: Session) => Promise<T>, ms = this.#waitMs): Promise<T> {
@@ -186,24 +166,12 @@ export class Reader {
   }
 }
 
-/**
- * The line of a row in a list of runs.
- * @param owners whether an owner is alive takes a system call; once for each is enough for a page
- */
-function listedRun(stored: StoredRun, owners: Map<string, boolean>, encryption: Encryption): InterruptedRun {
+/** The entry of a row in a list of runs; one with a wrong checksum has the error. */
+function listedHead(stored: StoredRun): ListedHead {
   const { runId, updatedAt, lease, now } = stored;
   try {
-    const { meta, head } = textsOf(stored, encryption);
-    refuseDamaged(lease);
-    return interruptedRun(decodeHead({ runId, meta, head }, lease?.attempts), liveOwner(lease, now, owners));
+    return { ...textsOf(stored), runId, updatedAt, lease, now };
   } catch (error) {
-    return quarantinedRun({ runId, updatedAt }, error);
+    return { runId, updatedAt, meta: '', head: '', lease, now, error };
   }
-}
-
-function liveOwner(lease: Lease | undefined, now: number, owners: Map<string, boolean>): string | undefined {
-  if (!lease || lease.owner === null || lease.expiresAt <= now) return undefined;
-  const isLive = owners.get(lease.owner) ?? isHeld(lease, now);
-  owners.set(lease.owner, isLive);
-  return isLive ? lease.owner : undefined;
 }

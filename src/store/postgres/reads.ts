@@ -1,11 +1,10 @@
 import { CheckpointCorruptError } from '../../values/errors.ts';
-import { piecesIn, RunTexts, type StoredPieces } from '../encoding/blob-refs.ts';
+import { piecesIn, type StoredPieces } from '../encoding/blob-refs.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { parseStored } from '../encoding/encode.ts';
-import type { Encryption } from '../encoding/encryption.ts';
-import { messagesFrom } from '../encoding/encryption.ts';
 import type { Lease } from '../lease.ts';
 import type { Cursor } from '../port.ts';
+import type { MessageReader, StoredTexts } from '../store-driver.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
 import { withColumns } from './rows.ts';
@@ -82,11 +81,10 @@ export async function readPage(
  */
 export async function readMessages(
   session: Session,
-  { tables, encryption }: Server,
-  { stored, messages }: { readonly stored: StoredRun; readonly messages: unknown[] },
+  { tables }: Server,
+  { stored, messages }: { readonly stored: StoredRun; readonly messages: MessageReader },
 ): Promise<boolean> {
-  const { row, runId } = stored;
-  const texts = new RunTexts(encryption, runId);
+  const { row } = stored;
   // The size of a stored text is known without reading it.
   const rows = await session.query(
     `SELECT first, checksum, messages, ${piecesOf(tables, 'sized')} FROM (
@@ -96,15 +94,12 @@ export async function readMessages(
          FROM ${tables.messages} m
          WHERE body = $1::bigint AND first >= $2::bigint AND first < $3::bigint ORDER BY first LIMIT ${ROWS_PER_PAGE}) page
      ) sized WHERE before < ${CHARS_PER_PAGE} ORDER BY first`,
-    [row.body, messages.length, row.message_count],
+    [row.body, messages.count, row.message_count],
   );
   for (const { first, checksum, messages: text, pieces } of rows) {
-    if (Number(first) !== messages.length) return false;
+    if (Number(first) !== messages.count) return false;
     checkText(text ?? '', checksum, `messages from ${first} on`);
-    const whole = texts.whole(text ?? '', messagesFrom(messages.length), piecesFrom(pieces));
-    const parsed = parseStored(whole, 'messages');
-    if (!Array.isArray(parsed) || parsed.length === 0) throw damaged('messages');
-    for (const message of parsed) messages.push(message);
+    messages.add(text ?? '', piecesFrom(pieces));
   }
   return rows.length > 0;
 }
@@ -124,10 +119,7 @@ function storedRun(row: Row): StoredRun {
 }
 
 /** The texts of a record, after their checksums were verified. @throws {CheckpointCorruptError} */
-export function textsOf(
-  { runId, row, updatedAt }: StoredRun,
-  encryption: Encryption,
-): { meta: string; head: string; extras: string | null } {
+export function textsOf({ row, updatedAt, lease }: StoredRun): StoredTexts {
   const { body, version, revision, message_count: messageCount, meta, head, extras = null } = row;
   if (meta == null) throw damaged('meta');
   if (head == null) throw damaged('head');
@@ -136,12 +128,7 @@ export function textsOf(
   const fields = { version: Number(version), revision: Number(revision), updatedAt, head };
   const checksum = headChecksum(fields, { body: Number(body), messageCount: Number(messageCount) });
   if (checksum !== Number(row.checksum)) throw new CheckpointCorruptError(wrongChecksum('head'));
-  const texts = new RunTexts(encryption, runId);
-  return {
-    meta: texts.open(meta, 'meta'),
-    head: withColumns(texts.whole(head, 'head', piecesFrom(row.pieces)), fields),
-    extras: extras === null ? null : texts.open(extras, 'extras'),
-  };
+  return { meta, head: withColumns(head, fields), extras, pieces: piecesFrom(row.pieces), attempts: lease?.attempts };
 }
 
 /** The pieces of some rows by name. @param found as JSON @throws {CheckpointCorruptError} */

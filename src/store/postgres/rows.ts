@@ -35,7 +35,7 @@ export const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join
 
 /** The blobs of a change that the server may not have yet. A piece that is already stored is stored twice. */
 export function newPieces({ head, start, record }: Change): readonly Piece[] {
-  return head?.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
+  return head?.blobs.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
 }
 
 /** The rows of messages that a change writes to PostgreSQL. @param token names the rows that this change writes */
@@ -52,7 +52,7 @@ function tokensNamed({ head, start, record }: Change, token: number, text: strin
   const names = namesIn(text);
   if (names.length === 0) return [];
   const known = record?.pieces;
-  const inner = new Map(head?.pieces.map((piece) => [piece.name, namesIn(piece.text)]));
+  const inner = new Map(head?.blobs.pieces.map((piece) => [piece.name, namesIn(piece.text)]));
   const named = names.flatMap((name) => [...(inner.get(name) ?? []), name]);
   return named.map((name) => (start ? token : (known?.get(name) ?? token)));
 }

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { StoreUnavailableError } from '../../values/errors.ts';
-import type { Encryption } from '../encoding/encryption.ts';
 import { Appends } from './append.ts';
 import { isTableMissing, isTransient, storeError } from './errors.ts';
 import { Parameters } from './parameters.ts';
@@ -19,7 +18,6 @@ export interface ServerOptions {
   readonly pool: PostgresPool;
   readonly schema: string;
   readonly times: Times;
-  readonly encryption: Encryption;
 }
 
 /** A schema on a server, accessed through the host's pool. */
@@ -27,16 +25,14 @@ export class Server {
   readonly tables: Tables;
   readonly appends: Appends;
   readonly times: Times;
-  readonly encryption: Encryption;
   readonly #connections: Connections;
   readonly #schema: Schema;
   readonly #name: string;
   #isSwept = false;
   #isClosed = false;
 
-  constructor({ pool, schema, times, encryption }: ServerOptions) {
+  constructor({ pool, schema, times }: ServerOptions) {
     this.times = times;
-    this.encryption = encryption;
     this.#connections = new Connections(pool);
     this.#schema = new Schema(schema);
     this.#name = `the PostgreSQL store in schema ${schema}`;

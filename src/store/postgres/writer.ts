@@ -1,5 +1,6 @@
 import { PawlError } from '../../values/errors.ts';
-import { type Decision, recordAfter } from './changes.ts';
+import { type Decided, decideNow } from '../transitions.ts';
+import { factsFound, factsKnown, leaseAfter, recordAfter, rowChange } from './changes.ts';
 import { isGroupFailure, isTransient, NoAnswer } from './errors.ts';
 import type { Session } from './pool.ts';
 import type { Job, SentJob } from './queue.ts';
@@ -100,7 +101,8 @@ export class Writer {
     const run = job.hasClaim && job.sent.size === 0 ? this.#known.get(job.runId) : undefined;
     if (!run) return undefined;
     try {
-      return plannedFor(job, job.decide({ run, now: 0, outcomeEpoch: 0 }));
+      const decision = job.decide(factsKnown(run));
+      return 'need' in decision ? undefined : plannedFor(job, decision, run);
     } catch (error) {
       if (error instanceof PawlError) return undefined;
       throw error;
@@ -114,8 +116,8 @@ export class Writer {
       return undefined;
     }
     try {
-      const decision = job.decide(found);
-      const plan = plannedFor(job, decision);
+      const decision = decideNow(job.decide, factsFound(found));
+      const plan = plannedFor(job, decision, found.run);
       if (plan) return plan;
       open.delete(job);
       job.resolve(decision.value);
@@ -147,7 +149,8 @@ export class Writer {
   }
 
   #landed(job: Job, { change, token, record, value }: SentJob, open: Set<Job>): void {
-    const { kind, lease, attempts } = change;
+    const { kind, attempts } = change;
+    const lease = leaseAfter(change);
     this.#known.delete(job.runId);
     // A process that has released or deleted a run does not write to it next.
     if (kind === 'put' && lease?.owner != null) this.#known.set(job.runId, { token, lease, attempts, record });
@@ -177,7 +180,9 @@ function dropAborted(open: Set<Job>): void {
   }
 }
 
-function plannedFor(job: Job, { value, change }: Decision<unknown>): Planned | undefined {
+function plannedFor(job: Job, decided: Decided<unknown>, run: RunState | undefined): Planned | undefined {
+  const { value } = decided;
+  const change = decided.change && rowChange(run, decided.change, job);
   if (!change) return undefined;
   const token = Math.floor(Math.random() * 2 ** 53);
   return { job, value, change, token, record: recordAfter(change, token) };

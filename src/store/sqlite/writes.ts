@@ -109,7 +109,9 @@ class TableFacts implements RunFacts {
   get record(): RecordFacts | 'unreadable' | null {
     const stored = this.#tables.records.find(this.#runId);
     if (!stored) return null;
-    return isWhole(stored) ? { ...stored, messageCount: stored.message_count } : 'unreadable';
+    if (!isWhole(stored)) return 'unreadable';
+    const { version, revision, message_count: messageCount } = stored;
+    return { version, revision, messageCount };
   }
 
   get attempts(): number {

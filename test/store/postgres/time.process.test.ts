@@ -38,6 +38,17 @@ describe.skipIf(whyNoPostgres)('time in the PostgreSQL store', () => {
     expect(await store.claim('run', 'two', 1_000)).toMatchObject({ epoch: 2 });
   });
 
+  test('expired outcomes are removed within the minute, while nothing else happens', async () => {
+    const { clock, store } = create();
+    const outcomes = async () => (await server.sql(`SELECT 1 FROM ${schema}.outcomes`)).length;
+    await store.keepOutcome('over', sampleOutcome('over'), clock.now() + 30_000);
+    await store.keepOutcome('later', sampleOutcome('later'), clock.now() + 3_600_000);
+    expect(await outcomes()).toBe(2);
+    await clock.advance(60_000);
+    await vi.waitFor(async () => expect(await outcomes()).toBe(1), { timeout: 20_000, interval: 50 });
+    expect(await store.outcome('later')).not.toBeNull();
+  });
+
   test('a renewal is measured from when it is made (recovery 3)', async () => {
     const { clock, store } = create();
     const claim = (await store.claim('run', 'one', 1_000)) as Claim;

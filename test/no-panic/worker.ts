@@ -8,7 +8,17 @@ import { type Row, rowsOf } from './rows.ts';
 import type { Scene } from './scene.ts';
 
 const PATIENCE_MS = 5_000;
-const defaults = { portMs: 30, finalizeMs: 60, toolTimeoutMs: 30, firstChunkMs: 500, chunkGapMs: 500, leaseMs: 2_000 };
+/** The scripts have three stalls. */
+const modelAttempts = 3;
+const defaults = {
+  modelAttempts,
+  portMs: 30,
+  finalizeMs: 60,
+  toolTimeoutMs: 30,
+  firstChunkMs: 500,
+  chunkGapMs: 500,
+  leaseMs: 2_000,
+};
 
 /** What a row came to. */
 export interface Seen {

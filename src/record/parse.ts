@@ -1,7 +1,7 @@
 import { rowsOf, runFields } from '../run/fields.ts';
 import { isOpenCall } from '../run/ledger.ts';
 import { isOpenStep, type OpenStep } from '../run/open-step.ts';
-import { metaFields } from '../run/request.ts';
+import { isMeta, metaFields } from '../run/request.ts';
 import { isOutcome, type RunOutcome } from '../run/result.ts';
 import { CheckpointCorruptError, CheckpointTooNewError } from '../values/errors.ts';
 import { isCount, isDeeperThan, isObject, MESSAGE_DEPTH, RECORD_DEPTH } from '../values/json.ts';
@@ -66,7 +66,7 @@ export function parseHead(value: unknown): RunHead {
   const head = upcast(value);
   const { meta } = head;
   check(isObject(meta), 'meta');
-  for (const field of metaFields) check(typeof meta[field] === 'string', `meta.${field}`);
+  if (!isMeta(meta)) for (const field of metaFields) check(typeof meta[field] === 'string', `meta.${field}`);
   check(typeof head.updatedAt === 'number' && Number.isFinite(head.updatedAt), 'updatedAt');
   for (const mark of ['revision', 'seq']) check(head[mark] === undefined || isCount(head[mark]), mark);
   for (const key of required) check(head[key] !== undefined, key);
@@ -91,7 +91,9 @@ export function wrongFieldOf(state: Readonly<Record<string, unknown>>): string |
 /** Inputs, images and the earlier conversation are beside the head in a whole record. */
 const rows = rowsOf('identity', 'head', 'start');
 const required = rows.flatMap(({ key, spec }) => (spec.required ? [key] : []));
-const checks = new Map<string, (value: unknown) => boolean>(rows.map(({ key, spec }) => [key, spec.isValid]));
+const checks = new Map<string, (value: unknown) => boolean>(
+  rows.filter(({ key }) => key !== 'meta').map(({ key, spec }) => [key, spec.isValid]),
+);
 
 function check(isFine: boolean, field: string): asserts isFine {
   if (!isFine) throw new CheckpointCorruptError(`this record is damaged: its field ${field} is missing or invalid`);

@@ -45,7 +45,8 @@ function hashOf(call: OpenCall): string {
 /** Returns the counters after a step whose calls have all answered. */
 export function countStep(counters: GuardCounters, step: OpenStep): GuardCounters {
   const allFailed = step.calls.every((call) => call.result !== undefined && isToolError(call.result));
-  const repeats: Record<string, number> = {};
+  // Without a prototype: V8 gives each new key of an ordinary object a hidden class of its own, and these keys are hashes.
+  const repeats: Record<string, number> = Object.create(null);
   for (const hash of new Set(step.calls.map(hashOf))) repeats[hash] = (counters.repeats[hash] ?? 0) + 1;
   const { repairs } = counters;
   return { failedSteps: allFailed ? counters.failedSteps + 1 : 0, repeats, ...(repairs ? { repairs } : {}) };

@@ -27,17 +27,21 @@ export async function callTool(input: ToolCallInput, run: ActiveRun): Promise<To
     if (mustAsk(run, effect) && !(await mayBegin(run, isOver))) return notBegun(callId);
     const { clock } = services.config;
     const begunAt = clock.monotonic();
-    const call = { step: input.iteration + 1, callId, name, effect };
-    const done = (output: ToolOutput, late: { isLate?: true } = {}) =>
-      run.publish({ type: 'tool.done', ...call, output, ms: clock.monotonic() - begunAt, ...late });
-    run.publish({ type: 'tool.started', ...call, input: args, attempt });
+    const step = input.iteration + 1;
+    // Their fields are named: each step publishes both, and an object of several spreads costs more.
+    const done = (output: ToolOutput, isLate?: true) => {
+      const ms = clock.monotonic() - begunAt;
+      const event = { type: 'tool.done', step, callId, name, effect, output, ms } as const;
+      run.publish(isLate ? { ...event, isLate } : event);
+    };
+    run.publish({ type: 'tool.started', step, callId, name, effect, input: args, attempt });
     const environment = environmentOf(run, input);
     const around = aroundTool(run, input);
     const result = await runTool(toolbox?.tools.get(name), input.call, {
       ...environment,
       ...(around ? { around } : {}),
       onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
-      onLate: (output) => done(output, { isLate: true }),
+      onLate: (output) => done(output, true),
     });
     done(result);
     return { callId, result };

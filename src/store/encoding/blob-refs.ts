@@ -56,6 +56,15 @@ const none: ReadonlyMap<string, Part> = new Map();
 /** Splits a body into pieces. It remembers the pieces of each run's last head, because they will become messages. */
 export class Splitter {
   readonly #parts = new Map<string, ReadonlyMap<string, Part>>();
+  readonly #namesMessages: boolean;
+
+  /**
+   * @param options.namesMessages a message is named as a whole, not by the large inputs that it contains: the rest of its text
+   *   is stored once too. The journals of files were made without it, and stay as they are.
+   */
+  constructor({ namesMessages = false }: { readonly namesMessages?: boolean } = {}) {
+    this.#namesMessages = namesMessages;
+  }
 
   /**
    * Splits long texts of a record or delta into blobs.
@@ -73,7 +82,7 @@ export class Splitter {
     const phases = naming.texts(head.completedPhases.map((phase) => JSON.stringify(phase)));
     const undelivered = naming.texts((head.undelivered ?? []).map(encodeMessage));
     this.#remember(encoded.runId, naming.parts);
-    const parts = outermostFirst([...before.values()]);
+    const parts = this.#namesMessages ? outermostFirst([...before.values()]) : [...before.values()];
     const said = new Set<Part>();
     const messages = parts.length > 0 ? encoded.messages.map((text) => cut(text, parts, said)) : encoded.messages;
     const inMessages = parts.filter((part) => said.has(part)).flatMap(withInner);
@@ -164,7 +173,6 @@ const hasNoParts = ({ openStep, completedPhases, undelivered }: RunHead) =>
 const nameOf = ({ name }: Piece) => name;
 const withInner = (part: Part): readonly Part[] => [...part.inner, part];
 
-/** A message is named as a whole, not by the inputs that it contains: its text is stored once. */
 const outermostFirst = (parts: readonly Part[]): readonly Part[] => [
   ...parts.filter(({ inner }) => inner.length > 0),
   ...parts.filter(({ inner }) => inner.length === 0),

@@ -64,7 +64,7 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   if (typeof pool?.connect !== 'function') throw new TypeError('postgresStore needs a pool: a Pool of pg');
   if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);
   const server = new Server({ pool, schema, times: serverTimes(clock) });
-  return storeFrom(new PostgresDriver(server, timeoutMs), { codec: options.codec, blobs: true, clock });
+  return storeFrom(new PostgresDriver(server, timeoutMs), { codec: options.codec, blobs: 'messages', clock });
 }
 
 /** A driver whose writes compare the token of a run's row. Commands need no decision: one statement checks and changes. */

@@ -93,7 +93,7 @@ describe('pieces of a record (recovery 4)', () => {
   });
 
   test('an intent, its results and the messages that they become hold each text once', () => {
-    const shelf = new Shelf();
+    const shelf = new Shelf(new Splitter({ namesMessages: true }));
     const first = nextStep(sampleRecord('run'), [], {
       openStep: stepOf([{ input: long('ab') }, { input: long('cd') }]),
     });

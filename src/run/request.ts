@@ -83,6 +83,8 @@ export interface RunInfo {
   readonly modelTier: string;
   readonly prompt: string;
   readonly inputs: { readonly [name: string]: JsonValue };
+  /** The labels of the run (`invocation.labels`), not redacted; absent = none. */
+  readonly labels?: Labels;
   /** Wall clock, ms. */
   readonly startedAt: number;
   readonly maxIterations: number;

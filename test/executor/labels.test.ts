@@ -1,4 +1,16 @@
-import { createExecutor, createPalette, defineAgent, type Invocation, type Labels, memoryStore } from 'pawl';
+import {
+  type Audit,
+  type AuditRecorder,
+  createExecutor,
+  createPalette,
+  defineAgent,
+  type Invocation,
+  type Labels,
+  memoryStore,
+  type ObservedRun,
+  type RunEvent,
+  type RunInfo,
+} from 'pawl';
 import { callTool, hang, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
@@ -87,6 +99,34 @@ describe('the labels of an invocation', () => {
       await expect(host.start({ labels })).rejects.toThrow(TypeError);
       await expect(host.executor.list({ labels })).rejects.toThrow(TypeError);
     }
+  });
+
+  test('are in what observers and the audit get of a run, also when another process continues, parks or cancels it', async () => {
+    const store = memoryStore();
+    const seen: string[] = [];
+    const noted = (where: string, { runId, labels }: RunInfo) => void seen.push(`${where} ${runId} ${labels?.team}`);
+    const audit: Audit = {
+      startRun: (info) => {
+        noted('audit', info);
+        return { record: () => {}, close: async () => {} } as unknown as AuditRecorder;
+      },
+    } as Audit;
+    const observers = [{ onEvent: ({ type }: RunEvent, { info }: ObservedRun) => noted(type, info) }];
+    const options = { checkpoints: store, ports: { audit }, observers, requireDurable: true };
+    const first = hostOf({ ...options, script: [hang(), hang()] });
+    for (const runId of ['on', 'aside']) await first.start({ runId, labels: blue });
+    await first.start({ runId: 'plain' });
+    await first.executor.shutdown();
+    const died = await store.load('aside');
+    if (died) await store.save({ ...died, attempts: 3 });
+    const next = hostOf({ ...options, script: [hang(), hang()] });
+    seen.length = 0;
+    await next.executor.recover();
+    await next.executor.control('aside').cancel();
+    await next.executor.shutdown();
+    expect(seen).toEqual(expect.arrayContaining(['audit on blue', 'run.resumed on blue', 'run.parked aside blue']));
+    expect(seen.filter((each) => each === 'audit aside blue')).toHaveLength(2);
+    expect(seen.filter((each) => !each.endsWith(each.includes('plain') ? 'undefined' : 'blue'))).toEqual([]);
   });
 
   test('go to the children of the run', async () => {

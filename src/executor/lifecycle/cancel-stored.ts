@@ -70,7 +70,7 @@ function cancelled(record: RunCheckpoint, claim: Claim | undefined, reason: stri
 
 async function closeAudit({ config }: ExecutorServices, { record }: StoredRun, outcome: RunOutcome): Promise<void> {
   const { audit, clock, warn, defaults } = config;
-  const info = infoFrom(record.meta, {
+  const info = infoFrom(record, {
     inputs: record.inputs ?? {},
     startedAt: clock.now(),
     maxIterations: defaults.maxIterations,

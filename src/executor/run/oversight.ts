@@ -24,13 +24,10 @@ export async function checkBudget(run: ActiveRun, isStored: boolean): Promise<vo
 }
 
 /** Announces that a start found the run parked. Begins its audit first: the result of such a start may have no reader. */
-export function announceParked(
-  run: ActiveRun,
-  { meta, inputs = {}, seq = 0, attempts, parent }: RunCheckpoint,
-  parked: ParkedReason,
-): void {
+export function announceParked(run: ActiveRun, record: RunCheckpoint, parked: ParkedReason): void {
   const { maxIterations } = limitsOf(run);
-  run.info = infoFrom(meta, { inputs, startedAt: run.services.config.clock.now(), maxIterations });
+  const { inputs = {}, seq = 0, attempts, parent } = record;
+  run.info = infoFrom(record, { inputs, startedAt: run.services.config.clock.now(), maxIterations });
   run.life.attempt = attempts;
   run.parent = parent;
   beginAudit(run);

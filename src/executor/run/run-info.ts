@@ -52,8 +52,8 @@ export function limitsOf({ agent, services }: ActiveRun): Limits {
 }
 
 /** The one object about the run that all ports get. */
-export function infoOf(run: ActiveRun, { meta }: Pick<Progress, 'meta'>, limits: Limits): RunInfo {
-  return infoFrom(meta, {
+export function infoOf(run: ActiveRun, identity: Pick<Progress, 'meta' | 'labels'>, limits: Limits): RunInfo {
+  return infoFrom(identity, {
     inputs: run.resources.record?.inputs ?? run.seed.request.inputs,
     startedAt: run.services.config.clock.now(),
     maxIterations: limits.maxIterations,
@@ -65,16 +65,17 @@ export function observedRun(run: ActiveRun): ObservedRun {
   const { agent, services, seed, redaction } = run;
   const { attempt } = run.life;
   const meta = () => metaFor(agent, seed.request, agent.modelTier ?? services.config.defaults.modelTier);
-  const info = run.info ?? infoOf(run, { meta: meta() }, limitsOf(run));
+  const info = run.info ?? infoOf(run, { ...seed.request, meta: meta() }, limitsOf(run));
   const rootRunId = (run.parent ?? seed.request.parent)?.rootRunId ?? run.runId;
   return Object.freeze({ info: redaction?.info(info, 'event') ?? info, origin: seed.origin, attempt, rootRunId });
 }
 
-/** The RunInfo of a run, from the stored attributes of its record. */
+/** The RunInfo of a run, from the stored fields of its identity. */
 export function infoFrom(
-  meta: RunCheckpointMeta,
+  { meta, labels }: Pick<RunFields, 'meta' | 'labels'>,
   rest: Pick<RunInfo, 'inputs' | 'startedAt' | 'maxIterations'>,
 ): RunInfo {
   const { agentId, agentName, ...same } = meta;
-  return Object.freeze({ ...same, subjectId: agentId, name: agentName, ...rest });
+  const given = labels && Object.keys(labels).length > 0 ? { labels } : {};
+  return Object.freeze({ ...same, subjectId: agentId, name: agentName, ...given, ...rest });
 }

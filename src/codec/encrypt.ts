@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { nodeCrypto } from '../values/digest.ts';
-import { NOT_OPENED } from '../values/error-codes.ts';
+import { NOT_OPENED, UNKNOWN_KEY } from '../values/error-codes.ts';
 import { CheckpointCorruptError, KeyMismatchError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import { checkKeys, checkWord, type KnownKeys } from '../values/known-options.ts';
@@ -61,7 +61,7 @@ export function encrypt(options: EncryptOptions): Codec {
       if (form !== FORM || !isKeyId(id)) throw new CheckpointCorruptError(`${nameOf(place)} is not an encrypted text`);
       const key = known.get(id);
       if (key) return opened(bytes, key, { aad: boundTo(id, place), place });
-      throw new KeyMismatchError(`${nameOf(place)} is encrypted with the key ${id}, which is not among the keys`);
+      throw new KeyMismatchError(`${nameOf(place)} is encrypted with the key ${id}, ${UNKNOWN_KEY}`);
     },
   };
 }

@@ -86,3 +86,9 @@ export function policyOf(code: unknown): ErrorPolicy | undefined {
  * words never change.
  */
 export const NOT_OPENED = '(encrypted: not opened)';
+
+/** Ends the message of a `KeyMismatchError` about a key that the codec does not have. The command line advises by these words. */
+export const UNKNOWN_KEY = 'which is not among the keys';
+
+/** Ends the message of a `KeyMismatchError` about an encrypted text in a store without a codec. */
+export const NO_CODEC = 'give the store the codec that wrote it';

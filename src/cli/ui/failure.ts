@@ -1,3 +1,4 @@
+import { NO_CODEC, UNKNOWN_KEY } from '../../values/error-codes.ts';
 import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
 import { oneLine } from './control-characters.ts';
 
@@ -70,10 +71,10 @@ export function adviceFor(code: string, message: string): string | undefined {
 
 /** The codec may be missing, or lack this key. For an unencrypted record, the message contains the advice. */
 function keyAdvice(message: string): string | undefined {
-  if (message.includes('not among the keys')) {
+  if (message.includes(UNKNOWN_KEY)) {
     return 'add it to the `keys` of the codec, which comes from the agent module or from the module that PAWL_CODEC names';
   }
-  return message.includes('give the store the codec') ? 'name the module that exports it in PAWL_CODEC' : undefined;
+  return message.includes(NO_CODEC) ? 'name the module that exports it in PAWL_CODEC' : undefined;
 }
 
 /** Formats an error as one line: what happened, and what to do if that is known. */

@@ -1,5 +1,5 @@
 import type { Codec } from '../../codec/port.ts';
-import { NOT_OPENED } from '../../values/error-codes.ts';
+import { NO_CODEC, NOT_OPENED } from '../../values/error-codes.ts';
 import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../../values/errors.ts';
 import type { EncodedDelta } from './encode.ts';
 import type { StepTexts } from './step-texts.ts';
@@ -49,7 +49,7 @@ export class Encryption {
       );
     }
     if (!codec) {
-      throw new KeyMismatchError(`the ${part} of run ${runId} is encrypted: give the store the codec that wrote it`);
+      throw new KeyMismatchError(`the ${part} of run ${runId} is encrypted: ${NO_CODEC}`);
     }
     try {
       const text: unknown = codec.open(stored.slice(MARK.length), { runId, part });

@@ -127,8 +127,8 @@ const importTable: rules.ImportTable = {
     'src/store/file/index',
     'src/store/sqlite/index',
     'src/store/postgres/index',
-    'src/run/result',
     'src/record/run-tree',
+    'src/record/verdict',
     'src/values',
   ],
   'src/cli': [
@@ -137,7 +137,9 @@ const importTable: rules.ImportTable = {
     'src/fan-out/index',
     'src/budget/genai-prices',
     'src/run',
+    'src/record/interrupted',
     'src/record/run-tree',
+    'src/record/verdict',
     'src/values',
   ],
   'src/index': [

@@ -33,6 +33,9 @@ export type InterruptedRun =
       readonly updatedAt?: number;
     };
 
+/** A listed run whose record can be read. */
+export type ReadableRun = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
+
 /**
  * Makes the list entry of a readable record, as `listInterrupted` returns it.
  * @param owner the owner of a live claim on it, if there is one
@@ -61,4 +64,10 @@ export function quarantinedRun(
 ): InterruptedRun {
   const { code, message } = toErrorData(error, 'CHECKPOINT_CORRUPT');
   return { runId: at.runId, status: 'quarantined', reason: `${code}: ${message}`, updatedAt: at.updatedAt };
+}
+
+/** Returns the error in the entry of an unreadable record: its code, if the store gave one, and the text after it. */
+export function damageIn(reason: string): { readonly code?: string; readonly message: string } {
+  const code = /^[A-Z][A-Z_]+(?=: )/.exec(reason)?.[0];
+  return code === undefined ? { message: reason } : { code, message: reason.slice(code.length + 2) };
 }

@@ -1,9 +1,8 @@
 import { CHILD_MARK } from '../run/identity.ts';
-import type { RunCheckpointMeta } from '../run/request.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import type { RunHead } from './checkpoint.ts';
 import { parentOf } from './identify.ts';
-import type { InterruptedRun } from './interrupted.ts';
+import type { InterruptedRun, ReadableRun } from './interrupted.ts';
 
 /** A run that a call of another run began, and which that call continues. */
 export interface ChildPlace {
@@ -28,16 +27,13 @@ interface TreeOptions {
 /** A run in its tree: the run above it, and whether it can be read; null if there is none. */
 type Node = { readonly parent?: string | undefined; readonly trouble?: ErrorData } | null;
 
-/** A listed run whose record can be read. */
-type Listed = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
-
 /** The number of runs whose store answers are remembered. */
 const REMEMBERED_RUNS = 1_000;
 
 /**
  * Returns whether a listed run may be a child: a host's own list may leave the parent out, but only a child has such an id.
  */
-export function mayBeChild({ parent, runId }: Pick<Listed, 'parent' | 'runId'>): boolean {
+export function mayBeChild({ parent, runId }: Pick<ReadableRun, 'parent' | 'runId'>): boolean {
   return parent !== undefined || runId.startsWith(CHILD_MARK);
 }
 
@@ -61,7 +57,7 @@ export class RunTree {
     if (entry.parent || !mayBeChild(entry)) this.#listed.set(entry.runId, { parent: entry.parent?.runId });
   }
 
-  async placeOf(run: Pick<Listed, 'runId' | 'parent'>): Promise<Place> {
+  async placeOf(run: Pick<ReadableRun, 'runId' | 'parent'>): Promise<Place> {
     const parent = run.parent?.runId ?? (mayBeChild(run) ? (await this.#stored(run.runId))?.parent : undefined);
     return parent === undefined ? { kind: 'own' } : this.#placeBelow(parent);
   }

@@ -78,18 +78,6 @@ export function withoutId({ outcomeId: _, fingerprint: __, ...output }: RunOutco
 /** The status of a run in a list. */
 export type ListedStatus = 'live' | 'interrupted' | 'parked' | 'quarantined';
 
-/**
- * Returns the status of a stored run in a list: live, interrupted, parked or quarantined. One with an owner is live,
- * because lists name owners of live claims only.
- */
-export function listedStatus(entry: {
-  readonly status?: 'interrupted' | 'parked' | 'quarantined';
-  readonly owner?: string;
-}): ListedStatus {
-  if (entry.status !== 'quarantined' && entry.owner !== undefined) return 'live';
-  return entry.status ?? 'interrupted';
-}
-
 /** A run did not succeed, and its host asked for an error (`run.orThrow()`). The code is that of the run's error. */
 export class RunFailedError extends PawlError {
   readonly code: ErrorCode;

@@ -64,12 +64,12 @@ describe.concurrent('a run that lives in another process', { timeout: 180_000 },
     expect(one).toEqual({
       code: 2,
       stdout: '',
-      stderr: `pawl: run r1 runs in process ${pid}; wait for it, or end that process first\n`,
+      stderr: `pawl: run r1: a process works on it (process ${pid}); wait for it, or end that process first\n`,
     });
     expect(again.code).toBe(2);
     expect(again.stderr).toMatch(/another process; wait for that process, or end it/);
     expect(all.code).toBe(0);
-    expect(all.stderr).toContain(`skipped r1: runs in process ${pid}`);
+    expect(all.stderr).toContain(`skipped r1: a process works on it (process ${pid})`);
     writeFileSync(join(cwd, 'go'), '');
     expect(await run.ended).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
   });

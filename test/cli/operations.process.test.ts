@@ -44,8 +44,8 @@ test('`pawl doctor` says of each record what becomes of it, and exits with 1 whe
   const healthy = await pawl(args, { cwd });
   expect(healthy).toEqual({
     code: 0,
-    stdout: '  resumes    fine: it continues after 1 step\n  waits      fine~1: run fine began it and continues it\n',
-    stderr: `2 records in ${path}: 1 resumes, 1 waits; nothing needs a person\n`,
+    stdout: '  resumes    fine: it continues after 1 step\n  child      fine~1: its parent run fine continues it\n',
+    stderr: `2 records in ${path}: 1 resumes, 1 child; nothing needs a person\n`,
   });
 
   await storeRuns(
@@ -69,7 +69,7 @@ test('`pawl doctor` says of each record what becomes of it, and exits with 1 whe
       .toSorted(),
   ).toEqual(['! parked     aside', '! skipped    moved', '! unreadable torn']);
   expect(plain.stdout).toContain('/gone/agent.ts is gone; name its new path: pawl recover <agent module>');
-  expect(plain.stdout).toMatch(/torn: CHECKPOINT_CORRUPT: .*its bytes are kept/);
+  expect(plain.stdout).toMatch(/torn: it cannot be read: .*its bytes are kept.* \(CHECKPOINT_CORRUPT\)/);
   expect(named.code).toBe(1);
   const lines = jsonLines(named.stdout);
   expect(lines.find(({ runId }) => runId === 'stranger')).toMatchObject({
@@ -80,8 +80,8 @@ test('`pawl doctor` says of each record what becomes of it, and exits with 1 whe
     type: 'summary',
     store: path,
     records: 6,
-    verdicts: { resumes: 2, waits: 1, parked: 1, skipped: 1, unreadable: 1 },
-    needingSomebody: 3,
+    verdicts: { resumes: 2, child: 1, parked: 1, skipped: 1, unreadable: 1 },
+    needingPerson: 3,
   });
 });
 

@@ -35,7 +35,7 @@ describe("a host's own list of interrupted runs", () => {
     const report = await host.executor.recover();
     expect(report.resumed).toEqual([{ runId: 'r1' }]);
     const reason = expect.stringMatching(
-      /^STORE_UNAVAILABLE: store\.listInterrupted returned an entry without a runId/,
+      /^STORE_UNAVAILABLE: it cannot be read: store\.listInterrupted returned an entry without a runId/,
     );
     expect(report.skipped).toEqual([{ runId: '', reason }]);
   });

@@ -63,8 +63,8 @@ describe('recover', () => {
     const report = await executor.recover();
     expect(report.resumed).toEqual([{ runId: 'r' }]);
     expect(report.skipped.toSorted((a, b) => a.runId.localeCompare(b.runId))).toEqual([
-      { runId: childId('r', 'c'), reason: 'its parent continues it' },
-      { runId: childId('r', 'c', 'c'), reason: 'its parent continues it' },
+      { runId: childId('r', 'c'), reason: 'its parent run r continues it' },
+      { runId: childId('r', 'c', 'c'), reason: `its parent run ${childId('r', 'c')} continues it` },
     ]);
     expect(await executor.get('r')?.result).toMatchObject({ status: 'ok' });
     expect(model.calls.map(({ system }) => system)).toEqual(['worker', 'lead', 'Work.']);
@@ -117,7 +117,7 @@ describe('recover', () => {
     expect(reasons.get(leaf)).toContain('ended as cancelled');
     const { executor, outcomes, model } = hostWith(process, hang);
     const { resumed, parked } = await executor.recover();
-    expect([resumed, parked]).toEqual([[{ runId: leaf }], [{ runId: mid, reason: 'by hand' }]]);
+    expect([resumed, parked]).toEqual([[{ runId: leaf }], [{ runId: mid, reason: 'X: it is parked: by hand' }]]);
     await until(() => outcomes.length === 1);
     expect(outcomes).toMatchObject([{ runId: leaf, status: 'cancelled' }]);
     expect(model.calls).toHaveLength(0);

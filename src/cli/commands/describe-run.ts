@@ -1,5 +1,6 @@
 import type { Command, InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../../index.ts';
 import type { Place } from '../../record/run-tree.ts';
+import { verdictOf } from '../../record/verdict.ts';
 import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
 import type { RunStore } from '../open/open-store.ts';
@@ -58,8 +59,15 @@ export function describeRecord(
     ...steps(record.messages),
     ...(openStep ? ['under way:', ...openStep.calls.map(openCall)] : []),
     ...(commands.length === 0 ? [] : ['not heard yet:', ...told(commands)]),
-    ...(status === 'interrupted' ? ['', wayOn(meta.runId, place, option)] : []),
+    ...(isToContinue(entry, place) ? ['', wayOn(meta.runId, place, option)] : []),
   ];
+}
+
+/** Returns whether the run, or the one above it, can be resumed. */
+function isToContinue(entry: InterruptedRun | undefined, place: Place): boolean {
+  if (!entry) return true;
+  const found = verdictOf({ entry, place, agent: 'found' });
+  return 'need' in found || found.verdict === 'child';
 }
 
 /** Returns a line that says with which command to continue a waiting run. */

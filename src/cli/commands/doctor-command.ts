@@ -6,8 +6,9 @@ import { sharedCodec } from '../open/codec-export.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { pidOfOwner } from '../open/stored-runs.ts';
-import { adviceFor, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
+import { exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/format.ts';
+import { describeVerdict } from './obstacle.ts';
 
 /** Runs `pawl doctor`: reads every record, and says what the next recovery does with it. */
 export const doctorCommand: Command = async (context) => {
@@ -17,7 +18,7 @@ export const doctorCommand: Command = async (context) => {
   let needing = 0;
   for await (const found of findings(modules, store)) {
     counts.set(found.verdict, (counts.get(found.verdict) ?? 0) + 1);
-    if (found.needsSomebody) needing += 1;
+    if (found.needsPerson) needing += 1;
     if (context.args.json) context.output.printJson({ type: 'run', ...found });
     else context.output.print(lineFor(found));
   }
@@ -56,7 +57,7 @@ function withModule(found: RunDiagnosis, pathOf: () => string | undefined): RunD
     verdict: 'skipped',
     code: 'AGENT_NOT_FOUND',
     reason,
-    needsSomebody: true,
+    needsPerson: true,
   });
   try {
     const path = pathOf();
@@ -70,33 +71,19 @@ function withModule(found: RunDiagnosis, pathOf: () => string | undefined): RunD
 }
 
 function lineFor(found: RunDiagnosis): string {
-  const { runId, verdict, reason, needsSomebody, record } = found;
+  const { runId, verdict, code, needsPerson, record } = found;
   const pid = record?.owner === undefined ? undefined : pidOfOwner(record.owner);
-  const todo = needsSomebody ? todoFor(found) : undefined;
   const facts = [
-    oneLine(reason),
-    ...(pid === undefined ? [] : [`process ${pid}`]),
+    describeVerdict(found, pid),
     ...(record?.isMigrated ? ['its next save writes it in the current format'] : []),
     ...(record && record.unknownCalls.length > 0 ? [unknown(record.unknownCalls)] : []),
-    ...(todo === undefined ? [] : [todo]),
   ];
-  return `${needsSomebody ? '!' : ' '} ${verdict.padEnd(10)} ${oneLine(runId)}: ${facts.join('; ')}`;
+  const end = needsPerson && code !== undefined ? ` (${oneLine(code)})` : '';
+  return `${needsPerson ? '!' : ' '} ${verdict.padEnd(10)} ${oneLine(runId)}: ${facts.join('; ')}${end}`;
 }
 
 const unknown = (names: readonly string[]) =>
   `it is not known whether ${names.map(oneLine).join(', ')} took effect, so it is not repeated`;
-
-/** What a person can do, where the advice for a single command would be wrong; '' if the reason already says it. */
-const todos: Readonly<Record<string, string>> = {
-  AGENT_NOT_FOUND: '',
-  MIGRATION: 'fix the `migrate` of its agent module',
-  DEFINITION_CHANGED: 'deploy the agent as it was, or `pawl cancel` it',
-};
-
-function todoFor({ verdict, code = '', reason }: RunDiagnosis): string | undefined {
-  const usual = verdict === 'parked' ? '`pawl unpark`, or `pawl cancel` it' : '';
-  return (todos[code] ?? adviceFor(code, reason) ?? usual) || undefined;
-}
 
 interface Summary {
   readonly store: RunStore;
@@ -108,7 +95,7 @@ function summarise({ args, output }: CommandContext, { store, counts, needing }:
   const all = [...counts.values()].reduce((sum, each) => sum + each, 0);
   if (args.json) {
     const verdicts = Object.fromEntries(counts);
-    output.printJson({ type: 'summary', store: store.path, records: all, verdicts, needingSomebody: needing });
+    output.printJson({ type: 'summary', store: store.path, records: all, verdicts, needingPerson: needing });
     return;
   }
   const verdicts = [...counts].map(([verdict, each]) => `${each} ${verdict}`).join(', ');

@@ -1,7 +1,5 @@
-import type { InterruptedRun } from '../../index.ts';
-import { staysParked } from '../../run/fields.ts';
+import type { Verdict } from '../../record/verdict.ts';
 import type { RunStore } from '../open/open-store.ts';
-import { pidOf, statusOf } from '../open/stored-runs.ts';
 import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
 import { quoted } from '../ui/shell-words.ts';
 
@@ -25,38 +23,30 @@ export function todoForParked(code: string | undefined): string {
   return adviceFor('RUN_PARKED', '') ?? '';
 }
 
-/** Why a run cannot be resumed, and whether a person must act. */
-export interface Obstacle {
-  readonly reason: string;
-  readonly needsSomebody: boolean;
-}
-
-export function obstacleOf(entry: InterruptedRun): Obstacle | undefined {
-  const pid = pidOf(entry);
-  switch (statusOf(entry)) {
-    case 'interrupted':
-      return undefined;
-    case 'live': {
-      const where = pid === undefined ? 'another process' : `process ${pid}`;
-      return { reason: `runs in ${where}; wait for it, or end that process first`, needsSomebody: false };
-    }
+/** Returns what a person can do about a run that `recover` leaves; undefined if nothing, or if the reason already says it. */
+export function todoFor({ verdict, code = '', reason }: Verdict): string | undefined {
+  switch (verdict) {
     case 'parked':
-      // It continues if its agent is again the earlier one; its start finds out.
-      if ('code' in entry && !staysParked(entry.code)) return undefined;
-      return {
-        reason: `is parked: ${oneLine(entry.reason ?? '')}; ${todoForParked(undefined)}`,
-        needsSomebody: true,
-      };
+      return todoForParked(code);
+    case 'fails':
+      return 'fix the `migrate` of its agent module';
+    case 'unreadable':
+      return adviceFor(code, reason);
     default:
-      return { reason: unreadable(entry.reason ?? ''), needsSomebody: true };
+      return undefined;
   }
 }
 
-/**
- * Says why a record cannot be read, and what to do about it.
- * @param reason from a list: the code of an error, and its message
- */
-function unreadable(reason: string): string {
-  const todo = adviceFor(/^[A-Z_]+/.exec(reason)?.[0] ?? '', reason);
-  return oneLine(`cannot be read: ${reason}${todo === undefined ? '' : `; ${todo}`}`);
+/** Returns a verdict as a part of a line: the reason, and what to do. @param pid the process that works on the run */
+export function describeVerdict(found: Verdict, pid?: number): string {
+  const { reason } = found;
+  const todo = todoFor(found);
+  const words = pid === undefined ? reason : `${reason} (process ${pid})`;
+  return oneLine(todo === undefined ? words : `${words}; ${todo}`);
+}
+
+/** Returns a sentence about a run. @param words as `describeVerdict` gives them */
+export function aboutRun(runId: string, words: string): string {
+  const run = `run ${oneLine(runId)}`;
+  return words.startsWith('it ') ? `${run} ${words.slice(3)}` : `${run}: ${words}`;
 }

@@ -1,4 +1,5 @@
 import type { InterruptedRun } from '../../index.ts';
+import { damageIn } from '../../record/interrupted.ts';
 import { NOT_OPENED } from '../../values/error-codes.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { Arguments } from '../arguments.ts';
@@ -60,7 +61,8 @@ function isOldEnough({ updatedAt }: InterruptedRun, { before }: Wish): boolean {
 function isWanted(entry: InterruptedRun, { quarantined, parked }: Wish): boolean {
   if (entry.status !== 'quarantined') return parked && statusOf(entry) === 'parked';
   // A record of a newer version, or an encrypted one, is whole: an upgrade, or a key, can read it.
-  return quarantined && entry.reason.startsWith('CHECKPOINT_CORRUPT') && !entry.reason.includes(NOT_OPENED);
+  const { code, message } = damageIn(entry.reason);
+  return quarantined && code === 'CHECKPOINT_CORRUPT' && !message.includes(NOT_OPENED);
 }
 
 const whole = ['CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];

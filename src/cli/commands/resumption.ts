@@ -1,20 +1,26 @@
 import type { InterruptedRun, RunCheckpoint } from '../../index.ts';
-import type { ChildPlace } from '../../record/run-tree.ts';
+import type { Place, RunTree } from '../../record/run-tree.ts';
+import { type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
 import type { CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule, putsToWork } from '../open/agent-module.ts';
 import type { AuditFile } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
-import { loadRecord, statusOf, treeIn } from '../open/stored-runs.ts';
+import { loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { quoted } from '../ui/shell-words.ts';
-import { type Obstacle, obstacleOf, unknownRun } from './obstacle.ts';
+import { aboutRun, describeVerdict, unknownRun } from './obstacle.ts';
 import { Session } from './session.ts';
 
 /** How many runs are continued at once. */
 const SIDE_BY_SIDE = 16;
 
-const LEFT = 'its parent continues it';
+/** What becomes of a run by its entry in the list: a verdict, or a start. */
+interface Judged {
+  readonly entry: InterruptedRun;
+  readonly found: Verdict | Need;
+  readonly place: Place | undefined;
+}
 
 /** A run that no other process continues. */
 interface Waiting {
@@ -56,13 +62,9 @@ export class Resumption {
     const entries = await this.#store.listInterrupted();
     const entry = entries.find((each) => each.runId === runId);
     if (!entry) return this.#ended(runId);
-    const obstacle = obstacleOf(entry);
-    // A parked run is not bad input: it needs a person.
-    const exitCode = statusOf(entry) === 'parked' ? exitCodes.failed : exitCodes.badInput;
-    if (obstacle) throw new Failure(`run ${oneLine(runId)} ${obstacle.reason}`, { exitCode });
-    const place = await treeIn(this.#store, entries).placeOf(entry);
-    if (place.kind === 'child') throw this.#leftTo(place, entry);
-    return place.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId);
+    const judged = await this.#judge(entry, treeIn(this.#store, entries));
+    if (!('need' in judged.found)) throw this.#refusal(judged, judged.found);
+    return judged.place?.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId);
   }
 
   /** Continues every interrupted run, some at once. A run that cannot be continued does not block the others. */
@@ -71,10 +73,11 @@ export class Resumption {
     if (entries.length === 0) this.#context.output.say(`nothing to resume in ${this.#store.path}`);
     const tree = treeIn(this.#store, entries);
     const queue: Waiting[] = [];
+    let left: number = exitCodes.ok;
     for (const entry of entries) {
-      const { kind } = await tree.placeOf(entry);
-      if (kind === 'child') this.session.progress.skipped(entry.runId, LEFT);
-      else queue.push({ entry, isOrphan: kind === 'orphan' });
+      const judged = await this.#judge(entry, tree);
+      if ('need' in judged.found) queue.push({ entry, isOrphan: judged.place?.kind === 'orphan' });
+      else left = Math.max(left, this.#leave(judged, judged.found));
     }
     const worst = await this.#each(
       queue.filter((run) => !isSuspect(run)),
@@ -82,7 +85,45 @@ export class Resumption {
     );
     // One of these may have killed the earlier processes. They run last, one at a time, so that the others are done before.
     const last = await this.#each(queue.filter(isSuspect), 1);
-    return this.session.isInterrupted ? exitCodes.interrupted : Math.max(worst, last);
+    return this.session.isInterrupted ? exitCodes.interrupted : Math.max(left, worst, last);
+  }
+
+  /** By the facts that a list and the tree have. The start of a run knows the rest. */
+  async #judge(entry: InterruptedRun, tree: RunTree): Promise<Judged> {
+    const found = verdictOf({ entry, agent: this.#agentFor(entry, undefined) });
+    if (!('need' in found) || found.need !== 'place') return { entry, found, place: undefined };
+    const place = await tree.placeOf(found.run);
+    return { entry, found: verdictOf({ entry, place, agent: this.#agentFor(entry, place) }), place };
+  }
+
+  /** Without named modules, the start of a run finds its agent. */
+  #agentFor(entry: InterruptedRun, place: Place | undefined): 'found' | 'missing' {
+    if (!('meta' in entry) || this.#given.size === 0 || this.#given.has(entry.meta.agentId)) return 'found';
+    const { agentId } = entry.meta;
+    // Modules do not export agents that only other agents call.
+    const isKnown = place?.kind === 'orphan' && [...this.#given.values()].some((module) => putsToWork(module, agentId));
+    return isKnown ? 'found' : 'missing';
+  }
+
+  /** Reports a run that is not continued. @returns an exit code: a run that none of the named modules is for needs no person */
+  #leave({ entry }: Judged, found: Verdict): number {
+    this.session.progress.skipped(entry.runId, this.#describe(entry, found));
+    return found.needsPerson && found.verdict !== 'skipped' ? exitCodes.failed : exitCodes.ok;
+  }
+
+  #describe(entry: InterruptedRun, found: Verdict): string {
+    const words = describeVerdict(found, pidOf(entry));
+    if (found.verdict === 'live') return `${words}; wait for it, or end that process first`;
+    return found.verdict === 'skipped' ? `${words}: none of the named modules has it` : words;
+  }
+
+  #refusal({ entry, place }: Judged, found: Verdict): Failure {
+    const words = this.#describe(entry, found);
+    const root = place?.kind === 'child' ? place.root : undefined;
+    const todo = root === undefined ? '' : `; continue the top run: pawl resume ${quoted(root)}${this.#store.option}`;
+    // A parked run is not bad input: it needs a person.
+    const exitCode = found.verdict === 'parked' ? exitCodes.failed : exitCodes.badInput;
+    return new Failure(aboutRun(entry.runId, words + todo), { exitCode });
   }
 
   async #each(runs: readonly Waiting[], atOnce: number): Promise<number> {
@@ -100,11 +141,6 @@ export class Resumption {
   }
 
   async #tryResume({ entry, isOrphan }: Waiting): Promise<number> {
-    const obstacle = obstacleOf(entry) ?? this.#notNamed(entry, isOrphan);
-    if (obstacle) {
-      this.session.progress.skipped(entry.runId, obstacle.reason);
-      return obstacle.needsSomebody ? exitCodes.failed : exitCodes.ok;
-    }
     try {
       if (!isOrphan) return Math.min(await this.#resume(entry.runId), exitCodes.failed);
       await this.session.dismiss(entry.runId);
@@ -113,21 +149,6 @@ export class Resumption {
       this.session.progress.skipped(entry.runId, lineOf(error));
       return exitCodes.failed;
     }
-  }
-
-  #notNamed(entry: InterruptedRun, isOrphan: boolean): Obstacle | undefined {
-    if (!('meta' in entry) || this.#given.size === 0 || this.#given.has(entry.meta.agentId)) return undefined;
-    const { agentId } = entry.meta;
-    // Modules do not export agents that only other agents call.
-    if (isOrphan && [...this.#given.values()].some((module) => putsToWork(module, agentId))) return undefined;
-    const reason = `is of agent ${quoted(agentId)}, which none of the named modules has`;
-    return { reason, needsSomebody: false };
-  }
-
-  #leftTo({ parent, root }: ChildPlace, entry: InterruptedRun): Failure {
-    const run = `run ${oneLine(entry.runId)} was started by run ${oneLine(parent)}`;
-    const todo = `continue the top run: pawl resume ${quoted(root)}${this.#store.option}`;
-    return new Failure(`${run}, which continues it; ${todo}`);
   }
 
   async #resume(runId: string): Promise<number> {

@@ -96,8 +96,9 @@ imports nothing, and cannot detect changed agents. With them it also reports mis
 \`migrate\` cannot convert. Importing a module runs its top level: name the file that only defines the agent (agent.ts), not a
 program that starts runs (main.ts). A file without a default export is not imported.
 
-  resumes     the next recovery continues it            waits       its parent run continues it
+  resumes     the next recovery continues it            child       its parent run continues it
   live        a process works on it                     parked      it is set aside, or the next start parks it
+  waits       for an approval, an answer, an event, a time, a child run or its model
   skipped     no module was named for its agent, or its module is gone or can be written by others
   fails       the \`migrate\` of its agent module throws for it
   unreadable  damaged, or of a newer version; its bytes are kept
@@ -106,13 +107,13 @@ Lines that begin with ! need a person. Exit code 1 if there are any, 0 otherwise
 
 Options:
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
-  --json           JSON lines on stdout: { type: 'run', runId, verdict, reason, code?, needsSomebody, record? } for each, and
-                   at the end { type: 'summary', store, records, verdicts, needingSomebody }
+  --json           JSON lines on stdout: { type: 'run', runId, verdict, reason, code?, needsPerson, record? } for each, and
+                   at the end { type: 'summary', store, records, verdicts, needingPerson }
 
 Examples:
   pawl doctor
   pawl doctor agents/clerk.ts --store /var/lib/pawl/runs.db && echo ready to deploy
-  pawl doctor --json | jq -r 'select(.needsSomebody).runId'
+  pawl doctor --json | jq -r 'select(.needsPerson).runId'
 `;
 
 /** The help text of `pawl prune`. */

@@ -1,11 +1,10 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { parentOf } from '../../record/identify.ts';
-import type { InterruptedRun } from '../../record/interrupted.ts';
+import { type InterruptedRun, interruptedRun, type ReadableRun } from '../../record/interrupted.ts';
 import { migrateRecord } from '../../record/migrate.ts';
 import { type Place, RunTree } from '../../record/run-tree.ts';
 import { isRewritten } from '../../record/upcast.ts';
-import { staysParked } from '../../run/fields.ts';
+import { type NextStart, type RunFacts, type Verdict, verdictOf } from '../../record/verdict.ts';
 import { boundedStore } from '../../store/checked-store.ts';
 import { type CheckpointStore, checkStore } from '../../store/port.ts';
 import { systemClock } from '../../values/clock.ts';
@@ -13,7 +12,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { ExecutorOptions } from '../host/options.ts';
 import { parkingOf } from '../run/acquire.ts';
-import { type Listed, listed } from './stored-run-pages.ts';
+import { listed } from './stored-run-pages.ts';
 
 /** How the runs will be recovered: use the options of the executor that will do it. */
 export interface DiagnoseOptions
@@ -41,17 +40,17 @@ const optionKeys: KnownKeys<DiagnoseOptions> = {
 export interface RunDiagnosis {
   readonly runId: string;
   /**
-   * `resumes`: it continues. `waits`: its parent continues it. `live`: a process works on it. `parked`: it is parked, or will
-   * be. `skipped`: left alone, because there is no agent of its id. `fails`: `migrate` fails, and it stays as it is.
-   * `unreadable`: its bytes are kept, and nothing is done.
+   * `resumes`: it continues. `waits`: for an answer, an event, a time, a child or its model. `child`: its parent continues it.
+   * `live`: a process works on it. `parked`: it is parked, or the next start parks it. `skipped`: left alone, because there is
+   * no agent of its id. `fails`: `migrate` fails, and it stays as it is. `unreadable`: its bytes are kept, and nothing is done.
    */
-  readonly verdict: 'resumes' | 'waits' | 'live' | 'parked' | 'skipped' | 'fails' | 'unreadable';
-  /** Why, in words; after the name of the run they make a sentence. */
+  readonly verdict: 'resumes' | 'waits' | 'child' | 'live' | 'parked' | 'skipped' | 'fails' | 'unreadable';
+  /** Why, in words, without the code. */
   readonly reason: string;
   /** The error code of the reason, if there is one. */
   readonly code?: string;
   /** Whether it stays as it is until a person, or a deploy, changes something. */
-  readonly needsSomebody: boolean;
+  readonly needsPerson: boolean;
   /** The content of the record; absent if it cannot be read. */
   readonly record?: {
     readonly agentId: string;
@@ -78,8 +77,8 @@ export interface RunDiagnosis {
  * Without `agents` it does not check whether a run's agent exists, or whether its phases have changed.
  * @throws the store's error if it cannot be listed
  * @example
- * for await (const { runId, verdict, reason, needsSomebody } of diagnose(store, { agents: [agent] })) {
- *   if (needsSomebody) console.warn(`${runId} (${verdict}): ${reason}`);
+ * for await (const { runId, verdict, reason, needsPerson } of diagnose(store, { agents: [agent] })) {
+ *   if (needsPerson) console.warn(`${runId} (${verdict}): ${reason}`);
  * }
  */
 export async function* diagnose(
@@ -98,13 +97,12 @@ export async function* diagnose(
   }
 }
 
-type Finding = Pick<RunDiagnosis, 'verdict' | 'reason' | 'code' | 'needsSomebody'>;
-
 class Doctor {
   readonly #store: CheckpointStore;
   readonly #options: DiagnoseOptions;
   readonly #agents: ReadonlyMap<string, Agent> | undefined;
-  readonly #tree = new RunTree({ load: (runId) => this.#store.load(runId) });
+  readonly #tree = this.#emptyTree();
+  #listedTree: Promise<RunTree> | undefined;
 
   constructor(store: CheckpointStore, options: DiagnoseOptions) {
     this.#store = store;
@@ -115,99 +113,75 @@ class Doctor {
   /** Undefined if the run has ended meanwhile. */
   async lookAt(entry: InterruptedRun): Promise<RunDiagnosis | undefined> {
     const { runId } = entry;
-    if (entry.status === 'quarantined') return { runId, ...unreadable(entry.reason) };
+    if (entry.status === 'quarantined') return { runId, ...(await this.#judged({ entry })) };
     let record: RunCheckpoint | null;
     try {
       record = await this.#store.load(runId);
     } catch (error) {
-      const { code, message } = toErrorData(error);
-      return { runId, ...unreadable(`${code}: ${message}`) };
+      return { runId, ...(await this.#judged({ entry, damage: toErrorData(error) })) };
     }
     if (!record) return undefined;
-    if (entry.owner !== undefined) return { runId, ...live, record: factsOf(entry, record) };
-    return { runId, ...(await this.#waiting(entry, record)) };
+    let start = undefined as NextStart | undefined;
+    // At its first use: `migrate` is not called for a run that does not start.
+    const next = () => {
+      start ??= this.#start(record);
+      return start;
+    };
+    const found = await this.#judged({ entry: entryOf(entry, record), agent: this.#agentOf(record), next });
+    return { runId, ...found, record: factsOf(entry, start && 'record' in start ? start.record : record) };
   }
 
-  /** For a run without an owner. */
-  async #waiting(entry: Listed, record: RunCheckpoint): Promise<Finding & Pick<RunDiagnosis, 'record'>> {
-    const aside = this.#aside(record) ?? (await this.#agentless(record));
-    if (aside) return { ...aside, record: factsOf(entry, record) };
+  /** The verdict, after a look at the run's place in its tree if that decides it. */
+  async #judged(facts: RunFacts): Promise<Verdict> {
+    const found = verdictOf(facts);
+    if (!('need' in found)) return found;
+    return this.#judged({ ...facts, place: await this.#placeOf(found.run) });
+  }
+
+  /** A list may show what began a run that cannot be read as a whole. It is read again only for a child of such a run. */
+  async #placeOf(run: ReadableRun): Promise<Place> {
+    const place = await this.#tree.placeOf(run);
+    if (place.kind !== 'child' || !place.trouble) return place;
+    this.#listedTree ??= this.#readTree();
+    return (await this.#listedTree).placeOf(run);
+  }
+
+  async #readTree(): Promise<RunTree> {
+    const tree = this.#emptyTree();
+    for await (const entry of listed(this.#store, { signal: this.#options.signal })) tree.add(entry);
+    return tree;
+  }
+
+  #emptyTree(): RunTree {
+    return new RunTree({ load: (runId) => this.#store.load(runId) });
+  }
+
+  #agentOf({ meta }: RunCheckpoint): RunFacts['agent'] {
+    if (!this.#agents) return undefined;
+    return this.#agents.has(meta.agentId) ? 'found' : 'missing';
+  }
+
+  /** What its next start would find. */
+  #start(record: RunCheckpoint): NextStart {
+    const { migrate, maxAttempts, onUnknownOutcome, onDefinitionChange, clock = systemClock } = this.#options;
     try {
-      const next = migrateRecord(record, this.#options.migrate);
-      return { ...(await this.#next(entry, next)), record: factsOf(entry, next) };
+      const next = migrateRecord(record, migrate);
+      const agent = this.#agents?.get(record.meta.agentId);
+      const started = { ...next, attempts: (next.attempts ?? 0) + 1 };
+      const parks = parkingOf(started, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
+      return { record: next, parks, now: clock.now() };
     } catch (error) {
-      const { code, message, cause } = toErrorData(error);
-      const reason = cause ? `${message}: ${cause.message}` : message;
-      return { verdict: 'fails', reason, code, needsSomebody: true, record: factsOf(entry, record) };
+      return { failed: toErrorData(error) };
     }
   }
-
-  /** Why a run must not start. */
-  #aside({ parked }: RunCheckpoint): Finding | undefined {
-    // A run that was parked because its agent had changed continues when the agent is the same again.
-    if (parked && (staysParked(parked.code) || !this.#agents)) {
-      const { code, reason } = parked;
-      return { verdict: 'parked', reason: `it is parked: ${reason}`, code, needsSomebody: true };
-    }
-    return undefined;
-  }
-
-  /** The agent of a child may be one that only the palette of its parent has. */
-  async #agentless(record: RunCheckpoint): Promise<Finding | undefined> {
-    const { agentId } = record.meta;
-    if (!this.#agents || this.#agents.has(agentId)) return undefined;
-    const parent = parentOf(record);
-    if (parent && (await this.#placeOf(record)).kind === 'child') return undefined;
-    const reason = `there is no agent ${agentId} to continue it; its record is kept`;
-    return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsSomebody: true };
-  }
-
-  /** The effect of its next start. */
-  async #next(entry: Listed, record: RunCheckpoint): Promise<Finding> {
-    const parent = parentOf(record);
-    if (parent) return this.#findingOfChild(record, parent.runId);
-    const { maxAttempts, onUnknownOutcome, onDefinitionChange } = this.#options;
-    const agent = this.#agents?.get(record.meta.agentId);
-    const started = { ...record, attempts: (record.attempts ?? 0) + 1 };
-    const parked = parkingOf(started, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
-    if (!parked) return resuming(record, entry.attempts ?? 0);
-    const reason = `the next start parks it: ${parked.reason}`;
-    return { verdict: 'parked', reason, code: parked.code, needsSomebody: true };
-  }
-
-  /** A child belongs to its parent as long as a run above it is not a child itself. */
-  async #findingOfChild(record: RunCheckpoint, parentRunId: string): Promise<Finding> {
-    const { kind } = await this.#placeOf(record);
-    if (kind === 'child')
-      return { verdict: 'waits', reason: `run ${parentRunId} began it and continues it`, needsSomebody: false };
-    const reason = 'the run that began it no longer exists: it is ended as cancelled, without another model call';
-    return { verdict: 'resumes', reason, needsSomebody: false };
-  }
-
-  #placeOf(record: RunCheckpoint): Promise<Place> {
-    const parent = parentOf(record);
-    return this.#tree.placeOf({ runId: record.meta.runId, ...(parent ? { parent } : {}) });
-  }
 }
 
-const live: Finding = { verdict: 'live', reason: 'a process works on it', needsSomebody: false };
-
-function unreadable(reason: string): Finding {
-  const code = /^[A-Z][A-Z_]+/.exec(reason)?.[0];
-  return { verdict: 'unreadable', reason, ...(code ? { code } : {}), needsSomebody: true };
+/** The facts of the record itself: a host's own list may leave some out, and a run may be parked after it was listed. */
+function entryOf({ owner, attempts }: ReadableRun, record: RunCheckpoint): InterruptedRun {
+  return interruptedRun({ ...record, attempts: attempts ?? record.attempts }, owner);
 }
 
-function resuming({ outcome, iteration }: RunCheckpoint, attempts: number): Finding {
-  const from = `it continues after ${iteration === 1 ? '1 step' : `${iteration} steps`}`;
-  const again =
-    attempts === 0
-      ? ''
-      : `; it was started ${attempts === 1 ? 'once' : `${attempts} times`} without recording anything new`;
-  const reason = outcome ? `it ended (${outcome.status}), and only its outcome has to be delivered` : `${from}${again}`;
-  return { verdict: 'resumes', reason, needsSomebody: false };
-}
-
-function factsOf({ owner, attempts }: Listed, record: RunCheckpoint): NonNullable<RunDiagnosis['record']> {
+function factsOf({ owner, attempts }: ReadableRun, record: RunCheckpoint): NonNullable<RunDiagnosis['record']> {
   const { meta, iteration, updatedAt, openStep } = record;
   const unknown = (openStep?.calls ?? []).filter(({ effect, state }) => effect === 'once' && state === 'started');
   return {

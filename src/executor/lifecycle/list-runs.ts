@@ -1,6 +1,7 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
+import { listedStatus } from '../../record/verdict.ts';
 import { type Labels, labelsOf, type RunCheckpointMeta } from '../../run/request.ts';
-import { type ListedStatus, listedStatus } from '../../run/result.ts';
+import type { ListedStatus } from '../../run/result.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { RunSummary } from '../services/registry.ts';
@@ -92,9 +93,9 @@ function isLive(run: ActiveRun | undefined): boolean {
  */
 function lineOf(entry: InterruptedRun, at: { readonly owner: string; readonly updatedAt: number }): ListedRun {
   if (entry.status === 'quarantined') return { updatedAt: at.updatedAt, ...entry };
-  const { status = 'interrupted', owner, ...rest } = entry;
-  if (owner === undefined || owner === at.owner) return { ...rest, status };
-  return { ...rest, owner, status: listedStatus(entry) as 'live' };
+  const { status: _, owner = '', ...rest } = entry;
+  const status = listedStatus(entry, at.owner);
+  return status === 'live' ? { ...rest, owner, status } : { ...rest, status: status as 'interrupted' | 'parked' };
 }
 
 function checked(options: ListRunsOptions) {

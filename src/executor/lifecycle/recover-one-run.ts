@@ -1,9 +1,10 @@
 import type { Agent } from '../../agent/agent.ts';
+import type { ReadableRun } from '../../record/interrupted.ts';
+import { LIVE_HERE, type Verdict } from '../../record/verdict.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { launch } from './start.ts';
-import type { Listed } from './stored-run-pages.ts';
 
 export interface RecoveryEntry {
   readonly runId: string;
@@ -32,25 +33,23 @@ export interface Work {
 }
 
 /** A run to start. */
-export interface TakenUp extends Listed {
+export interface TakenUp {
+  readonly run: ReadableRun;
   /** No run waits for its answer any more: it is cancelled. */
-  readonly isOrphan?: boolean;
+  readonly isOrphan: boolean;
 }
-
-/** The reason with which `recover` skips a run that is live in this process. */
-export const LIVE = 'live in this process';
 
 /**
  * Starts one interrupted run for `recover`, and notes in the report if it was skipped or failed. Never rejects: one run
  * that cannot even be made must not keep the others from being taken up.
  */
-export async function takeUp(run: TakenUp, work: Work): Promise<ActiveRun | undefined> {
-  const { runId } = run;
+export async function takeUp(taken: TakenUp, work: Work): Promise<ActiveRun | undefined> {
+  const { runId } = taken.run;
   const { services, report } = work;
   const { places, begun } = services.recovery;
   const leave = () => {
     places.leave();
-    report.skipped.push({ runId, reason: LIVE });
+    report.skipped.push({ runId, reason: LIVE_HERE });
     return undefined;
   };
   if (begun.has(runId)) return leave();
@@ -58,7 +57,7 @@ export async function takeUp(run: TakenUp, work: Work): Promise<ActiveRun | unde
   try {
     // It may have been started meanwhile: a wait for its end would occupy the place for nothing.
     if (services.registry.live(runId) && (await isLive(services, runId))) return leave();
-    return await begin(run, work);
+    return await begin(taken, work);
   } catch (error) {
     places.leave();
     note(report, runId, toErrorData(error));
@@ -79,7 +78,7 @@ async function isLive({ registry }: ExecutorServices, runId: string): Promise<bo
 }
 
 async function begin(
-  { runId, meta, isOrphan }: TakenUp,
+  { run: { runId, meta }, isOrphan }: TakenUp,
   { services, report, maxAttempts }: Work,
 ): Promise<ActiveRun | undefined> {
   const { prompt, callerId, channelId, guildId, parentRunId } = meta;
@@ -104,6 +103,23 @@ function note(report: Report, runId: string, error: ErrorData | undefined): void
   const { code = 'UNKNOWN', message = 'the run was refused' } = error ?? {};
   const kind = code === 'RUN_PARKED' ? 'parked' : leftAlone.includes(code) ? 'skipped' : 'failed';
   report[kind].push({ runId, reason: `${code}: ${message}` });
+}
+
+/** In which list of the report a run is, by the verdict on it. */
+const listOf: { readonly [Name in Verdict['verdict']]: keyof RecoveryReport } = {
+  resumes: 'resumed',
+  waits: 'skipped',
+  child: 'skipped',
+  live: 'skipped',
+  parked: 'parked',
+  skipped: 'skipped',
+  fails: 'failed',
+  unreadable: 'skipped',
+};
+
+/** Reports a run that is not started, with the words of its verdict. */
+export function leave(report: Report, runId: string, { verdict, code, reason }: Verdict): void {
+  report[listOf[verdict]].push({ runId, reason: code === undefined ? reason : `${code}: ${reason}` });
 }
 
 /** Finds the agent of an interrupted run: a registered one, or one that only the palette has. */

@@ -1,20 +1,20 @@
-import type { InterruptedRun } from '../../record/interrupted.ts';
-import { type ChildPlace, mayBeChild, RunTree } from '../../record/run-tree.ts';
-import { staysParked } from '../../run/fields.ts';
+import type { InterruptedRun, ReadableRun } from '../../record/interrupted.ts';
+import { type Place, RunTree } from '../../record/run-tree.ts';
+import { type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import {
   agentFor,
-  LIVE,
+  leave,
   type RecoveryReport,
   type Report,
   type TakenUp,
   takeUp,
   type Work,
 } from './recover-one-run.ts';
-import { type Listed, pages } from './stored-run-pages.ts';
+import { pages } from './stored-run-pages.ts';
 
 export type { RecoveryEntry, RecoveryReport } from './recover-one-run.ts';
 
@@ -35,8 +35,8 @@ const optionKeys: KnownKeys<RecoverOptions> = {
 
 /** The runs that a sweep reads before it starts them. */
 interface Later {
-  readonly suspects: Listed[];
-  readonly children: Listed[];
+  readonly suspects: TakenUp[];
+  readonly children: ReadableRun[];
   readonly tree: RunTree;
 }
 
@@ -69,7 +69,7 @@ function checkCount(name: string, count: unknown): void {
 }
 
 async function sweep(store: CheckpointStore, work: Work): Promise<void> {
-  const { services, signal, report } = work;
+  const { services, signal } = work;
   const later: Later = { suspects: [], children: [], tree: treeIn(store, services) };
   // Hosts that boot together read the same list: with a random order they meet less often.
   const { random } = services.config;
@@ -81,8 +81,10 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   for (const child of later.children) {
     const place = await later.tree.placeOf(child);
     if (isOver(work)) return;
-    if (place.kind === 'child') report.skipped.push({ runId: child.runId, reason: whyLeft(place) });
-    else await takeUpSoon({ ...child, isOrphan: place.kind === 'orphan' }, work);
+    const found = judged(child, work, place);
+    if (!('need' in found)) leave(work.report, child.runId, found);
+    else if (!isSuspect(found, work)) await takeUpSoon(takenUp(found, place), work);
+    else later.suspects.push(takenUp(found, place));
   }
   await takeUpSuspects(later.suspects, work);
 }
@@ -94,38 +96,38 @@ function treeIn(store: CheckpointStore, { registry }: ExecutorServices): RunTree
   });
 }
 
-function whyLeft({ trouble }: ChildPlace): string {
-  return trouble ? `its parent cannot be read: ${trouble.code}: ${trouble.message}` : 'its parent continues it';
-}
-
 const isOver = ({ signal, services }: Work): boolean => signal?.aborted === true || services.isShutDown;
 
-/** The runs of a page that can be started at once. */
-function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, tree }: Later): Listed[] {
-  const ready: Listed[] = [];
+/** The runs of a page that can be started at once. The others are reported, or looked at later. */
+function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, tree }: Later): TakenUp[] {
+  const ready: TakenUp[] = [];
   for (const entry of page) {
     tree.add(entry);
-    const run = candidate(entry, work);
-    if (!run) continue;
-    if (mayBeChild(run)) children.push(run);
-    else if ((run.attempts ?? 0) >= work.maxAttempts - 1) suspects.push(run);
-    else ready.push(run);
+    const found = judged(entry, work);
+    if (!('need' in found)) leave(work.report, entry.runId, found);
+    else if (found.need === 'place') children.push(found.run);
+    else (isSuspect(found, work) ? suspects : ready).push(takenUp(found));
   }
   return ready;
 }
 
-/** A run to start; others are reported, each with the reason. */
-function candidate(entry: InterruptedRun, { services, report }: Work): Listed | undefined {
+/** The verdict on a listed run, by the facts that a list, this process and the tree have. Its start knows the rest. */
+function judged(entry: InterruptedRun, { services }: Work, place?: Place): Verdict | Need {
   const { runId } = entry;
-  const aside = (kind: 'parked' | 'skipped', reason: string) => void report[kind].push({ runId, reason });
-  if (entry.status === 'quarantined') aside('skipped', entry.reason);
-  else if (entry.status === 'parked' && staysParked(entry.code)) aside('parked', entry.reason ?? 'parked');
-  else if (services.registry.live(runId)?.life.resolution === 'accepted') aside('skipped', LIVE);
-  else if (!agentFor(services, entry.meta.agentId)) {
-    aside('skipped', `AGENT_NOT_FOUND: no agent ${entry.meta.agentId} is registered`);
-  } else return entry;
-  return undefined;
+  const agentId = 'meta' in entry ? entry.meta.agentId : '';
+  return verdictOf({
+    entry,
+    isLiveHere: services.registry.live(runId)?.life.resolution === 'accepted',
+    asker: services.owner,
+    agent: agentFor(services, agentId) ? 'found' : 'missing',
+    place,
+  });
 }
+
+const takenUp = ({ run }: Need, place?: Place): TakenUp => ({ run, isOrphan: place?.kind === 'orphan' });
+
+/** Whether one more start without progress would park it. */
+const isSuspect = ({ run }: Need, { maxAttempts }: Work) => (run.attempts ?? 0) >= maxAttempts - 1;
 
 /** Waits only for a place: the run itself continues in the background. */
 async function takeUpSoon(run: TakenUp, work: Work): Promise<void> {
@@ -143,7 +145,7 @@ function hasPlace(work: Work): Promise<boolean> {
  * Runs that one more start would park. This run may kill its process, or may only have died together with another run. Each
  * starts when the one before has recorded progress, so that a killer dies alone.
  */
-async function takeUpSuspects(suspects: readonly Listed[], work: Work): Promise<void> {
+async function takeUpSuspects(suspects: readonly TakenUp[], work: Work): Promise<void> {
   const { alone } = work.services.recovery;
   for (const suspect of suspects) {
     if (!(await alone.enter(1, work.signal))) return;

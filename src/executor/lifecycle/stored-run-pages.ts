@@ -1,9 +1,5 @@
-import type { InterruptedRun } from '../../record/interrupted.ts';
-import type { RunCheckpointMeta } from '../../run/request.ts';
+import type { InterruptedRun, ReadableRun } from '../../record/interrupted.ts';
 import type { CheckpointStore, Cursor } from '../../store/port.ts';
-
-/** A listed run whose record can be read. */
-export type Listed = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
 
 const PAGE = 500;
 
@@ -48,7 +44,7 @@ export async function* pages(
     });
     const news = page.filter(({ runId }) => !seen.has(runId) && seen.add(runId));
     yield random ? shuffled(news, random) : news;
-    const last = page.findLast((entry): entry is Listed => 'updatedAt' in entry);
+    const last = page.findLast((entry): entry is ReadableRun => 'updatedAt' in entry);
     // Entries from before the list began come before later ones. So a page without new entries is its end; and a host's own
     // list without pages would return the same page forever.
     if (page.length < PAGE || !last || news.length === 0) return;

@@ -102,7 +102,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
         done('resumed').filter((runId) => !runId.startsWith('gone')),
       );
       expect(said('parked')).toEqual(done('parked'));
-      expect(said('waits', 'skipped').filter((runId) => !runId.startsWith('gone'))).toEqual(
+      expect(said('child', 'skipped').filter((runId) => !runId.startsWith('gone'))).toEqual(
         done('skipped').filter((runId) => !runId.startsWith('gone')),
       );
       // Of a branch without a root the top is ended, and what is below it goes with it or in its own turn.
@@ -111,12 +111,12 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     },
   );
 
-  test('names those that need somebody, with a code and a reason', async () => {
+  test('names the runs that need a person, with a code and a reason', async () => {
     const found = await examined(await storeOf(Object.values(left)), {
       agents: [worker, piped],
       onUnknownOutcome: 'park',
     });
-    const needing = [...found.values()].filter(({ needsSomebody }) => needsSomebody);
+    const needing = [...found.values()].filter(({ needsPerson }) => needsPerson);
     expect(Object.fromEntries(needing.map(({ runId, code }) => [runId, code]))).toEqual({
       poison: 'TOO_MANY_ATTEMPTS',
       'by-hand': 'PARKED',
@@ -142,7 +142,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
 
   test('without agents asks neither who is missing nor what has changed', async () => {
     const found = await examined(await storeOf(Object.values(left)));
-    expect(found.get('stranger')).toMatchObject({ verdict: 'resumes', needsSomebody: false });
+    expect(found.get('stranger')).toMatchObject({ verdict: 'resumes', needsPerson: false });
     expect(found.get('pipeline')?.verdict).toBe('resumes');
     expect(found.get('was-changed')).toMatchObject({ verdict: 'parked', code: 'DEFINITION_CHANGED' });
   });
@@ -170,7 +170,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     const found = await examined(store, { agents: [worker], migrate });
     expect(found.get('pipeline')).toMatchObject({ verdict: 'resumes', record: { isMigrated: true } });
     expect(found.get('same')).toMatchObject({ verdict: 'resumes', record: { isMigrated: false } });
-    expect(found.get('broken')).toMatchObject({ verdict: 'fails', code: 'MIGRATION', needsSomebody: true });
+    expect(found.get('broken')).toMatchObject({ verdict: 'fails', code: 'MIGRATION', needsPerson: true });
     expect(found.get('broken')?.reason).toContain('no such field');
     expect((await store.load('pipeline'))?.completedPhases).toEqual([gone]);
     expect((await examined(store, { agents: [worker] })).get('pipeline')?.verdict).toBe('parked');
@@ -190,7 +190,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     await store.claim('busy', 'elsewhere|1', 60_000);
     expect((await examined(store)).get('busy')).toMatchObject({
       verdict: 'live',
-      needsSomebody: false,
+      needsPerson: false,
       record: { owner: 'elsewhere|1', unknownCalls: [] },
     });
   });
@@ -238,6 +238,40 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     expect([...used].toSorted()).toEqual(['listInterrupted', 'load']);
     expect(most).toBe(1);
     expect(await store.listInterrupted()).toEqual(before);
+  });
+
+  test('finds the end of a tree above a record that only a list can read, as recover() does (supervision 7)', async () => {
+    const inner = await storeOf([
+      record('gone~1', { parentRunId: 'gone' }),
+      record('gone~1~1', { parentRunId: 'gone~1' }),
+      record('top'),
+      record('top~1', { parentRunId: 'top' }),
+    ]);
+    const load: CheckpointStore['load'] = async (runId, options) => {
+      if (['gone~1', 'top'].includes(runId)) throw new CheckpointCorruptError('torn');
+      return inner.load(runId, options);
+    };
+    const store = { ...inner, load };
+    const found = await examined(store, { agents: [worker] });
+    expect([...found.values()].map(({ runId, verdict }) => `${runId} ${verdict}`)).toEqual([
+      'gone~1 unreadable',
+      'gone~1~1 resumes',
+      'top unreadable',
+      'top~1 child',
+    ]);
+    const report = await hostOf({ checkpoints: store, agents: [worker] }).executor.recover();
+    expect(report.resumed).toEqual([{ runId: 'gone~1~1' }]);
+    expect(report.skipped).toEqual([{ runId: 'top~1', reason: 'its parent run top continues it' }]);
+  });
+
+  test('says that a child of which no run is above any more is parked by its next start, if that is so (recovery 2)', async () => {
+    const store = await storeOf([record('gone~1', { parentRunId: 'gone', attempts: 3 })]);
+    expect((await examined(store, { agents: [worker] })).get('gone~1')).toMatchObject({
+      verdict: 'parked',
+      code: 'TOO_MANY_ATTEMPTS',
+    });
+    const report = await hostOf({ checkpoints: store, agents: [worker] }).executor.recover();
+    expect(report.parked).toMatchObject([{ runId: 'gone~1' }]);
   });
 
   test('ends for records that name each other as parents', async () => {

@@ -18,7 +18,10 @@ describe('a parked run', () => {
     const store = await left();
     const { executor, agent } = hostOf({ checkpoints: store });
     await executor.park('r', 'a person looks');
-    expect(await executor.recover()).toMatchObject({ parked: [{ runId: 'r', reason: 'a person looks' }], resumed: [] });
+    expect(await executor.recover()).toMatchObject({
+      parked: [{ runId: 'r', reason: 'PARKED: it is parked: a person looks' }],
+      resumed: [],
+    });
     expect(await executor.run(agent, { runId: 'r', prompt: 'Go.' })).toMatchObject({ error: { code: 'RUN_PARKED' } });
     await executor.unpark('r');
     expect(await store.load('r')).toMatchObject({ attempts: 0 });

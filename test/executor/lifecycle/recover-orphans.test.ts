@@ -46,7 +46,7 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
     await settle();
     expect([report.resumed, told]).toEqual([[], []]);
     expect(report.skipped.find(({ runId }) => runId === childId('parent', 'c'))?.reason).toMatch(
-      /^its parent cannot be read: CHECKPOINT_CORRUPT/,
+      /^CHECKPOINT_CORRUPT: its parent run parent cannot be read: /,
     );
     expect(await store.load(childId('parent', 'c'))).not.toBeNull();
   });
@@ -89,7 +89,7 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
     const { executor, told } = hostOn(store);
     const { skipped } = await executor.recover();
     expect(skipped.find(({ runId }) => runId === childId('parent', 'c'))?.reason).toBe(
-      `its parent cannot be read: ${reason}`,
+      'CHECKPOINT_CORRUPT: its parent run parent cannot be read: bits have changed',
     );
     expect(told).toEqual([]);
   });
@@ -101,7 +101,7 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
     const { executor, told } = hostOn({ ...store, listInterrupted });
     expect(await executor.recover()).toMatchObject({
       resumed: [],
-      skipped: [{ runId: childId('parent', 'c'), reason: 'its parent continues it' }],
+      skipped: [{ runId: childId('parent', 'c'), reason: 'its parent run parent continues it' }],
     });
     expect(told).toEqual([]);
   });

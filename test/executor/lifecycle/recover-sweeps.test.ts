@@ -93,7 +93,7 @@ describe('overlapping sweeps of one executor', () => {
     expect(reports.flatMap(({ failed, parked }) => [...failed, ...parked])).toEqual([]);
     for (const report of reports) expect(report.resumed.length + report.skipped.length).toBe(9);
     const reasons = new Set(reports.flatMap(({ skipped }) => skipped.map(({ reason }) => reason)));
-    expect([...reasons].toSorted()).toEqual(['it ended in the meantime', 'live in this process']);
+    expect([...reasons].toSorted()).toEqual(['it ended in the meantime', 'it is live in this process']);
     expect(most).toBe(2);
   });
 
@@ -161,7 +161,7 @@ describe('overlapping sweeps of one executor', () => {
     await host.executor.control(taken?.runId ?? '').cancel();
     expect(await recovery).toMatchObject({
       resumed: [{ runId: taken?.runId }],
-      skipped: [{ runId: waiting, reason: 'live in this process' }],
+      skipped: [{ runId: waiting, reason: 'it is live in this process' }],
     });
     await host.executor.shutdown();
   });

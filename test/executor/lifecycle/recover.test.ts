@@ -85,7 +85,7 @@ describe('recover', () => {
     expect(report.resumed).toEqual([{ runId: 'r2' }]);
     expect(report.parked).toEqual(
       expect.arrayContaining([
-        { runId: 'r0', reason: 'by hand' },
+        { runId: 'r0', reason: 'X: it is parked: by hand' },
         { runId: 'r1', reason: expect.stringContaining('RUN_PARKED') },
       ]),
     );
@@ -117,7 +117,7 @@ describe('recover', () => {
       },
     });
     const report = await host.executor.recover();
-    expect(report.skipped).toEqual([{ runId: 'bad', reason: 'CHECKPOINT_CORRUPT: head' }]);
+    expect(report.skipped).toEqual([{ runId: 'bad', reason: 'CHECKPOINT_CORRUPT: it cannot be read: head' }]);
     expect(report.resumed).toEqual([{ runId: 'r0' }]);
   });
 
@@ -135,6 +135,17 @@ describe('recover', () => {
         { runId: 'r1', reason: expect.stringContaining('live') },
       ]),
     );
+  });
+
+  test('does not claim a run that the list names an owner of (recovery 3)', async () => {
+    const inner = await leftBehind(2);
+    await inner.claim('r0', 'elsewhere|1', 60_000);
+    const store = watchedStore({}, inner);
+    const host = hostOf({ script: replies(1), tools, checkpoints: store });
+    const report = await host.executor.recover();
+    expect(report.skipped).toEqual([{ runId: 'r0', reason: 'RUN_OWNED_ELSEWHERE: a process works on it' }]);
+    expect(report.resumed).toEqual([{ runId: 'r1' }]);
+    expect(store.log.filter(({ method }) => method === 'claim').map(({ args }) => args[0])).toEqual(['r1']);
   });
 
   test.for([1, 2, 7])(

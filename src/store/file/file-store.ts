@@ -13,14 +13,14 @@ import { leaseClock } from '../lease-clock.ts';
 import type { AppendingStore, ControlStore, InboxOf, OutcomeStore } from '../port.ts';
 import type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
-import { Access } from './access.ts';
 import { foldersIn } from './folders.ts';
+import { MailFiles } from './inboxes.ts';
 import { Lister } from './list.ts';
-import { MailFiles } from './mail.ts';
 import { OutcomeFiles } from './outcomes.ts';
 import { nameRun, WriteQueues } from './queue.ts';
 import { Reader } from './reader.ts';
-import type { RunFiles } from './run.ts';
+import type { RunFiles } from './run-files.ts';
+import { Access } from './store-folder.ts';
 
 export interface FileStoreOptions {
   /** The folder; created at the first write. It should contain nothing else. */

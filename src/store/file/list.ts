@@ -4,11 +4,11 @@ import { compareCursors } from '../cursor.ts';
 import { isHeld } from '../lease.ts';
 import type { Cursor } from '../port.ts';
 import type { ListedHead, ListPage } from '../store-driver.ts';
-import type { Access } from './access.ts';
-import { Entries, type Leftover } from './entry.ts';
 import { storeError } from './errors.ts';
+import { Entries, type Leftover } from './list-entries.ts';
 import type { WriteQueues } from './queue.ts';
-import type { RunFiles } from './run.ts';
+import type { RunFiles } from './run-files.ts';
+import type { Access } from './store-folder.ts';
 
 /** How many journals are read at once. */
 const AT_ONCE = 16;

@@ -1,9 +1,9 @@
 import { safeName } from '../../files/safe-name.ts';
 import { GroupCommit, giveAnswers, type Job, type Settled, settledLater } from '../group-commit.ts';
-import type { Access } from './access.ts';
 import { storeError } from './errors.ts';
-import type { RunFiles } from './run.ts';
+import type { RunFiles } from './run-files.ts';
 import { type RunName, RunSession } from './session.ts';
+import type { Access } from './store-folder.ts';
 
 /** Most runs that are written at once: each has a file open meanwhile. */
 const MAX_AT_ONCE = 64;

@@ -10,13 +10,13 @@ import type { StoredCommand } from '../commands.ts';
 import type { InboxOf } from '../port.ts';
 import type { MessageReader, StoredTexts, StoreWrite } from '../store-driver.ts';
 import type { Decided } from '../transitions.ts';
-import type { Access } from './access.ts';
 import { storeError } from './errors.ts';
 import { foundBy, readJournal } from './journal/read.ts';
 import { JournalScan } from './journal/scan.ts';
 import { renewed, toLiveLease } from './lease.ts';
 import { nameRun, type WriteQueues } from './queue.ts';
-import { checkFolder, type RunFiles } from './run.ts';
+import { checkFolder, type RunFiles } from './run-files.ts';
+import type { Access } from './store-folder.ts';
 
 /**
  * Loads records and outcomes, after the earlier writes. Reading takes no lock: a journal only grows, or another file replaces

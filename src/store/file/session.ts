@@ -8,13 +8,13 @@ import type { StoredBody } from '../encoding/stored-body.ts';
 import { damageIn, type Lease, type Ownership } from '../lease.ts';
 import type { StoreWrite } from '../store-driver.ts';
 import { type Change, decideAsking, type Fact, type InboxFacts, type RunFacts } from '../transitions.ts';
+import type { Mail } from './inboxes.ts';
 import type { Commit } from './journal/commit.ts';
 import type { RecordState, StoredLease } from './journal/lines.ts';
 import { type Found, readHead } from './journal/read.ts';
 import { renewed, toLiveLease, writeRenewal } from './lease.ts';
-import type { Mail } from './mail.ts';
 import type { KeptOutcome } from './outcomes.ts';
-import { findRun, type RunFiles, removeRun, storeCommit } from './run.ts';
+import { findRun, type RunFiles, removeRun, storeCommit } from './run-files.ts';
 
 /** A run, and the name of its files. A cleanup knows only the name: then the id is empty. */
 export interface RunName {

@@ -2,7 +2,7 @@ import { Database } from '../../sqlite/connection.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
 import { InboxTable } from './inboxes.ts';
-import { KnownRuns } from './known.ts';
+import { KnownRuns } from './known-runs.ts';
 import { LeaseTable } from './leases.ts';
 import { OutcomeTable } from './outcomes.ts';
 import { Reads } from './reads.ts';

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Lease } from '../lease.ts';
 import type { LeaseClock } from '../lease-clock.ts';
-import type { KnownRuns } from './known.ts';
+import type { KnownRuns } from './known-runs.ts';
 
 interface LeaseRow {
   readonly owner: string | null;

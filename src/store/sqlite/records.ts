@@ -5,7 +5,7 @@ import type { EncodedHead } from '../encoding/encode.ts';
 import type { Encryption, MessageRow } from '../encoding/encryption.ts';
 import { type StepTexts, withoutStep } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import type { KnownRuns, Stored } from './known.ts';
+import type { KnownRuns, Stored } from './known-runs.ts';
 
 /** A key of `messages` is `no * 2^24 + index`. With `no` below 2^29 it stays exact in a JavaScript number. */
 export const KEYS_PER_RUN = 2 ** 24;

@@ -3,7 +3,7 @@ import type { Lease } from '../lease.ts';
 import type { StoreWrite } from '../store-driver.ts';
 import { type Change, decideNow, type InboxFacts, type RecordFacts, type RunFacts } from '../transitions.ts';
 import type { InboxTable } from './inboxes.ts';
-import type { KnownRuns, Stored } from './known.ts';
+import type { KnownRuns, Stored } from './known-runs.ts';
 import type { LeaseTable } from './leases.ts';
 import type { OutcomeTable } from './outcomes.ts';
 import type { RecordTable, WholeRecord } from './records.ts';

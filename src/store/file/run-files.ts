@@ -8,9 +8,9 @@ import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from 
 import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
 import type { Folders } from './folders.ts';
+import type { MailFiles } from './inboxes.ts';
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';
 import { type Found, type Journal, readJournal } from './journal/read.ts';
-import type { MailFiles } from './mail.ts';
 import type { OutcomeFiles } from './outcomes.ts';
 
 /** The state that the writes of all runs share. */

@@ -11,7 +11,7 @@ import type { StoredLease } from './journal/lines.ts';
 import { readSummary, type Summary, scanJournal } from './journal/read.ts';
 import { renewed, toLiveLease } from './lease.ts';
 import { surely } from './reader.ts';
-import type { RunFiles } from './run.ts';
+import type { RunFiles } from './run-files.ts';
 
 /** A folder without a record: its run was only claimed, or a process died at its beginning or end. */
 export interface Leftover {

@@ -3,9 +3,10 @@ import type { PhaseOutput } from '../src/run/phase.ts';
 import type { Progress } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import type { Transcript } from '../src/run/transcript.ts';
+import type { Judgement } from '../src/run/waits/wait-rules.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { JsonValue } from '../src/values/json.ts';
-import type { ModelAnswer, OutputCheck, Resolution, ToolAnswer } from './context.ts';
+import type { ModelAnswer, OutputCheck, Resolution, Rested, ToolAnswer } from './context.ts';
 import { task } from './task.ts';
 import type { ToolCallInput } from './tool-calls.ts';
 
@@ -23,6 +24,12 @@ export interface ModelCallInput {
   readonly completedPhases: readonly PhaseOutput[];
 }
 
+/** A step that is about to open, with its calls under their final ids. */
+export interface JudgeInput {
+  readonly progress: Progress;
+  readonly phase?: number;
+}
+
 export interface SettleInput {
   readonly outcome: CheckpointOutcome;
   readonly progress: Progress;
@@ -38,5 +45,7 @@ export const actors = {
   'call-tool': task<ToolAnswer, ToolCallInput>(notProvided),
   'check-output': task<OutputCheck, { progress: Progress }>(notProvided),
   'ask-critic': task<void>(notProvided),
+  'judge-calls': task<readonly Judgement[], JudgeInput>(notProvided),
+  rest: task<Rested>(notProvided),
   settle: task<RunOutput, SettleInput>(notProvided),
 };

@@ -6,6 +6,8 @@ import type { Progress, ToolFacts } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import type { FailedCall } from '../src/run/waits/outage.ts';
+import type { SettledWait, Wait } from '../src/run/waits/wait.ts';
+import type { Judgement, WaitAnswer } from '../src/run/waits/wait-rules.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { Hidden } from '../src/values/hidden.ts';
 import type { JsonValue } from '../src/values/json.ts';
@@ -23,6 +25,8 @@ export interface RunContext {
   readonly hasOutputSchema: boolean;
   /** Whether a critic must be asked before the step limit ends the run. */
   readonly isWatched: boolean;
+  /** Whether the executor has a rule of its own for approvals: then every call is judged. */
+  readonly hasPolicy: boolean;
   /** Whether an inspector may watch: then model and tool calls are named after their steps, which costs some time. */
   readonly isInspected: boolean;
   readonly isDurable: boolean;
@@ -42,6 +46,8 @@ export interface RunContext {
   readonly heldSteps: number;
   /** The model's reply, until the run may act on it. */
   readonly reply?: ModelReply;
+  /** The decisions about the calls of that reply, where some need one. */
+  readonly judgements?: readonly Judgement[];
   readonly error?: ErrorData;
   /** The answer as the agent's output schema returned it. */
   readonly data?: JsonValue;
@@ -59,6 +65,7 @@ export const unresolved: Omit<RunContext, 'progress'> = {
   phases: [],
   hasOutputSchema: false,
   isWatched: false,
+  hasPolicy: false,
   isInspected: false,
   isDurable: false,
   maxRecordBytes: Number.POSITIVE_INFINITY,
@@ -83,6 +90,7 @@ export type Resolution =
       | 'phases'
       | 'hasOutputSchema'
       | 'isWatched'
+      | 'hasPolicy'
       | 'isInspected'
       | 'isDurable'
       | 'maxRecordBytes'
@@ -99,7 +107,10 @@ export interface Steer {
   readonly command?: string;
 }
 
-/** A reply, or why there is none and what the attempts cost. */
+/**
+ * A reply, or why there is none and what the attempts cost. With a `wait` the model is away: the run waits for it and asks
+ * again.
+ */
 export type ModelAnswer =
   | { readonly reply: ModelReply }
   | {
@@ -108,6 +119,9 @@ export type ModelAnswer =
       readonly failure?: FailedCall;
       readonly usage?: Usage;
       readonly spend?: Spend;
+      readonly wait?: Wait;
+      /** The model was away for too long: the run parks instead of failing. */
+      readonly parks?: true;
     };
 /** The check of an answer against the output schema. */
 export type OutputCheck = { readonly data: JsonValue } | { readonly problem: string };
@@ -116,7 +130,13 @@ export type ToolAnswer = {
   readonly result: ToolOutput;
   /** The run had to leave before the call began: the call is withdrawn. */
   readonly isUnbegun?: true;
+  /** The call needs something from outside, and gave its place back: it runs again when the wait is over. */
+  readonly wait?: Wait;
 };
+/** The end of the effect `rest`: the store has the run, and knows when it is due. */
+export interface Rested {
+  readonly cause: ErrorData;
+}
 
 export type RunMachineEvent =
   /** The host cancels the run. */
@@ -134,12 +154,16 @@ export type RunMachineEvent =
   | { readonly type: 'run.nudge'; readonly message: Message }
   /** The critic allows this many more steps. */
   | { readonly type: 'run.raise'; readonly by: number }
+  /** An answer to one of its waits, or the expiry of one. `receipt` names it in emitted events. */
+  | { readonly type: 'wait.answer'; readonly answer: WaitAnswer; readonly receipt: string }
   /** Everything up to this boundary is recorded. */
   | { readonly type: 'boundary.persisted'; readonly boundary: number }
   | DoneActorEvent<Resolution, 'resolve'>
   | DoneActorEvent<RunOutput, 'settle'>
   | DoneActorEvent<OutputCheck, 'check-output'>
   | DoneActorEvent<void, 'ask-critic'>
+  | DoneActorEvent<readonly Judgement[], 'judge-calls'>
+  | DoneActorEvent<Rested, 'rest'>
   | DoneActorEvent<ModelAnswer, `model${string}`>
   | DoneActorEvent<ToolAnswer, `tool.${string}`>;
 
@@ -159,6 +183,29 @@ export type RunEmitted =
   | { readonly type: 'steer.applied'; readonly count: number }
   /** A call of the step that has just opened is answered without being run. */
   | { readonly type: 'call.refused'; readonly step: number; readonly call: OpenCall }
+  /** These waits are open once `boundary` is stored. */
+  | { readonly type: 'waits.opened'; readonly waits: readonly Wait[]; readonly boundary: number }
+  /** An answer changed the run: the change is stored when `boundary` is. `opened`: the question is asked again. */
+  | {
+      readonly type: 'answer.taken';
+      readonly receipt: string;
+      readonly boundary: number;
+      readonly wait: Wait;
+      readonly settled?: SettledWait;
+      readonly opened?: Wait;
+    }
+  /** An answer changed nothing: it is known (`known`), came too late (`other`, `gone`), or does not fit the wait. */
+  | {
+      readonly type: 'answer.refused';
+      readonly receipt: string;
+      readonly why: 'known' | 'other' | 'gone' | 'unfit';
+      readonly settled?: SettledWait;
+      readonly wait?: Wait;
+    }
+  /** Every open call waits, or the model is away. */
+  | { readonly type: 'waiting.began'; readonly progress: Progress }
+  /** The run works again, or ends. */
+  | { readonly type: 'waiting.ended' }
   | { readonly type: 'step.done'; readonly progress: Progress; readonly tools: readonly string[] }
   | { readonly type: 'phase.started'; readonly index: number; readonly name: string }
   | { readonly type: 'phase.done'; readonly index: number; readonly name: string; readonly output: string }
@@ -166,7 +213,7 @@ export type RunEmitted =
   | {
       readonly type: 'boundary';
       readonly boundary: number;
-      readonly kind: 'step' | 'phase' | 'intent' | 'result' | 'steer';
+      readonly kind: 'step' | 'phase' | 'intent' | 'result' | 'steer' | 'wait' | 'answer';
       readonly force: boolean;
       readonly progress: Progress;
     };

@@ -1,8 +1,9 @@
 import { classifyCheckpointOutcome } from '../src/run/finalize.ts';
 import { toolLoopOf } from '../src/run/limits.ts';
-import { isAllAnswered, isLastUnanswered } from '../src/run/open-step.ts';
+import { isAllAnswered, isIdle, isLastUnanswered } from '../src/run/open-step.ts';
 import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
 import type { Progress } from '../src/run/progress.ts';
+import { retryOf } from '../src/run/waits/wait-rules.ts';
 import { toolCallsOf } from '../src/values/message.ts';
 import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 
@@ -18,8 +19,19 @@ export const guards = {
   isStepAnswered: ({ context: { progress } }: Context) =>
     progress.openStep !== undefined && isAllAnswered(progress.openStep),
   /** Whether this is the result of the only call of the open step that has not answered. */
-  isLastResult: ({ context: { progress } }: Context, { callId, isUnbegun }: ToolAnswer) =>
-    !isUnbegun && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId),
+  isLastResult: ({ context: { progress } }: Context, { callId, isUnbegun, wait }: ToolAnswer) =>
+    !isUnbegun && !wait && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId),
+  /** Each call of the open step has answered or waits; none runs or may start. */
+  isIdle: ({ context: { progress } }: Context) => progress.openStep !== undefined && isIdle(progress.openStep),
+  hasCallsToRun: ({ context: { progress } }: Context) => progress.openStep !== undefined && !isIdle(progress.openStep),
+  /** The model did not answer, and the run waits until it is asked again. */
+  isModelAway: ({ context: { progress } }: Context) => retryOf(progress) !== undefined,
+  isModelDue: ({ context: { progress } }: Context) => {
+    const retry = retryOf(progress);
+    return retry !== undefined && retry.dueAt === undefined;
+  },
+  isOutage: (_: Context, answer: ModelAnswer) => 'error' in answer && answer.wait !== undefined,
+  isOutageOver: (_: Context, answer: ModelAnswer) => 'error' in answer && answer.parks === true,
   hasCause: ({ context }: Context) => context.cause !== undefined,
   hasEffectUnderWay: ({ context }: Context) => hasEffectUnderWay(context),
   isFreeToLeave: ({ context }: Context) => context.cause !== undefined && !hasEffectUnderWay(context),
@@ -37,6 +49,8 @@ export const guards = {
   isLanded: (moment: Moment) => isLanded(moment),
   isLandedWithCalls: (moment: Moment) =>
     isLanded(moment) && !phaseOf(moment.context)?.isBare && toolCallsOf(replyOf(moment.context)).length > 0,
+  isLandedToJudge: (moment: Moment) =>
+    isLanded(moment) && !phaseOf(moment.context)?.isBare && mustJudge(moment.context),
   isLandedToCheck: (moment: Moment) =>
     isLanded(moment) && moment.context.hasOutputSchema && isLastPhase(moment.context),
   isModelError: (_: Context, answer: ModelAnswer) => 'error' in answer,
@@ -62,6 +76,13 @@ function hasEffectUnderWay({ progress, intents, tools }: RunContext): boolean {
     ({ state, effect, callId, name }) =>
       state === 'started' && effect !== 'read' && !unbegun.has(callId) && !isRun(name),
   );
+}
+
+/** Whether some call of the reply must be judged before it starts. */
+function mustJudge({ reply, tools, hasPolicy }: RunContext): boolean {
+  if (!reply) return false;
+  const asks = (name: string) => Object.hasOwn(tools, name) && tools[name]?.asks === true;
+  return toolCallsOf(reply.message).some(({ toolName }) => hasPolicy || asks(toolName));
 }
 
 /** Whether the conversation ends with an answer of this run: a run continues after an answer in a host's history. */

@@ -1,7 +1,9 @@
 import { pieces } from './setup.ts';
+import { judgeInputOf } from './waiting.ts';
 
 /** The run acts on a reply when everything before it is stored: at once, or when the store confirms it. */
 const whenPersisted = [
+  { guard: 'isLandedToJudge', target: 'judging-calls' },
   { guard: 'isLandedWithCalls', target: 'calling-tools' },
   { guard: 'isLandedToCheck', target: 'checking-output', actions: 'recordAnswer' },
   { guard: 'isLanded', target: 'answered', actions: 'recordAnswer' },
@@ -21,6 +23,7 @@ export const loop = pieces.createStateConfig({
       always: [
         { guard: 'hasCause', target: 'left', actions: 'announceStop' },
         { guard: 'hasOpenStep', target: 'calling-tools' },
+        { guard: 'isModelAway', target: 'waiting' },
         { guard: 'isAnsweredToCheck', target: 'checking-output' },
         { guard: 'isToolLoop', target: 'exhausted', actions: 'blameToolLoop' },
         { guard: 'isOutOfStepsWatched', target: 'asking-critic' },
@@ -46,6 +49,19 @@ export const loop = pieces.createStateConfig({
       on: {
         'xstate.done.actor.model.*': [
           {
+            guard: { type: 'isOutage', params: ({ event }) => event.output },
+            target: 'waiting',
+            actions: { type: 'keepOutage', params: ({ event }) => event.output },
+          },
+          {
+            guard: { type: 'isOutageOver', params: ({ event }) => event.output },
+            target: 'left',
+            actions: [
+              { type: 'keepReply', params: ({ event }) => event.output },
+              { type: 'park', params: ({ event }) => event.output },
+            ],
+          },
+          {
             guard: { type: 'isModelError', params: ({ event }) => event.output },
             target: 'failed',
             actions: { type: 'keepReply', params: ({ event }) => event.output },
@@ -59,6 +75,16 @@ export const loop = pieces.createStateConfig({
       always: whenPersisted,
       on: { 'boundary.persisted': whenPersisted },
     },
+    'judging-calls': {
+      description:
+        'Each call is judged once, by its tool and by the executor: it runs, is denied, or waits for a person.',
+      invoke: {
+        id: 'judge-calls',
+        src: 'judge-calls',
+        input: ({ context: { progress, reply, tools } }) => judgeInputOf(progress, reply, tools),
+        onDone: { target: 'calling-tools', actions: { type: 'keepJudgements', params: ({ event }) => event.output } },
+      },
+    },
     'calling-tools': {
       description: 'The tool calls of one message run in parallel; those with effects once their intent is stored.',
       meta: { resumesAt: 'here' },
@@ -66,6 +92,7 @@ export const loop = pieces.createStateConfig({
       always: [
         { guard: 'isStepAnswered', target: 'entering', actions: { type: 'closeStep', params: undefined } },
         { guard: 'isFreeToLeave', target: 'left', actions: 'announceStop' },
+        { guard: 'isIdle', target: 'waiting' },
       ],
       on: {
         'xstate.done.actor.tool.*': [
@@ -77,6 +104,24 @@ export const loop = pieces.createStateConfig({
           { actions: { type: 'takeResult', params: ({ event }) => event.output } },
         ],
         'boundary.persisted': { actions: 'startIntended' },
+      },
+    },
+    waiting: {
+      description: 'Each open call has answered or waits for something from outside, or the model is away.',
+      tags: 'waiting',
+      meta: { resumesAt: 'here' },
+      entry: 'announceWaiting',
+      exit: 'announceWoken',
+      always: [
+        { guard: 'isStepAnswered', target: 'entering', actions: { type: 'closeStep', params: undefined } },
+        { guard: 'hasCause', target: 'left', actions: 'announceStop' },
+        { guard: 'hasCallsToRun', target: 'calling-tools' },
+        { guard: 'isModelDue', target: 'calling-model' },
+      ],
+      invoke: {
+        id: 'rest',
+        src: 'rest',
+        onDone: { target: 'left', actions: { type: 'stop', params: ({ event }) => event.output.cause } },
       },
     },
     'checking-output': {

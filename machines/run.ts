@@ -24,6 +24,7 @@ const work = pieces.createStateConfig({
     'run.raise': { actions: { type: 'raiseSteps', params: ({ event }) => event.by } },
     'run.progressed': { actions: 'countProgress' },
     'run.forget': { actions: { type: 'forgetCommands', params: ({ event }) => event.commands } },
+    'wait.answer': { actions: { type: 'answerWait', params: ({ event }) => event } },
     'run.cancel': { target: 'ending', actions: { type: 'stop', params: cancelCause } },
     'run.stop': { target: 'ending', actions: { type: 'stop', params: givenCause } },
     'run.leave': [

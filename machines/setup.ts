@@ -1,6 +1,6 @@
 import { assign, emit, enqueueActions, setup, spawnChild } from 'xstate';
 import { toolLoopOf } from '../src/run/limits.ts';
-import { callOf } from '../src/run/open-step.ts';
+import { callOf, type OpenCall } from '../src/run/open-step.ts';
 import { askForRepair, beginPhase, closePhase, currentPhase } from '../src/run/pipeline.ts';
 import {
   closeStep,
@@ -12,6 +12,7 @@ import {
   withdrawCalls,
 } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
+import type { Judgement } from '../src/run/waits/wait-rules.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
 import type { Message } from '../src/values/message.ts';
@@ -31,8 +32,9 @@ import type {
 import { guards, persistedWith } from './guards.ts';
 import { countProgress, holdNudge, holdSteering, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { announceRefused, callToolOf, type Enqueue, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
+import { forgotRetry, type GivenAnswer, holdCall, keepOutage, parked, startJudged, takeWaitAnswer } from './waiting.ts';
 
-export type { ModelCallInput, SettleInput } from './actors.ts';
+export type { JudgeInput, ModelCallInput, SettleInput } from './actors.ts';
 
 /** The named parts of the charts of `run.ts` and `loop.ts`. */
 export const pieces = setup({
@@ -68,9 +70,18 @@ export const pieces = setup({
     markPersisted: assign(({ context }, boundary: number) => ({ persisted: Math.max(context.persisted, boundary) })),
     keepReply: assign(({ context }, answer: ModelAnswer) =>
       'reply' in answer
-        ? { reply: answer.reply }
+        ? { reply: answer.reply, ...forgotRetry(context.progress) }
         : { error: answer.error, progress: recordSpent(context.progress, answer) },
     ),
+    /** The model is away: the run waits for it, with the cost of the failed attempts. */
+    keepOutage: enqueueActions(({ context, enqueue }, answer: ModelAnswer) => keepOutage(context, answer, enqueue)),
+    /** The run stops, and its record stays parked until a person unparks it. */
+    park: assign(({ context }, given: ModelAnswer) => ('error' in given ? parked(context, given.error) : {})),
+    keepJudgements: assign((_, judgements: readonly Judgement[]) => ({ judgements })),
+    /** An answer to a wait, an expiry, or the end of a child. */
+    answerWait: enqueueActions(({ context, enqueue }, given: GivenAnswer) => takeWaitAnswer(context, given, enqueue)),
+    announceWaiting: emit(({ context }) => ({ type: 'waiting.began', progress: context.progress })),
+    announceWoken: emit({ type: 'waiting.ended' }),
     recordAnswer: enqueueActions((moment) => takeAnswer(moment)),
     keepData: assign((_, check: OutputCheck) => ('data' in check ? { data: check.data } : {})),
     askForRepair: enqueueActions(({ context, enqueue }, check: OutputCheck) => repairAnswer(context, check, enqueue)),
@@ -118,7 +129,7 @@ export const pieces = setup({
       if (!reply) return startTools(context, progress, { enqueue });
       const opened = openStep(progress, reply, tools);
       if (reply.refused) announceRefused(opened, enqueue);
-      startTools(context, opened, { enqueue, also: { reply: undefined as never, persisted } });
+      startJudged({ ...context, persisted }, opened, enqueue);
     }),
     takeResult: enqueueActions((moment, answer: ToolAnswer) => takeResult(moment, answer)),
     /** Runs the calls whose intent is stored. */
@@ -222,8 +233,13 @@ function takeAnswer({ context, event, enqueue }: Moment): void {
 }
 
 /** A result of a call with effects is recorded as it arrives (it does not wait for other calls), and others may start. */
-function takeResult({ context, event, enqueue }: Moment, { callId, result, isUnbegun }: ToolAnswer): void {
+function takeResult({ context, event, enqueue }: Moment, answer: ToolAnswer): void {
+  const { callId, result, isUnbegun, wait } = answer;
   forgetNamed(context, event, enqueue);
+  if (wait) {
+    holdCall(context, wait, enqueue);
+    return;
+  }
   const { openStep } = context.progress;
   const call = openStep && callOf(openStep, callId);
   const progress =
@@ -239,7 +255,9 @@ function takeResult({ context, event, enqueue }: Moment, { callId, result, isUnb
 function endStep({ context, event, enqueue }: Moment, last: ToolAnswer | undefined): void {
   forgetNamed(context, event, enqueue);
   const answered = last ? recordResult(context.progress, last.callId, last.result) : context.progress;
-  const force = answered.openStep?.calls.some((call) => call.effect !== 'read') ?? false;
+  const isKept = ({ effect, allowed, answers }: OpenCall) =>
+    effect !== 'read' || allowed !== undefined || answers !== undefined;
+  const force = answered.openStep?.calls.some(isKept) ?? false;
   const tools = answered.openStep?.calls.map((call) => call.name) ?? [];
   const progress = closeStep(answered);
   // A phase that begins again after a crash has nothing to record yet.

@@ -16,33 +16,64 @@ type Spawn = (src: 'call-tool', options: ReturnType<typeof callToolOf>) => unkno
 /**
  * Starts the calls that may start now: `read` calls at once, those with effects when their intent is stored. A run that must
  * stop starts nothing: it would have to wait for that call as well, or abort it.
+ * @returns the boundary that stores the progress, if there is one
  */
 export function startTools(
   context: RunContext,
   progress: Progress,
-  { enqueue, also }: { readonly enqueue: Enqueue; readonly also?: Partial<RunContext> },
-): void {
+  { enqueue, also, save }: Starting,
+): number | undefined {
   const { limits, tools, cause } = context;
   const step = cause ? undefined : progress.openStep;
   const ofTool = (name: string) => (Object.hasOwn(tools, name) && tools[name]?.concurrency) || limits.toolConcurrency;
   const calls = step ? callsToStart(step, { all: limits.toolConcurrency, ofTool }) : [];
-  if (calls.length === 0 && also) enqueue.assign(() => ({ ...also, progress }));
-  if (calls.length === 0) return;
+  if (calls.length === 0) return keepUnstarted(context, progress, { enqueue, also, save });
   const places = withPlaces(context.places, calls);
   const seated = { isInspected: context.isInspected, places };
   const now = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
-  const isIntent = (call: OpenCall) => context.isDurable && call.effect !== 'read';
+  const isIntent = (call: OpenCall) => context.isDurable && (call.effect !== 'read' || isApproved(call));
   const intended = now.filter(isIntent);
   const begun = startCalls(progress, new Set(calls.map((call) => call.callId)));
   const started = now.some((call) => call.effect !== 'read') ? keepPhase(begun) : begun;
   const boundary = context.requested + 1;
+  const kind = intended.length > 0 ? 'intent' : context.isDurable ? save : undefined;
   enqueue.assign(({ spawn }) => {
     for (const call of now) if (!isIntent(call)) spawn('call-tool', callToolOf(call, started, seated));
-    if (intended.length === 0) return { ...also, progress: started, places };
+    if (intended.length === 0) return { ...also, progress: started, places, ...(kind ? { requested: boundary } : {}) };
     const intents = [...context.intents, { boundary, calls: intended }];
     return { ...also, progress: started, places, requested: boundary, intents };
   });
-  if (intended.length > 0) enqueue.emit({ type: 'boundary', boundary, kind: 'intent', force: true, progress: started });
+  if (!kind) return undefined;
+  enqueue.emit({ type: 'boundary', boundary, kind, force: true, progress: started });
+  return boundary;
+}
+
+/** The approval and the start of a call are one save, also for a call without effects. */
+function isApproved({ allowed }: OpenCall): boolean {
+  return allowed !== undefined && allowed.by !== 'policy';
+}
+
+interface Starting {
+  readonly enqueue: Enqueue;
+  /** Other changes of the context. */
+  readonly also?: Partial<RunContext> | undefined;
+  /** The progress must be stored even if no call starts, and why. */
+  readonly save?: 'wait' | 'answer' | undefined;
+}
+
+function keepUnstarted(
+  { isDurable, requested }: RunContext,
+  progress: Progress,
+  { enqueue, also, save }: Starting,
+): number | undefined {
+  if (!save || !isDurable) {
+    if (also) enqueue.assign(() => ({ ...also, progress }));
+    return undefined;
+  }
+  const boundary = requested + 1;
+  enqueue.assign(() => ({ ...also, progress, requested: boundary }));
+  enqueue.emit({ type: 'boundary', boundary, kind: save, force: true, progress });
+  return boundary;
 }
 
 /** Announces the calls that have their result although none has started. */

@@ -49,9 +49,11 @@ export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';
 export type { CallInfo, Middleware, ModelCallInfo, ToolCallInfo } from './executor/host/middleware.ts';
 export type { ObservedRun, RunObserver, RunOrigin } from './executor/host/observers.ts';
 export type {
+  ApprovalPolicy,
   Defaults,
   ExecutorOptions,
   Inspect,
+  JudgedCall,
   Logger,
   Ports,
   RunOptions,
@@ -59,7 +61,8 @@ export type {
 } from './executor/host/options.ts';
 export type { SignalName, SignalOptions } from './executor/host/signals.ts';
 export { asSnapshot, type PersistedRun } from './executor/host/snapshot.ts';
-export type { RunControl } from './executor/lifecycle/control.ts';
+export type { AnswerState } from './executor/lifecycle/answer-wait.ts';
+export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts';
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/diagnose.ts';
 export { createExecutor, type Executor } from './executor/lifecycle/executor.ts';
 export type {
@@ -88,7 +91,7 @@ export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';
 export { decodeCheckpoint, encodeCheckpoint } from './record/text.ts';
 export type { WholeValue, Writable } from './run/change.ts';
-export type { Command, SentCommand } from './run/command.ts';
+export type { Answer, Command, SentCommand, SignalAnswer, UnknownCommand } from './run/command.ts';
 
 export type { RunEvent, RunEventBody } from './run/events.ts';
 export type {
@@ -103,7 +106,7 @@ export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } fro
 export { checkRunId } from './run/identity.ts';
 export type { GuardCounters, Limits } from './run/limits.ts';
 export type { ModelSettings } from './run/model-settings.ts';
-export type { OpenCall, OpenStep, ToolEffect } from './run/open-step.ts';
+export type { OpenCall, OpenStep, ToolEffect, WaitEnd } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
 export type { Progress, ToolFacts } from './run/progress.ts';
 export type { ModelReply, RefusedCall } from './run/reply.ts';
@@ -125,10 +128,11 @@ export type {
   RunOutcome,
   RunOutput,
   RunResult,
+  WaitingOutput,
 } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
 export type { Transcript } from './run/transcript.ts';
-export type { Allowed, Person, SettledWait, Vote, Wait, WaitFacts, Waiting } from './run/wait.ts';
+export type { Allowed, HowAnswered, Person, SettledWait, Vote, Wait, WaitFacts, Waiting } from './run/waits/wait.ts';
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export {
   type BeginOptions,
@@ -152,6 +156,7 @@ export type {
 } from './store/port.ts';
 export type { LandedState } from './store/record-writer.ts';
 export type { AiSdkTool, AiSdkToolEntry } from './tool/ai-sdk.ts';
+export type { Approval, ApprovalContext, ApproverCheck, NeedsApproval, Verdict } from './tool/approval.ts';
 export {
   type ContentOptions,
   type ToolContent,
@@ -177,6 +182,9 @@ export { retryOf } from './values/error-data.ts';
 
 export {
   AgentNotFoundError,
+  AlreadyAnsweredError,
+  AnswerRedactedError,
+  AnswerRefusedError,
   BudgetExceededError,
   CancelledError,
   CheckpointCorruptError,
@@ -205,6 +213,7 @@ export {
   RunOwnedElsewhereError,
   RunPanicError,
   RunParkedError,
+  RunWaitsError,
   ShutdownError,
   StepLimitError,
   StoreFullError,
@@ -215,6 +224,10 @@ export {
   UnknownTierError,
   UnknownToolError,
   UnsupportedError,
+  WaitAfterEffectError,
+  WaitChangedError,
+  WaitExpiredError,
+  WaitGoneError,
 } from './values/errors.ts';
 export type { Hidden } from './values/hidden.ts';
 export type { JsonObject, JsonValue } from './values/json.ts';

@@ -1,6 +1,6 @@
 import { type ParkedReason, staysParked } from '../run/fields.ts';
 import type { ListedStatus } from '../run/result.ts';
-import type { Wait, Waiting } from '../run/wait.ts';
+import type { Wait, Waiting } from '../run/waits/wait.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
 import { damageIn, type InterruptedRun, type ReadableRun } from './interrupted.ts';

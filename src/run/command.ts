@@ -1,16 +1,77 @@
 import { CheckpointCorruptError, UndeliveredError } from '../values/errors.ts';
-import { isObject } from '../values/json.ts';
+import { hasTexts, isAmount, isCount, isObject, type JsonValue } from '../values/json.ts';
+import type { ToolOutput } from '../values/message.ts';
+import { isUsage, type Usage } from '../values/usage.ts';
+import type { Person } from './waits/wait.ts';
+
+/** The answer of a person to a wait of a run. */
+export interface Answer {
+  readonly how: 'approve' | 'deny' | 'answer' | 'wake';
+  /** The answer to a question, for `answer`. */
+  readonly value?: JsonValue;
+  /** The input of the call as the person changed it, for `approve`. */
+  readonly input?: JsonValue;
+  readonly note?: string;
+  /** Why the call may not start, for `deny`. */
+  readonly reason?: string;
+  /** The digest of the wait that the person saw: an answer to another one is refused. */
+  readonly digest?: string;
+}
+
+/** A signal that a store delivered to a wait of a run. */
+export interface SignalAnswer {
+  readonly how: 'signal';
+  readonly value: JsonValue;
+  /** The signal, so that a run whose wait has closed meanwhile can give it back. */
+  readonly signal: { readonly id: string; readonly topic: string; readonly untilMs: number };
+}
 
 /** A command to a run from outside its process. Sent twice with the same `id`, it counts once. */
 export type Command =
   | { readonly id: string; readonly kind: 'cancel'; readonly reason?: string }
-  | { readonly id: string; readonly kind: 'steer'; readonly text: string; readonly children?: boolean };
+  | { readonly id: string; readonly kind: 'steer'; readonly text: string; readonly children?: boolean }
+  | {
+      readonly id: string;
+      readonly kind: 'answer';
+      readonly waitId: string;
+      readonly answer: Answer | SignalAnswer;
+      readonly by?: Person;
+    }
+  | {
+      /** A child that had left its parent waiting has ended. */
+      readonly id: string;
+      readonly kind: 'child-ended';
+      readonly childRunId: string;
+      /** The call of the parent that began the child. */
+      readonly callId: string;
+      /** The result of that call. */
+      readonly output: ToolOutput;
+      readonly usage?: Usage;
+    };
+
+/** A command of a kind that only a newer version knows. It stays in the inbox, for a process of that version. */
+export interface UnknownCommand {
+  readonly id: string;
+  readonly kind: 'unknown';
+  /** The version of commands that has it. */
+  readonly v: number;
+}
 
 /** A command on its way to its run. */
 export interface SentCommand {
   readonly runId: string;
-  readonly command: Command;
+  readonly command: Command | UnknownCommand;
+  /** When the store took it, by the store's own wall clock, ms. Absent in stores without it, and in commands of older versions. */
+  readonly sentAt?: number;
+  /** Its number: a later command of the same run has a higher one. Absent in stores without `leave`. */
+  readonly seq?: number;
 }
+
+/** The version of commands: a stored kind that only a newer version knows is no damage. */
+export const COMMAND_VERSION = 2;
+
+/** The version that brought each kind. It is stored with kinds above 1. */
+const kinds: { readonly [Kind in Command['kind']]: number } = { cancel: 1, steer: 1, answer: 2, 'child-ended': 2 };
 
 /** Most commands that may wait for one run. */
 export const MAX_COMMANDS = 1_000;
@@ -18,7 +79,7 @@ export const MAX_COMMANDS = 1_000;
 /** Most cancels that may wait besides. */
 const MAX_CANCELS = 24;
 
-/** Most commands of both kinds for one run: an inbox is read up to this number. */
+/** Most commands of all kinds for one run: an inbox is read up to this number. */
 export const MAX_WAITING: number = MAX_COMMANDS + MAX_CANCELS;
 
 /** Most characters of commands that may wait for one run, as they are stored. */
@@ -40,41 +101,96 @@ export function isInboxFull(chars: number, text: string, kind: Command['kind']):
 /** Longest `id`, in characters. */
 const MAX_ID_CHARS = 128;
 
-/** Longest text of a command, in characters. */
+/** Longest text of a command, in characters; of an answer: of its JSON. */
 const MAX_TEXT_CHARS = 2 ** 20;
 
+/** Longest JSON of the output of a child, in characters. */
+const MAX_OUTPUT_CHARS = 2 ** 23;
+
 /**
- * Checks a command (cancel, steer) that is about to be sent to a run.
+ * Checks a command that is about to be sent to a run.
  * @throws {TypeError} for a value that is not a command
  * @throws {UndeliveredError} for a text that is too long
  */
 export function checkCommand(command: Command): Command {
   if (!isCommand(command)) {
-    throw new TypeError("a command is { id, kind: 'cancel', reason? } or { id, kind: 'steer', text, children? }");
+    throw new TypeError(
+      "a command is { id, kind: 'cancel', reason? }, { id, kind: 'steer', text, children? }, " +
+        "{ id, kind: 'answer', waitId, answer, by? } or { id, kind: 'child-ended', childRunId, callId, output, usage? }",
+    );
   }
-  const tooLong = tooLongToSay(command.kind === 'steer' ? command.text : (command.reason ?? ''));
+  const tooLong = tooLongCommand(command);
   if (tooLong) throw tooLong;
   return command;
 }
 
 /** Returns the error for a message or reason that is too long for a run, or undefined. */
 export function tooLongToSay({ length }: string): UndeliveredError | undefined {
-  if (length <= MAX_TEXT_CHARS) return undefined;
-  return new UndeliveredError(
-    `a message to a run may have up to ${MAX_TEXT_CHARS} characters, and this one has ${length}`,
-  );
+  return tooLong(length, MAX_TEXT_CHARS);
 }
 
-/** Parses a stored command of a run. @throws {CheckpointCorruptError} */
-export function parseCommand(value: unknown): Command {
-  if (isCommand(value)) return value;
+function tooLongCommand(command: Command): UndeliveredError | undefined {
+  if (command.kind === 'steer') return tooLongToSay(command.text);
+  if (command.kind === 'cancel') return tooLongToSay(command.reason ?? '');
+  if (command.kind === 'answer') return tooLongToSay(JSON.stringify(command.answer));
+  return tooLong(JSON.stringify(command.output).length, MAX_OUTPUT_CHARS);
+}
+
+function tooLong(length: number, most: number): UndeliveredError | undefined {
+  if (length <= most) return undefined;
+  return new UndeliveredError(`a message to a run may have up to ${most} characters, and this one has ${length}`);
+}
+
+/** A command as it is stored: with the version that brought its kind, if that is not the first. */
+export function versioned(command: Command): Command & { readonly v?: number } {
+  const v = kinds[command.kind];
+  return v > 1 ? { v, ...command } : command;
+}
+
+/**
+ * Reads a stored command of a run.
+ * @returns `unknown` for a kind that only a newer version knows: leave it in the inbox
+ * @throws {CheckpointCorruptError}
+ */
+export function parseCommand(value: unknown): Command | UnknownCommand {
+  if (isCommand(value)) {
+    const { v: _, ...command } = value as Command & { v?: unknown };
+    return command;
+  }
+  const { id, v } = isObject(value) ? value : {};
+  if (isId(id) && isCount(v) && Number(v) > COMMAND_VERSION) {
+    return { id, kind: 'unknown', v: Number(v) };
+  }
   throw new CheckpointCorruptError('a stored command is damaged');
 }
 
 function isCommand(value: unknown): value is Command {
-  if (!isObject(value) || typeof value.id !== 'string' || value.id === '' || value.id.length > MAX_ID_CHARS)
-    return false;
-  if (value.kind === 'cancel') return value.reason === undefined || typeof value.reason === 'string';
-  if (value.kind !== 'steer' || typeof value.text !== 'string' || value.text.trim() === '') return false;
-  return value.children === undefined || typeof value.children === 'boolean';
+  if (!isObject(value) || !isId(value.id)) return false;
+  const { kind } = value;
+  if (kind === 'cancel') return isOptionalText(value.reason);
+  if (kind === 'steer') {
+    const isSaid = typeof value.text === 'string' && value.text.trim() !== '';
+    return isSaid && (value.children === undefined || typeof value.children === 'boolean');
+  }
+  if (kind === 'answer') return isId(value.waitId) && isAnswer(value.answer) && isBy(value.by);
+  if (kind !== 'child-ended') return false;
+  const isOutput = hasTexts(value, ['childRunId', 'callId']) && hasTexts(value.output, ['type']);
+  return isOutput && (value.usage === undefined || isUsage(value.usage));
+}
+
+const isId = (id: unknown): id is string => typeof id === 'string' && id !== '' && id.length <= MAX_ID_CHARS;
+const isOptionalText = (text: unknown) => text === undefined || typeof text === 'string';
+const isBy = (by: unknown) => by === undefined || (hasTexts(by, ['id']) && isOptionalText(by.name));
+
+const hows: readonly unknown[] = ['approve', 'deny', 'answer', 'wake'] satisfies Answer['how'][];
+
+function isAnswer(answer: unknown): boolean {
+  if (!isObject(answer)) return false;
+  const { how, value, signal } = answer;
+  if (how === 'signal')
+    return (
+      value !== undefined && hasTexts(signal, ['id', 'topic']) && isAmount((signal as { untilMs?: unknown }).untilMs)
+    );
+  if (!hows.includes(how) || (how === 'answer' && value === undefined)) return false;
+  return isOptionalText(answer.note) && isOptionalText(answer.reason) && isOptionalText(answer.digest);
 }

@@ -5,6 +5,7 @@ import type { Redactor } from '../values/redact.ts';
 import type { Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
 import type { ToolEffect } from './ledger.ts';
+import { type HowAnswered, type Person, redactWait, type Wait } from './waits/wait.ts';
 
 /** An event without the run, the number and the time. `step` counts from 1 over the whole life of the run. */
 export type RunEventBody =
@@ -68,6 +69,35 @@ export type RunEventBody =
   | { readonly type: 'steer.queued' }
   /** The waiting messages are in the transcript; the model reads them in the turn that begins. */
   | { readonly type: 'steer.applied'; readonly count: number }
+  /** The run waits, and this is stored. `input` is that of its call; a person sees it before a decision. */
+  | { readonly type: 'wait.opened'; readonly wait: Wait; readonly input?: JsonValue }
+  /** A wait is over, or, with `votes`, one more person has approved. */
+  | {
+      readonly type: 'wait.answered';
+      readonly waitId: string;
+      readonly kind: Wait['kind'];
+      readonly how: HowAnswered;
+      readonly by?: Person;
+      /** The votes so far, while others are needed. */
+      readonly votes?: number;
+      readonly callId?: string;
+    }
+  /** An answer was not taken; the wait stays open. */
+  | {
+      readonly type: 'wait.refused';
+      readonly waitId: string;
+      readonly code: string;
+      readonly reason: string;
+      readonly by?: Person;
+    }
+  /** No answer came in time. */
+  | { readonly type: 'wait.expired'; readonly waitId: string; readonly kind: Wait['kind']; readonly callId?: string }
+  /** The wait is over without an answer: the run ended, or asks again because the call or its agent has changed. */
+  | { readonly type: 'wait.withdrawn'; readonly waitId: string; readonly kind: Wait['kind']; readonly callId?: string }
+  /** Nothing is left to do before one of the waits is over. `wakeAt`: the earliest time at which one ends by itself, ms. */
+  | { readonly type: 'run.waiting'; readonly waits: number; readonly wakeAt?: number }
+  /** The run works again. */
+  | { readonly type: 'run.woken' }
   /** A save is stored. */
   | { readonly type: 'checkpoint.saved'; readonly iteration: number }
   /** A save failed. */
@@ -80,22 +110,24 @@ export type RunEvent = RunEventBody & { readonly runId: string; readonly seq: nu
 
 /**
  * How a host's redaction treats a field: not at all (`public`: names, ids, codes), or it changes the text, every text in the
- * JSON, in the tool's output, or in the error.
+ * JSON, in the tool's output, in the error, or in the wait.
  */
-export type FieldRedaction = 'public' | 'text' | 'json' | 'output' | 'error';
+export type FieldRedaction = 'public' | 'text' | 'json' | 'output' | 'error' | 'wait';
 
 /** The redactions that keep a field's type. A field that may hold a host's or a model's words is never `public`. */
 type RedactionOf<Value> = [Value] extends [string]
   ? string extends Value
     ? 'public' | 'text'
     : 'public'
-  : [Value] extends [ErrorData]
-    ? 'error'
-    : [Value] extends [ToolOutput]
-      ? 'output'
-      : [string] extends [Value]
-        ? 'json'
-        : 'public' | 'json';
+  : [Value] extends [Wait]
+    ? 'wait'
+    : [Value] extends [ErrorData]
+      ? 'error'
+      : [Value] extends [ToolOutput]
+        ? 'output'
+        : [string] extends [Value]
+          ? 'json'
+          : 'public' | 'json';
 
 /** A redaction for each field that is not a number or a flag. */
 export type EventRows<Event> = {
@@ -185,6 +217,33 @@ export const runEvents = {
   'phase.skipped': { redact: { name: 'public' }, audit: 'phase', endsText: false, keep: 'kept' },
   'steer.queued': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
   'steer.applied': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
+  'wait.opened': { redact: { wait: 'wait', input: 'json' }, audit: 'log', endsText: true, keep: 'kept' },
+  'wait.answered': {
+    redact: { waitId: 'public', kind: 'public', how: 'public', by: 'json', callId: 'public' },
+    audit: 'log',
+    endsText: false,
+    keep: 'kept',
+  },
+  'wait.refused': {
+    redact: { waitId: 'public', code: 'public', reason: 'text', by: 'json' },
+    audit: 'log',
+    endsText: false,
+    keep: 'kept',
+  },
+  'wait.expired': {
+    redact: { waitId: 'public', kind: 'public', callId: 'public' },
+    audit: 'log',
+    endsText: false,
+    keep: 'kept',
+  },
+  'wait.withdrawn': {
+    redact: { waitId: 'public', kind: 'public', callId: 'public' },
+    audit: 'log',
+    endsText: false,
+    keep: 'kept',
+  },
+  'run.waiting': { redact: {}, audit: 'log', endsText: true, keep: 'kept' },
+  'run.woken': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
   'checkpoint.saved': { redact: {}, audit: 'log', endsText: false, keep: 'none' },
   'checkpoint.failed': { redact: { error: 'error' }, audit: 'log', endsText: false, keep: 'none' },
   'events.dropped': { redact: {}, audit: 'skip', endsText: false, keep: 'none' },
@@ -259,5 +318,6 @@ function redactedField(value: unknown, how: FieldRedaction, redactor: Redactor):
   if (how === 'public') return value;
   if (how === 'text') return redactor.text(value as string);
   if (how === 'json') return redactor.json(value);
+  if (how === 'wait') return redactWait(value as Wait, redactor);
   return how === 'output' ? redactor.output(value as ToolOutput) : redactor.error(value as ErrorData);
 }

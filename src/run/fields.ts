@@ -16,7 +16,7 @@ import {
   type RunCheckpointMeta,
 } from './request.ts';
 import { isOutcome, type RunOutcome, redactOutcome } from './result.ts';
-import { isWaiting, redactWaiting, type Waiting } from './wait.ts';
+import { isWaiting, redactWaiting, type Waiting } from './waits/wait.ts';
 
 /*
  * All recorded fields of a run are declared here: each in one of the interfaces, and as a row of the table that says how it is

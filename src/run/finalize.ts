@@ -1,15 +1,22 @@
-import { type ErrorData, hasCode, toErrorData } from '../values/error-data.ts';
+import { type ErrorData, hasCode, readProperty, toErrorData } from '../values/error-data.ts';
 import { ShutdownError } from '../values/errors.ts';
 
 /** What the end of a run does with its record. */
 export type CheckpointOutcome = 'complete' | 'leave-running' | 'fail';
 
 /** How a run ended, as its result reports it. */
-export type RunStatus = 'ok' | 'error' | 'timeout' | 'cancelled' | 'killed' | 'interrupted';
+export type RunStatus = 'ok' | 'error' | 'timeout' | 'cancelled' | 'killed' | 'interrupted' | 'waiting';
 
 /** Returns whether a cause is a shutdown: by code, through `cause` chains and AggregateErrors. */
 export function isShutdown(cause: unknown): boolean {
   return hasCode(cause, 'ERR_SHUTDOWN');
+}
+
+/** Causes by which a run leaves by itself. Only the cause's own code counts: the code of a tool deeper in it says nothing. */
+const leaving: ReadonlySet<unknown> = new Set(['RUN_WAITS', 'RUN_PARKED']);
+
+function isLeaving(cause: unknown): boolean {
+  return isShutdown(cause) || leaving.has(readProperty(cause, 'code'));
 }
 
 /**
@@ -25,7 +32,7 @@ export function causeData(cause: unknown): ErrorData {
 /**
  * Decides by the finalize matrix what becomes of a run's record: complete it, fail it, or leave it for the next process.
  * Success wins. Otherwise only the *cause* of the stop (why the run's signal was aborted) can leave the record for the next
- * process; every other error ends the run for good.
+ * process: a shutdown, or a run that waits or is parked. Every other error ends the run for good.
  *
  * @param error the error that ended the run; `undefined` or `null` = it succeeded
  * @param cause why the run was stopped from outside; `undefined` or `null` = it was not
@@ -33,7 +40,7 @@ export function causeData(cause: unknown): ErrorData {
  */
 export function classifyCheckpointOutcome(error: unknown, cause: unknown): CheckpointOutcome {
   if (error === undefined || error === null) return 'complete';
-  return isShutdown(cause) ? 'leave-running' : 'fail';
+  return isLeaving(cause) ? 'leave-running' : 'fail';
 }
 
 /** By the error's own code: a provider's CANCELLED deeper in its cause is not a cancel of the run. */
@@ -50,7 +57,7 @@ export function statusOf(
   cause: ErrorData | undefined,
 ): RunStatus {
   if (outcome === 'complete') return 'ok';
-  if (outcome === 'leave-running') return 'interrupted';
+  if (outcome === 'leave-running') return cause?.code === 'RUN_WAITS' ? 'waiting' : 'interrupted';
   if (hasCode(cause, 'CRITIC_KILL')) return 'killed';
   return (error && statusByCode.get(error.code)) ?? 'error';
 }

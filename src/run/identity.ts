@@ -1,6 +1,6 @@
 import { nodeCrypto } from '../values/digest.ts';
 import { InvalidRunIdError } from '../values/errors.ts';
-import { canonicalJson, type JsonObject } from '../values/json.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../values/json.ts';
 import type { RunRequest } from './request.ts';
 
 /** The prefix of the ids of children. A host cannot start a run under such an id. */
@@ -28,6 +28,24 @@ export function modelCallKeyOf(runId: string, step: number, phase: number | unde
 /** Returns the old spelling of a call's key and child id, for a call that ran when its record had no fingerprint yet. */
 export function oldCallName(runId: string, callId: string, separator: ':' | '~'): string {
   return `${runId}${separator}${callId}`;
+}
+
+/** The id of a wait: 26 characters, unique in its run. */
+export function waitIdOf(of: readonly (string | number)[]): string {
+  return base32(sha256Of(JSON.stringify(['wait', ...of]))).slice(0, 26);
+}
+
+/**
+ * The digest of a call that a person approves: SHA-256, as 64 hexadecimal digits, of tool, canonical input and the version of
+ * the agent. An approval of one digest allows no other call.
+ */
+export function approvalDigest(tool: string, input: JsonValue, version: string): string {
+  return sha256Of(canonicalJson([tool, input, version])).toString('hex');
+}
+
+/** The name of a topic in a store: SHA-256, as 64 hexadecimal digits, of the name and the key of an event. */
+export function topicOf(name: string, key: string): string {
+  return sha256Of(JSON.stringify([name, key])).toString('hex');
 }
 
 /** The fields that make two starts the same request. */

@@ -1,7 +1,7 @@
 import { hiddenField } from '../values/hidden.ts';
 import { isCount, isObject, type JsonValue } from '../values/json.ts';
 import type { AssistantMessage, ToolOutput } from '../values/message.ts';
-import { type Allowed, isAllowed, isOptional } from './wait.ts';
+import { type Allowed, isAllowed, isOptional } from './waits/wait.ts';
 
 /**
  * The effect of a repeated call. `read`: none; `idempotent`: the receiver recognises the idempotency key; `once`: the effect
@@ -15,7 +15,7 @@ export interface OpenCall {
   readonly name: string;
   readonly input: JsonValue;
   readonly effect: ToolEffect;
-  /** `waiting`: `allowed` is not decided yet, or the call waits for an answer. No call of this version does. */
+  /** `waiting`: the call has an open wait. It occupies no place among the running calls. */
   readonly state: 'planned' | 'waiting' | 'started' | 'done';
   /** How many times the call was started, over all processes. */
   readonly attempt: number;
@@ -24,9 +24,19 @@ export interface OpenCall {
   readonly hasOldKey?: true;
   /** The persons or the rule that allowed its start; absent = no approval was required. */
   readonly allowed?: Allowed;
-  /** The answers to its own waits, in order. */
-  readonly answers?: readonly JsonValue[];
+  /** The answers to its own waits, in order: a repeated `execute` gets them again. */
+  readonly answers?: readonly WaitEnd[];
 }
+
+/** The recorded end of a wait inside a call. */
+export type WaitEnd = {
+  readonly kind: 'question' | 'event' | 'timer';
+  /** The name of the event. */
+  readonly name?: string;
+  /** `expire`: no answer came in time; the normal end of a timer. */
+  readonly how: 'answer' | 'signal' | 'expire' | 'wake';
+  readonly value?: JsonValue;
+};
 
 /** Whether a stored value is a line of the ledger. */
 export function isOpenCall(value: unknown): boolean {
@@ -75,6 +85,7 @@ export class Ledger {
   /** The number of running calls of each tool. */
   readonly #atWork: Map<string, number> = new Map();
   #started = 0;
+  #waiting = 0;
   #done = 0;
   #queues: Queue[] | undefined;
   /** The list that was returned last, and its version. */
@@ -120,6 +131,11 @@ export class Ledger {
     return this.#done === this.#lines.length;
   }
 
+  /** Whether no call runs, and none may start. */
+  get isIdle(): boolean {
+    return this.#waiting + this.#done === this.#lines.length;
+  }
+
   /** Whether all calls but this one are done, and this one is running. */
   isLast(callId: string): boolean {
     return this.#done === this.#lines.length - 1 && this.call(callId)?.state === 'started';
@@ -163,6 +179,7 @@ export class Ledger {
 
   #count({ state, name }: OpenCall, more: 1 | -1): void {
     if (state === 'done') this.#done += more;
+    if (state === 'waiting') this.#waiting += more;
     if (state !== 'started') return;
     this.#started += more;
     this.#atWork.set(name, (this.#atWork.get(name) ?? 0) + more);

@@ -9,9 +9,9 @@ import {
 import type { FieldRedactor } from '../values/redact.ts';
 import { change } from './change.ts';
 import { type CallLimits, isOpenCall, Ledger, ledgerOf, type OpenCall } from './ledger.ts';
-import { redactAllowed } from './wait.ts';
+import { redactAllowed } from './waits/wait.ts';
 
-export type { OpenCall, ToolEffect } from './ledger.ts';
+export type { OpenCall, ToolEffect, WaitEnd } from './ledger.ts';
 
 /** The one step with unanswered tool calls: the model's message and the ledger of its calls. */
 export interface OpenStep {
@@ -82,7 +82,7 @@ export function callsToStart(step: OpenStep, limits: CallLimits): readonly OpenC
 
 /** The step after these calls have started. */
 export function startCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
-  return changed(step, callIds, (call) => ({ ...call, state: 'started', attempt: call.attempt + 1 }));
+  return changeCalls(step, callIds, (call) => ({ ...call, state: 'started', attempt: call.attempt + 1 }));
 }
 
 /** The call of an id in the open step. */
@@ -96,7 +96,12 @@ export function positionOf(step: OpenStep, callId: string): number {
   return ledgerFor(step)?.positionOf(callId) ?? step.calls.findIndex((call) => call.callId === callId);
 }
 
-function changed(step: OpenStep, callIds: ReadonlySet<string>, change: (call: OpenCall) => OpenCall): OpenStep {
+/** Returns the step after a change of some of its calls. */
+export function changeCalls(
+  step: OpenStep,
+  callIds: ReadonlySet<string>,
+  change: (call: OpenCall) => OpenCall,
+): OpenStep {
   const ledger = ledgerFor(step);
   if (!ledger) return { ...step, calls: step.calls.map((call) => (callIds.has(call.callId) ? change(call) : call)) };
   for (const callId of callIds) {
@@ -121,12 +126,17 @@ export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): Ope
 /** Records the result of a call in the open step. A result for a call that is not running (a late one) changes nothing. */
 export function recordResult(step: OpenStep, callId: string, result: ToolOutput): OpenStep {
   const callIds = new Set([callId]);
-  return changed(step, callIds, (call) => (call.state === 'started' ? { ...call, state: 'done', result } : call));
+  return changeCalls(step, callIds, (call) => (call.state === 'started' ? { ...call, state: 'done', result } : call));
 }
 
 /** Whether all calls of the step have answered. */
 export function isAllAnswered(step: OpenStep): boolean {
   return ledgerFor(step)?.isAllDone ?? step.calls.every((call) => call.state === 'done');
+}
+
+/** Returns whether no call of the step runs or may start: each has answered, or waits. */
+export function isIdle(step: OpenStep): boolean {
+  return ledgerFor(step)?.isIdle ?? step.calls.every(({ state }) => state === 'done' || state === 'waiting');
 }
 
 /** Returns whether this call is the only unanswered one. */
@@ -217,7 +227,7 @@ function redactCall({ result, allowed, answers, ...call }: OpenCall, by: FieldRe
     input,
     ...(result ? { result: by.output(result) } : {}),
     ...(allowed ? { allowed: redactAllowed(allowed, by) } : {}),
-    ...(answers ? { answers: by.json(answers) } : {}),
+    ...(answers ? { answers: by.json(answers as never) } : {}),
   };
   const isToRun =
     call.state === 'planned' || call.state === 'waiting' || (call.state === 'started' && call.effect !== 'once');

@@ -1,7 +1,9 @@
+import { toErrorData } from '../values/error-data.ts';
+import { RunWaitsError } from '../values/errors.ts';
 import type { JsonValue } from '../values/json.ts';
 import { encodeMessage, textOf } from '../values/message.ts';
 import type { Progress } from './progress.ts';
-import type { EndedFacts, FailedOutput, RunOutcome } from './result.ts';
+import type { EndedFacts, FailedOutput, RunOutcome, WaitingOutput } from './result.ts';
 
 /** Returns the last text that the model wrote in this conversation: the answer, or an incomplete one. */
 export function lastTextOf(progress: Progress): string {
@@ -57,6 +59,15 @@ function factsOf(progress: Progress): Omit<EndedFacts, 'durable' | 'saveErrors'>
     phases: progress.completedPhases,
     undelivered: progress.undelivered,
   };
+}
+
+/** Returns the result of a run that waits. It is not an outcome: no store keeps it. */
+export function waitingOutput(progress: Progress, saveErrors = 0): WaitingOutput {
+  const { runId, output, ...facts } = factsOf(progress);
+  const { waits = [], wakeAt } = progress.waiting ?? {};
+  const error = toErrorData(new RunWaitsError(`run ${runId} waits; it continues when a wait is over`));
+  const until = wakeAt === undefined ? {} : { wakeAt };
+  return { runId, status: 'waiting', output, waits, ...until, error, ...facts, durable: true, saveErrors };
 }
 
 /** Longest outcome that is stored, in characters. */

@@ -90,6 +90,8 @@ export type ToolFacts = {
     readonly concurrency?: number;
     /** Each of its calls is a run. */
     readonly isRun?: boolean;
+    /** Its calls are judged before they start: a person may have to approve them. */
+    readonly asks?: boolean;
   };
 };
 

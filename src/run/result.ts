@@ -7,6 +7,7 @@ import type { FieldRedactor } from '../values/redact.ts';
 import { isUsage, type Spend, type Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
 import { isPhaseOutput, type PhaseOutput, redactPhase } from './phase.ts';
+import type { Wait } from './waits/wait.ts';
 
 /** The fields of every result, with any status. */
 export interface EndedFacts {
@@ -36,15 +37,29 @@ export interface OkOutput<Data = unknown> extends EndedFacts {
   readonly error?: undefined;
 }
 
+/**
+ * A run that waits, and rests in its store. It continues when one of its waits is over, in any process; its end then comes by
+ * `onOutcome`, or as the result of another `start` with its id.
+ */
+export interface WaitingOutput extends EndedFacts {
+  readonly status: 'waiting';
+  readonly waits: readonly Wait[];
+  /** The earliest time at which a wait ends by itself, wall clock, ms; absent = only an answer ends one. */
+  readonly wakeAt?: number;
+  /** RUN_WAITS. */
+  readonly error: ErrorData;
+  readonly data?: undefined;
+}
+
 /** A run with any other end; its error is the reason. */
 export interface FailedOutput extends EndedFacts {
-  readonly status: Exclude<RunStatus, 'ok'>;
+  readonly status: Exclude<RunStatus, 'ok' | 'waiting'>;
   readonly error: ErrorData;
   readonly data?: undefined;
 }
 
 /** How a run ended, without its transcript: the form that is stored, kept, and passed to a host machine as `output`. */
-export type RunOutput<Data = unknown> = OkOutput<Data> | FailedOutput;
+export type RunOutput<Data = unknown> = OkOutput<Data> | FailedOutput | WaitingOutput;
 
 /**
  * How a run ended. `run.result` resolves to one, and never rejects.
@@ -83,9 +98,9 @@ export class RunFailedError extends PawlError {
   readonly code: ErrorCode;
   declare readonly cause: ErrorData;
   /** Not enumerable: printing the error must not print the conversation. */
-  readonly #result: FailedOutput & Pick<RunResult, 'messages'>;
+  readonly #result: (FailedOutput | WaitingOutput) & Pick<RunResult, 'messages'>;
 
-  constructor(result: FailedOutput & Pick<RunResult, 'messages'>) {
+  constructor(result: (FailedOutput | WaitingOutput) & Pick<RunResult, 'messages'>) {
     const { runId, status, error } = result;
     super(`run ${runId} ended with status ${status}: ${error.code}: ${error.message}`, { cause: error });
     this.code = error.code;
@@ -93,7 +108,7 @@ export class RunFailedError extends PawlError {
   }
 
   /** How the run ended: its status, its last text, its usage. */
-  get result(): FailedOutput & Pick<RunResult, 'messages'> {
+  get result(): (FailedOutput | WaitingOutput) & Pick<RunResult, 'messages'> {
     return this.#result;
   }
 }
@@ -113,6 +128,7 @@ const statuses: { readonly [Status in RunStatus]: true } = {
   cancelled: true,
   killed: true,
   interrupted: true,
+  waiting: true,
 };
 
 /** Returns whether a stored value is a RunOutcome. */

@@ -8,9 +8,9 @@ import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.
 import { isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
-import type { AppendingStore, CheckpointStore, ControlStore, OutcomeStore, OwningStore } from './port.ts';
+import type { AppendingStore, CheckpointStore, EventStore, OutcomeStore } from './port.ts';
 
-type MethodName = keyof (AppendingStore & OwningStore & OutcomeStore & ControlStore);
+type MethodName = keyof (AppendingStore & OutcomeStore & EventStore);
 
 /** The methods that a store may have. A method of the port without a line does not compile: every store would lose it. */
 const methods: { readonly [Name in MethodName]-?: true } = {
@@ -28,6 +28,11 @@ const methods: { readonly [Name in MethodName]-?: true } = {
   send: true,
   inbox: true,
   acknowledge: true,
+  leave: true,
+  listDue: true,
+  countResting: true,
+  expect: true,
+  signal: true,
 };
 
 const METHODS = Object.keys(methods) as MethodName[];

@@ -1,4 +1,11 @@
-import { type Command, checkCommand, MAX_COMMANDS, MAX_INBOX_CHARS, parseCommand } from '../run/command.ts';
+import {
+  type Command,
+  checkCommand,
+  MAX_COMMANDS,
+  MAX_INBOX_CHARS,
+  parseCommand,
+  type UnknownCommand,
+} from '../run/command.ts';
 import { CheckpointMissingError, UndeliveredError } from '../values/errors.ts';
 import { jsonText } from '../values/json.ts';
 import { parseStored } from './encoding/encode.ts';
@@ -21,7 +28,7 @@ export function encodeCommand(command: Command): string {
 }
 
 /** Reads the stored text of a command. @throws {CheckpointCorruptError} */
-export function decodeCommand(text: string): Command {
+export function decodeCommand(text: string): Command | UnknownCommand {
   return parseCommand(parseStored(text, 'command'));
 }
 

@@ -2,7 +2,9 @@ import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { Command, SentCommand } from '../run/command.ts';
+import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
+import type { JsonValue } from '../values/json.ts';
 import { kindOf, missingMethods } from '../values/known-options.ts';
 
 /** The right to write a run's record: the owner with the highest epoch has it. `attempts` counts starts without progress. */
@@ -33,7 +35,16 @@ export interface ReleaseOptions {
 
 /** The last entry of a page; the next page begins after it. */
 export type Cursor = { readonly updatedAt: number; readonly runId: string };
-export type ListOptions = { readonly after?: Cursor; readonly limit?: number; readonly signal?: AbortSignal };
+export interface ListOptions {
+  readonly after?: Cursor;
+  readonly limit?: number;
+  readonly signal?: AbortSignal;
+  /**
+   * `waiting`: lists the runs that rest, and no others; without it a `DueStore` leaves them out. A store without `leave` lists
+   * all runs in both cases.
+   */
+  readonly status?: 'waiting' | undefined;
+}
 
 /**
  * The four methods that make a store. A stored record is a run to recover; a deleted one is a run that ended. Writes of one
@@ -81,6 +92,102 @@ export interface ControlStore extends OwningStore {
   acknowledge(claim: Claim, ids: readonly string[]): Promise<void>;
 }
 
+export interface LeaveOptions {
+  /**
+   * When the run continues if no command comes before, wall clock, ms. Absent: only a command wakes it. A time that is over:
+   * it is due at once.
+   */
+  readonly dueAt?: number | undefined;
+  /** The highest `seq` of the commands that the run has read; 0 = it has seen none. */
+  readonly readUpTo: number;
+  /** The run's new count of attempts, as for `release`. */
+  readonly attempts?: number | undefined;
+}
+
+export interface ListDueOptions {
+  /** At most this many runs. */
+  readonly limit: number;
+  /** The last run of the page before. */
+  readonly after?: Pick<DueRun, 'dueAt' | 'runId'> | undefined;
+  /** For tests, wall clock, ms. Default: the store's own clock. A store on a server ignores it: its hosts may disagree. */
+  readonly now?: number | undefined;
+}
+
+/** A run that waits for a process. */
+export interface DueRun {
+  readonly runId: string;
+  /** Since when, wall clock, ms; 0 = since its process is gone, or since a command came. */
+  readonly dueAt: number;
+  readonly attempts: number;
+  readonly meta: RunCheckpointMeta;
+  /** The call that began the run; absent = a host did. */
+  readonly parent?: ParentCall;
+}
+
+export interface DueList {
+  /** The store's wall clock at the read, ms. */
+  readonly now: number;
+  /** By `dueAt`, then by the UTF-8 bytes of the run id. */
+  readonly runs: readonly DueRun[];
+  /** When the next run after `now` is due, ms; absent = none is. */
+  readonly nextAt?: number;
+}
+
+/**
+ * A store in which runs rest: without a process, until a time or a command.
+ *
+ * The store keeps one time for each record (`dueAt`), beside its claim. The first record of a run makes it due (0), and so does
+ * each record without open waits, so that a run whose process dies is due. `leave` sets the time, `send` makes it 0, `claim` and
+ * `release` keep it. A parked record, or one of a host's machine, is never due.
+ */
+export interface DueStore extends ControlStore {
+  /**
+   * Releases a run that waits: from now on `dueAt` or a command wakes it.
+   * @returns false, and changes nothing, if its inbox holds a command after `readUpTo`: the run must read it first
+   * @throws {LeaseLostError} if this is no longer the newest claim
+   */
+  leave(claim: Claim, options: LeaveOptions): Promise<boolean>;
+  /**
+   * The runs that are due by the store's clock and that no live owner holds. Parked and unreadable ones are never listed. One
+   * that is listed may have an owner by now: claim it. Fewer than `limit` = there are no more.
+   */
+  listDue(options: ListDueOptions): Promise<DueList>;
+  /** How many runs rest: those that are due later, or only by a command. */
+  countResting(): Promise<number>;
+}
+
+/** A signal to the runs that wait for its topic. */
+export interface Signal {
+  /** 64 hexadecimal digits. */
+  readonly topic: string;
+  /** A signal with the same id in the same topic counts once, until `untilMs`. */
+  readonly id: string;
+  readonly value: JsonValue;
+  /** How long it is kept if no run waits for it, wall clock, ms. */
+  readonly untilMs: number;
+  /** The run that got this very signal, and gives it back because its wait had closed. Any other run changes nothing. */
+  readonly from?: string | undefined;
+}
+
+/**
+ * A store that carries signals to runs that wait for a topic. A signal that finds a wait is an `answer` command in the inbox of
+ * its run, and makes it due. In each order of `expect` and `signal` the run gets it.
+ */
+export interface EventStore extends DueStore {
+  /**
+   * Adds a wait of a run for a topic; null withdraws it. A wait that is there already stays in its place. The oldest kept
+   * signal of the topic is delivered at once. Waits are removed with their record.
+   * @throws {LeaseLostError} if this is no longer the newest claim
+   */
+  expect(claim: Claim, wait: { readonly waitId: string; readonly topic: string | null }): Promise<void>;
+  /**
+   * Delivers a signal to the oldest wait of its topic, or keeps it for the next one.
+   * @returns the run that got it; none = it is kept
+   * @throws {UndeliveredError} if 1,000 are kept already, or the inbox of the run is full
+   */
+  signal(signal: Signal): Promise<{ readonly to?: string }>;
+}
+
 export type InboxOf = { readonly owner: string } | { readonly runId: string };
 
 const has = (store: CheckpointStore, method: string) =>
@@ -88,6 +195,8 @@ const has = (store: CheckpointStore, method: string) =>
 export const isAppending = (store: CheckpointStore): store is AppendingStore => has(store, 'append');
 export const isOwning = (store: CheckpointStore): store is OwningStore => has(store, 'claim');
 export const isControlling = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
+export const isDue = (store: CheckpointStore): store is DueStore => has(store, 'leave');
+export const isEvents = (store: CheckpointStore): store is EventStore => has(store, 'expect');
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 
 /**

@@ -5,7 +5,10 @@ import { beginProgress, type Progress } from '../run/progress.ts';
 import type { ModelReply } from '../run/reply.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutput } from '../run/result.ts';
+import type { Wait } from '../run/waits/wait.ts';
+import type { Judgement, WaitAnswer } from '../run/waits/wait-rules.ts';
 import { toErrorData } from '../values/error-data.ts';
+import { RunWaitsError } from '../values/errors.ts';
 import type { JsonValue } from '../values/json.ts';
 import { enterMessage, type ToolOutput } from '../values/message.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
@@ -62,7 +65,7 @@ const resolved = (resolution: Resolution) => done('resolve', resolution);
 export const runEvents = {
   /** The run is accepted. Default: a new run, 4 steps, a tool `look` that only reads, not durable. */
   accepted: (found: Partial<AcceptedRun> = {}): RunMachineEvent => {
-    const flags = { hasOutputSchema: false, isWatched: false, isInspected: false, isDurable: false };
+    const flags = { hasOutputSchema: false, isWatched: false, hasPolicy: false, isInspected: false, isDurable: false };
     const tools = { look: { effect: 'read' } } as const;
     const nothingYet = { progress: freshProgress(), limits, tools, phases: [], maxRecordBytes: 64 * 2 ** 20 };
     return resolved({ kind: 'accepted', ...nothingYet, ...flags, ...found });
@@ -79,6 +82,21 @@ export const runEvents = {
   /** A tool answers, with a text or an output. @param place its index among the parallel calls, from 0 */
   toolAnswered: (place: number, callId: string, result: string | ToolOutput): RunMachineEvent =>
     done(`tool.${place}`, { callId, result: typeof result === 'string' ? { type: 'text', value: result } : result }),
+  /** The calls of a reply were judged, before any of them starts. */
+  judged: (judgements: readonly Judgement[]): RunMachineEvent => done('judge-calls', judgements),
+  /** A running call needs something from outside, and waits for it. @param place as for `toolAnswered` */
+  toolWaits: (place: number, wait: Wait): RunMachineEvent =>
+    done(`tool.${place}`, { callId: wait.callId ?? '', result: { type: 'text', value: '' }, wait }),
+  /** The model is away, and the run waits for it. */
+  modelAway: (error: unknown, wait: Wait): RunMachineEvent => done('model', { error: toErrorData(error), wait }),
+  /** An answer to a wait, or its expiry. */
+  waitAnswered: (answer: WaitAnswer, receipt = answer.waitId): RunMachineEvent => ({
+    type: 'wait.answer',
+    answer,
+    receipt,
+  }),
+  /** The store has taken the run, which rests. */
+  rested: (): RunMachineEvent => done('rest', { cause: toErrorData(new RunWaitsError('the run waits')) }),
   /** The answer was checked against the output schema. */
   checked: (check: OutputCheck): RunMachineEvent => done('check-output', check),
   /** Everything up to this boundary is stored. A durable run numbers its boundaries from 1: one for each step that only reads. */

@@ -4,7 +4,7 @@ import { UnsupportedError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
-import { checkTraits, defineTool, refuseApproval, type Tool, type ToolContext } from './define-tool.ts';
+import { checkTraits, defineTool, type Tool, type ToolContext, type ToolDefinition } from './define-tool.ts';
 import { ReadyOutput } from './output.ts';
 import { transcriptKey } from './run-tool.ts';
 
@@ -94,15 +94,27 @@ function adapt(name: string, tool: AiSdkTool, traits: Traits): Tool {
       `tool "${name}" has no execute; tools that the provider or the client runs are not supported`,
     );
   }
-  refuseApproval(name, tool.needsApproval);
   return defineTool({
     name,
     description: typeof tool.description === 'string' ? tool.description : '',
     input: tool.inputSchema ?? tool.parameters ?? noInput,
     ...(tool.allowUrls === undefined ? {} : { allowUrls: tool.allowUrls as boolean }),
+    ...approvalOf(tool),
     ...traits,
     execute: (input, context) => execute(tool, input, context),
   });
+}
+
+type AsksApproval = (input: unknown, options: object) => boolean | PromiseLike<boolean>;
+
+/** The AI SDK's own rule: a flag, or a function of the input and the options of the call. */
+function approvalOf({ needsApproval }: AiSdkTool): Pick<ToolDefinition<unknown, unknown>, 'needsApproval'> {
+  if (needsApproval === undefined || needsApproval === false) return {};
+  if (typeof needsApproval !== 'function') return { needsApproval: true };
+  const asks = needsApproval as AsksApproval;
+  return {
+    needsApproval: async (input, { callId: toolCallId }) => asks(input, { toolCallId, messages: [] }),
+  };
 }
 
 function execute(tool: AiSdkTool, input: unknown, context: ToolContext): unknown {

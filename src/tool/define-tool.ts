@@ -1,10 +1,10 @@
 import type { ToolEffect } from '../run/open-step.ts';
 import type { ImageInput } from '../run/request.ts';
-import { UnsupportedError } from '../values/errors.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
+import { type Approval, checkApproval, type NeedsApproval } from './approval.ts';
 import { readSchema, type ToolInput, type ValueOf } from './schema.ts';
 
 /** The run that calls the tool: its caller and its purpose. */
@@ -62,6 +62,10 @@ export interface Tool<Input = unknown, Output = unknown> {
   readonly allowUrls?: boolean;
   /** Each of its calls is a run. */
   readonly isRun?: boolean;
+  /** Whether a person must approve its calls; absent = never, unless the executor's `approvals` say so. */
+  readonly needsApproval?: NeedsApproval;
+  /** How persons decide about its calls. */
+  readonly approval?: Approval;
   execute(input: Input, context: ToolContext): Output;
 }
 
@@ -90,8 +94,13 @@ export interface ToolDefinition<Schema, Output> {
    * the model.
    */
   readonly allowUrls?: boolean;
-  /** Approvals are not supported yet: any value but `false` is refused. */
-  readonly needsApproval?: false;
+  /**
+   * Whether a person must approve a call before it starts: always, or by its input. The run then waits, without a process. A
+   * function that throws or does not answer means that a person must approve.
+   */
+  readonly needsApproval?: NeedsApproval<InputOf<Schema>>;
+  /** How persons decide: the question, the time, who may, how many, and whether they may change the input. */
+  readonly approval?: Approval<InputOf<Schema>>;
   /**
    * Does the work. Returns a string, a JSON value or `toolContent([...])` (text and file parts), or a promise of one. A thrown
    * error becomes an error result that the model reads; it does not end the run.
@@ -108,6 +117,7 @@ const toolKeys: KnownKeys<ToolDefinition<unknown, unknown>> = {
   concurrency: true,
   allowUrls: true,
   needsApproval: true,
+  approval: true,
   execute: true,
 };
 
@@ -115,7 +125,6 @@ const toolKeys: KnownKeys<ToolDefinition<unknown, unknown>> = {
  * Defines a tool.
  *
  * @throws {TypeError} for a bad name, effect or limit, an unknown key, or a schema without a JSON Schema
- * @throws {UnsupportedError} when it asks for approval
  * @example
  * const lookup = defineTool({
  *   name: 'lookup',
@@ -129,12 +138,13 @@ export function defineTool<const Schema, Output>(
   definition: ToolDefinition<Schema, Output>,
 ): Tool<InputOf<Schema>, Output> {
   const { name, description, effect = 'once', timeoutMs, concurrency, allowUrls = false } = definition;
+  const { needsApproval = false, approval } = definition;
   checkName(name);
   checkKeys(definition, toolKeys, { of: `tool "${name}"` });
   if (typeof description !== 'string') throw new TypeError(`tool "${name}": description must be a string`);
   if (typeof definition.execute !== 'function') throw new TypeError(`tool "${name}": execute must be a function`);
   checkTraits(name, { effect, timeoutMs, concurrency, allowUrls });
-  refuseApproval(name, definition.needsApproval);
+  checkApproval(name, definition.needsApproval, definition.approval);
   return Object.freeze({
     name,
     description,
@@ -143,6 +153,8 @@ export function defineTool<const Schema, Output>(
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(allowUrls ? { allowUrls } : {}),
+    ...(needsApproval === false ? {} : { needsApproval: needsApproval as NeedsApproval }),
+    ...(approval ? { approval: Object.freeze({ ...approval }) as Approval } : {}),
     execute: (input: InputOf<Schema>, context: ToolContext) => definition.execute(input, context),
   });
 }
@@ -170,10 +182,4 @@ export function checkTraits(name: string, traits: { readonly [Key in keyof Tool]
 function checkLimit(tool: string, key: string, value: unknown): void {
   if (value === undefined || (typeof value === 'number' && value > 0)) return;
   throw new TypeError(`tool "${tool}": ${key} must be a number above 0, not ${String(value)}`);
-}
-
-/** Refuses a tool that must be approved. Also for tools of the AI SDK: a tool that needs approval must not run without it. */
-export function refuseApproval(name: string, needsApproval: unknown): void {
-  if (needsApproval === undefined || needsApproval === false) return;
-  throw new UnsupportedError(`tool "${name}": needsApproval is not supported yet; leave it out or set it to false`);
 }

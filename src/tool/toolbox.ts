@@ -106,8 +106,14 @@ export function restrict(toolbox: Toolbox, names: readonly string[]): Toolbox {
   return { tools, definitions, facts };
 }
 
-function factsOf({ effect, concurrency, isRun }: Tool): ToolFacts[string] {
-  return { effect, ...(concurrency === undefined ? {} : { concurrency }), ...(isRun ? { isRun } : {}) };
+function factsOf({ effect, concurrency, isRun, needsApproval = false }: Tool): ToolFacts[string] {
+  const asks = needsApproval !== false;
+  return {
+    effect,
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(isRun ? { isRun } : {}),
+    ...(asks ? { asks } : {}),
+  };
 }
 
 function resolve(entries: ToolEntries, registry: readonly Tool[]): Tool[] {

@@ -35,6 +35,9 @@ const unstorable: ErrorPolicy = Object.freeze({ retry: 'never', isUnstorable: tr
 /** A code without a row does not compile. */
 const policies = {
   AGENT_NOT_FOUND: never,
+  ALREADY_ANSWERED: never,
+  ANSWER_REDACTED: never,
+  ANSWER_REFUSED: never,
   BUDGET_EXCEEDED: later,
   CANCELLED: never,
   CHECKPOINT_CORRUPT: never,
@@ -64,6 +67,7 @@ const policies = {
   RUN_OWNED_ELSEWHERE: Object.freeze({ retry: 'later', ownership: 'elsewhere' }),
   RUN_PANIC: never,
   RUN_PARKED: never,
+  RUN_WAITS: later,
   STEP_LIMIT: never,
   STORE_FULL: storeAway,
   STORE_UNAVAILABLE: storeAway,
@@ -73,6 +77,10 @@ const policies = {
   UNKNOWN_TIER: never,
   UNKNOWN_TOOL: never,
   UNSUPPORTED: never,
+  WAIT_AFTER_EFFECT: never,
+  WAIT_CHANGED: never,
+  WAIT_EXPIRED: never,
+  WAIT_GONE: never,
 } as const satisfies { readonly [Code in KnownErrorCode]: ErrorPolicy };
 
 /** Returns the policy of a code; undefined for a code that is not Pawl's. */

@@ -174,3 +174,46 @@ export class StoreUnavailableError extends PawlError {
 export class StoreFullError extends PawlError {
   readonly code = 'STORE_FULL';
 }
+/** The run waits for a person, an event, a time, a child or its model, and holds no process meanwhile. */
+export class RunWaitsError extends PawlError {
+  readonly code = 'RUN_WAITS';
+}
+/** The run has no such wait, or not any more. */
+export class WaitGoneError extends PawlError {
+  readonly code = 'WAIT_GONE';
+}
+/** The call asks for something else than at the same place before, or its input is not the one that was approved. */
+export class WaitChangedError extends PawlError {
+  readonly code = 'WAIT_CHANGED';
+}
+/** No answer came in time. */
+export class WaitExpiredError extends PawlError {
+  readonly code = 'WAIT_EXPIRED';
+}
+/** A `once` call asked for something after it may have had its effect: after a crash it could not be repeated. */
+export class WaitAfterEffectError extends PawlError {
+  readonly code = 'WAIT_AFTER_EFFECT';
+}
+/** The first answer that was recorded stands; `answered` says which one it is. */
+export class AlreadyAnsweredError extends PawlError {
+  readonly code = 'ALREADY_ANSWERED';
+  /** How the wait ended, who decided, and when (wall clock, ms). */
+  readonly answered: {
+    readonly how: string;
+    readonly by?: { readonly id: string; readonly name?: string };
+    readonly at: number;
+  };
+
+  constructor(message: string, answered: AlreadyAnsweredError['answered'], options?: { cause?: unknown }) {
+    super(message, options);
+    this.answered = answered;
+  }
+}
+/** The answer does not fit: its value, its kind, or the person may not give it. The wait stays open. */
+export class AnswerRefusedError extends PawlError {
+  readonly code = 'ANSWER_REFUSED';
+}
+/** Redaction would change the answer, so it cannot be recorded. The wait stays open. */
+export class AnswerRedactedError extends PawlError {
+  readonly code = 'ANSWER_REDACTED';
+}

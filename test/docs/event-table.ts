@@ -84,6 +84,7 @@ const hidden: Readonly<Record<Exclude<FieldRedaction, 'public'>, (field: string)
   json: (field) => `texts in ${field}`,
   output: (field) => `texts in ${field}`,
   error: (field) => `messages in ${field}`,
+  wait: (field) => `texts in ${field}`,
 };
 
 function hiddenIn(type: string): string {

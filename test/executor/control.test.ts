@@ -42,11 +42,11 @@ describe('a run that is live in another process', () => {
   test('is cancelled through the store, with the reason, within half a second (recovery 3)', async () => {
     const { clock, store, run, other } = await twoProcesses();
     expect(await other.control('r').cancel('no longer wanted')).toBe('sent');
-    expect(await other.control('r').waiting()).toBe(1);
+    expect(await other.control('r').unread()).toBe(1);
     await look(clock);
     expect(await run.result).toMatchObject({ status: 'cancelled', error: { message: 'no longer wanted' } });
     expect(await store.load('r')).toBeNull();
-    expect(await other.control('r').waiting()).toBe(0);
+    expect(await other.control('r').unread()).toBe(0);
   });
 
   test('is steered through the store: its model reads the message once, and the inbox is empty again', async () => {
@@ -92,7 +92,7 @@ describe('a run that is live in another process', () => {
     const { executor } = hostOf({ checkpoints: store, clock, redact });
     await expect(executor.control('r').steer('hunter2')).rejects.toMatchObject({ code: 'UNDELIVERED' });
     await expect(executor.control('r').steer(7 as never)).rejects.toThrow(TypeError);
-    expect(await executor.control('r').waiting()).toBe(0);
+    expect(await executor.control('r').unread()).toBe(0);
     await executor.control('r').steer('something else');
     expect(await store.inbox({ runId: 'r' })).toMatchObject([{ command: { text: '[redaction failed]' } }]);
   });

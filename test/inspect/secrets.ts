@@ -125,6 +125,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     onDefinitionChange: 'refuse',
     observers: [{ onEvent: keeping('an observer', () => undefined) }],
     middleware: [{ tool: keeping('middleware', (_: unknown, next: () => unknown) => next()) }],
+    approvals: keeping('approvals', () => undefined),
     migrate: keeping('migrate', (record: unknown) => record),
     redact: keeping('redact', (text: string) => text),
     systemHeader: secret('the system header'),

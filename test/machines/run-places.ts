@@ -1,4 +1,4 @@
-import { CriticKillError, ModelError, type PhaseFacts, type RunOutcome, ShutdownError } from 'pawl';
+import { CriticKillError, ModelError, type PhaseFacts, type RunOutcome, ShutdownError, type Wait } from 'pawl';
 import { type RunMachineEvent, runMachine } from 'pawl/machines';
 import { freshProgress, runEvents } from 'pawl/testing';
 import { initialTransition, transition } from 'xstate';
@@ -22,7 +22,7 @@ export const machines = {
   pipeline: runMachine({ id: 'worker', phases: [{ name: 'first' }, { name: 'second' }] }),
 } as const;
 
-const { accepted, replied, toolAnswered, landed } = runEvents;
+const { accepted, replied, toolAnswered, landed, judged, modelAway } = runEvents;
 
 const phase = (name: string, isOptional: boolean): PhaseFacts => ({
   name,
@@ -47,6 +47,16 @@ const asks = replied({ calls: [{ callId: 'c1', name: 'look' }] });
 const found = toolAnswered(0, 'c1', 'found');
 const answer = replied({ text: 'the answer' });
 
+const asked = { isDurable: true, tools: { look: { effect: 'once', asks: true } } } as const;
+const approval: Wait = {
+  ...{ id: 'w', createdAt: 1, step: 1, callId: 'c1', tool: 'look', kind: 'approval' },
+  ...{ digest: 'd', quorum: 1, votes: [], editable: false, onExpiry: 'deny' },
+};
+const retry: Wait = {
+  ...{ id: 'w', createdAt: 1, dueAt: 2, step: 1, kind: 'retry' },
+  ...{ error: { name: 'ModelError', code: 'MODEL', message: 'away' }, failures: 1, since: 1, needsPerson: false },
+};
+
 /** Each state in which a run can be met by an event, in each of the situations that the charts tell apart. */
 export const places: readonly Place[] = [
   place('while it resolves', 'resolving', []),
@@ -69,6 +79,16 @@ export const places: readonly Place[] = [
     ...place('during a call with effects', 'running.calling-tools', [accepted(once), asks, landed(1)]),
     effect: found,
   },
+  place('while its calls are judged', 'running.judging-calls', [accepted(asked), asks]),
+  place('while its call waits for a person', 'running.waiting', [
+    accepted(asked),
+    asks,
+    judged([{ callId: 'c1', verdict: 'ask', wait: approval }]),
+  ]),
+  place('while its model is away', 'running.waiting', [
+    accepted({ isDurable: true }),
+    modelAway(new Error('503'), retry),
+  ]),
   place('while its answer is checked', 'running.checking-output', [accepted({ hasOutputSchema: true }), answer]),
   place('while its critic is asked for more steps', 'running.asking-critic', [
     accepted({ isWatched: true, limits }),

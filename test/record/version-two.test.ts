@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { memoryStore, parseCheckpoint, type RunCheckpoint, toResumeState, type Wait } from 'pawl';
-import { callTool, hang, reply } from 'pawl/testing';
+import { callTool, hang } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { ProgressRedaction } from '../../src/record/redact-progress.ts';
 import { beginProgress } from '../../src/run/progress.ts';
@@ -10,7 +10,6 @@ import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { Redactor } from '../../src/values/redact.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { freshFolder } from '../fixtures/pinned-stores.ts';
-import { requestIn } from '../fixtures/records.ts';
 
 /** What a released version wrote is never edited: these are the files as they were. */
 const hashes = {
@@ -53,20 +52,6 @@ describe.for(pinned)('the pinned record %s of version 2', (name) => {
 });
 
 describe('a record of a run that waits', () => {
-  test('is refused by a start and by a recovery, which name what to do, and stays as it is', async () => {
-    const store = memoryStore();
-    // A fingerprint that was made up is that of no request.
-    const { fingerprint: _, ...record } = recordOf('waiting');
-    await store.save(record);
-    const host = hostOf({ script: [reply('end')], tools: [toolOf('send', 'once')], checkpoints: store });
-    const found = await host.executor.recover();
-    expect(found.failed).toMatchObject([{ runId: 'run-1', reason: expect.stringMatching(/UNSUPPORTED.*upgrade/) }]);
-    const error = { code: 'UNSUPPORTED', message: expect.stringContaining('upgrade') };
-    expect(await host.run(requestIn(record))).toMatchObject({ status: 'error', error });
-    expect(host.model.calls).toEqual([]);
-    expect(await store.load('run-1')).toEqual(record);
-  });
-
   test('can be cancelled', async () => {
     const store = memoryStore();
     await store.save(recordOf('waiting'));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type EventTable, keepOf, type RunEventBody, redactedEvent, runEvents, specOf } from '../../src/run/events.ts';
+import type { Wait } from '../../src/run/waits/wait.ts';
 import type { ErrorData } from '../../src/values/error-data.ts';
 import { Redactor } from '../../src/values/redact.ts';
 
@@ -9,6 +10,11 @@ const error: ErrorData = { name: 'Error', code: 'MODEL', message: `no ${SECRET}`
 const hidden: ErrorData = { ...error, message: 'no [key]' };
 const call = { step: 1, callId: 'c', name: 'look', effect: 'read' } as const;
 const usage = { inputTokens: 1, outputTokens: 2, reasoningTokens: 3, cacheReadTokens: 4, cacheWriteTokens: 5 };
+
+const wait: Wait & { kind: 'approval' } = {
+  ...{ id: 'w', createdAt: 1, dueAt: 2, step: 1, callId: 'c', tool: 'look', kind: 'approval' },
+  ...{ digest: 'd', quorum: 2, votes: [], editable: false, onExpiry: 'deny' },
+};
 
 type Types = RunEventBody['type'];
 type Body<Type extends Types> = Extract<RunEventBody, { readonly type: Type }>;
@@ -56,6 +62,38 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
   'phase.skipped': same({ type: 'phase.skipped', index: 0, name: 'a' }),
   'steer.queued': [{ type: 'steer.queued' }, { type: 'steer.queued' }],
   'steer.applied': same({ type: 'steer.applied', count: 2 }),
+  'wait.opened': [
+    { type: 'wait.opened', wait: { ...wait, prompt: SECRET }, input: { at: SECRET } },
+    { type: 'wait.opened', wait: { ...wait, prompt: '[key]' }, input: { at: '[key]' } },
+  ],
+  'wait.answered': [
+    {
+      type: 'wait.answered',
+      waitId: 'w',
+      kind: 'approval',
+      how: 'approve',
+      by: { id: 'ada', name: SECRET },
+      votes: 1,
+      callId: 'c',
+    },
+    {
+      type: 'wait.answered',
+      waitId: 'w',
+      kind: 'approval',
+      how: 'approve',
+      by: { id: 'ada', name: '[key]' },
+      votes: 1,
+      callId: 'c',
+    },
+  ],
+  'wait.refused': [
+    { type: 'wait.refused', waitId: 'w', code: 'ANSWER_REFUSED', reason: SECRET, by: { id: 'ada' } },
+    { type: 'wait.refused', waitId: 'w', code: 'ANSWER_REFUSED', reason: '[key]', by: { id: 'ada' } },
+  ],
+  'wait.expired': same({ type: 'wait.expired', waitId: 'w', kind: 'approval', callId: 'c' }),
+  'wait.withdrawn': same({ type: 'wait.withdrawn', waitId: 'w', kind: 'approval', callId: 'c' }),
+  'run.waiting': same({ type: 'run.waiting', waits: 1, wakeAt: 5 }),
+  'run.woken': [{ type: 'run.woken' }, { type: 'run.woken' }],
   'checkpoint.saved': same({ type: 'checkpoint.saved', iteration: 1 }),
   'checkpoint.failed': [
     { type: 'checkpoint.failed', error },
@@ -131,6 +169,13 @@ describe('the table of events', () => {
       'model.retry',
       'steer.queued',
       'steer.applied',
+      'wait.opened',
+      'wait.answered',
+      'wait.refused',
+      'wait.expired',
+      'wait.withdrawn',
+      'run.waiting',
+      'run.woken',
       'checkpoint.saved',
       'checkpoint.failed',
     ]);
@@ -150,6 +195,8 @@ describe('the table of events', () => {
       'tool.started',
       'phase.started',
       'phase.done',
+      'wait.opened',
+      'run.waiting',
     ]);
   });
 

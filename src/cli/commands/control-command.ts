@@ -60,7 +60,7 @@ export const steerCommand: Command = (context) => {
     if (entry && statusOf(entry) !== 'live') {
       return { status: 'kept', text: 'gets the message when it continues; no process works on it now' };
     }
-    const isHeard = await told.until(async () => (await told.control.waiting()) === 0 || undefined);
+    const isHeard = await told.until(async () => (await told.control.unread()) === 0 || undefined);
     if (!isHeard)
       return { status: 'waiting', text: `does not have the message yet; it waits for ${await told.whoHasIt()}` };
     const end = await endOf(told.store, told.runId);

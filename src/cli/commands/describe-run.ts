@@ -1,4 +1,4 @@
-import type { Command, InterruptedRun, OpenCall, RunCheckpoint, RunOutcome } from '../../index.ts';
+import type { InterruptedRun, OpenCall, RunCheckpoint, RunOutcome, SentCommand } from '../../index.ts';
 import type { Place } from '../../record/run-tree.ts';
 import { verdictOf } from '../../record/verdict.ts';
 import { isObject } from '../../values/json.ts';
@@ -30,7 +30,7 @@ export interface Waiting {
   readonly entry: InterruptedRun | undefined;
   readonly place: Place;
   /** The commands that the run has not processed yet. */
-  readonly commands: readonly Command[];
+  readonly commands: readonly WaitingCommand[];
   /** Its agent module, if this user started it on this machine. */
   readonly module: string | undefined;
 }
@@ -85,13 +85,29 @@ export function field(name: string, value: string): string {
 /** Further commands are only counted. */
 const MOST_COMMANDS = 20;
 
-function told(commands: readonly Command[]): string[] {
-  const lines = commands.slice(0, MOST_COMMANDS).map((command) => {
-    const text = command.kind === 'steer' ? command.text : (command.reason ?? '');
-    return `  ${command.kind}: ${shortened(oneLine(text), WIDTH)}`;
-  });
+type WaitingCommand = SentCommand['command'];
+
+function told(commands: readonly WaitingCommand[]): string[] {
+  const lines = commands
+    .slice(0, MOST_COMMANDS)
+    .map((command) => `  ${command.kind}: ${shortened(oneLine(said(command)), WIDTH)}`);
   const more = commands.length - lines.length;
   return more === 0 ? lines : [...lines, `  … and ${count(more, 'more', 'more')}`];
+}
+
+function said(command: WaitingCommand): string {
+  switch (command.kind) {
+    case 'steer':
+      return command.text;
+    case 'cancel':
+      return command.reason ?? '';
+    case 'answer':
+      return `${command.answer.how} to ${command.waitId}`;
+    case 'child-ended':
+      return command.childRunId;
+    default:
+      return `a command of version ${command.v}`;
+  }
 }
 
 function openCall({ name, input, state, attempt, effect }: OpenCall): string {

@@ -1,4 +1,4 @@
-import type { Command as RunCommand, RunOutcome } from '../../index.ts';
+import type { RunOutcome, SentCommand } from '../../index.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, isAuditNamed } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
@@ -60,7 +60,11 @@ function moduleOf({ output }: CommandContext, { identity }: RunStore, runId: str
 }
 
 /** The commands that the run has not processed yet. A damaged one must not prevent the output of the record. */
-async function commandsFor({ output }: CommandContext, store: RunStore, runId: string): Promise<readonly RunCommand[]> {
+async function commandsFor(
+  { output }: CommandContext,
+  store: RunStore,
+  runId: string,
+): Promise<readonly SentCommand['command'][]> {
   try {
     return (await store.inbox({ runId })).map(({ command }) => command);
   } catch (error) {

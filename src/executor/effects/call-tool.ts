@@ -1,7 +1,7 @@
 import type { ToolAnswer } from '../../../machines/context.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
 import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
-import type { ToolEffect } from '../../run/open-step.ts';
+import type { OpenCall, ToolEffect } from '../../run/open-step.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run-tool.ts';
 import { systemClock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
@@ -12,7 +12,8 @@ import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 
 /** Makes one tool call and returns one result for the model. Never rejects. */
-export async function callTool(input: ToolCallInput, run: ActiveRun): Promise<ToolAnswer> {
+export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<ToolAnswer> {
+  const input = asAllowed(given);
   const { callId, name, effect, attempt, input: args } = input.call;
   const { services } = run;
   try {
@@ -43,10 +44,39 @@ export async function callTool(input: ToolCallInput, run: ActiveRun): Promise<To
       onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
       onLate: (output) => done(output, true),
     });
-    done(result);
-    return { callId, result };
+    const shown = withEdit(result, input.call);
+    done(shown);
+    return { callId, result: shown };
   } catch (error) {
     return { callId, result: { type: 'error-text', value: toErrorData(error).message } };
+  }
+}
+
+/** The input that a person changed runs in place of the model's own. */
+function asAllowed(input: ToolCallInput): ToolCallInput {
+  const { allowed } = input.call;
+  return allowed?.input === undefined ? input : { ...input, call: { ...input.call, input: allowed.input } };
+}
+
+/** The model reads that its input was changed: its own message still has the original. */
+function withEdit(output: ToolOutput, { allowed }: OpenCall): ToolOutput {
+  if (allowed?.input === undefined) return output;
+  const note = `A person changed the input before it ran: ${JSON.stringify(allowed.input)}. Do not repeat the original.`;
+  switch (output.type) {
+    case 'text':
+    case 'error-text':
+      return { ...output, value: `${note}\n${output.value}` };
+    case 'json':
+    case 'error-json':
+      return {
+        ...output,
+        type: output.type === 'json' ? 'text' : 'error-text',
+        value: `${note}\n${JSON.stringify(output.value)}`,
+      };
+    case 'content':
+      return { ...output, value: [{ type: 'text', text: note }, ...output.value] };
+    default:
+      return output;
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Resolution } from '../../../machines/context.ts';
 import { phaseFactsOf } from '../../agent/phase.ts';
-import { toResumeState } from '../../record/checkpoint.ts';
+import { type RunCheckpoint, toResumeState } from '../../record/checkpoint.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
+import { waitingOutput } from '../../run/outcome.ts';
 import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress } from '../../run/progress.ts';
 import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
@@ -16,10 +17,11 @@ import type { ActiveRun } from '../run/active-run.ts';
 import { commandTargetOf } from '../run/command-target.ts';
 import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { checkpointerOf, firstSave } from '../run/recording.ts';
-import { identifiedBy, infoOf, limitsOf, metaOf, refuseWaits } from '../run/run-info.ts';
+import { identifiedBy, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
 import { askerOf, conflict, isAskedRun } from '../run/same-request.ts';
 import { restoreSpend } from '../run/spending.ts';
 import { childTools } from '../run/sub-agents.ts';
+import { restAgain } from '../run/waits/rest-again.ts';
 import { loopsFor } from '../services/loop-context.ts';
 import { checkedOutput } from './check-output.ts';
 
@@ -66,9 +68,9 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const given = options.resume && enterResume(options.resume);
   // The record is newer than the state that the host gives, and its calls must not be made again.
   const resume = found.record || !given ? record && toResumeState(record) : given;
-  refuseWaits(run.runId, resume);
   const named = identifiedBy(record, fresh);
   const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
+  if (found.record && (await restAgain(run, found.record))) return resting(run, begun, found.record);
   run.info = infoOf(run, begun, limits);
   run.life.attempt = found.attempts;
   run.parent = begun.parent;
@@ -107,10 +109,17 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
     phases: phaseFactsOf(run.agent.phases, limits.maxIterations),
     hasOutputSchema: run.agent.outputSchema !== undefined,
     isWatched: run.resources.monitor?.canRaiseSteps ?? false,
+    hasPolicy: services.config.approvals !== undefined,
     isInspected: isInspected(run),
     maxRecordBytes: maxRecordBytesOf(run.resources.checkpointer),
     isDurable: run.resources.checkpointer !== null,
   };
+}
+
+/** Nothing has changed since the run rests: its result is again that it waits. */
+function resting(run: ActiveRun, begun: Progress, record: RunCheckpoint): Resolution {
+  run.life.isResting = true;
+  return { kind: 'answered', output: waitingOutput(resumeProgress(begun, toResumeState(record))) };
 }
 
 /**

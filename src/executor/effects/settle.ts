@@ -2,7 +2,7 @@ import type { SettleInput } from '../../../machines/setup.ts';
 import { fingerprintIn } from '../../record/identify.ts';
 import { stateOf } from '../../record/state.ts';
 import { statusOf } from '../../run/finalize.ts';
-import { keptOutcome, outcomeOf, type RunEnd } from '../../run/outcome.ts';
+import { keptOutcome, outcomeOf, type RunEnd, waitingOutput } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
 import type { Claim } from '../../store/port.ts';
@@ -30,6 +30,7 @@ export function settle(input: SettleInput, run: ActiveRun): Promise<RunOutput> {
 
 async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
   const { clock, defaults, warn } = run.services.config;
+  if (run.life.hasLeft) return waitingOutput(input.progress, run.life.saveErrors);
   const outcome = outcomeFor(run, input);
   try {
     const settling = record(run, input, outcome);
@@ -78,7 +79,9 @@ function outcomeFor(run: ActiveRun, input: SettleInput): RunOutcome {
 }
 
 function endOf({ outcome, error, cause, data }: SettleInput): RunEnd {
-  const status = statusOf(outcome, error, cause);
+  const known = statusOf(outcome, error, cause);
+  // Only the effect `rest` makes a run wait, and no other code may say so.
+  const status = known === 'waiting' ? 'interrupted' : known;
   if (status === 'ok') return { status, ...(data === undefined ? {} : { data }) };
   return { status, error: error ?? cause ?? toErrorData(new RunPanicError('the run failed without an error')) };
 }

@@ -20,6 +20,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   onDefinitionChange: true,
   migrate: true,
   redact: true,
+  approvals: true,
   systemHeader: true,
   compactor: true,
   contextTokens: true,
@@ -132,7 +133,7 @@ function checkPolicies(options: ExecutorOptions): void {
 }
 
 function checkCallbacks(options: ExecutorOptions): void {
-  for (const name of ['redact', 'migrate', 'compactor', 'onOutcome', 'ids', 'random', 'onStep'] as const) {
+  for (const name of ['redact', 'approvals', 'migrate', 'compactor', 'onOutcome', 'ids', 'random', 'onStep'] as const) {
     const given: unknown = options[name];
     if (given !== undefined && typeof given !== 'function')
       throw new TypeError(`${of}: ${name} must be a function, not ${kindOf(given)}`);

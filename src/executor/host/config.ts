@@ -37,6 +37,8 @@ const defaults: Defaults = {
   finalizeMs: 10_000,
   leaseMs: 30_000,
   controlMs: 500,
+  waitLingerMs: 1_000,
+  dueMs: 1_000,
 };
 
 /** An executor's options, checked and completed. */
@@ -56,6 +58,7 @@ export interface Config {
   readonly onDefinitionChange: NonNullable<ExecutorOptions['onDefinitionChange']>;
   readonly migrate: ExecutorOptions['migrate'];
   readonly redact: ExecutorOptions['redact'];
+  readonly approvals: ExecutorOptions['approvals'];
   readonly systemHeader: string;
   readonly compactor: ExecutorOptions['compactor'];
   readonly contextTokens: ExecutorOptions['contextTokens'];
@@ -103,6 +106,7 @@ export function configOf(options: ExecutorOptions): Config {
     onDefinitionChange: options.onDefinitionChange ?? 'refuse',
     migrate: options.migrate,
     redact: options.redact,
+    approvals: options.approvals,
     systemHeader: options.systemHeader ?? '',
     compactor: options.compactor,
     contextTokens: options.contextTokens,

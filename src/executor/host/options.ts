@@ -12,12 +12,22 @@ import type { ResumeState } from '../../run/resume.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
+import type { Verdict } from '../../tool/approval.ts';
 import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import type { Redaction } from '../../values/redact.ts';
 import type { Usage } from '../../values/usage.ts';
-import type { Middleware } from './middleware.ts';
+import type { CallInfo, Middleware, ToolCallInfo } from './middleware.ts';
 import type { RunObserver } from './observers.ts';
+
+/** A tool call that is judged before its first start. */
+export interface JudgedCall extends Omit<CallInfo, 'signal'>, Omit<ToolCallInfo, 'signal'> {
+  /** The verdict of the tool itself. */
+  readonly verdict: Verdict;
+}
+
+/** Decides about a tool call: see `createExecutor({ approvals })`. */
+export type ApprovalPolicy = (call: JudgedCall) => Verdict | undefined | Promise<Verdict | undefined>;
 
 /** Receives warnings. Default: the console. */
 export interface Logger {
@@ -57,6 +67,10 @@ export interface Defaults {
   readonly leaseMs: number;
   /** How often the store is asked for commands of other processes to the runs that are live here. */
   readonly controlMs: number;
+  /** How long a run that waits stays in its process before it rests in the store. */
+  readonly waitLingerMs: number;
+  /** How often the store is asked for runs that are due. */
+  readonly dueMs: number;
 }
 
 /**
@@ -110,6 +124,11 @@ export interface ExecutorOptions {
    * result and its callbacks keep the full texts; a run that continues in another process has the redacted ones.
    */
   readonly redact?: Redaction;
+  /**
+   * The executor's own rule for tool calls, after that of the tool (`call.verdict`): its verdict wins. `undefined` keeps that of
+   * the tool. A throw, no answer within `portMs`, or another value means that a person must approve.
+   */
+  readonly approvals?: ApprovalPolicy;
   /** Comes before the instructions of every agent. */
   readonly systemHeader?: string;
   /**

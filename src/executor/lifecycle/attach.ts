@@ -18,6 +18,7 @@ import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
 import { followSignal } from '../run/deadline.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import type { RunSeed } from '../run/seed.ts';
+import { RunWaits } from '../run/waits/run-waits.ts';
 
 /**
  * Connects a run's actor to its executor: the active run, the listener that saves, the observer of the end, guards around
@@ -30,6 +31,7 @@ export function attach(
 ): ActiveRun {
   const { actor, options } = parts;
   const run = new ActiveRun(services, agent, parts);
+  run.waits = new RunWaits(run);
   services.add(actor, run);
 
   const onStep = guarded('onStep', options.onStep, services.config.warn);
@@ -63,6 +65,11 @@ function heed(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
   else if (event.type === 'steer.queued') run.steering.queued(event.receipt, event.boundary);
   else if (event.type === 'steer.refused') run.steering.refused(event);
   else if (event.type === 'nudge.dropped') nudgeDropped(event, run);
+  else if (event.type === 'waits.opened') run.waits.opened(event);
+  else if (event.type === 'answer.taken') run.waits.taken(event);
+  else if (event.type === 'answer.refused') run.waits.notTaken(event);
+  else if (event.type === 'waiting.began') run.waits.began(event.progress);
+  else if (event.type === 'waiting.ended') run.waits.ended();
   else run.publish(event);
 }
 

@@ -1,13 +1,15 @@
 import { type Command, checkCommand } from '../../run/command.ts';
-import { type ControlStore, isControlling } from '../../store/port.ts';
+import type { Person } from '../../run/waits/wait.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
-import { UndeliveredError, UnsupportedError } from '../../values/errors.ts';
+import { UndeliveredError, WaitGoneError } from '../../values/errors.ts';
+import type { JsonValue } from '../../values/json.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import { settledAtLast } from '../effects/settle.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf } from '../run/handle.ts';
 import { recordedText, storeOf } from '../run/stored-run.ts';
+import { type AnswerState, answerWait, mailStore } from './answer-wait.ts';
 import { cancelStored } from './cancel-stored.ts';
 import { park, unpark } from './parking.ts';
 
@@ -35,14 +37,37 @@ export interface RunControl {
    */
   steer(text: string, options?: { readonly children?: boolean }): Promise<'durable' | 'queued' | 'sent'>;
   /**
+   * Approves a call that waits for it: a wait of `executor.waiting()`, of this run or of a child that it waits for. The first
+   * recorded answer stands; the same one again succeeds.
+   * @param options.by the person; required where several must approve, or the tool checks who may
+   * @param options.input the input as the person changed it, if the tool allows that
+   * @param options.digest that of the wait as the person saw it: if the call has changed since, the answer is refused
+   * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
+   * @example await executor.control(runId).approve(wait.id, { by: { id: 'ada' }, digest: wait.digest })
+   */
+  approve(waitId: string, options?: ApproveOptions): Promise<AnswerState>;
+  /** Denies a call: it does not start, and the model reads the reason. One denial decides. Errors as for `approve`. */
+  deny(waitId: string, options?: { readonly by?: Person; readonly reason?: string }): Promise<AnswerState>;
+  /** Answers a question of a call, with JSON that fits its schema or options. Errors as for `approve`. */
+  answer(waitId: string, value: JsonValue, options?: { readonly by?: Person }): Promise<AnswerState>;
+  /** Ends a timer, or the wait for a model that is away: the run tries again at once. Without an id: each such wait. */
+  wake(waitId?: string): Promise<AnswerState>;
+  /**
    * How many commands wait in the store for this run; 0 once the run has accepted them, or is over.
    * @throws {UnsupportedError} if the store carries no commands
    */
-  waiting(): Promise<number>;
+  unread(): Promise<number>;
   /** As `executor.park`. */
   park(reason: string): Promise<void>;
   /** As `executor.unpark`. */
   unpark(): Promise<void>;
+}
+
+export interface ApproveOptions {
+  readonly by?: Person;
+  readonly note?: string;
+  readonly input?: JsonValue;
+  readonly digest?: string;
 }
 
 /** Makes the control of a run by its id, which cancels, steers, parks and unparks it. */
@@ -54,7 +79,22 @@ export function controlOf(services: ExecutorServices, runId: string): RunControl
       checkKeys(options, { children: true }, { of: 'steer' });
       return steer(services, runId, { text, children: options.children ?? false });
     },
-    waiting: async () => (await mailStore(services).inbox({ runId })).length,
+    approve: async (waitId, options = {}) => {
+      checkKeys(options, { by: true, note: true, input: true, digest: true }, { of: 'approve' });
+      const { by, ...answer } = options;
+      return answerWait(services, runId, { waitId, by, answer: { how: 'approve', ...answer } });
+    },
+    deny: async (waitId, options = {}) => {
+      checkKeys(options, { by: true, reason: true }, { of: 'deny' });
+      const { by, reason } = options;
+      return answerWait(services, runId, { waitId, by, answer: { how: 'deny', ...(reason ? { reason } : {}) } });
+    },
+    answer: async (waitId, value, options = {}) => {
+      checkKeys(options, { by: true }, { of: 'answer' });
+      return answerWait(services, runId, { waitId, by: options.by, answer: { how: 'answer', value } });
+    },
+    wake: (waitId) => wake(services, runId, waitId),
+    unread: async () => (await mailStore(services).inbox({ runId })).length,
     park: (reason) => park(services, runId, reason),
     unpark: () => unpark(services, runId),
   };
@@ -109,11 +149,22 @@ async function steer(
   for (let live = services.registry.live(runId); live; live = services.registry.live(runId)) {
     // While a start is still resolving, it is unknown which request the run has: a refused start would lose the message.
     await live.life.accepted.promise;
-    if (live.life.resolution === 'accepted') return handleOf(live).steer(text, { children });
+    const hasLeft = (await live.life.leaving) || live.life.hasLeft;
+    if (live.life.resolution === 'accepted' && !hasLeft) return handleOf(live).steer(text, { children });
     await live.life.ended.promise;
   }
   await send(services, runId, { id: newCommandId(), kind: 'steer', text, ...(children ? { children } : {}) });
   return 'sent';
+}
+
+async function wake(services: ExecutorServices, runId: string, waitId: string | undefined): Promise<AnswerState> {
+  if (waitId !== undefined) return answerWait(services, runId, { waitId, answer: { how: 'wake' } });
+  const { waiting } = services.registry.live(runId)?.progress ?? (await storeOf(services).load(runId)) ?? {};
+  const asleep = waiting?.waits.filter(({ kind }) => kind === 'timer' || kind === 'retry') ?? [];
+  if (asleep.length === 0) throw new WaitGoneError(`run ${runId} waits for no time and no model`);
+  const states: AnswerState[] = [];
+  for (const { id } of asleep) states.push(await answerWait(services, runId, { waitId: id, answer: { how: 'wake' } }));
+  return states.includes('sent') ? 'sent' : 'recorded';
 }
 
 async function send(services: ExecutorServices, runId: string, command: Command): Promise<void> {
@@ -141,6 +192,7 @@ function withoutSecrets(services: ExecutorServices, command: Command): Command {
     const { reason } = command;
     return reason === undefined ? command : { ...command, reason: recordedText(services, reason) };
   }
+  if (command.kind !== 'steer') return command;
   const text = recordedText(services, command.text);
   if (text.trim() !== '') return { ...command, text };
   throw new UndeliveredError('the message was not sent: its redaction left nothing of it');
@@ -148,11 +200,3 @@ function withoutSecrets(services: ExecutorServices, command: Command): Command {
 
 /** Unique over all processes of a store: a host's own port for ids need not be. */
 const newCommandId = () => crypto.randomUUID();
-
-function mailStore(services: ExecutorServices): ControlStore {
-  const store = storeOf(services);
-  if (isControlling(store)) return store;
-  throw new UnsupportedError(
-    'this store carries no commands to other processes: it has no send, inbox and acknowledge',
-  );
-}

@@ -5,6 +5,7 @@ import { checkRunId } from '../../run/identity.ts';
 import type { Invocation } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
 import { newOwner } from '../../store/owner.ts';
+import { type DueRun, isDue } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { ShutdownError } from '../../values/errors.ts';
@@ -16,12 +17,14 @@ import { type SignalOptions, SignalSwitch } from '../host/signals.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from '../run/handle.ts';
 import { CommandInbox } from '../services/command-inbox.ts';
+import { DueSweep } from '../services/due-sweep.ts';
 import { Services } from '../services/executor-services.ts';
 import type { Registry, RunSummary } from '../services/registry.ts';
 import { controlOf, type RunControl } from './control.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
 import { park, unpark } from './parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
+import { takeUpDue } from './recover-one-run.ts';
 import { type RunLogic, runLogic } from './run-logic.ts';
 import { startRun } from './start.ts';
 
@@ -93,6 +96,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     owner,
     inbox: inboxOf(config, owner),
     startChild: (agent, call) => startRun(services, agent, call),
+    sweep: sweepOf(config, (due) => takeUpDue(services, due)),
   });
   const { registry } = services;
   const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(services, drainMs) });
@@ -117,7 +121,10 @@ export function createExecutor(options: ExecutorOptions): Executor {
     list: (listOptions = {}) => listRuns(services, listOptions),
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),
-    recover: (recoverOptions = {}) => recover(services, recoverOptions),
+    recover: (recoverOptions = {}) => {
+      services.sweep.begin();
+      return recover(services, recoverOptions);
+    },
     park: (runId, reason) => park(services, runId, reason),
     unpark: (runId) => unpark(services, runId),
     control: (runId) => controlOf(services, checkRunId(runId)),
@@ -125,6 +132,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
     shutdownOnSignals: (signalOptions = {}) => signals.on(signalOptions),
     [Symbol.asyncDispose]: () => end(),
   };
+}
+
+function sweepOf({ store, clock, warn, random, defaults }: Config, take: (due: DueRun) => Promise<boolean>): DueSweep {
+  const due = store && isDue(store) ? store : undefined;
+  return new DueSweep(due, { clock, warn, random, everyMs: defaults.dueMs, takeUp: take });
 }
 
 function inboxOf({ store, clock, warn, defaults }: Config, owner: string): CommandInbox {
@@ -149,6 +161,7 @@ const CALLS_SHARE = 0.75;
  */
 async function shutdown(services: ExecutorServices, drainMs: number): Promise<boolean> {
   services.isShutDown = true;
+  services.sweep.end();
   const activeRuns = services.registry.all();
   const cause = new ShutdownError('the host is shutting down');
   for (const run of activeRuns) run.send({ type: 'run.leave', cause: toErrorData(cause) });

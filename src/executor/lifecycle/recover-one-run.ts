@@ -1,8 +1,10 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { ReadableRun } from '../../record/interrupted.ts';
 import { LIVE_HERE, type Verdict } from '../../record/verdict.ts';
+import type { DueRun } from '../../store/port.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
+import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { launch } from './start.ts';
 
@@ -125,4 +127,23 @@ export function leave(report: Report, runId: string, { verdict, code, reason }: 
 /** Finds the agent of an interrupted run: a registered one, or one that only the palette has. */
 export function agentFor(services: ExecutorServices, agentId: string): Agent | undefined {
   return services.config.agents.get(agentId) ?? services.palette.agentById(agentId);
+}
+
+/** How many runs a sweep lets live at once; those of `recover` count as well. */
+const CONCURRENCY = 64;
+
+/**
+ * Takes up one run that is due, unless it is live here. Never rejects.
+ * @returns whether the run got further: one that did not is left alone for a while
+ */
+export async function takeUpDue(services: ExecutorServices, { runId, meta }: DueRun): Promise<boolean> {
+  if (services.registry.live(runId) || services.storedWork.has(runId)) return true;
+  if (!agentFor(services, meta.agentId)) return false;
+  const work: Work = {
+    ...{ services, begun: [], signal: undefined, concurrency: CONCURRENCY, maxAttempts: DEFAULT_MAX_ATTEMPTS },
+    report: { resumed: [], parked: [], skipped: [], failed: [] },
+  };
+  if (!(await services.recovery.place(work, () => services.isShutDown))) return true;
+  const run = await takeUp({ runId, meta, status: 'interrupted' } as never, work);
+  return run?.life.resolution === 'accepted';
 }

@@ -12,7 +12,9 @@ import { askCritic } from '../effects/ask-critic.ts';
 import { callModelOnce } from '../effects/call-model.ts';
 import { callTool } from '../effects/call-tool.ts';
 import { checkOutput } from '../effects/check-output.ts';
+import { judgeCalls } from '../effects/judge-calls.ts';
 import { resolve } from '../effects/resolve.ts';
+import { rest } from '../effects/rest.ts';
 import { settle } from '../effects/settle.ts';
 import { asError } from '../host/guard.ts';
 import type { RunOptions } from '../host/options.ts';
@@ -116,6 +118,8 @@ function actorsOf(services: ExecutorServices) {
     'call-tool': actorOf(callTool),
     'check-output': actorOf(checkOutput),
     'ask-critic': actorOf(askCritic),
+    'judge-calls': actorOf(judgeCalls),
+    rest: actorOf(rest),
     settle: actorOf(settle),
   };
 }

@@ -15,7 +15,6 @@ import { enterStored } from '../../values/message.ts';
 import type { Config } from '../host/config.ts';
 import type { ActiveRun } from './active-run.ts';
 import { announceParked } from './oversight.ts';
-import { refuseWaits } from './run-info.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
 import { rewriteHead, untilUntouched } from './stored-run.ts';
 
@@ -121,7 +120,6 @@ async function look(run: ActiveRun, store: CheckpointStore): Promise<Found> {
   const attempts = run.resources.claim?.attempts ?? (record.attempts ?? 0) + 1;
   const messages = record.messages.map(enterStored);
   const stored = comparedAndMigrated(run, identified({ ...record, messages, attempts }));
-  refuseWaits(runId, stored);
   await refuseParked(run, store, stored);
   const { parked: _, ...taken } = stored;
   run.resources.record = taken;

@@ -20,7 +20,7 @@ import type { LiveRun, RunSummary } from '../services/registry.ts';
 import { Checkpointing } from './checkpointing.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import { observedRun } from './run-info.ts';
-import { RunLife, RunResources } from './run-state.ts';
+import { RunLife, RunResources, type RunWaiting } from './run-state.ts';
 import type { RunSeed } from './seed.ts';
 import { Steering } from './steering.ts';
 
@@ -41,6 +41,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
   readonly resources: RunResources = new RunResources();
   readonly steering: Steering;
   readonly checkpointing: Checkpointing;
+  /** Its waits, and the answers on their way to them; set before any other code reaches the run. */
+  waits!: RunWaiting;
   info: RunInfo | undefined;
   /** The call of another run that began it. */
   parent: ParentCall | undefined;
@@ -92,7 +94,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   /** The inputs of a save besides the run's progress: its working time over all processes, and its last event. */
   nowOf(progress: Progress): SaveMoment {
-    const until = this.life.finishedAt ?? this.services.config.clock.monotonic();
+    const until = this.life.idleSince ?? this.life.finishedAt ?? this.services.config.clock.monotonic();
     const elapsedMs = progress.elapsedMs + until - this.life.startedAt;
     const critic = this.resources.monitor?.state ?? this.resources.savedCritic;
     return { elapsedMs, seq: this.events.reserved, critic, redaction: this.redaction?.records };
@@ -141,7 +143,11 @@ export class ActiveRun implements LiveRun, Leaseholder {
   }
 
   send(event: Parameters<RunActor['send']>[0]): void {
-    if (this.isActive) this.actor.send(event);
+    const { leaving } = this.life;
+    // The store may have the run: then this process changes nothing of it.
+    if (leaving && event.type !== 'boundary.persisted')
+      void leaving.then((hasLeft) => (hasLeft ? undefined : this.send(event)));
+    else if (this.isActive) this.actor.send(event);
   }
 
   /**

@@ -25,6 +25,7 @@ export class Checkpointing {
   readonly #steering: Steering;
   #newest: Boundary | undefined;
   #persisted = 0;
+  #awaiting: { readonly boundary: number; readonly then: () => void }[] = [];
   #unsavedSteps = 0;
   /** Saves that failed since the last one that was stored. */
   #failures = 0;
@@ -39,6 +40,19 @@ export class Checkpointing {
       run.services.config.clock.clearTimeout(this.#timer);
       abandon(this.#checkpointer);
     });
+  }
+
+  /** Calls a function once everything up to a boundary is stored; never, if the run ends before. */
+  whenPersisted(boundary: number, then: () => void): void {
+    if (boundary <= this.#persisted) then();
+    else this.#awaiting.push({ boundary, then });
+  }
+
+  #tellPersisted(): void {
+    if (this.#awaiting.length === 0) return;
+    const ready = this.#awaiting.filter(({ boundary }) => boundary <= this.#persisted);
+    this.#awaiting = this.#awaiting.filter(({ boundary }) => boundary > this.#persisted);
+    for (const { then } of ready) then();
   }
 
   announce(boundary: Boundary): void {
@@ -81,6 +95,7 @@ export class Checkpointing {
       this.#run.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
     } else this.#steering.failed();
     this.#run.send({ type: 'boundary.persisted', boundary });
+    this.#tellPersisted();
   }
 
   #failed(boundary: Boundary, error: unknown): void {

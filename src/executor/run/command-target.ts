@@ -1,4 +1,7 @@
-import { parseCommand } from '../../run/command.ts';
+import { type Command, parseCommand } from '../../run/command.ts';
+import { type GivenAnswer, waitsOf } from '../../run/waits/wait-rules.ts';
+import { policyOf } from '../../values/error-codes.ts';
+import { readProperty } from '../../values/error-data.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';
 import type { ActiveRun } from './active-run.ts';
 
@@ -17,18 +20,27 @@ export function commandTargetOf(run: ActiveRun, stored: readonly string[]): Comm
       const taken = run.progress?.commands ?? [];
       return known.length > 0 ? [...new Set([...known, ...taken])] : taken;
     },
-    async obey(given) {
+    async obey(sent) {
       // From a host's store, or from a newer version: an unknown command must not end a run.
-      const command = parseCommand(given);
-      if (command.kind === 'steer') {
-        const { text, children = false, id } = command;
-        return (await run.steerAll(text, { children, command: id })) === 'durable';
+      const command = parseCommand(sent.command);
+      switch (command.kind) {
+        case 'unknown':
+          return false;
+        case 'steer': {
+          const { text, children = false, id } = command;
+          return (await run.steerAll(text, { children, command: id })) === 'durable';
+        }
+        case 'answer':
+        case 'child-ended':
+          return isTaken(run, answerFrom(run, command, sent.sentAt));
+        case 'cancel': {
+          const { reason } = command;
+          run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
+          // It stays in the inbox and is deleted with the record: a crash on the way to the end must not undo it.
+          await run.life.ended.promise;
+          return false;
+        }
       }
-      const { reason } = command;
-      run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
-      // It stays in the inbox and is deleted with the record: a crash on the way to the end must not undo it.
-      await run.life.ended.promise;
-      return false;
     },
     forget(ids) {
       known = known.filter((id) => !ids.includes(id));
@@ -36,4 +48,27 @@ export function commandTargetOf(run: ActiveRun, stored: readonly string[]): Comm
     },
     onEnd: (cleanup) => run.onEnd(cleanup),
   };
+}
+
+function answerFrom(
+  run: ActiveRun,
+  command: Extract<Command, { kind: 'answer' | 'child-ended' }>,
+  sentAt?: number,
+): GivenAnswer {
+  const facts = { at: sentAt ?? run.services.config.clock.now(), command: command.id };
+  if (command.kind === 'answer') return { ...facts, waitId: command.waitId, answer: command.answer, by: command.by };
+  const { childRunId, output } = command;
+  const wait = waitsOf(run.progress ?? {}).find((each) => each.kind === 'child' && each.childRunId === childRunId);
+  return { ...facts, waitId: wait?.id ?? '', answer: { how: 'ended', output } };
+}
+
+/** Gives an answer to the run. @returns whether it may leave the inbox: the record has its effect, or it can never have one */
+async function isTaken(run: ActiveRun, given: GivenAnswer): Promise<boolean> {
+  try {
+    return (await run.waits.take(given)) === 'durable';
+  } catch (error) {
+    // A run that is over, or left, has not answered: the next process reads the command again.
+    if (run.life.isFinished || !run.isActive) return false;
+    return policyOf(readProperty(error, 'code'))?.retry === 'never';
+  }
 }

@@ -3,16 +3,40 @@ import { DeadlineExceededError } from '../../values/errors.ts';
 import { letGo } from '../../values/thenable.ts';
 import type { ActiveRun } from './active-run.ts';
 
-/** Stops the run when its working time is used up. @param leftMs the rest after earlier processes, ms */
-export function startDeadline(run: ActiveRun, leftMs: number): void {
-  const { clock } = run.services.config;
-  const timer = clock.setTimeout(
-    () => {
-      run.stop(new DeadlineExceededError(`run ${run.runId} used up its maxRuntimeMs`));
-    },
-    Math.max(0, leftMs),
-  );
-  run.onEnd(() => clock.clearTimeout(timer));
+/** The end of a run's working time. It stands still while the run only waits. */
+export class Deadline {
+  readonly #run: ActiveRun;
+  #leftMs: number;
+  #since = 0;
+  #timer: unknown;
+
+  /** @param leftMs the rest after earlier processes, ms */
+  constructor(run: ActiveRun, leftMs: number) {
+    this.#run = run;
+    this.#leftMs = leftMs;
+    this.resume();
+    run.onEnd(() => this.pause());
+  }
+
+  pause(): void {
+    if (this.#timer === undefined) return;
+    const { clock } = this.#run.services.config;
+    clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#leftMs -= clock.monotonic() - this.#since;
+  }
+
+  resume(): void {
+    if (this.#timer !== undefined || this.#run.life.isFinished) return;
+    const { clock } = this.#run.services.config;
+    this.#since = clock.monotonic();
+    this.#timer = clock.setTimeout(
+      () => {
+        this.#run.stop(new DeadlineExceededError(`run ${this.#run.runId} used up its maxRuntimeMs`));
+      },
+      Math.max(0, this.#leftMs),
+    );
+  }
 }
 
 /** Stops the run when the caller's signal is aborted, and removes the listener at the end of the run. */

@@ -97,7 +97,8 @@ export function handleOf(run: ActiveRun, met?: 'joined'): Run {
   };
 }
 
-function acceptedOf({ life: { resolution, resumedFrom, isElsewhere } }: ActiveRun): Accepted {
+function acceptedOf({ life: { resolution, resumedFrom, isElsewhere, isResting } }: ActiveRun): Accepted {
+  if (isResting) return 'resumed';
   if (resolution === 'accepted') return resumedFrom ? 'resumed' : 'started';
   if (resolution === 'answered') return 'ended';
   return isElsewhere ? 'joined' : 'refused';

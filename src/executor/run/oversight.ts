@@ -7,7 +7,7 @@ import type { JsonObject } from '../../values/json.ts';
 import { Auditing } from '../services/auditing.ts';
 import type { ActiveRun } from './active-run.ts';
 import { CriticMonitor, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
-import { startDeadline } from './deadline.ts';
+import { Deadline } from './deadline.ts';
 import { infoFrom, limitsOf } from './run-info.ts';
 import { refusedByBudget } from './spending.ts';
 
@@ -54,5 +54,5 @@ export function supervise(
   run.resources.monitor = CriticMonitor.start(run, run.info as RunInfo, past);
   if (run.resources.monitor) run.observe(run.resources.monitor);
   const limitMs = run.resources.monitor ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
-  startDeadline(run, limitMs - progress.elapsedMs);
+  run.life.deadline = new Deadline(run, limitMs - progress.elapsedMs);
 }

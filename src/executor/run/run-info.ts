@@ -3,7 +3,6 @@ import { identityOf, type RunFields } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunCheckpointMeta, RunInfo } from '../../run/request.ts';
-import { UnsupportedError } from '../../values/errors.ts';
 import type { ObservedRun } from '../host/observers.ts';
 import { metaFor } from '../host/request.ts';
 import type { ActiveRun } from './active-run.ts';
@@ -24,19 +23,6 @@ export function identifiedBy(record: RunCheckpoint | undefined, fresh: Progress)
     Object.entries(fresh).filter(([key]) => !Object.hasOwn(identityOf(fresh), key)),
   );
   return { ...(nameless as Progress), ...identityOf(record), ...(fingerprint === undefined ? {} : { fingerprint }) };
-}
-
-/**
- * Refuses a run that waits for an approval, an answer or a time: a later version left it, and this one would never end its
- * wait.
- * @throws {UnsupportedError}
- */
-export function refuseWaits(runId: string, state: Pick<RunFields, 'waiting' | 'openStep'> | undefined): void {
-  const isWaiting = state?.waiting !== undefined && state.waiting.waits.length > 0;
-  if (!isWaiting && !state?.openStep?.calls.some((call) => call.state === 'waiting')) return;
-  throw new UnsupportedError(
-    `run ${runId} waits for something that this version of Pawl does not know: upgrade the package (the record is untouched)`,
-  );
 }
 
 /** The limits of the run: the agent's own, or else the executor's. */

@@ -1,7 +1,8 @@
-import type { Resolution } from '../../../machines/context.ts';
+import type { Resolution, RunEmitted } from '../../../machines/context.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import type { ToolFacts } from '../../run/progress.ts';
+import type { Progress, ToolFacts } from '../../run/progress.ts';
 import type { RunOutput, RunResult } from '../../run/result.ts';
+import type { GivenAnswer } from '../../run/waits/wait-rules.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
 import type { ErrorData } from '../../values/error-data.ts';
@@ -10,6 +11,7 @@ import type { Auditing } from '../services/auditing.ts';
 import type { LoopContext } from '../services/loop-context.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CriticMonitor } from './critic-monitor.ts';
+import type { Deadline } from './deadline.ts';
 
 /** A promise with its two functions: the return value of `Promise.withResolvers`, in types that ES2022 has. */
 interface Deferred<T> {
@@ -40,8 +42,8 @@ export class RunResources {
 
 /** Where a run is in this process, from its start to its end. */
 export class RunLife {
-  /** When this process began to work on the run, monotonic ms. */
-  readonly startedAt: number;
+  /** When this process began to work on the run, monotonic ms; the time in which the run only waited is added. */
+  startedAt: number;
   /** When this process finished its work, monotonic ms: working time ends here. */
   finishedAt: number | undefined;
   /** Starts since the run last recorded something new, this one included; 0 until they are known. */
@@ -77,6 +79,16 @@ export class RunLife {
   settling: Promise<RunOutput> | undefined;
   /** Resolves when no work of the end is running any more, even past the time for finalising; may never resolve. */
   settledAtLast: Promise<void> | undefined;
+  /** Since when the run only waits, monotonic ms: working time stands still. */
+  idleSince: number | undefined;
+  /** The end of its working time; none before it works. */
+  deadline: Deadline | undefined;
+  /** The store is being asked to take the run, which waits. Resolves to whether it did. */
+  leaving: Promise<boolean> | undefined;
+  /** The start found the run resting, and nothing had changed: it rests again. */
+  isResting = false;
+  /** The store has the run: this process writes nothing more. */
+  hasLeft = false;
   isFinished = false;
   readonly ended: Deferred<RunResult> = Promise.withResolvers();
 
@@ -84,4 +96,28 @@ export class RunLife {
   constructor(startedAt: number) {
     this.startedAt = startedAt;
   }
+}
+
+type Emitted<Type extends RunEmitted['type']> = Extract<RunEmitted, { type: Type }>;
+
+/** The waits of a live run. */
+export interface RunWaiting {
+  /** Counts the times that the run began to wait: an effect of an earlier time is over. */
+  readonly turn: number;
+  /**
+   * Takes an answer: checks who gives it and whether it fits, and passes it to the machine.
+   * @returns when the record has its effect (`durable`), or, without a record, the machine
+   * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
+   */
+  take(given: GivenAnswer): Promise<'durable' | 'queued'>;
+  /** These waits are open once their boundary is stored. */
+  opened(event: Emitted<'waits.opened'>): void;
+  /** The machine has applied an answer. */
+  taken(event: Emitted<'answer.taken'>): void;
+  /** The machine has not applied an answer. */
+  notTaken(event: Emitted<'answer.refused'>): void;
+  /** Nothing but waits is left: working time, and with it the deadline, stops. */
+  began(progress: Progress): void;
+  /** The run works again, or ends. */
+  ended(): void;
 }

@@ -1,4 +1,4 @@
-import { type Command, MAX_COMMANDS, type SentCommand } from '../../run/command.ts';
+import { MAX_COMMANDS, type SentCommand } from '../../run/command.ts';
 import { type CheckpointStore, type Claim, type ControlStore, isControlling } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
@@ -12,7 +12,7 @@ export interface CommandTarget {
   /** Commands that its progress holds: the store may still hold them too, or their senders may send them again. */
   readonly commands: readonly string[];
   /** @returns whether the command is recorded and may leave the inbox; rejects if the run did not accept it */
-  obey(command: Command): Promise<boolean>;
+  obey(sent: SentCommand): Promise<boolean>;
   /** These commands wait no longer, and their senders do not send them again. */
   forget(ids: readonly string[]): void;
   onEnd(cleanup: () => void): void;
@@ -46,8 +46,10 @@ export class CommandInbox {
   readonly #store: ControlStore | undefined;
   readonly #around: Surroundings;
   readonly #members = new Map<string, CommandTarget>();
-  /** Commands on their way into a run, as `runId` and id. */
-  readonly #underWay = new Set<string>();
+  /** Commands on their way into a run, by `runId` and id; each promise resolves when the run has answered. */
+  readonly #underWay = new Map<string, Promise<void>>();
+  /** The highest number of a command that each run has seen. */
+  readonly #readUpTo = new Map<string, number>();
   /** Acknowledged since the last look began, which may still have seen them. */
   readonly #acknowledged = new Set<string>();
   /** When the commands of a run stopped waiting, monotonic ms; the oldest first. */
@@ -79,6 +81,19 @@ export class CommandInbox {
     await this.#looking;
   }
 
+  /** The highest number of the commands that this run has seen here; 0 = none. */
+  readUpTo(runId: string): number {
+    return this.#readUpTo.get(runId) ?? 0;
+  }
+
+  /** Waits until the run has answered every command that it was given; a command may wait for a host's check. Ends. */
+  async delivered(runId: string): Promise<void> {
+    const { clock, ms } = this.#around;
+    const given = [...this.#underWay].flatMap(([key, answered]) => (key.startsWith(`${runId}\n`) ? [answered] : []));
+    if (given.length === 0) return;
+    await withDeadline(Promise.all(given), { ms, clock, what: 'the commands of a run' }).catch(() => {});
+  }
+
   /**
    * Looks for a run that is continued from its record. The wait is bounded by the usual delay of a command: a later answer is
    * delivered when it arrives.
@@ -90,6 +105,7 @@ export class CommandInbox {
 
   #leave(member: CommandTarget): void {
     this.#goneSince.delete(member);
+    this.#readUpTo.delete(member.runId);
     if (this.#members.get(member.runId) === member) this.#members.delete(member.runId);
     if (this.#members.size > 0) return;
     this.#around.clock.clearTimeout(this.#timer);
@@ -147,13 +163,17 @@ export class CommandInbox {
       return !this.#underWay.has(key) && !this.#acknowledged.has(key);
     };
     const known = new Set(commands);
-    const news = sent.filter(isNews).map(({ command }) => command);
-    const recorded = news.filter(({ id }) => known.has(id)).map(({ id }) => id);
+    const news = sent.filter(isNews);
+    const recorded = news.map(({ command }) => command.id).filter((id) => known.has(id));
+    this.#note(member, sent);
     if (recorded.length > 0) void this.#acknowledge(store, member, recorded);
     const waiting = new Set(sent.map(({ command }) => command.id));
     const gone = commands.filter((id) => !waiting.has(id) && !this.#underWay.has(keyOf(member, id)));
     this.#forgetOld(member, gone);
-    for (const command of news) if (!known.has(command.id)) void this.#hand(store, member, command);
+    for (const each of news) {
+      if (!known.has(each.command.id))
+        this.#underWay.set(keyOf(member, each.command.id), this.#hand(store, member, each));
+    }
   }
 
   #forgetOld(member: CommandTarget, gone: readonly string[]): void {
@@ -168,15 +188,21 @@ export class CommandInbox {
     if (old.length > 0) member.forget(old);
   }
 
-  async #hand(store: ControlStore, member: CommandTarget, command: Command): Promise<void> {
-    const key = keyOf(member, command.id);
-    this.#underWay.add(key);
+  #note({ runId }: CommandTarget, sent: readonly SentCommand[]): void {
+    const highest = sent.reduce((most, { seq = 0 }) => Math.max(most, seq), this.readUpTo(runId));
+    if (highest > 0) this.#readUpTo.set(runId, highest);
+  }
+
+  async #hand(store: ControlStore, member: CommandTarget, sent: SentCommand): Promise<void> {
+    const { id } = sent.command;
+    // Its place among the commands under way is taken first.
+    await Promise.resolve();
     try {
-      if (await member.obey(command)) await this.#acknowledge(store, member, [command.id]);
+      if (await member.obey(sent)) await this.#acknowledge(store, member, [id]);
     } catch {
       // The command stays in the inbox, until the run's queue has room or another process continues the run.
     } finally {
-      this.#underWay.delete(key);
+      this.#underWay.delete(keyOf(member, id));
     }
   }
 

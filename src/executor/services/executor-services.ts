@@ -6,6 +6,7 @@ import type { RunResult } from '../../run/result.ts';
 import type { Config } from '../host/config.ts';
 import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
+import type { DueSweep } from './due-sweep.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { PaletteEntries } from './palette-entries.ts';
 import { Recovery } from './recovery-limits.ts';
@@ -25,6 +26,13 @@ export type StartChild = (
   agent: Agent,
   call: ChildStart,
 ) => Promise<{ readonly actor: AnyActorRef; readonly result: Promise<RunResult> }>;
+
+interface Parts {
+  readonly owner: string;
+  readonly inbox: CommandInbox;
+  readonly startChild: StartChild;
+  readonly sweep: DueSweep;
+}
 
 /**
  * The state that all runs of one executor share: registry, leases, inbox, palette, running work. `Run` is the object with
@@ -52,13 +60,16 @@ export class Services<Run extends LiveRun> {
   /** This executor's running work on stored runs, by run id: each promise resolves at its end. */
   readonly storedWork: Map<string, Promise<void>> = new Map();
   readonly recovery: Recovery = new Recovery();
+  /** Takes up the runs that are due. */
+  readonly sweep: DueSweep;
   readonly #runs: WeakMap<AnyActorRef, Run> = new WeakMap();
 
-  constructor(config: Config, parts: { owner: string; inbox: CommandInbox; startChild: StartChild }) {
+  constructor(config: Config, parts: Parts) {
     this.config = config;
     this.owner = parts.owner;
     this.inbox = parts.inbox;
     this.startChild = parts.startChild;
+    this.sweep = parts.sweep;
     this.palette = new PaletteEntries(config.palette);
     this.registry = new Registry(config.warn);
     this.leases = new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs);

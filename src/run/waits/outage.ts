@@ -1,7 +1,7 @@
 import { backoffMs } from '../../values/backoff.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { ModelOutageError } from '../../values/errors.ts';
-import type { Wait } from '../wait.ts';
+import type { Wait } from './wait.ts';
 
 /**
  * What a failed model call is worth another attempt.

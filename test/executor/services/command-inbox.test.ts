@@ -1,4 +1,4 @@
-import { type Command, memoryStore } from 'pawl';
+import { type Command, memoryStore, type SentCommand } from 'pawl';
 import { callTool, hang, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { CommandInbox, type CommandTarget } from '../../../src/executor/services/command-inbox.ts';
@@ -24,7 +24,7 @@ async function scene({ hooks = {}, obey }: { hooks?: Hooks; obey?: () => Promise
     get commands() {
       return commands;
     },
-    obey: async ({ id }) => {
+    obey: async ({ command: { id } }) => {
       obeyed.push(id);
       commands = [...commands, id];
       await obey?.();
@@ -155,7 +155,7 @@ test('a run hears what it is told although more commands than one answer holds w
   for (const runId of ['first', 'second', 'third']) {
     await store.save(sampleRecord(runId));
     const claim = (await store.claim(runId, 'me', 86_400_000)) ?? undefined;
-    const obey = async ({ id }: Command) => {
+    const obey = async ({ command: { id } }: SentCommand) => {
       obeyed.push(`${runId} ${id}`);
       // The first two have no place for what they are told.
       if (runId !== 'third') throw new Error('full');

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isWaiting } from '../../../src/run/wait.ts';
 import {
   type AfterFailure,
   afterModelFailure,
   type FailedCall,
   type FailedTurn,
 } from '../../../src/run/waits/outage.ts';
+import { isWaiting } from '../../../src/run/waits/wait.ts';
 import { toErrorData } from '../../../src/values/error-data.ts';
 import { ModelError } from '../../../src/values/errors.ts';
 import { seed, torture } from '../../crash/random.ts';

@@ -1,6 +1,6 @@
-import { type ErrorData, isErrorData } from '../values/error-data.ts';
-import { hasTexts, isAmount, isCount, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
-import type { FieldRedactor } from '../values/redact.ts';
+import { type ErrorData, isErrorData } from '../../values/error-data.ts';
+import { hasTexts, isAmount, isCount, isObject, type JsonObject, type JsonValue } from '../../values/json.ts';
+import type { FieldRedactor } from '../../values/redact.ts';
 
 /** A person who decides. */
 export interface Person {
@@ -42,7 +42,10 @@ export type Wait = WaitFacts &
         readonly detail?: JsonValue;
         /** How many persons must approve. */
         readonly quorum: number;
+        /** The votes for this input, one for each person. */
         readonly votes: readonly Vote[];
+        /** The input as a person changed it; it still lacks votes. Absent = the input of the call. */
+        readonly input?: JsonValue;
         /** Whether the input may be changed. */
         readonly editable: boolean;
         readonly onExpiry: 'deny' | 'fail' | 'park';
@@ -68,19 +71,24 @@ export type Wait = WaitFacts &
       }
   );
 
+/**
+ * How a wait ends. `approve`, `deny`, `answer`: a person decided. `signal`: its event came. `expire`: its time is over; the
+ * normal end of a timer. `wake`: a person asked for it. `ended`: the child run is over.
+ */
+export type HowAnswered = 'approve' | 'deny' | 'answer' | 'signal' | 'expire' | 'wake' | 'ended';
+
 /** How a wait ended. */
 export interface SettledWait {
   readonly id: string;
   readonly kind: Wait['kind'];
-  /** For example `approve`, `deny`, `answer`, `wake`. */
-  readonly how: string;
+  readonly how: HowAnswered;
   readonly by?: Person;
   /** Wall clock, ms. */
   readonly at: number;
   readonly digest?: string;
 }
 
-/** The waits of a run, and the ends of its last waits. This version stores them; no run waits yet. */
+/** The waits of a run, and the ends of its last waits. */
 export interface Waiting {
   readonly waits: readonly Wait[];
   /** The latest time at which the run continues, wall clock, ms; absent = when a command says so. */
@@ -172,12 +180,14 @@ export function redactWaiting(waiting: Waiting, by: FieldRedactor): Waiting {
   return by.once(waiting, () => ({ ...waiting, waits: waiting.waits.map((wait) => redactWait(wait, by)) }));
 }
 
-function redactWait(wait: Wait, by: FieldRedactor): Wait {
+/** Returns a wait without its secrets. */
+export function redactWait(wait: Wait, by: Pick<FieldRedactor, 'text' | 'json' | 'error'>): Wait {
   switch (wait.kind) {
     case 'approval':
       return {
         ...wait,
         votes: wait.votes.map((vote) => redactNote(vote, by)),
+        ...(wait.input === undefined ? {} : { input: by.json(wait.input) }),
         ...(wait.prompt === undefined ? {} : { prompt: by.text(wait.prompt) }),
         ...(wait.detail === undefined ? {} : { detail: by.json(wait.detail) }),
       };
@@ -198,6 +208,6 @@ export function redactAllowed(allowed: Allowed, by: FieldRedactor): Allowed {
   return input === undefined ? rest : { ...rest, input: by.json(input) };
 }
 
-function redactNote<T extends { readonly note?: string }>(value: T, by: FieldRedactor): T {
+function redactNote<T extends { readonly note?: string }>(value: T, by: Pick<FieldRedactor, 'text'>): T {
   return value.note === undefined ? value : { ...value, note: by.text(value.note) };
 }

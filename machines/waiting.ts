@@ -1,0 +1,93 @@
+import { callOf } from '../src/run/open-step.ts';
+import { openStep, type Progress, recordSpent } from '../src/run/progress.ts';
+import type { ModelReply } from '../src/run/reply.ts';
+import type { Wait } from '../src/run/waits/wait.ts';
+import { answerWait, awaitModel, forgetRetry, judge, openWaits } from '../src/run/waits/wait-rules.ts';
+import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
+import { RunParkedError, WaitExpiredError } from '../src/values/errors.ts';
+import type { JudgeInput } from './actors.ts';
+import { withoutPlace } from './call-ids.ts';
+import type { ModelAnswer, RunContext, RunMachineEvent } from './context.ts';
+import { announceRefused, type Enqueue, phaseOf, startTools } from './tool-calls.ts';
+
+/* How a run begins to wait, and what an answer does: the parts of `setup.ts` about waits. */
+
+/** The step that a reply is about to open, for the effect that judges its calls. */
+export function judgeInputOf(
+  progress: Progress,
+  reply: ModelReply | undefined,
+  tools: RunContext['tools'],
+): JudgeInput {
+  return { progress: reply ? openStep(progress, reply, tools) : progress, ...phaseOf(progress.openPhase) };
+}
+
+export type GivenAnswer = Extract<RunMachineEvent, { type: 'wait.answer' }>;
+
+export function forgotRetry(progress: Progress): Partial<RunContext> {
+  const after = forgetRetry(progress);
+  return after === progress ? {} : { progress: after };
+}
+
+/** Opens the step of a reply. Calls that a person has to approve wait; one save has the message, the calls and the waits. */
+export function startJudged(context: RunContext, opened: Progress, enqueue: Enqueue): void {
+  const { judgements, persisted } = context;
+  const also = { reply: undefined as never, judgements: undefined as never, persisted };
+  if (!judgements) return void startTools(context, opened, { enqueue, also });
+  const judged = judge(opened, judgements);
+  const waits = judgements.flatMap((each) => (each.verdict === 'ask' ? [each.wait] : []));
+  const isDenied = judgements.some(({ verdict }) => verdict === 'deny');
+  if (isDenied) announceRefused(judged, enqueue);
+  const boundary = startTools(context, judged, {
+    enqueue,
+    also,
+    save: waits.length > 0 || isDenied ? 'wait' : undefined,
+  });
+  if (waits.length > 0) enqueue.emit({ type: 'waits.opened', waits, boundary: boundary ?? context.requested });
+}
+
+export function keepOutage(context: RunContext, answer: ModelAnswer, enqueue: Enqueue): void {
+  if (!('error' in answer) || !answer.wait) return;
+  const progress = awaitModel(recordSpent(context.progress, answer), answer.wait);
+  const boundary = context.isDurable ? context.requested + 1 : context.requested;
+  enqueue.assign({ progress, requested: boundary });
+  if (context.isDurable) enqueue.emit({ type: 'boundary', boundary, kind: 'wait', force: true, progress });
+  enqueue.emit({ type: 'waits.opened', waits: [answer.wait], boundary });
+}
+
+export function parked({ progress }: RunContext, { code, message: reason }: ErrorData): Partial<RunContext> {
+  const error = toErrorData(new RunParkedError(`run ${progress.meta.runId} is parked: ${reason}`));
+  return { progress: { ...progress, parked: { code, reason } }, error, cause: error };
+}
+
+/** The answer, its effect on the call, and the start of the call are one save. */
+export function takeWaitAnswer(context: RunContext, { answer, receipt }: GivenAnswer, enqueue: Enqueue): void {
+  const answered = answerWait(context.progress, answer);
+  if (!('progress' in answered)) {
+    const { kind: why, ...rest } = answered;
+    enqueue.emit({ type: 'answer.refused', receipt, why, ...rest });
+    return;
+  }
+  const { kind: _, progress, ends, ...rest } = { ends: undefined, ...answered };
+  const boundary = startTools({ ...context, progress }, progress, { enqueue, also: {}, save: 'answer' });
+  enqueue.emit({ type: 'answer.taken', receipt, boundary: boundary ?? context.requested, ...rest });
+  if (!ends) return;
+  const expired = toErrorData(
+    new WaitExpiredError(`no person decided about ${answered.wait.tool ?? 'a call'} in time`),
+  );
+  enqueue.assign(ends === 'park' ? parked({ ...context, progress }, expired) : { error: expired, cause: expired });
+}
+
+/** A running call needs something from outside: it gives its place back, and waits. */
+export function holdCall(context: RunContext, wait: Wait, enqueue: Enqueue): void {
+  const { openStep } = context.progress;
+  const callId = wait.callId ?? '';
+  const isRunning = openStep && callOf(openStep, callId)?.state === 'started';
+  const places = withoutPlace(context.places, callId);
+  if (!isRunning) {
+    enqueue.assign({ places });
+    return;
+  }
+  const progress = openWaits(context.progress, [wait]);
+  const boundary = startTools({ ...context, places }, progress, { enqueue, also: { places }, save: 'wait' });
+  enqueue.emit({ type: 'waits.opened', waits: [wait], boundary: boundary ?? context.requested });
+}

@@ -1,0 +1,66 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { parseCommand, type SentCommand } from '../../../run/command.ts';
+import { isIdle } from '../../../run/open-step.ts';
+import { type DueStore, isDue } from '../../../store/port.ts';
+import { forgetClaim, uncounted } from '../acquire.ts';
+import type { ActiveRun } from '../active-run.ts';
+
+/** A command that only a newer version reads may bring a process of it: until then the run looks again after this time, ms. */
+const UNREAD_MS = 30_000;
+
+/**
+ * Gives an acquired run back to its store if nothing has changed since it rests: no answer, no time that is over. Such a start
+ * counts no attempt, and neither audit nor budget sees it.
+ * @returns whether the run rests again
+ */
+export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<boolean> {
+  const { store, clock } = run.services.config;
+  if (!store || !isDue(store) || !isResting(record)) return false;
+  const waits = record.waiting?.waits ?? [];
+  const isOver = (dueAt: number | undefined) => dueAt !== undefined && dueAt <= clock.now();
+  for (;;) {
+    const sent = await store.inbox({ runId: run.runId });
+    const kinds = sent.map(kindOf);
+    const hasNews = kinds.some((kind) => kind !== 'unknown' && kind !== 'damaged');
+    if (hasNews || waits.some(({ dueAt }) => isOver(dueAt))) return false;
+    if (await leave(run, store, { sent, wakeAt: record.waiting?.wakeAt, isUnread: kinds.includes('unknown') }))
+      return true;
+  }
+}
+
+/** Whether each open call waits, or the model is away until a time. */
+function isResting({ waiting, openStep, outcome }: RunCheckpoint): boolean {
+  const waits = waiting?.waits ?? [];
+  if (outcome || waits.length === 0) return false;
+  const isDueNow = waits.some((wait) => wait.kind === 'retry' && wait.dueAt === undefined);
+  const isWaiting = openStep ? isIdle(openStep) : waits.some(({ kind }) => kind === 'retry');
+  return isWaiting && !isDueNow;
+}
+
+function kindOf({ command }: SentCommand): string {
+  try {
+    return parseCommand(command).kind;
+  } catch {
+    return 'damaged';
+  }
+}
+
+interface Leaving {
+  readonly sent: readonly SentCommand[];
+  readonly wakeAt: number | undefined;
+  readonly isUnread: boolean;
+}
+
+async function leave(run: ActiveRun, store: DueStore, { sent, wakeAt, isUnread }: Leaving): Promise<boolean> {
+  const { claim, services } = run;
+  if (!claim) return false;
+  const readUpTo = sent.reduce((most, { seq = 0 }) => Math.max(most, seq), 0);
+  const soon = isUnread ? services.config.clock.now() + UNREAD_MS : undefined;
+  const times = [wakeAt, soon].filter((time) => time !== undefined);
+  const since = services.leases.drop(run);
+  const dueAt = times.length > 0 ? { dueAt: Math.min(...times) } : {};
+  const left = await store.leave(claim, { readUpTo, ...uncounted(run), ...dueAt });
+  if (left) forgetClaim(run);
+  else services.leases.keep(run, since ?? services.config.clock.monotonic());
+  return left;
+}

@@ -1,0 +1,229 @@
+import type { RunEmitted } from '../../../../machines/context.ts';
+import { callOf } from '../../../run/open-step.ts';
+import type { Progress } from '../../../run/progress.ts';
+import type { Wait } from '../../../run/waits/wait.ts';
+import { type GivenAnswer, type WaitAnswer, waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
+import { toErrorData } from '../../../values/error-data.ts';
+import { AlreadyAnsweredError, AnswerRefusedError, WaitGoneError } from '../../../values/errors.ts';
+import type { ActiveRun } from '../active-run.ts';
+import type { RunWaiting } from '../run-state.ts';
+import { admit } from './admit-answer.ts';
+
+type Emitted<Type extends RunEmitted['type']> = Extract<RunEmitted, { type: Type }>;
+type Recorded = 'durable' | 'queued';
+
+interface Pending {
+  readonly given: GivenAnswer;
+  readonly settle: PromiseWithResolvers<Recorded>;
+}
+
+/** Clocks of hosts may not take longer timers: `setTimeout` of Node ends at 24.8 days. */
+const LONGEST_TIMER_MS = 3_600_000;
+
+/**
+ * The waits of a live run: answers on their way into it, the time at which the next wait ends by itself, and their events. An
+ * event follows when the record has what it reports.
+ */
+export class RunWaits implements RunWaiting {
+  readonly #run: ActiveRun;
+  #pending: Map<string, Pending> | undefined;
+  #count = 0;
+  #timer: unknown;
+  /** Since when nothing but waits is left, monotonic ms. */
+  #idleSince: number | undefined;
+  /** Counts the times that the run began to wait: an effect of an earlier time is over. */
+  turn = 0;
+
+  constructor(run: ActiveRun) {
+    this.#run = run;
+  }
+
+  /**
+   * Takes an answer: checks who gives it and whether it fits, and passes it to the machine.
+   * @returns when the record has its effect, or, without a record, the machine
+   * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
+   */
+  async take(given: GivenAnswer): Promise<Recorded> {
+    const run = this.#run;
+    await run.life.accepted.promise;
+    const wait = run.progress && waitOf(run.progress, given.waitId);
+    // A late answer does not beat an expiry, although no process was there to record it.
+    if (wait?.dueAt !== undefined && given.at > wait.dueAt && given.answer.how !== 'expire') await this.expire(wait);
+    try {
+      const answer = await admit(run, given);
+      return await this.#pass(given, answer);
+    } catch (error) {
+      if (wait && !(error instanceof AlreadyAnsweredError)) this.#refused(given, error);
+      throw error;
+    }
+  }
+
+  /** Most runs never wait: they need none of this. */
+  #begin(): Map<string, Pending> {
+    if (!this.#pending) this.#run.onEnd(() => this.#end());
+    this.#pending ??= new Map();
+    return this.#pending;
+  }
+
+  #pass(given: GivenAnswer, answer: WaitAnswer): Promise<Recorded> {
+    if (this.#run.life.isFinished || !this.#run.isActive) return Promise.reject(this.#tooLate(given.waitId));
+    this.#count += 1;
+    const receipt = String(this.#count);
+    const settle = Promise.withResolvers<Recorded>();
+    this.#begin().set(receipt, { given, settle });
+    this.#run.send({ type: 'wait.answer', answer, receipt });
+    return settle.promise;
+  }
+
+  /** Ends a wait whose time is over. */
+  async expire(wait: Wait): Promise<void> {
+    const at = this.#run.services.config.clock.now();
+    await this.#pass({ waitId: wait.id, answer: { how: 'expire' }, at }, { waitId: wait.id, how: 'expire', at }).catch(
+      () => {},
+    );
+  }
+
+  /** These waits are open once their boundary is stored. */
+  opened({ waits, boundary }: Emitted<'waits.opened'>): void {
+    this.#whenRecorded(boundary, () => {
+      for (const wait of waits) this.#publishOpened(wait);
+      this.arm();
+    });
+  }
+
+  #publishOpened(wait: Wait): void {
+    const step = this.#run.progress?.openStep;
+    const call = step && wait.callId !== undefined ? callOf(step, wait.callId) : undefined;
+    this.#run.publish({ type: 'wait.opened', wait, ...(call ? { input: call.input } : {}) });
+  }
+
+  /** The machine has applied an answer. */
+  taken({ receipt, boundary, wait, settled, opened }: Emitted<'answer.taken'>): void {
+    const { id: waitId, kind, callId } = wait;
+    const call = callId === undefined ? {} : { callId };
+    const by = this.#pending?.get(receipt)?.given.by;
+    this.#whenRecorded(boundary, () => {
+      if (opened) {
+        this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...call });
+        this.#publishOpened(opened);
+      } else if (settled?.how === 'expire' && kind !== 'timer')
+        this.#run.publish({ type: 'wait.expired', waitId, kind, ...call });
+      else {
+        const votes = settled || wait.kind !== 'approval' ? {} : { votes: wait.votes.length };
+        const how = settled?.how ?? 'approve';
+        this.#run.publish({ type: 'wait.answered', waitId, kind, how, ...(by ? { by } : {}), ...votes, ...call });
+      }
+      this.#settle(receipt, (settle) => {
+        if (opened)
+          settle.reject(
+            new WaitGoneError(`wait ${waitId} asked about an earlier input or version: wait ${opened.id} asks again`),
+          );
+        else settle.resolve(this.#run.isDurable ? 'durable' : 'queued');
+      });
+    });
+    this.arm();
+  }
+
+  /** The machine has not applied an answer. */
+  notTaken({ receipt, why, settled }: Emitted<'answer.refused'>): void {
+    this.#settle(receipt, (settle, { waitId }) => {
+      if (why === 'known') settle.resolve(this.#run.isDurable ? 'durable' : 'queued');
+      else if (why === 'other' && settled) {
+        const { how, by, at } = settled;
+        const who = by && by.id !== '' ? ` by ${by.id}` : '';
+        settle.reject(
+          new AlreadyAnsweredError(`wait ${waitId} was answered before: ${how}${who}`, {
+            how,
+            at,
+            ...(by ? { by } : {}),
+          }),
+        );
+      } else if (why === 'unfit')
+        settle.reject(new AnswerRefusedError(`wait ${waitId} takes no such answer, or asks about another input`));
+      else settle.reject(this.#tooLate(waitId));
+    });
+  }
+
+  #tooLate(waitId: string): WaitGoneError {
+    return new WaitGoneError(`run ${this.#run.runId} has no open wait ${waitId}`);
+  }
+
+  #settle(receipt: string, how: (settle: PromiseWithResolvers<Recorded>, given: GivenAnswer) => void): void {
+    const pending = this.#pending?.get(receipt);
+    this.#pending?.delete(receipt);
+    if (pending) how(pending.settle, pending.given);
+  }
+
+  /** The wait stays open. */
+  #refused({ waitId, by }: GivenAnswer, error: unknown): void {
+    const { code, message: reason } = toErrorData(error);
+    this.#run.publish({ type: 'wait.refused', waitId, code, reason, ...(by ? { by } : {}) });
+  }
+
+  /** Nothing but waits is left: working time, and with it the deadline, stops. */
+  began(progress: Progress): void {
+    const run = this.#run;
+    this.turn += 1;
+    this.#idleSince = run.services.config.clock.monotonic();
+    run.life.idleSince = this.#idleSince;
+    run.life.deadline?.pause();
+    const { waits = [], wakeAt } = progress.waiting ?? {};
+    const { requested } = run.actor.getSnapshot().context;
+    const turn = this.turn;
+    this.#whenRecorded(requested, () => {
+      if (this.turn === turn && this.#idleSince !== undefined)
+        run.publish({ type: 'run.waiting', waits: waits.length, ...(wakeAt === undefined ? {} : { wakeAt }) });
+    });
+    this.arm();
+  }
+
+  /** The run works again, or ends. */
+  ended(): void {
+    const run = this.#run;
+    if (this.#idleSince === undefined) return;
+    const idleMs = run.services.config.clock.monotonic() - this.#idleSince;
+    this.#idleSince = undefined;
+    run.life.idleSince = undefined;
+    run.life.startedAt += idleMs;
+    run.life.deadline?.resume();
+    if (run.progress && !run.actor.getSnapshot().context.cause) run.publish({ type: 'run.woken' });
+  }
+
+  /** Arms the timer for the next wait that ends by itself. */
+  arm(): void {
+    const { clock } = this.#run.services.config;
+    clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#begin();
+    const wakeAt = this.#run.progress?.waiting?.wakeAt;
+    if (wakeAt === undefined || this.#run.life.isFinished) return;
+    const ms = Math.min(LONGEST_TIMER_MS, Math.max(0, wakeAt - clock.now()));
+    this.#timer = clock.setTimeout(() => void this.#expireDue(), ms);
+  }
+
+  /** An answer that was sent in time beats the expiry: the inbox is read first. */
+  async #expireDue(): Promise<void> {
+    const { services, runId, life } = this.#run;
+    const { inbox, config } = services;
+    const due = () =>
+      waitsOf(this.#run.progress ?? {}).filter(({ dueAt }) => dueAt !== undefined && dueAt <= config.clock.now());
+    if (due().length > 0) {
+      await inbox.look();
+      await inbox.delivered(runId);
+      if (life.isFinished) return;
+      await Promise.all(due().map((wait) => this.expire(wait)));
+    }
+    this.arm();
+  }
+
+  #whenRecorded(boundary: number, then: () => void): void {
+    if (this.#run.isDurable) this.#run.checkpointing.whenPersisted(boundary, then);
+    else then();
+  }
+
+  #end(): void {
+    this.#run.services.config.clock.clearTimeout(this.#timer);
+    for (const { given, settle } of this.#pending?.values() ?? []) settle.reject(this.#tooLate(given.waitId));
+    this.#pending?.clear();
+  }
+}

@@ -1,0 +1,303 @@
+import type { JsonValue } from '../../values/json.ts';
+import type { ToolOutput } from '../../values/message.ts';
+import type { Answer, SignalAnswer } from '../command.ts';
+import { approvalDigest, waitIdOf } from '../identity.ts';
+import { callOf, changeCalls, type OpenCall, type WaitEnd } from '../open-step.ts';
+import { keepPhase } from '../pipeline.ts';
+import type { Progress } from '../progress.ts';
+import type { Allowed, HowAnswered, Person, SettledWait, Vote, Wait, Waiting } from './wait.ts';
+
+/*
+ * The rules of waits, pure: how a call is judged before its first start, how a wait begins, and what an answer does to it. The
+ * effects and the executor give times, ids of persons and checked values; the record has the rest.
+ */
+
+/** The decision about one call before its first start. */
+export type Judgement =
+  | { readonly callId: string; readonly verdict: 'run'; readonly allowed?: Allowed }
+  | { readonly callId: string; readonly verdict: 'deny'; readonly reason: string }
+  | { readonly callId: string; readonly verdict: 'ask'; readonly wait: Wait };
+
+/** An answer to a wait, or its expiry, as the owner of the run accepted it: checked, and redaction would not change it. */
+export type WaitAnswer = {
+  readonly waitId: string;
+  /** When it was given, wall clock, ms. */
+  readonly at: number;
+  /** Who gave it; absent for an expiry, a child's end and a signal. */
+  readonly by?: Person;
+  /** The id of the command that brought it: the record remembers it. */
+  readonly command?: string;
+} & (
+  | { readonly how: 'approve'; readonly digest?: string; readonly note?: string; readonly input?: JsonValue }
+  | { readonly how: 'deny'; readonly reason?: string }
+  | { readonly how: 'answer' | 'signal'; readonly value: JsonValue }
+  | { readonly how: 'expire' | 'wake' }
+  | { readonly how: 'ended'; readonly output: ToolOutput }
+);
+
+/** An answer as it came: from a person, a signal, a child's end, or a time that is over. */
+export interface GivenAnswer {
+  readonly waitId: string;
+  readonly answer:
+    | Answer
+    | SignalAnswer
+    | { readonly how: 'expire' }
+    | { readonly how: 'ended'; readonly output: ToolOutput };
+  readonly by?: Person | undefined;
+  /** When it was sent, wall clock, ms. */
+  readonly at: number;
+  /** The id of the command that brought it. */
+  readonly command?: string | undefined;
+}
+
+/** The result of an answer. */
+export type Answered =
+  /** The wait is over; `ended` = the run ends or parks because no person decided in time. */
+  | {
+      readonly kind: 'settled';
+      readonly progress: Progress;
+      readonly wait: Wait;
+      readonly settled: SettledWait;
+      readonly ends?: 'fail' | 'park';
+    }
+  /** A vote is recorded; others are still needed. */
+  | { readonly kind: 'voted'; readonly progress: Progress; readonly wait: Wait }
+  /** The call or its agent has changed since the question: another wait asks again. */
+  | { readonly kind: 'reopened'; readonly progress: Progress; readonly wait: Wait; readonly opened: Wait }
+  /** The same answer is recorded already. */
+  | { readonly kind: 'known' }
+  /** Another answer is recorded. */
+  | { readonly kind: 'other'; readonly settled: SettledWait }
+  /** The run has no such wait. */
+  | { readonly kind: 'gone' }
+  /** The answer is not one for this kind of wait, or for another input. */
+  | { readonly kind: 'unfit'; readonly wait: Wait };
+
+/** Most remembered ends of waits. */
+const MAX_SETTLED = 8;
+
+const noWaits: Waiting = { waits: [], settled: [] };
+
+/** The open waits of a run. */
+export function waitsOf({ waiting }: Pick<Progress, 'waiting'>): readonly Wait[] {
+  return waiting?.waits ?? [];
+}
+
+/** Finds an open wait by its id. */
+export function waitOf(progress: Pick<Progress, 'waiting'>, waitId: string): Wait | undefined {
+  return waitsOf(progress).find(({ id }) => id === waitId);
+}
+
+/** Returns the progress after its step, which has just opened, was judged: denied calls have a result, asked ones wait. */
+export function judge(progress: Progress, judgements: readonly Judgement[]): Progress {
+  const { openStep } = progress;
+  if (!openStep) return progress;
+  const byCall = new Map(judgements.map((judgement) => [judgement.callId, judgement]));
+  const judged = changeCalls(openStep, new Set(byCall.keys()), (call) => {
+    const judgement = byCall.get(call.callId);
+    if (call.state !== 'planned' || !judgement || judgement.verdict === 'ask') return call;
+    if (judgement.verdict === 'deny') return deniedCall(call, judgement.reason);
+    return judgement.allowed ? { ...call, allowed: judgement.allowed } : call;
+  });
+  const waits = judgements.flatMap((judgement) => (judgement.verdict === 'ask' ? [judgement.wait] : []));
+  return openWaits({ ...progress, openStep: judged }, waits);
+}
+
+function deniedCall(call: OpenCall, reason: string): OpenCall {
+  return { ...call, state: 'done', result: { type: 'execution-denied', reason } };
+}
+
+/**
+ * Returns the progress with more open waits: their calls wait. A `once` call that asks has done nothing yet, so its start does
+ * not count.
+ */
+export function openWaits(progress: Progress, waits: readonly Wait[]): Progress {
+  if (waits.length === 0) return progress;
+  const { openStep } = progress;
+  const calls = new Set(waits.flatMap(({ callId }) => callId ?? []));
+  const held = openStep && changeCalls(openStep, calls, heldCall);
+  const waiting = withWaits(progress.waiting ?? noWaits, [...waitsOf(progress), ...waits]);
+  return keepPhase({ ...progress, ...(held ? { openStep: held } : {}), waiting });
+}
+
+function heldCall(call: OpenCall): OpenCall {
+  if (call.state === 'done') return call;
+  const isUnbegun = call.state === 'started' && call.effect === 'once';
+  return { ...call, state: 'waiting', attempt: isUnbegun ? call.attempt - 1 : call.attempt };
+}
+
+function withWaits({ settled }: Waiting, waits: readonly Wait[]): Waiting {
+  const times = waits.flatMap(({ dueAt }) => dueAt ?? []);
+  return { waits, ...(times.length > 0 ? { wakeAt: Math.min(...times) } : {}), settled };
+}
+
+/**
+ * Applies an answer to a run. The first recorded answer of a wait stands.
+ * @returns for a changed run the whole progress: the wait and its effect are one save
+ */
+export function answerWait(progress: Progress, answer: WaitAnswer): Answered {
+  const wait = waitOf(progress, answer.waitId);
+  if (!wait) return answeredBefore(progress, answer);
+  if (!fits(wait, answer)) return { kind: 'unfit', wait };
+  const remembered = remember(progress, answer.command);
+  if (wait.kind === 'approval' && answer.how === 'approve') return approve(remembered, wait, answer);
+  const after = effectOf(remembered, wait, answer);
+  const settled = settledBy(wait, answer);
+  const ends =
+    wait.kind === 'approval' && answer.how === 'expire' && wait.onExpiry !== 'deny' ? wait.onExpiry : undefined;
+  return { kind: 'settled', progress: close(after, wait, settled), wait, settled, ...(ends ? { ends } : {}) };
+}
+
+function answeredBefore(progress: Progress, { waitId, how, by }: WaitAnswer): Answered {
+  const settled = progress.waiting?.settled.find(({ id }) => id === waitId);
+  if (!settled) return { kind: 'gone' };
+  return settled.how === how && settled.by?.id === by?.id ? { kind: 'known' } : { kind: 'other', settled };
+}
+
+/** The answers that a kind of wait takes. A missing kind does not compile. */
+const answersTo: { readonly [Kind in Wait['kind']]: readonly HowAnswered[] } = {
+  approval: ['approve', 'deny', 'expire'],
+  question: ['answer', 'expire'],
+  event: ['signal', 'expire'],
+  timer: ['expire', 'wake'],
+  child: ['ended'],
+  retry: ['expire', 'wake'],
+};
+
+function fits(wait: Wait, { how }: WaitAnswer): boolean {
+  return answersTo[wait.kind].includes(how);
+}
+
+/** A command that is recorded here, and may still be in the inbox. */
+function remember(progress: Progress, command: string | undefined): Progress {
+  if (command === undefined || progress.commands.includes(command)) return progress;
+  return { ...progress, commands: [...progress.commands, command] };
+}
+
+type Approval = Extract<Wait, { kind: 'approval' }>;
+type Approve = Extract<WaitAnswer, { how: 'approve' }>;
+
+/** A vote for a call and its input. The call may start once `quorum` persons have approved the same input. */
+function approve(progress: Progress, wait: Approval, answer: Approve): Answered {
+  const call = progress.openStep && callOf(progress.openStep, wait.callId ?? '');
+  if (!call) return { kind: 'gone' };
+  const { version } = progress.definition;
+  const digestNow = approvalDigest(call.name, wait.input ?? call.input, version);
+  if (digestNow !== wait.digest) return reopen(progress, wait, digestNow);
+  if (answer.digest !== undefined && answer.digest !== wait.digest) return { kind: 'unfit', wait };
+  const vote = voteOf(answer);
+  const input = answer.input === undefined ? wait.input : answer.input;
+  const before = answer.input === undefined ? wait.votes : [];
+  if (before.some(({ by }) => by.id === vote.by.id)) return { kind: 'known' };
+  const votes = [...before, vote];
+  const digest = answer.input === undefined ? wait.digest : approvalDigest(call.name, answer.input, version);
+  const voted: Approval = { ...wait, digest, votes, ...(input === undefined ? {} : { input }) };
+  if (votes.length < wait.quorum) return { kind: 'voted', progress: replace(progress, voted), wait: voted };
+  const notes = votes.flatMap(({ note }) => note ?? []);
+  const allowed: Allowed = {
+    by: votes.map(({ by }) => by),
+    at: answer.at,
+    digest,
+    ...(input === undefined ? {} : { input }),
+    ...(notes.length > 0 ? { note: notes.join('\n') } : {}),
+  };
+  const settled = { ...settledBy(wait, answer), digest };
+  const after = changeCall(progress, wait, (waiting) => ({ ...waiting, state: 'planned', allowed }));
+  return { kind: 'settled', progress: close(after, wait, settled), wait: voted, settled };
+}
+
+function voteOf({ by = { id: '' }, at, note }: Approve): Vote {
+  return { by, at, ...(note === undefined ? {} : { note }) };
+}
+
+/** An approval is valid for one tool, one input and one version of the agent. */
+function reopen(progress: Progress, wait: Approval, digest: string): Answered {
+  const { input: _, ...rest } = wait;
+  const id = waitIdOf([progress.meta.runId, wait.id, digest]);
+  const call = progress.openStep && callOf(progress.openStep, wait.callId ?? '');
+  const fresh = call ? approvalDigest(call.name, call.input, progress.definition.version) : digest;
+  const opened: Wait = { ...rest, id, digest: fresh, votes: [] };
+  const waits = waitsOf(progress).map((each) => (each.id === wait.id ? opened : each));
+  const waiting = withWaits(progress.waiting ?? noWaits, waits);
+  return { kind: 'reopened', progress: { ...progress, waiting }, wait, opened };
+}
+
+const notInTime = 'No person decided in time.';
+
+/** The effect of an answer on the call, or on the run itself. */
+function effectOf(progress: Progress, wait: Wait, answer: WaitAnswer): Progress {
+  switch (wait.kind) {
+    case 'approval': {
+      const said = answer.how === 'deny' ? answer.reason : notInTime;
+      return changeCall(progress, wait, (call) => deniedCall(call, said || 'A person denied this call.'));
+    }
+    case 'child':
+      if (answer.how !== 'ended') return progress;
+      return changeCall(progress, wait, (call) => ({ ...call, state: 'done', result: answer.output }));
+    case 'retry':
+      return progress;
+    default: {
+      const end = endOf(wait, answer);
+      return changeCall(progress, wait, (call) => ({
+        ...call,
+        state: 'planned',
+        answers: [...(call.answers ?? []), end],
+      }));
+    }
+  }
+}
+
+function endOf(wait: Extract<Wait, { kind: 'question' | 'event' | 'timer' }>, answer: WaitAnswer): WaitEnd {
+  const named = wait.kind === 'event' ? { kind: wait.kind, name: wait.name } : { kind: wait.kind };
+  if (answer.how === 'answer' || answer.how === 'signal') return { ...named, how: answer.how, value: answer.value };
+  return { ...named, how: answer.how === 'wake' ? 'wake' : 'expire' };
+}
+
+function changeCall(progress: Progress, { callId }: Wait, change: (call: OpenCall) => OpenCall): Progress {
+  if (!progress.openStep || callId === undefined) return progress;
+  const openStep = changeCalls(progress.openStep, new Set([callId]), change);
+  // An answer is new progress.
+  return { ...progress, openStep, attempts: 0 };
+}
+
+function settledBy({ id, kind }: Wait, { how, at, by }: WaitAnswer): SettledWait {
+  return { id, kind, how, at, ...(by ? { by } : {}) };
+}
+
+function close(progress: Progress, wait: Wait, settled: SettledWait): Progress {
+  // A retry stays open, and is due, until the model has answered: a crash during the attempt must not end the outage.
+  if (wait.kind === 'retry') {
+    const { dueAt: _, ...due } = wait;
+    return replace(progress, due);
+  }
+  const { waits, settled: before } = progress.waiting ?? noWaits;
+  const left = withWaits(
+    { waits, settled: [...before, settled].slice(-MAX_SETTLED) },
+    waits.filter(({ id }) => id !== wait.id),
+  );
+  return { ...progress, waiting: left };
+}
+
+function replace(progress: Progress, wait: Wait): Progress {
+  const waits = waitsOf(progress).map((each) => (each.id === wait.id ? wait : each));
+  return { ...progress, waiting: withWaits(progress.waiting ?? noWaits, waits) };
+}
+
+/** The wait of a run whose model is away; undefined if it answers. */
+export function retryOf(progress: Pick<Progress, 'waiting'>): Extract<Wait, { kind: 'retry' }> | undefined {
+  if (progress.waiting === undefined) return undefined;
+  return waitsOf(progress).find((wait) => wait.kind === 'retry');
+}
+
+/** Returns the progress with the next wait for a model that is away, in place of the last one. */
+export function awaitModel(progress: Progress, wait: Wait): Progress {
+  const others = waitsOf(progress).filter(({ kind }) => kind !== 'retry');
+  return keepPhase({ ...progress, waiting: withWaits(progress.waiting ?? noWaits, [...others, wait]) });
+}
+
+/** Returns the progress after the model has answered: the outage is over. */
+export function forgetRetry(progress: Progress): Progress {
+  if (!retryOf(progress)) return progress;
+  const waits = waitsOf(progress).filter(({ kind }) => kind !== 'retry');
+  return { ...progress, waiting: withWaits(progress.waiting ?? noWaits, waits) };
+}

@@ -9,10 +9,12 @@ import type { RunContext, RunMachineEvent } from './context.ts';
  * the run, each name includes its step.
  */
 
+/** Returns the id of the actor that calls the model. */
 export function modelCallId({ isInspected, progress }: RunContext): string {
   return isInspected ? `model.${progress.iteration + 1}` : 'model';
 }
 
+/** Returns the id of the actor that runs a tool call, by the call's place. */
 export function toolCallId(
   { isInspected, places }: Pick<RunContext, 'isInspected' | 'places'>,
   { iteration, openStep }: Pick<Progress, 'iteration' | 'openStep'>,
@@ -23,8 +25,8 @@ export function toolCallId(
 }
 
 /**
- * The places with these calls at work. Each call gets the first free place: a message may have many more calls than run at
- * once.
+ * Gives each tool call that starts a place, which names its actor. Each call gets the first free place: a message may have
+ * many more calls than run at once.
  */
 export function withPlaces(places: RunContext['places'], calls: readonly OpenCall[]): RunContext['places'] {
   const taken = [...places];
@@ -36,13 +38,16 @@ export function withPlaces(places: RunContext['places'], calls: readonly OpenCal
   return taken;
 }
 
-/** The places without a call that has answered. */
+/** Frees the place of a tool call that has answered. */
 export function withoutPlace(places: RunContext['places'], callId: string): RunContext['places'] {
   const place = places.indexOf(callId);
   return place === -1 ? places : places.with(place, undefined);
 }
 
-/** An actor named after its step would stay forever. It is removed when its answer is processed. */
+/**
+ * Removes the ended actor of a model or tool call in an inspected run: actors named after their steps would stay forever.
+ * It is removed when its answer is processed.
+ */
 export function forgetNamed(
   context: RunContext,
   event: RunMachineEvent,

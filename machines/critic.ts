@@ -76,7 +76,10 @@ export function nextLook(context: CriticContext): number {
   return isAlarmGiven ? backstopMs : Math.min(backstopMs, Math.max(softLimitMs, lastActivityMs + idleMs));
 }
 
-/** The effect of signs of life: the next idle period has its own alarm, and a finished step resets the alarms. */
+/**
+ * Returns the critic's context after a sign of life of the run: the next idle period has its own alarm, and a finished step
+ * resets the alarms.
+ */
 export function afterActivity(
   context: CriticContext,
   { at, hasStepped }: { readonly at: number; readonly hasStepped: boolean },
@@ -178,7 +181,9 @@ function asking(question: CriticQuestion) {
 
 const alarmed = asking('idle');
 
-/** Makes the machine when a critic first has to decide: most processes that import the package have no critic. */
+/**
+ * Makes the machine of a critic, when a critic first has to decide: most processes that import the package have no critic.
+ */
 export function makeCriticMachine() {
   return pieces.createMachine({
     id: 'critic',

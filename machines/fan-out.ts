@@ -194,7 +194,10 @@ function region(place: number, id: string) {
   });
 }
 
-/** One prompt, many models: a region for each, in parallel; then the choice, then the files. */
+/**
+ * Makes the statechart of a fan-out: one prompt, a region for each model in parallel; then the judge's choice, then the
+ * files.
+ */
 export function fanOutMachine(models: readonly ChartedModel[]) {
   const regions = Object.fromEntries(models.map(({ id }, place) => [runOf(place), region(place, id)]));
   return pieces.createMachine({

@@ -6,8 +6,8 @@ import type { RunContext, RunEmitted, Steer } from './context.ts';
 import type { Enqueue } from './tool-calls.ts';
 
 /**
- * Puts messages into the queue for the next turn, and announces it, so that they are stored. A message without room is
- * refused.
+ * Queues messages of the host (steering) for the model's next turn, and announces them, so that they are stored. A message
+ * without room is refused.
  */
 export function queueSteering(context: RunContext, steers: readonly Steer[], enqueue: Enqueue): void {
   queue(context, steers, { enqueue, isChanged: false });
@@ -36,7 +36,7 @@ function queue(
   for (const refusal of refused) enqueue.emit(refusal);
 }
 
-/** Keeps messages to a run that is still resolving, up to the limits of the queue. */
+/** Holds messages of the host for a run that is still resolving, up to the limits of the queue. */
 export function holdSteering({ held }: RunContext, steer: Steer, enqueue: Enqueue): void {
   const room = held.reduce((left, { message }) => left - bytesOf(message), MAX_WAITING_BYTES);
   const { taken, refused } = admitted([steer], { most: MAX_UNDELIVERED - held.length, room });
@@ -63,7 +63,7 @@ function admitted(steers: readonly Steer[], { most, room }: { readonly most: num
   return { taken, refused };
 }
 
-/** Messages of the critic wait as well; one without room is dropped. */
+/** Queues a message of the critic (nudge) for the model's next turn; one without room is dropped. */
 export function queueNudge(context: RunContext, message: Message, enqueue: Enqueue): void {
   const { progress, maxRecordBytes } = context;
   if (progress.nudges.length >= MAX_UNDELIVERED) return;
@@ -77,7 +77,7 @@ export function queueNudge(context: RunContext, message: Message, enqueue: Enque
     );
 }
 
-/** As `queueNudge`, for a run that is still resolving. */
+/** Holds a message of the critic for a run that is still resolving. */
 export function holdNudge({ heldNudges }: RunContext, message: Message, enqueue: Enqueue): void {
   const left = heldNudges.reduce((room, each) => room - bytesOf(each), MAX_WAITING_BYTES);
   const bytes = bytesOf(message);
@@ -108,7 +108,7 @@ export function queueHeld(context: RunContext, enqueue: Enqueue): void {
   queue({ ...context, progress: told }, held, { enqueue, isChanged: true });
 }
 
-/** A run whose children make progress is not stuck, even if its process dies often meanwhile. */
+/** Resets the attempts of a run whose children make progress: it is not stuck, even if its process dies often meanwhile. */
 export function countProgress(context: RunContext, enqueue: Enqueue): void {
   if (context.progress.attempts > 0) announce(context, { ...context.progress, attempts: 0 }, enqueue);
 }

@@ -12,9 +12,9 @@ const FAILED = 'task.failed';
 const STOP = 'xstate.stop';
 
 /**
- * An actor that does one thing and ends with its result. Unlike XState's `fromPromise` it has no signal of its own: tasks of a
- * run watch the run's signal. For a thousand runs at once, an AbortController for each model and tool call costs measurable
- * time.
+ * Makes the actor logic of an asynchronous function: it does one thing and ends with its result. Unlike XState's
+ * `fromPromise` it has no signal of its own: tasks of a run watch the run's signal. For a thousand runs at once, an
+ * AbortController for each model and tool call costs measurable time.
  */
 export function task<Output, Input = unknown>(
   work: (args: TaskArgs<Output, Input>) => PromiseLike<Output>,

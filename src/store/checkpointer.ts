@@ -49,9 +49,9 @@ const optionKeys: KnownKeys<CheckpointerOptions> = {
 const DEFAULT_MAX_RECORD_BYTES = 64 * 2 ** 20;
 
 /**
- * The checkpointer of one run on a store. Writes are serialised and the newest state wins. Unforced saves within
- * `throttleMs` of the last successful write are delayed to the end of that window, never dropped. After a failed forced write
- * no save is delayed until a write has succeeded.
+ * Makes the checkpointer of one run on a store, which saves its states. Writes are serialised and the newest state wins.
+ * Unforced saves within `throttleMs` of the last successful write are delayed to the end of that window, never dropped.
+ * After a failed forced write no save is delayed until a write has succeeded.
  *
  * @param store undefined or null = nothing is recorded and every method succeeds
  * @throws {TypeError} for any other value that is not a store, and for an unknown option
@@ -70,7 +70,7 @@ export function createCheckpointer(
 
 const succeed = async (): Promise<void> => {};
 
-/** Records nothing: each method succeeds and does nothing. */
+/** A checkpointer that records nothing: each method succeeds and does nothing. */
 export const noCheckpointer: Checkpointer = Object.freeze({
   durable: false,
   save: succeed,
@@ -78,7 +78,10 @@ export const noCheckpointer: Checkpointer = Object.freeze({
   fail: succeed,
 });
 
-/** A checkpointer whose errors have a code: see `storeFailure`. Errors of Pawl's own checkpointer already have one. */
+/**
+ * Wraps a host's checkpointer so that its errors have a code: see `storeFailure`. Errors of Pawl's own checkpointer already
+ * have one.
+ */
 export function checkedCheckpointer(host: Checkpointer): Checkpointer {
   if (host instanceof StoreCheckpointer || host === noCheckpointer) return host;
   const checked = async (what: string, answer: () => Promise<void>): Promise<void> => {
@@ -98,12 +101,12 @@ export function checkedCheckpointer(host: Checkpointer): Checkpointer {
   };
 }
 
-/** Whether each wait of a checkpointer ends by itself, because it bounds its store's calls. */
+/** Returns whether each wait of a checkpointer ends by itself, because it bounds its store's calls. */
 export function isBounded(checkpointer: Checkpointer): boolean {
   return checkpointer instanceof StoreCheckpointer && checkpointer.isBounded;
 }
 
-/** The size limit of a run's record, as its checkpointer gives it: for a host's own checkpointer, the default of Pawl's. */
+/** Returns the size limit of a run's record, as its checkpointer gives it. */
 export function maxRecordBytesOf(checkpointer: Checkpointer | null): number {
   if (checkpointer === null || checkpointer.durable === false) return Number.POSITIVE_INFINITY;
   return checkpointer instanceof StoreCheckpointer ? checkpointer.maxRecordBytes : DEFAULT_MAX_RECORD_BYTES;

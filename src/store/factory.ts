@@ -37,7 +37,7 @@ const optionKeys: KnownKeys<FactoryOptions> = {
 };
 
 /**
- * The default factory: every run is durable from its start on.
+ * Makes the default factory of checkpointers: every run is durable from its start on.
  * @param store undefined or null = no run is durable: `begin` returns a checkpointer that does nothing
  * @throws {TypeError} for any other value that is not a store, and for an unknown option
  */

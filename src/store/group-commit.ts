@@ -44,8 +44,8 @@ interface Queue<W> {
 }
 
 /**
- * Groups waiting writes, so that they share one commit: one group after the other for each key (one for a whole database, or
- * one for each run), in the order of the calls. Each write settles on its own.
+ * Groups waiting writes, so that they share one commit: one group after the other for each key, in the order of the calls.
+ * Each write settles on its own.
  */
 export class GroupCommit<W> {
   readonly #options: GroupCommitOptions<W>;

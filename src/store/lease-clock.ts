@@ -10,9 +10,9 @@ export interface LeaseClock {
 }
 
 /**
- * The clock by which stores compute leases. On Linux it is the time since boot, which all processes of a machine share and
- * no change of the wall clock affects; with the boot's id, because it restarts with each boot. Without such an id, the wall
- * clock.
+ * Returns the clock by which stores compute leases. On Linux it is the time since boot, which all processes of a machine
+ * share and no change of the wall clock affects; with the boot's id, because it restarts with each boot. Without such an
+ * id, the wall clock.
  * @param clock a clock of the host's own, for tests
  */
 export function leaseClock(clock?: Clock): LeaseClock {

@@ -34,7 +34,7 @@ export type IsDead = (owner: string) => boolean;
 const DAMAGED = '|quarantined|';
 const MAX_DAMAGE = 500;
 
-/** The damage that the last owner found in a record; undefined if it was found intact, or not read yet. */
+/** Returns the damage that the last owner found in a record; undefined if it was found intact, or not read yet. */
 export function damageIn(lease: Pick<Lease, 'owner'> | null | undefined): string | undefined {
   return lease?.owner?.startsWith(DAMAGED) ? lease.owner.slice(DAMAGED.length) : undefined;
 }
@@ -45,7 +45,7 @@ export function refuseDamaged(lease: Pick<Lease, 'owner'> | null | undefined): v
   if (damage !== undefined) throw new CheckpointCorruptError(damage);
 }
 
-/** The lease after a save of the whole record: earlier damage is gone. */
+/** Returns the lease after a save of the whole record: earlier damage is gone. */
 export function sound<T extends Ownership>(lease: T | undefined): T | undefined {
   return lease && damageIn(lease) !== undefined ? { ...lease, owner: null } : lease;
 }

@@ -3,7 +3,10 @@ import type { Clock } from '../values/clock.ts';
 /** How often expired outcomes are removed, ms. */
 export const MINUTE_MS = 60_000;
 
-/** Calls a function once a minute, from `begin` to `end`. It does not keep the process running. */
+/**
+ * Calls a function once a minute, from `begin` to `end`, for example to remove expired outcomes. It does not keep the
+ * process running.
+ */
 export class Minutely {
   readonly #clock: Clock;
   readonly #work: () => void;

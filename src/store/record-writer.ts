@@ -32,7 +32,7 @@ export interface WriterOptions {
 }
 
 /**
- * Writes one run's states, one at a time: only new messages if the store appends, else the whole record.
+ * Writes one run's states to its store, one at a time: only new messages if the store appends, else the whole record.
  *
  * A failed write may have been stored all the same. Its delta is kept and sent again, byte for byte, before anything newer:
  * the revision tells the store whether it has it already. An unclear answer never loses or doubles data.

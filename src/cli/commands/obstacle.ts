@@ -3,20 +3,20 @@ import type { RunStore } from '../open/open-store.ts';
 import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
 import { quoted } from '../ui/shell-words.ts';
 
-/** The failure of a command about a run that the store does not know. */
+/** Returns the error of a command about a run that the store does not know. */
 export function unknownRun(runId: string, store: RunStore): Failure {
   return new Failure(
     `there is no run ${quoted(runId)} in ${store.path}; \`pawl list${store.option}\` shows those that wait, and results are kept for a week`,
   );
 }
 
-/** The error for a run without a record: how it ended, or that it is unknown. */
+/** Returns the error of a command about a run without a record: how it ended, or that it is unknown. */
 export async function withoutRecord(store: RunStore, runId: string): Promise<Failure> {
   const outcome = await store.outcome(runId);
   return outcome ? new Failure(`run ${oneLine(runId)} has ended: ${outcome.status}`) : unknownRun(runId, store);
 }
 
-/** What to do about a parked run. @param code why it was parked, as the store lists it */
+/** Returns what a user can do about a parked run. @param code why it was parked, as the store lists it */
 export function todoForParked(code: string | undefined): string {
   if (code === 'DEFINITION_CHANGED')
     return 'give its agent the phases that the run started with, and resume it; or end it with `pawl cancel`';

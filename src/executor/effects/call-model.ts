@@ -24,7 +24,10 @@ import type { CompactedView } from '../services/compacted-view.ts';
 import type { LoopContext } from '../services/loop-context.ts';
 import { RequestEstimate, warnOfEstimate } from '../services/request-estimate.ts';
 
-/** Makes one model call, with its retries: sends the transcript, returns one reply or one error. Never rejects. */
+/**
+ * Makes the model call of one turn, with budget, middleware and retries: sends the transcript, returns one reply or one
+ * error. Never rejects.
+ */
 export async function callModelOnce(input: ModelCallInput, run: ActiveRun): Promise<ModelAnswer> {
   try {
     const loop = run.resources.loops[input.phase ?? 0];

@@ -8,7 +8,10 @@ import { frozenJson, prototypeKeyIn } from '../../values/json.ts';
 import { withoutFence } from '../../values/model-text.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 
-/** Checks an answer against the agent's output schema. Never rejects: an error of the schema is a problem of the answer. */
+/**
+ * Checks the answer of a run or phase against the agent's output schema. Never rejects: an error of the schema is a problem
+ * of the answer.
+ */
 export function checkOutput(
   { progress }: { progress: Progress },
   { services, agent }: ActiveRun,
@@ -16,7 +19,7 @@ export function checkOutput(
   return checkedOutput(services, lastTextOf(progress), agent.outputSchema);
 }
 
-/** Checks a value against a schema. Never rejects. */
+/** Parses an answer as JSON and checks it against a schema. Never rejects. */
 export async function checkedOutput(
   { config }: ExecutorServices,
   answer: string,

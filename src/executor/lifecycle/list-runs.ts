@@ -52,8 +52,8 @@ const optionKeys: KnownKeys<ListRunsOptions> = { limit: true, after: true, statu
 const USUAL_LIMIT = 1_000;
 
 /**
- * Lists one page of the runs of an executor: first those that are live in this process, by their ids, then those of
- * the store, by the time of their last record.
+ * Lists one page of the runs of an executor: first those that are live in this process, by their ids, then those of the
+ * store, by the time of their last record.
  * @throws {TypeError} for options that cannot be; the store's own error when its list cannot be read
  */
 export async function listRuns(services: ExecutorServices, options: ListRunsOptions): Promise<readonly ListedRun[]> {

@@ -4,7 +4,7 @@ import type { ExecutorServices } from '../run/active-run.ts';
 import { recordedText, rewriteHead, withStoredRun } from '../run/stored-run.ts';
 
 /**
- * Parks a stored run: no process starts it until it is unparked.
+ * Parks a stored run for `control(id).park`: no process starts it until it is unparked.
  * @throws {RunOwnedElsewhereError} while an owner works on it: cancel it, or shut its process down, first
  * @throws {CheckpointMissingError} if the store has no record of it
  */
@@ -14,8 +14,8 @@ export function park(services: ExecutorServices, runId: string, reason: string):
 }
 
 /**
- * Frees a parked run, with all of its attempts. If it was parked because the outcome of a `once` call is unknown, a person has
- * checked it now: the model reads that it is unknown, and the call stays as it is.
+ * Unparks a stored run for `control(id).unpark`, with all of its attempts. If it was parked because the outcome of a `once`
+ * call is unknown, a person has checked it now: the model reads that it is unknown, and the call stays as it is.
  * @throws the errors of `park`
  */
 export function unpark(services: ExecutorServices, runId: string): Promise<void> {

@@ -40,7 +40,10 @@ interface Later {
   readonly tree: RunTree;
 }
 
-/** Starts the runs that earlier processes left: a bounded loop over the store's list, page by page, without transcripts. */
+/**
+ * Starts the interrupted runs that earlier processes left: a bounded loop over the store's list, page by page, without
+ * transcripts.
+ */
 export async function recover(services: ExecutorServices, options: RecoverOptions): Promise<RecoveryReport> {
   checkKeys(options, optionKeys, { of: 'recover' });
   const { concurrency = 64, maxAttempts = DEFAULT_MAX_ATTEMPTS, signal } = options;

@@ -11,6 +11,7 @@ import type { ActiveRun } from './active-run.ts';
 
 /** How deep agents that call agents may be nested. */
 const MAX_DEPTH = 8;
+
 /** The first pause before a child is started again; it doubles up to a third of a lease. */
 const FIRST_RETRY_MS = 250;
 
@@ -22,7 +23,7 @@ interface Task {
 }
 
 /**
- * Runs a child agent, and returns its answer as the result of the tool call.
+ * Runs a child agent for a tool call, and returns its answer as the result of the call.
  * @throws the end of a child that did not succeed, with its output so far: the parent's model decides
  */
 export async function answerOf(run: ActiveRun, task: Task): Promise<unknown> {

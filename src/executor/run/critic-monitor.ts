@@ -43,7 +43,7 @@ interface Past {
   readonly limits: Limits;
 }
 
-/** A run's critic, as the executor sees it: a failing critic never affects the run. */
+/** Connects a run to its critic: passes activity, applies nudges, extensions and kills, contains the critic's failures. */
 export class CriticMonitor implements Observer {
   readonly #run: Watched;
   readonly #handle: CriticHandle;

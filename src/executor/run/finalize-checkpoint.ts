@@ -2,7 +2,7 @@ import { type CheckpointOutcome, classifyCheckpointOutcome } from '../../run/fin
 import type { Checkpointer } from '../../store/checkpointer.ts';
 
 /**
- * Finalises a run's record by the matrix: completes it, fails it, or leaves it for the next process.
+ * Finalises a run's record at its end by the finalize matrix: completes it, fails it, or leaves it for the next process.
  * @param checkpointer null = the run was not recorded, and there is nothing to do
  * @returns the decision; rejects with the checkpointer's error
  */

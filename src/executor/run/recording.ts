@@ -20,7 +20,10 @@ function askCheckpointer<T>(run: ActiveRun, what: string, answer: Promise<T>): P
   return withDeadline(answer, { ms: defaults.portMs, clock, what });
 }
 
-/** Returns null if this run is not durable. A resumed run, or one that must be durable, is refused instead. */
+/**
+ * Makes the checkpointer that records a run; null if the run is not durable. A resumed run, or one that must be durable, is
+ * refused instead.
+ */
 export async function checkpointerOf(
   run: ActiveRun,
   record: RunCheckpoint | undefined,

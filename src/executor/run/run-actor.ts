@@ -6,7 +6,7 @@ import type { RunSummary } from '../services/registry.ts';
 /** A run's actor: a real XState actor of the run machine. */
 export type RunActor = ActorRefFrom<ReturnType<typeof runMachine>>;
 
-/** The summary of a live run. */
+/** Returns the summary of a live run: agent, state, steps, usage, whether it is durable. */
 export function summaryOf(actor: RunActor, agent: Agent, durable: boolean): RunSummary {
   const { value, context } = actor.getSnapshot();
   const { meta, labels, iteration, usage } = context.progress;

@@ -22,29 +22,29 @@ export interface Asker {
   readonly redact: Redaction | undefined;
 }
 
-/** The request of a run, as it is compared with the stored or live run of its id. */
+/** Returns the request of a starting run, for the comparison with the stored or live run of its id. */
 export function askerOf({ seed, agent, services }: ActiveRun): Asker {
   return { request: seed.request, agentId: agent.id, isNewId: seed.isNewId, redact: services.config.redact };
 }
 
-/** Whether a start compares anything. */
+/** Returns whether a start is compared with the run of its id: it has a fingerprint, or is a child. */
 export function isComparing({ request }: Asker): boolean {
   return request.parent !== undefined || request.fingerprint !== undefined;
 }
 
-/** Whether a stored record belongs to the requested run. @param record with its fingerprint */
+/** Returns whether a stored record belongs to the same request as a start. @param record with its fingerprint */
 export function isAskedRecord(asker: Asker, { fingerprint, parent }: RunCheckpoint): boolean {
   return asker.request.parent ? isSameCall(asker.request.parent, parent) : isSameRequest(asker, fingerprint);
 }
 
-/** Whether a kept outcome belongs to the requested run. One without a fingerprint cannot be compared. */
+/** Returns whether a kept outcome belongs to the same request as a start. One without a fingerprint cannot be compared. */
 export function isAskedOutcome(asker: Asker, { fingerprint }: RunOutcome): boolean {
   const { parent, runId } = asker.request;
   if (parent) return runId.startsWith(CHILD_MARK) || fingerprint === undefined;
   return isSameRequest(asker, fingerprint);
 }
 
-/** Whether the live run of this id is the requested one. */
+/** Returns whether the live run of this id belongs to the same request as a start. */
 export function isAskedRun(asker: Asker, { life: { resolution }, progress, seed }: ActiveRun): boolean {
   // Before `resolving` is over the run is known by its request, afterwards by its record.
   const { fingerprint, parent } = resolution === 'accepted' && progress ? progress : seed.request;
@@ -79,7 +79,7 @@ function storedForms({ request, agentId, redact }: Asker): readonly string[] {
   return [plain, storedFingerprintOf({ ...request, ...redacted, agentId })];
 }
 
-/** The error of a start whose run id belongs to another request. The error reports nothing about that run. */
+/** Returns the error of a start whose run id belongs to another request. The error reports nothing about that run. */
 export function conflict({ request: { runId }, isNewId }: Pick<Asker, 'request' | 'isNewId'>): RunIdConflictError {
   const id = JSON.stringify(runId.length > 100 ? `${runId.slice(0, 100)}…` : runId);
   return new RunIdConflictError(
@@ -90,8 +90,8 @@ export function conflict({ request: { runId }, isNewId }: Pick<Asker, 'request' 
 }
 
 /**
- * The record after the host's `migrate`, with the fingerprint of its present request. `migrate` may change the labels; parent,
- * thread and `hosted` stay.
+ * Restores the identity of a record after the host's `migrate`: its fingerprint follows the present request. `migrate` may
+ * change the labels; parent, thread and `hosted` stay.
  */
 export function withIdentity(before: RunCheckpoint, after: RunCheckpoint): RunCheckpoint {
   if (after === before) return after;

@@ -23,7 +23,8 @@ export interface RunSeed {
 }
 
 /**
- * Makes the seed of a start. Bad input becomes the run's result, under the given id.
+ * Makes the seed of a start from an invocation: its request, or the error with which the run ends. Bad input becomes the
+ * run's result, under the given id.
  * @throws {TypeError} for a wrong call, unless a host's machine made it: XState would never end that machine
  */
 export function seedOf(invocation: unknown, beginning: Beginning): RunSeed {

@@ -17,7 +17,7 @@ export interface BudgetedCall {
   readonly inputTokens: number;
 }
 
-/** Asks whether this caller may begin a run. @returns why not */
+/** Asks the budget whether this caller may begin a run. @returns why not */
 export async function refusedByBudget(run: ActiveRun): Promise<Error | undefined> {
   const { budget } = run.services.config;
   if (!budget) return undefined;
@@ -29,7 +29,7 @@ export async function refusedByBudget(run: ActiveRun): Promise<Error | undefined
   }
 }
 
-/** Gives a budget without a memory of its own the run's earlier spend. */
+/** Tells the budget what a resumed run spent earlier, for a budget without a memory of its own. */
 export async function restoreSpend(run: ActiveRun, spend: Spend | undefined): Promise<void> {
   const { budget, warn } = run.services.config;
   if (!budget || !spend) return;
@@ -40,7 +40,7 @@ export async function restoreSpend(run: ActiveRun, spend: Spend | undefined): Pr
   }
 }
 
-/** The reservation of one model call, until it is committed or returned. */
+/** Reserves budget for one model call, and commits or returns the reservation. */
 export class Spending {
   readonly #run: ActiveRun;
   readonly #reservation: Reservation;

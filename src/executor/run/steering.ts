@@ -18,7 +18,7 @@ interface Waiting {
   boundary?: number;
 }
 
-/** The messages on their way into a run. Each is acknowledged once it is stored. */
+/** Delivers messages of the host to a run. Each is acknowledged once it is stored. */
 export class Steering {
   readonly #run: ActiveRun;
   /** Made with the first message: most runs are never steered. */

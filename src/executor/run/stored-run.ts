@@ -16,26 +16,26 @@ export interface StoredRun {
   counts(attempts: number): void;
 }
 
-/** The store of an executor. @throws {NotDurableError} when it has none */
+/** Returns the store of an executor. @throws {NotDurableError} when it has none */
 export function storeOf({ config }: ExecutorServices): CheckpointStore {
   if (config.store) return config.store;
   throw new NotDurableError('this executor has no store: it knows only its own runs');
 }
 
-/** A person's text to a run, or reason, as the store of this executor may have it. */
+/** Redacts a person's text to a run, or reason, for the store. */
 export function recordedText({ config }: ExecutorServices, text: string): string {
   return config.redact ? new Redactor(config.redact, 'record').text(text) : text;
 }
 
-/** Waits until no work of this executor touches this stored run. Never rejects, and ends: all such work is bounded. */
+/** Waits until no work of this executor touches a stored run. Never rejects, and ends: all such work is bounded. */
 export async function untilUntouched(services: ExecutorServices, runId: string): Promise<void> {
   const known = services.storedWork;
   for (let work = known.get(runId); work; work = known.get(runId)) await work;
 }
 
 /**
- * Claims a stored run, reads it, and releases it afterwards. If two calls need the same run, the second waits: all claims of
- * one executor have the same owner, so the second would take the run from the first.
+ * Claims a stored run, loads its record, does the work, and releases it. If two calls need the same run, the second waits:
+ * all claims of one executor have the same owner, so the second would take the run from the first.
  * @throws {RunOwnedElsewhereError} while another owner works on it, or if one takes it meanwhile
  * @throws {CheckpointMissingError} if the store has no record of it
  */
@@ -107,7 +107,7 @@ async function inHand<T>(services: ExecutorServices, runId: string, work: (run: 
   }
 }
 
-/** Changes the head of a claimed record, and nothing else. */
+/** Saves changed head fields of a claimed record, and nothing else. */
 export function rewriteHead(store: CheckpointStore, record: RunCheckpoint, claim: Claim | undefined): Promise<void> {
   const options = claim ? { claim } : {};
   const revision = (record.revision ?? 0) + 1;

@@ -18,8 +18,9 @@ const promptSchema = {
 } as const;
 
 /**
- * The tools by which an agent calls other agents: each call is a run of its own, under an id that the call determines. So the
- * call may be repeated after a crash: a child that ended returns its answer again, an interrupted one continues.
+ * Makes the tools by which an agent calls other agents and skills: each call is a run of its own, under an id that the call
+ * determines. So the call may be repeated after a crash: a child that ended returns its answer again, an interrupted one
+ * continues.
  */
 export function childTools(run: ActiveRun): readonly Tool[] {
   const { subAgents = [], skills = [] } = run.agent;

@@ -53,7 +53,10 @@ interface Part extends Piece {
 
 const none: ReadonlyMap<string, Part> = new Map();
 
-/** Splits a body into pieces. It remembers the pieces of each run's last head, because they will become messages. */
+/**
+ * Splits the large parts (blobs) out of a record's or delta's texts, so that each is stored once. It remembers the pieces
+ * of each run's last head, because they will become messages.
+ */
 export class Splitter {
   readonly #parts = new Map<string, ReadonlyMap<string, Part>>();
   readonly #namesMessages: boolean;
@@ -178,13 +181,13 @@ const outermostFirst = (parts: readonly Part[]): readonly Part[] => [
   ...parts.filter(({ inner }) => inner.length === 0),
 ];
 
-/** The reference to a blob, as stored texts contain it. */
+/** Returns the reference to a blob, as stored texts contain it. */
 export const mention = (name: string): string => `${MARK}${name}${MARK}`;
 
-/** The part of a stored text before its first reference to a blob. */
+/** Returns the part of a stored text before its first reference to a blob. */
 export const withoutMentions = (text: string): string => text.split(MARK, 1)[0] ?? '';
 
-/** The names of the blobs to which a stored text refers. */
+/** Returns the names of the blobs to which a stored text refers. */
 export function namesIn(text: string): string[] {
   return isCut(text) ? text.split(MARK).filter((_, i) => i % 2 === 1) : [];
 }
@@ -204,11 +207,12 @@ function cut(text: string, parts: readonly Part[], found?: Set<Part>): string {
   return from === 0 ? text : before + text.slice(from);
 }
 
-/** Joins blobs into one text. */
+/** Joins blobs into one text, a bundle. */
 export function bundleOf(pieces: readonly Piece[]): string {
   return pieces.map(({ name, text }) => `${name}${BETWEEN}${text}`).join(BETWEEN);
 }
 
+/** Splits a bundle of blobs, the inverse of `bundleOf`. */
 export function piecesIn(bundled: string): Piece[] {
   const parts = bundled.split(BETWEEN);
   return Array.from({ length: parts.length >> 1 }, (_, i) => ({
@@ -223,7 +227,7 @@ export function isCut(text: string): boolean {
 }
 
 /**
- * Joins a stored text with the blobs to which it refers.
+ * Puts the blobs to which a stored text refers back into it.
  * @param find the whole text of a piece
  * @throws {CheckpointCorruptError} if one is missing
  */
@@ -239,7 +243,7 @@ export function joinPieces(text: string, find: (name: string) => string | undefi
   return parts.join('');
 }
 
-/** Returns a stored text as JSON without its pieces. */
+/** Replaces the references to blobs in a stored text by `null`, so that it is JSON. */
 export function withoutPieces(text: string): string {
   return joinPieces(text, () => 'null');
 }
@@ -260,7 +264,7 @@ export function encryptPieces(runId: string, pieces: readonly Piece[], encryptio
   return pieces.map(({ name, text }) => ({ name, text: seal(text, runId, partOf(name)) }));
 }
 
-/** Encrypts a text that names pieces: the names stay readable after it. */
+/** Returns an encryption for texts that refer to blobs: the names stay readable after it. */
 export function cutEncryption(encryption: Encryption): Pick<Encryption, 'seal'> {
   return {
     seal: (text, runId, part) => {
@@ -272,7 +276,7 @@ export function cutEncryption(encryption: Encryption): Pick<Encryption, 'seal'> 
 
 export type StoredPieces = ReadonlyMap<string, { readonly stored: string }>;
 
-/** The stored texts of one run, before encryption. */
+/** Decrypts the stored texts of one run, and joins them with their blobs. */
 export class RunTexts {
   readonly runId: string;
   readonly #encryption: Encryption;

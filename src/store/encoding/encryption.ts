@@ -7,13 +7,13 @@ import type { StepTexts } from './step-texts.ts';
 /** The prefix of an encrypted text. No JSON text begins with it. */
 const MARK = 'sealed:';
 
-/** Returns whether a stored text went through a codec. */
+/** Returns whether a stored text was encrypted by a codec. */
 export const isEncrypted = (stored: string): boolean => stored.startsWith(MARK);
 
 /** A text that is not JSON must still be a single word, for lines and columns. */
 const isWord = (text: unknown): text is string => typeof text === 'string' && /^[!-~]*$/.test(text);
 
-/** Writes a store's texts through the host's codec and reads them back; without a codec texts stay unchanged. */
+/** Encrypts and decrypts a store's texts with the host's codec; without a codec texts stay unchanged. */
 export class Encryption {
   readonly #codec: Codec | undefined;
 
@@ -79,10 +79,10 @@ export interface MessageRow {
 /** A long history is split over rows of about this many characters, so that loading can pause between them. */
 const MAX_ROW_CHARS = 2 ** 18;
 
-/** The part name of a text of an open step. */
+/** Returns the part name under which a text of an open step is encrypted. */
 export const stepText = (place: number): string => `step ${place}`;
 
-/** The part name of a row of messages. */
+/** Returns the part name under which a row of messages is encrypted. */
 export const messagesFrom = (first: number): string => `messages ${first}`;
 
 /** Encrypts the texts of an open step. */
@@ -96,7 +96,10 @@ export function sealStep(
   return { ...step, texts };
 }
 
-/** Encrypts the messages of a body as rows. A long history is split, so that loading can pause between its rows. */
+/**
+ * Encodes the messages of a record or delta as encrypted rows. A long history is split, so that loading can pause between
+ * its rows.
+ */
 export function rowsOf(
   { runId, from, messages }: Pick<EncodedDelta, 'runId' | 'from' | 'messages'>,
   encryption: Pick<Encryption, 'seal'>,

@@ -43,7 +43,8 @@ interface Given {
 }
 
 /**
- * Finds the texts of large open steps that a store lacks. Calls never change in place: a changed call is another object.
+ * Splits large open steps out of heads: finds which texts of a step's calls a store lacks. Calls never change in place: a
+ * changed call is another object.
  *
  * A delta is stored only if it follows the revision before, so the next one needs only later changes. A repeated delta, whose
  * write may have failed, has the same revision: then all texts are given again.
@@ -98,7 +99,7 @@ function textsOf(calls: readonly OpenCall[], positions: readonly number[]): Step
 }
 
 /**
- * The stored texts of an open step, in order, after a body is stored.
+ * Returns the stored texts of an open step, in order, after a body is stored.
  * @param texts the previous ones; they may be changed in place
  */
 export function stepAfter(texts: string[], step: StepTexts): string[] {
@@ -112,7 +113,7 @@ const MARK = '\u001c';
 
 const BEFORE_STEP = ',"openStep":';
 
-/** A head's text with the number of its open step's texts. @param head the JSON of a head without an open step */
+/** Adds to a head's text the number of its open step's texts. @param head the JSON of a head without an open step */
 export function withStepCount(head: string, count: number): string {
   return `${head.slice(0, -1)}${BEFORE_STEP}${MARK}${count}}`;
 }
@@ -123,13 +124,13 @@ export function stepCountIn(head: string): number {
   return at === -1 ? 0 : Number(head.slice(at + 1, -1));
 }
 
-/** A stored head without its open step, if that is stored beside it. */
+/** Returns a stored head without its open step, if that is stored beside it. */
 export function withoutStep(head: string): string {
   const at = head.lastIndexOf(MARK);
   return at === -1 ? head : `${head.slice(0, at - BEFORE_STEP.length)}}`;
 }
 
-/** A whole head, built from its text and the texts of its open step. @throws {CheckpointCorruptError} if one is missing */
+/** Joins a stored head with the texts of its open step. @throws {CheckpointCorruptError} if one is missing */
 export function withStep(head: string, texts: readonly string[]): string {
   const at = head.lastIndexOf(MARK);
   if (at === -1) return head;

@@ -35,7 +35,7 @@ export function storeError(error: unknown, dir: string): unknown {
   return new StoreUnavailableError(`the store ${dir} is not available: ${reason}`, options);
 }
 
-/** The error for a file store whose layout this version does not know. */
+/** Returns the error for a file store whose layout this version does not know. */
 export function layoutError(what: string, found: number, known: number): CheckpointTooNewError {
   return new CheckpointTooNewError(
     `${what} has layout ${found}, this Pawl knows ${known}: upgrade the package (nothing was changed)`,

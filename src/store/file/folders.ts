@@ -1,8 +1,8 @@
 import { join, sep } from 'node:path';
 
 /**
- * The paths of all folders and files of a file store. `<hash>` stands for a run: no id, however it is spelled, leads
- * anywhere else.
+ * Returns the paths of all folders and files of a file store. `<hash>` stands for a run: no id, however it is spelled,
+ * leads anywhere else.
  *
  *   layout                    the number of this layout
  *   runs/<hash>/journal       a run's record and lease; `expiry`: until when the lease was renewed

@@ -10,8 +10,8 @@ import type { Folders } from './folders.ts';
 export type Mail = ReadonlyMap<string, StoredCommand>;
 
 /**
- * The files of commands: one for each run, and only while commands wait for it, so that one look at a folder shows that there
- * are none. A process that changes one holds the lock of its run. Readers take no lock: a file is replaced as a whole.
+ * The inboxes of runs in a file store: a file of commands for each run, only while commands wait for it. A process that
+ * changes one holds the lock of its run. Readers take no lock: a file is replaced as a whole.
  */
 export class MailFiles {
   readonly #durable: Durable;

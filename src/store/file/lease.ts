@@ -12,14 +12,14 @@ import type { StoredLease } from './journal/lines.ts';
  * necessary, and its owner sees that by the epoch.
  */
 
-/** A lease from a file, on the present clock. A lease of an earlier boot has expired. */
+/** Converts a lease in a file to the present clock. A lease of an earlier boot has expired. */
 export function toLiveLease(lease: StoredLease | undefined, clock: LeaseClock): Lease | undefined {
   if (!lease) return undefined;
   const { boot, ...rest } = lease;
   return { ...rest, expiresAt: boot === clock.boot ? lease.expiresAt : Number.NEGATIVE_INFINITY };
 }
 
-/** A lease with its last renewal, which has a file of its own. */
+/** Reads the last renewal of a lease, which has a file of its own. */
 export async function renewed(files: FileSystem, path: string, lease: StoredLease): Promise<StoredLease> {
   const bytes = await orAbsent(withFile(files.open(path, 'read'), (file) => readLineAt(file, 0, 256)));
   const [epoch, expiresAt, boot] = (bytes && decodeLine(bytes)?.fields) ?? [];

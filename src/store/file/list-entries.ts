@@ -19,7 +19,10 @@ export interface Leftover {
   readonly changedAt: number;
 }
 
-/** Reads single runs for lists. One for each list: its facts about owners are of that moment. */
+/**
+ * Reads the list entry of each run from the end of its journal. One for each list: its facts about owners are of that
+ * moment.
+ */
 export class Entries {
   readonly #files: RunFiles;
   /** A system call finds out whether an owner is alive; once per owner is enough. */

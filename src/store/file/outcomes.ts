@@ -18,7 +18,7 @@ export interface KeptOutcome {
   readonly epoch: number;
 }
 
-/** The files of kept outcomes. Writers hold the lock of the run. */
+/** The kept outcomes in a file store: a file for each. Writers hold the lock of the run. */
 export class OutcomeFiles {
   readonly #durable: Durable;
   readonly #folders: Folders;

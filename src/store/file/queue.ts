@@ -15,8 +15,8 @@ interface Work {
 }
 
 /**
- * The writes of this process, run by run: one group after the other. At most one sync of a run is running, and all writes in
- * that time share the next one.
+ * Queues the writes of this process to a file store, run by run: one group after the other. At most one sync of a run is
+ * running, and all writes in that time share the next one.
  */
 export class WriteQueues {
   readonly #access: Access;
@@ -90,6 +90,7 @@ export class WriteQueues {
 const named = new Map<string, RunName>();
 const MAX_NAMED = 1_000;
 
+/** Returns the id of a run with the name of its folder. */
 export function nameRun(runId: string): RunName {
   const known = named.get(runId);
   if (known) return known;

@@ -19,8 +19,8 @@ import { checkFolder, type RunFiles } from './run-files.ts';
 import type { Access } from './store-folder.ts';
 
 /**
- * Loads records and outcomes, after the earlier writes. Reading takes no lock: a journal only grows, or another file replaces
- * it.
+ * Loads records and outcomes of a file store, after the earlier writes. Reading takes no lock: a journal only grows, or
+ * another file replaces it.
  */
 export class Reader {
   readonly #access: Access;

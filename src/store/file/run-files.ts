@@ -37,7 +37,7 @@ const MAX_KNOWN = 20_000;
 
 const nothing: Found = { journal: undefined, damage: undefined };
 
-/** Reads the journal of a run. Callers hold the run's lock, also for the functions below. */
+/** Reads the journal of a run in a file store. Callers hold the run's lock, also for the functions below. */
 export async function findRun(run: RunFiles, name: string): Promise<Found> {
   const { durable, folders, known } = run;
   const path = folders.journal(name);
@@ -160,8 +160,8 @@ async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal
 }
 
 /**
- * Removes the files of a run. The journal is removed first: without it there is no run. A later list removes the rest of
- * its folder.
+ * Removes the files of a run from a file store. The journal is removed first: without it there is no run. A later list
+ * removes the rest of its folder.
  */
 export async function removeRun(run: RunFiles, name: string, isSynced: boolean): Promise<void> {
   const { durable, folders, known, suspects } = run;

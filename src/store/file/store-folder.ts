@@ -10,7 +10,7 @@ import { layoutError } from './errors.ts';
 import type { Folders } from './folders.ts';
 import { LAYOUT } from './journal/lines.ts';
 
-/** The folder of a store, for one process: opened at the first use, and again if it was removed meanwhile. */
+/** Opens the folder of a file store for one process: at the first use, and again if it was removed meanwhile. */
 export class Access {
   readonly #durable: Durable;
   readonly #folders: Folders;

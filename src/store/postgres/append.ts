@@ -24,7 +24,7 @@ const headColumns = {
   ...{ message_count: 'bigint', checksum: 'bigint', pieces: 'text', head: 'text' },
 };
 
-/** The statements of a schema that add to one record. */
+/** Adds to one record in PostgreSQL by small prepared statements: the way of most steps. */
 export class Appends {
   readonly #tables: Tables;
   readonly #statements = new Map<number, Statement>();

@@ -83,7 +83,8 @@ export function leaseAfter({ lease }: Change): Lease | undefined {
 }
 
 /**
- * The row of a record after a change. A whole record gets a new body: the token of its save.
+ * Returns the facts of a record in PostgreSQL after a change was stored. A whole record gets a new body: the token of its
+ * save.
  * @param token the new token of its row
  */
 export function recordAfter({ head, start, record }: Change, token: number): StoredRecord | undefined {

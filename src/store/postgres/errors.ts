@@ -52,7 +52,7 @@ const passing: ReadonlySet<string> = new Set([
   code.cancelled,
 ]);
 
-/** The pool or the server did not answer in time. */
+/** The error of a PostgreSQL pool or server that did not answer in time. */
 export class NoAnswer extends Error {}
 
 /** SQLSTATE; errors of the operating system have a code too, but no severity. */
@@ -62,8 +62,8 @@ function stateOf(error: unknown): string | undefined {
 }
 
 /**
- * Returns whether an error leaves the connection lost. It is unknown whether the connection still works, and whether the
- * last statement was executed.
+ * Returns whether an error of PostgreSQL leaves the connection lost. It is unknown whether the connection still works, and
+ * whether the last statement was executed.
  */
 export function isConnectionLost(error: unknown): boolean {
   const state = stateOf(error);
@@ -73,29 +73,29 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /**
- * Returns whether a retry over another connection may help. The request may have been executed all the same: a retry must
- * check first.
+ * Returns whether an error of PostgreSQL may pass: a retry over another connection may help. The request may have been
+ * executed all the same: a retry must check first.
  */
 export function isTransient(error: unknown): boolean {
   if (error instanceof Error && error.message.includes('after calling end on the pool')) return false;
   return isConnectionLost(error) || passing.has(stateOf(error) ?? '');
 }
 
-/** Returns whether an error would fail every other write as well. */
+/** Returns whether an error of PostgreSQL would fail every other write as well. */
 export function isGroupFailure(error: unknown): boolean {
   return error instanceof PawlError || stateOf(error) === code.diskFull || stateOf(error) === code.noRights;
 }
 
 /**
- * Returns whether the server has lost a prepared statement. A statement was not executed, because the server's connection
- * does not know its name, or knows it with another text.
+ * Returns whether the PostgreSQL server has lost a prepared statement. A statement was not executed, because the server's
+ * connection does not know its name, or knows it with another text.
  */
 export function isStatementLost(error: unknown): boolean {
   const state = stateOf(error);
   return state === code.noStatement || state === code.statementExists;
 }
 
-/** Returns whether an error says that the tables have disappeared. */
+/** Returns whether an error of PostgreSQL says that the tables have disappeared. */
 export function isTableMissing(error: unknown): boolean {
   return stateOf(error) === code.noTable;
 }

@@ -3,7 +3,7 @@ type ColumnType = 'text' | 'bigint' | 'float8' | 'long';
 type Columns = Readonly<Record<string, ColumnType>>;
 type RowOf<C extends Columns> = Readonly<Record<keyof C, string | number | null | undefined>>;
 
-/** The parameters of a statement, numbered in order. */
+/** Collects the parameters of an SQL statement, numbered in order. */
 export class Parameters {
   readonly values: unknown[] = [];
 

@@ -49,7 +49,7 @@ export interface Session {
 
 const asWritten = { getTypeParser: () => (value: string) => value };
 
-/** The host's pool. Each task borrows a connection and returns it, in bounded time. */
+/** The connections of the host's pool, for one store. Each task borrows a connection and returns it, in bounded time. */
 export class Connections {
   readonly #pool: PostgresPool;
   /** Whether connections keep statements: behind a pooler the next statement may reach another connection of the server. */

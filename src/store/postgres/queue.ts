@@ -30,8 +30,8 @@ export interface SentJob extends Sent {
 type Perform = (group: readonly Job[], takeLate: () => readonly Job[]) => Promise<void>;
 
 /**
- * Collects the writes of one turn of the event loop, and passes them on in groups. A group has one write of each run; each
- * write of a run waits for the one before.
+ * Collects the writes to PostgreSQL of one turn of the event loop, and passes them on in groups. A group has one write of
+ * each run; each write of a run waits for the one before.
  */
 export class WriteQueue {
   readonly #perform: Perform;

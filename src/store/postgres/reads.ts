@@ -38,7 +38,7 @@ function bundlesOf({ pieces }: Tables, row: string): string {
   return `${pieces} x WHERE x.body = ${row}.body AND x.bundle = ANY (string_to_array(${row}.pieces, ' ')::bigint[])`;
 }
 
-/** Reads the row of a run, without its messages. */
+/** Reads the row of a run in PostgreSQL, without its messages. */
 export async function readRun(
   session: Session,
   { tables, times }: Server,
@@ -54,7 +54,7 @@ export async function readRun(
   return rows[0] && storedRun(rows[0]);
 }
 
-/** Reads a page of the list of runs. Sorts only keys, and reads only the texts of the page. */
+/** Reads a page of the list of runs in PostgreSQL. Sorts only keys, and reads only the texts of the page. */
 export async function readPage(
   session: Session,
   { tables, times }: Server,
@@ -75,7 +75,7 @@ export async function readPage(
 }
 
 /**
- * Adds messages of a record to `messages`, up to the bound of one turn.
+ * Reads messages of a record in PostgreSQL, up to the bound of one turn.
  * @returns whether there were any
  * @throws {CheckpointCorruptError}
  */
@@ -118,7 +118,7 @@ function storedRun(row: Row): StoredRun {
   return { runId, updatedAt: Number(row.updated_at), lease: leaseOf(row), now: Number(row.now), row };
 }
 
-/** The texts of a record, after their checksums were verified. @throws {CheckpointCorruptError} */
+/** Returns the texts in the row of a record, after their checksums were verified. @throws {CheckpointCorruptError} */
 export function textsOf({ row, updatedAt, lease }: StoredRun): StoredTexts {
   const { body, version, revision, message_count: messageCount, meta, head, extras = null } = row;
   if (meta == null) throw damaged('meta');

@@ -18,27 +18,31 @@ const columnsOf = ({ version, revision, updatedAt }: Columns) =>
   `{"version":${version},"revision":${revision},"updatedAt":${updatedAt}`;
 
 /**
- * A head as it is stored: without the fields that are columns, because the server's log has the changed part of a row with each
- * save. An encrypted head keeps them: the codec vouches for what it contains.
+ * Returns a head as PostgreSQL stores it: without the fields that are columns, because the server's log has the changed
+ * part of a row with each save. An encrypted head keeps them: the codec vouches for what it contains.
  */
 export function withoutColumns<T extends Columns & { readonly head: string }>(encoded: T): T {
   const columns = columnsOf(encoded);
   return encoded.head.startsWith(`${columns},`) ? { ...encoded, head: encoded.head.slice(columns.length) } : encoded;
 }
 
-/** A stored head as JSON. One that earlier versions stored, or that was encrypted, is whole. */
+/**
+ * Returns a head stored in PostgreSQL as JSON, with the fields that are columns. One that earlier versions stored, or that
+ * was encrypted, is whole.
+ */
 export function withColumns(head: string, columns: Columns): string {
   return head.startsWith(',') ? columnsOf(columns) + head : head;
 }
 
+/** Returns tokens as one text for a column, each once. */
 export const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join(' ');
 
-/** The blobs of a change that the server may not have yet. A piece that is already stored is stored twice. */
+/** Returns the blobs of a change that the server may not have yet. A piece that is already stored is stored twice. */
 export function newPieces({ head, start, record }: Change): readonly Piece[] {
   return head?.blobs.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
 }
 
-/** The rows of messages that a change writes to PostgreSQL. @param token names the rows that this change writes */
+/** Returns the rows of messages that a change writes to PostgreSQL. @param token names the rows that this change writes */
 export function messageRows(change: Change, token: number): MessageRow[] {
   const { rows = [] } = change;
   return rows.map(({ first, text }) => {

@@ -22,7 +22,7 @@ const MAX_NAME_BYTES = 63;
 const LOCK = 0x5061776c;
 
 /**
- * The quoted names of all tables in a schema of PostgreSQL.
+ * Returns the quoted names of all tables in a schema of PostgreSQL.
  * @throws {TypeError} if PostgreSQL cannot have a schema of this name
  */
 export function tablesIn(name: string): Tables {
@@ -122,7 +122,7 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     `COMMENT ON COLUMN ${runs}.head IS 'JSON; one that begins with a comma lacks version, revision and updated_at'`,
 ];
 
-/** Creates or updates the tables before the first use. */
+/** Creates or updates the tables in PostgreSQL before the first use. */
 export class Schema {
   readonly #name: string;
   readonly #tables: Tables;

@@ -20,7 +20,7 @@ export interface ServerOptions {
   readonly times: Times;
 }
 
-/** A schema on a server, accessed through the host's pool. */
+/** Runs work on a PostgreSQL server over the host's pool: prepares the schema, retries, converts errors. */
 export class Server {
   readonly tables: Tables;
   readonly appends: Appends;

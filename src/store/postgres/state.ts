@@ -45,7 +45,7 @@ export interface Times {
   wall(): number;
 }
 
-/** The server's clock for leases, unless a test has a clock of its own. */
+/** Returns the clocks of a PostgreSQL store: the server's for leases, unless a test has a clock of its own. */
 export function serverTimes(clock: Clock): Times {
   const server = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
   const isServers = clock === systemClock;
@@ -97,7 +97,7 @@ function stateOf(row: Row): RunState | undefined {
   return { token: Number(token), lease: leaseOf(row), attempts: Number(row.attempts), record };
 }
 
-/** The lease in a row of a run. */
+/** Returns the lease in a PostgreSQL row of a run. */
 export function leaseOf({ owner, epoch, attempts, expires_at: expiresAt }: Row): Lease | undefined {
   if (epoch == null) return undefined;
   return {
@@ -108,15 +108,18 @@ export function leaseOf({ owner, epoch, attempts, expires_at: expiresAt }: Row):
   };
 }
 
-/** The name of an owner as a text for PostgreSQL. An owner is any string; PostgreSQL can hold its JSON. */
+/** Returns the name of an owner as a text for PostgreSQL. An owner is any string; PostgreSQL can hold its JSON. */
 export const ownerText = (owner: string | null) => (owner === null ? null : JSON.stringify(owner));
 
+/** Returns a run id as PostgreSQL gets it: the hex of its bytes. */
 export const hexOf = (runId: string) => Buffer.from(runId, 'utf8').toString('hex');
+
+/** Returns the run id of a hex text, the inverse of `hexOf`. */
 export const runIdOf = (hex: string) => Buffer.from(hex, 'hex').toString('utf8');
 
 /**
- * The checksum of a head's row in PostgreSQL. It also covers the columns: a flipped bit in a count is damage like one in
- * the text.
+ * Computes the checksum of a head's row in PostgreSQL. It also covers the columns: a flipped bit in a count is damage like
+ * one in the text.
  */
 export function headChecksum(
   head: Pick<EncodedHead, 'version' | 'revision' | 'updatedAt' | 'head'>,

@@ -27,8 +27,8 @@ interface Writing {
 const FORGOTTEN_AT_ONCE = 100;
 
 /**
- * Writes changes of different runs in one statement: all of them are stored, or none. A change whose row is no longer that of
- * its decision, or that another transaction has locked, is left out without waiting.
+ * Writes changes of different runs to PostgreSQL in one statement: all of them are stored, or none. A change whose row is
+ * no longer that of its decision, or that another transaction has locked, is left out without waiting.
  * @returns the tokens of the stored changes
  */
 export async function write(

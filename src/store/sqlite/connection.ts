@@ -27,7 +27,7 @@ export interface Statements {
 
 export type RunDatabase = Database<Statements>;
 
-/** The database of a store. */
+/** Opens the database of a SQLite store: its file, its settings, its tables. */
 export function runDatabase({ path, durability, leaseClock, now, encryption }: RunDatabaseOptions): RunDatabase {
   return new Database({
     path,

@@ -13,6 +13,7 @@ const code = {
   notADatabase: 26,
 } as const;
 
+/** What a user can do about a damaged SQLite file, for messages. */
 export const DAMAGE_ADVICE = 'stop, copy the file, and restore it (`sqlite3 <file> .recover`)';
 
 const advice: Readonly<Record<number, string>> = {

@@ -13,7 +13,7 @@ interface CommandRow {
   readonly command: string;
 }
 
-/** The rows of `commands`: usually there are none. */
+/** The inboxes of runs in SQLite: the rows of `commands`. */
 export class InboxTable {
   readonly #find: StatementSync;
   readonly #count: StatementSync;

@@ -22,8 +22,8 @@ interface Known {
 const MAX_KNOWN = 20_000;
 
 /**
- * A connection's knowledge of the runs that it writes, so that a step does not need to read its lease and its revision before
- * each commit. It is valid until another connection commits, which SQLite counts (`data_version`), or a transaction of this
+ * Remembers leases and revisions of the runs that a SQLite connection writes, so that a step need not read them before each
+ * commit. It is valid until another connection commits, which SQLite counts (`data_version`), or a transaction of this
  * connection fails. The count is read inside a write transaction, when no other connection can commit, so it has no gap.
  */
 export class KnownRuns {

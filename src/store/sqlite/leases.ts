@@ -11,7 +11,9 @@ interface LeaseRow {
   readonly boot: string;
 }
 
-/** The rows of `claims`. A released one stays, without an owner, because epoch and attempts continue. */
+/**
+ * The leases in SQLite: the rows of `claims`. A released one stays, without an owner, because epoch and attempts continue.
+ */
 export class LeaseTable {
   readonly #clock: LeaseClock;
   readonly #known: KnownRuns;

@@ -11,7 +11,7 @@ interface OutcomeRow {
   readonly outcome: string;
 }
 
-/** The rows of `outcomes`. An expired one counts as removed. */
+/** The kept outcomes in SQLite: the rows of `outcomes`. An expired one counts as removed. */
 export class OutcomeTable {
   readonly #now: () => number;
   readonly #find: StatementSync;

@@ -15,7 +15,7 @@ export interface QueueOptions {
 /** A task inside a transaction. It throws errors of Pawl only before it writes. */
 type Work = (tables: Tables) => unknown;
 
-/** Commits the writes of one turn of the event loop together: one sync of the disk for all of them. */
+/** Commits the writes to SQLite of one turn of the event loop together: one sync of the disk for all of them. */
 export class WriteQueue {
   readonly #database: RunDatabase;
   readonly #options: QueueOptions;

@@ -42,7 +42,7 @@ const CHARS_PER_TURN = 2 ** 22;
 const columns = `r.no, r.run_id, r.meta, r.meta_checksum, c.attempts, h.generation, h.version, h.revision,
   h.updated_at, h.message_count, h.checksum, h.head`;
 
-/** The queries of `load` and `listInterrupted`. */
+/** Reads records and lists from SQLite: the queries of `load` and `listInterrupted`. */
 export class Reads {
   readonly #leases: LeaseTable;
   readonly #run: StatementSync;

@@ -7,10 +7,13 @@ import { type StepTexts, withoutStep } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { KnownRuns, Stored } from './known-runs.ts';
 
-/** A key of `messages` is `no * 2^24 + index`. With `no` below 2^29 it stays exact in a JavaScript number. */
+/**
+ * How many keys of `messages` a run has: a key is `no * 2^24 + index`. With `no` below 2^29 it stays exact in a JavaScript
+ * number.
+ */
 export const KEYS_PER_RUN = 2 ** 24;
 
-/** The last 2^20 keys of a run are for the texts of a large open step. */
+/** The most messages of a run in SQLite: the last 2^20 keys are for the texts of a large open step. */
 export const MAX_MESSAGES = KEYS_PER_RUN - 2 ** 20;
 
 /** About how many bytes of messages one transaction removes: overwriting them takes some 10 ms for each megabyte. */
@@ -30,15 +33,15 @@ export interface HeadRow {
 export type WholeRecord = { readonly [K in keyof Stored]: NonNullable<Stored[K]> };
 
 /**
- * The checksum of a head's row in SQLite. It also covers the columns: a flipped bit in a count is damage like one in the
- * text.
+ * Computes the checksum of a head's row in SQLite. It also covers the columns: a flipped bit in a count is damage like one
+ * in the text.
  */
 export function headChecksum(row: HeadRow): number {
   const columns = `${row.generation},${row.version},${row.revision},${row.updated_at},${row.message_count}`;
   return crc32(row.head, crc32(columns));
 }
 
-/** The writes to `runs`, `heads` and `messages`. Callers hold the transaction. */
+/** Writes records to SQLite: the rows of `runs`, `heads` and `messages`. Callers hold the transaction. */
 export class RecordTable {
   readonly #encryption: Encryption;
   readonly #known: KnownRuns;

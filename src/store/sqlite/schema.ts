@@ -65,7 +65,8 @@ const layout = [
 ];
 
 /**
- * Creates the tables in a new file, and otherwise checks the owner of the file. A file of another application stays untouched.
+ * Creates the tables in a new SQLite file, and otherwise checks the owner and the layout of the file. A file of another
+ * application stays untouched.
  * @throws {CheckpointTooNewError} if a newer version wrote the layout
  * @throws {StoreUnavailableError} for a database of another application, or a damaged one
  */

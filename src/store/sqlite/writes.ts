@@ -27,7 +27,7 @@ export interface Made<T> {
   readonly rest: number | undefined;
 }
 
-/** Makes the write of a decision inside a transaction of SQLite that others may share: a refused write changes nothing. */
+/** Makes one write inside a transaction of SQLite that others may share: decides it, and changes the rows. */
 export function make<T>(tables: Tables, { runId, decide, body }: StoreWrite<T>): Made<T> {
   const { value, change } = decideNow(decide, new TableFacts(tables, runId));
   const rest = change && makeChange(tables, { runId, body, change });

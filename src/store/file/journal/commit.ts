@@ -38,6 +38,7 @@ export interface Commit {
 
 /** A journal with fewer superseded bytes is never rewritten, ... */
 const MIN_SUPERSEDED = 2 ** 16;
+
 /** ... and one with more is rewritten if they are more than this share of the others. */
 const MAX_SUPERSEDED_SHARE = 0.45;
 
@@ -46,7 +47,10 @@ export function isBloated({ superseded, end }: Journal): boolean {
   return superseded > MIN_SUPERSEDED && superseded > MAX_SUPERSEDED_SHARE * (end - superseded);
 }
 
-/** Appends a commit to a journal. Another process may see it before it is synced; its success is not reported yet. */
+/**
+ * Appends a commit to the journal of a run. Another process may see it before it is synced; its success is not reported
+ * yet.
+ */
 export async function appendCommit(file: OpenFile, journal: Journal, commit: Commit): Promise<Journal> {
   if (journal.stamp.size > journal.end) await file.truncate(journal.end);
   const writer = new LineWriter(file, journal.end);
@@ -65,7 +69,7 @@ export async function appendCommit(file: OpenFile, journal: Journal, commit: Com
 }
 
 /**
- * Rewrites a journal, in place of the existing one.
+ * Rewrites the journal of a run, in place of the existing one.
  * @param old the source of the record, if the commit has no whole one
  */
 export function rewriteJournal(durable: Durable, path: string, { commit, old }: Rewrite): Promise<Journal> {

@@ -13,7 +13,7 @@ const MAX_BYTES = 3;
 /** The buffer of the previous writer, which has finished: a new one for each commit would load the garbage collector. */
 let spare: Buffer | undefined;
 
-/** Collects lines into few large writes. */
+/** Collects lines of a journal into few large writes. */
 export class LineWriter {
   readonly #file: OpenFile;
   #bytes = spare ?? Buffer.allocUnsafeSlow(SPARE);

@@ -22,7 +22,7 @@ import { layoutError } from '../errors.ts';
  * A state that has no record is that of a run which was only claimed yet.
  */
 
-/** The layout that this code reads and writes. */
+/** The layout of file stores that this code reads and writes. */
 export const LAYOUT = 1;
 
 export type LineKind = 'run' | 'base' | 'extras' | 'piece' | 'messages' | 'lease' | 'state';
@@ -67,15 +67,24 @@ export interface State {
 export type PiecesInFile = readonly number[];
 
 // Lines to be written, without their checksums.
+/** Encodes the first line of a journal: the layout and the run's id. */
 export const runLine = (runId: string): string => unchecked('run', [LAYOUT, JSON.stringify(runId)]);
+
+/** Encodes the line of a journal with the run's attributes. */
 export const baseLine = (meta: string): string => unchecked('base', [meta]);
+
+/** Encodes the line of a journal with inputs and images. */
 export const extrasLine = (extras: string): string => unchecked('extras', [extras]);
+
+/** Encodes the line of a journal with a blob. */
 export const pieceLine = ({ name, text }: Piece): string => unchecked('piece', [name, text]);
 
+/** Encodes the line of a journal with a lease. */
 export function leaseLine({ epoch, attempts, expiresAt, boot, owner }: StoredLease): string {
   return unchecked('lease', [epoch, attempts, expiresAt, JSON.stringify(boot), JSON.stringify(owner)]);
 }
 
+/** Encodes the line of a journal with the state after a commit: the place of the lease, and the head. */
 export function stateLine({ leaseAt, superseded, record }: State): string {
   if (!record) return unchecked('state', [leaseAt, superseded]);
   const { version, revision, updatedAt, messageCount, head, pieces } = record;
@@ -83,6 +92,7 @@ export function stateLine({ leaseAt, superseded, record }: State): string {
   return unchecked('state', [leaseAt, superseded, version, revision, updatedAt, messageCount, head, ...at]);
 }
 
+/** Encodes the line of a journal with messages. */
 export const messagesLine = ({ count, text }: MessageRow): string => unchecked('messages', [count, text]);
 
 /** Decodes a line of a journal, and checks that it is intact. @throws {CheckpointCorruptError} if its checksum is wrong */
@@ -92,7 +102,7 @@ export function intactLine({ at, bytes }: RawLine): Line {
   throw new CheckpointCorruptError(`this record is damaged: the checksum of the line at byte ${at} is wrong`);
 }
 
-/** The lease that a line of a journal holds. */
+/** Decodes a line of a journal with a lease. */
 export function toLease(line: Line): StoredLease {
   const [epoch, attempts, expiresAt, boot = '', owner = ''] = line.fields;
   return {
@@ -104,7 +114,7 @@ export function toLease(line: Line): StoredLease {
   };
 }
 
-/** The state that a line of a journal holds. */
+/** Decodes a line of a journal with the state after a commit. */
 export function toState(line: Line): State {
   const [leaseAt, superseded, version, revision, updatedAt, messageCount, head, pieces] = line.fields;
   const state = { leaseAt: toNumber(leaseAt), superseded: toNumber(superseded) };
@@ -120,13 +130,14 @@ export function toState(line: Line): State {
   return { ...state, record };
 }
 
-/** The id that the first line names. @throws {CheckpointTooNewError} */
+/** Decodes the first line of a journal: returns the run's id. @throws {CheckpointTooNewError} */
 export function runIdOf({ fields }: Line): string {
   const [layout, runId = ''] = fields;
   if (toNumber(layout) > LAYOUT) throw layoutError('this record', toNumber(layout), LAYOUT);
   return String(parseStored(runId, 'run id'));
 }
 
+/** Parses a number in a field of a line. */
 export function toNumber(field: string | undefined): number {
   const number = Number(field);
   if (field === undefined || field === '' || Number.isNaN(number)) {

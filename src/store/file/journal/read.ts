@@ -45,7 +45,7 @@ export interface Summary {
   readonly pieces: FoundPieces;
 }
 
-/** Reads the ends of a journal, and all of it only if they are invalid. */
+/** Reads the ends of a run's journal, and all of it only if they are invalid. */
 export async function readJournal(file: OpenFile): Promise<Found> {
   const stamp = await file.stamp();
   try {
@@ -58,7 +58,11 @@ export async function readJournal(file: OpenFile): Promise<Found> {
   return foundBy(await scanJournal(file), stamp);
 }
 
-/** The content of a journal, without its messages. @throws {CheckpointCorruptError} @throws {CheckpointTooNewError} */
+/**
+ * Reads the content of a run's journal, without its messages.
+ * @throws {CheckpointCorruptError}
+ * @throws {CheckpointTooNewError}
+ */
 export async function readSummary(file: OpenFile): Promise<Summary> {
   const stamp = await file.stamp();
   const ends = await readEnds(file, stamp);
@@ -77,7 +81,7 @@ export async function readSummary(file: OpenFile): Promise<Summary> {
   return { ...summary, meta: base.fields[0] ?? '' };
 }
 
-/** Reads all lines of a journal. */
+/** Reads all lines of a run's journal. */
 export async function scanJournal(file: OpenFile): Promise<JournalScan> {
   const scan = new JournalScan();
   for await (const batch of readLines(file)) {
@@ -87,7 +91,7 @@ export async function scanJournal(file: OpenFile): Promise<JournalScan> {
   return scan;
 }
 
-/** The content of a journal, after all of its lines were read. */
+/** Returns the content of a journal, after all of its lines were read. */
 export function foundBy(scan: JournalScan, stamp: FileStamp): Found {
   const { state, stateAt, end, pieces } = scan;
   const damage = scan.damage ?? (state ? undefined : missing('first commit'));
@@ -103,13 +107,13 @@ type FoundPieces = ReadonlyMap<string, FoundPiece>;
 /** The part of pieces that is kept in memory. */
 const placesOf = (pieces: FoundPieces) => new Map([...pieces].map(([name, { at, length }]) => [name, { at, length }]));
 
-/** The head in the last state of a journal; it names its pieces. @throws {CheckpointCorruptError} */
+/** Reads the head in the last state of a journal; it names its blobs. @throws {CheckpointCorruptError} */
 export async function readHead(file: OpenFile, { stateAt }: Journal): Promise<string | undefined> {
   const bytes = await readLineAt(file, stateAt, 2_048);
   return toState(intactLine({ at: stateAt, bytes: bytes ?? Buffer.alloc(0) })).record?.head;
 }
 
-/** The part of a state that is kept in memory. */
+/** Returns the part of a journal's state that is kept in memory. */
 export function withoutHead({ superseded, record }: State, stateAt: number) {
   if (!record) return { stateAt, superseded, record };
   const { head: _, pieces: __, ...rest } = record;

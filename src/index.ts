@@ -147,11 +147,18 @@ export type {
   Claim,
   ControlStore,
   Cursor,
+  DueList,
+  DueRun,
+  DueStore,
+  EventStore,
   InboxOf,
+  LeaveOptions,
+  ListDueOptions,
   ListOptions,
   OutcomeStore,
   OwningStore,
   ReleaseOptions,
+  Signal,
   WriteOptions,
 } from './store/port.ts';
 export type { LandedState } from './store/record-writer.ts';

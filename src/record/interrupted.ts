@@ -1,4 +1,5 @@
 import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
+import type { Wait } from '../run/waits/wait.ts';
 import { toErrorData } from '../values/error-data.ts';
 import type { RunHead } from './checkpoint.ts';
 import { parentOf } from './identify.ts';
@@ -7,7 +8,8 @@ import { parentOf } from './identify.ts';
 export type InterruptedRun =
   | {
       readonly runId: string;
-      readonly status?: 'interrupted' | 'parked';
+      /** `waiting`: it has open waits. */
+      readonly status?: 'interrupted' | 'parked' | 'waiting';
       readonly meta: RunCheckpointMeta;
       readonly iteration: number;
       /** Names of the phases that are complete. */
@@ -22,6 +24,10 @@ export type InterruptedRun =
       readonly parent?: ParentCall;
       /** Absent = none. */
       readonly labels?: Labels;
+      /** The open waits of a run with the status `waiting`. */
+      readonly waits?: readonly Wait[];
+      /** When a resting run continues, wall clock, ms; absent = when a command comes, or unknown to the store. */
+      readonly dueAt?: number;
     }
   | {
       readonly runId: string;
@@ -39,12 +45,15 @@ export type ReadableRun = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
 /**
  * Makes the list entry of a readable record, as `listInterrupted` returns it.
  * @param owner the owner of a live claim on it, if there is one
+ * @param dueAt when the run continues, if the store knows it
  */
-export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
+export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): InterruptedRun {
   const parent = parentOf(head);
+  const { waits = [] } = head.waiting ?? {};
+  const isWaiting = !head.parked && waits.length > 0;
   return {
     runId: head.meta.runId,
-    status: head.parked ? 'parked' : 'interrupted',
+    status: head.parked ? 'parked' : isWaiting ? 'waiting' : 'interrupted',
     meta: head.meta,
     iteration: head.iteration,
     completedPhases: head.completedPhases.map((phase) => phase.name),
@@ -53,6 +62,8 @@ export function interruptedRun(head: RunHead, owner?: string): InterruptedRun {
     ...(parent ? { parent } : {}),
     ...(head.labels ? { labels: head.labels } : {}),
     ...(owner === undefined ? {} : { owner }),
+    ...(isWaiting ? { waits } : {}),
+    ...(dueAt === undefined ? {} : { dueAt }),
     ...(head.parked ? { code: head.parked.code, reason: head.parked.reason } : {}),
   };
 }
@@ -70,4 +81,16 @@ export function quarantinedRun(
 export function damageIn(reason: string): { readonly code?: string; readonly message: string } {
   const code = /^[A-Z][A-Z_]+(?=: )/.exec(reason)?.[0];
   return code === undefined ? { message: reason } : { code, message: reason.slice(code.length + 2) };
+}
+
+/** What a record says of its run: it is due `now`, it waits and keeps its time (`kept`), or it is `never` due. */
+export type DueOfRecord = 'now' | 'kept' | 'never';
+
+/**
+ * What a record says about when its run is due. A run without open waits has work to do: if its process dies, another one must
+ * take it, even if it had rested before.
+ */
+export function dueOfRecord({ parked, hosted, waiting }: Pick<RunHead, 'parked' | 'hosted' | 'waiting'>): DueOfRecord {
+  if (parked || hosted) return 'never';
+  return waiting && waiting.waits.length > 0 ? 'kept' : 'now';
 }

@@ -198,7 +198,7 @@ function unreadable({ code, message }: { readonly code?: string; readonly messag
  * @param asker the owner that asks: its own claims say nothing
  */
 export function listedStatus(
-  entry: { readonly status?: 'interrupted' | 'parked' | 'quarantined'; readonly owner?: string },
+  entry: { readonly status?: Exclude<ListedStatus, 'live'>; readonly owner?: string },
   asker?: string,
 ): ListedStatus {
   const { status = 'interrupted', owner } = entry;

@@ -91,7 +91,7 @@ export function withoutId({ outcomeId: _, fingerprint: __, ...output }: RunOutco
 }
 
 /** The status of a run in a list. */
-export type ListedStatus = 'live' | 'interrupted' | 'parked' | 'quarantined';
+export type ListedStatus = 'live' | 'interrupted' | 'waiting' | 'parked' | 'quarantined';
 
 /** A run did not succeed, and its host asked for an error (`run.orThrow()`). The code is that of the run's error. */
 export class RunFailedError extends PawlError {

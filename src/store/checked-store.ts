@@ -5,12 +5,12 @@ import type { Clock } from '../values/clock.ts';
 import { withDeadline } from '../values/deadline.ts';
 import { readProperty } from '../values/error-data.ts';
 import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.ts';
-import { isObject } from '../values/json.ts';
+import { isAmount, isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
-import type { AppendingStore, CheckpointStore, EventStore, OutcomeStore } from './port.ts';
+import type { AppendingStore, CheckpointStore, DueList, EventStore, OutcomeStore, OwningStore } from './port.ts';
 
-type MethodName = keyof (AppendingStore & OutcomeStore & EventStore);
+type MethodName = keyof (AppendingStore & OwningStore & OutcomeStore & EventStore);
 
 /** The methods that a store may have. A method of the port without a line does not compile: every store would lose it. */
 const methods: { readonly [Name in MethodName]-?: true } = {
@@ -116,6 +116,8 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   claim: checkedClaim,
   outcome: checkedOutcome,
   inbox: checkedInbox,
+  leave: checkedLeave,
+  listDue: checkedDue,
 };
 
 /**
@@ -148,6 +150,20 @@ function checkedInbox(answer: unknown): unknown {
   const isSent = (each: unknown) => isObject(each) && typeof each.runId === 'string' && isObject(each.command);
   if (Array.isArray(answer) && answer.every(isSent)) return answer;
   throw wrongAnswer('inbox', answer, 'an array of { runId, command }');
+}
+
+/** Any other value could let a run rest with an unread command. */
+function checkedLeave(answer: unknown): boolean {
+  if (typeof answer === 'boolean') return answer;
+  throw wrongAnswer('leave', answer, 'true or false');
+}
+
+function checkedDue(answer: unknown): DueList {
+  const isDueRun = (each: unknown) => isObject(each) && isId(each.runId) && isAmount(each.dueAt);
+  if (isObject(answer) && isAmount(answer.now) && Array.isArray(answer.runs) && answer.runs.every(isDueRun)) {
+    return answer as never;
+  }
+  throw wrongAnswer('listDue', answer, '{ now, runs: { runId, dueAt, attempts }[], nextAt? }');
 }
 
 function wrongAnswer(method: string, answer: unknown, needed: string): StoreUnavailableError {

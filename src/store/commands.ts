@@ -4,7 +4,9 @@ import {
   MAX_COMMANDS,
   MAX_INBOX_CHARS,
   parseCommand,
+  type SentCommand,
   type UnknownCommand,
+  versioned,
 } from '../run/command.ts';
 import { CheckpointMissingError, UndeliveredError } from '../values/errors.ts';
 import { jsonText } from '../values/json.ts';
@@ -15,21 +17,34 @@ export interface StoredCommand {
   readonly runId: string;
   readonly id: Command['id'];
   readonly text: string;
+  /** Its number: a later command of the same run has a higher one. Drivers with `listDue` give it. */
+  readonly seq?: number | undefined;
+  /** When the store took it, wall clock, ms. */
+  readonly sentAt?: number | undefined;
 }
 
 /** A command with its text as it is stored. */
-export interface CommandToSend extends StoredCommand {
+export interface CommandToSend extends Pick<StoredCommand, 'runId' | 'id' | 'text'> {
   readonly kind: Command['kind'];
 }
 
 /** The text of a command to store. @throws {TypeError} @throws {UndeliveredError} @throws {NotJsonError} */
 export function encodeCommand(command: Command): string {
-  return jsonText(checkCommand(command), 'command');
+  return jsonText(versioned(checkCommand(command)), 'command');
 }
 
 /** Reads the stored text of a command. @throws {CheckpointCorruptError} */
 export function decodeCommand(text: string): Command | UnknownCommand {
   return parseCommand(parseStored(text, 'command'));
+}
+
+/** A command as an inbox shows it. @param stored its number and time, if the store has them */
+export function sentCommand(
+  runId: string,
+  command: SentCommand['command'],
+  { seq, sentAt }: Pick<StoredCommand, 'seq' | 'sentAt'>,
+): SentCommand {
+  return { runId, command, ...(seq === undefined ? {} : { seq }), ...(sentAt === undefined ? {} : { sentAt }) };
 }
 
 /** The error for a command to a run that has no record. */

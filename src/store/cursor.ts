@@ -1,11 +1,44 @@
-import type { Cursor } from './port.ts';
-import type { ListedHead, ListPage } from './store-driver.ts';
+import { isResting, ON_COMMAND } from './due.ts';
+import { damageIn, type IsDead, isHeld } from './lease.ts';
+import type { Cursor, ListDueOptions } from './port.ts';
+import type { DueHeads, ListedHead, ListPage } from './store-driver.ts';
 
-/** Returns a page of the heads of all records, which may be in any order. */
-export function pageOf(heads: Iterable<ListedHead>, { after, limit }: ListPage): ListedHead[] {
-  const following = [...heads].filter((head) => !after || compareCursors(head, after) > 0);
+/**
+ * Returns a page of the heads of all records, which may be in any order.
+ * @param now wall clock, ms: tells the runs that rest from the others, if the driver keeps when runs are due
+ */
+export function pageOf(heads: Iterable<ListedHead>, { after, limit, resting }: ListPage, now?: number): ListedHead[] {
+  const isListed = ({ due }: ListedHead) =>
+    now === undefined || resting === undefined || isResting(due, now) === resting;
+  const following = [...heads].filter((head) => isListed(head) && (!after || compareCursors(head, after) > 0));
   return following.sort(compareCursors).slice(0, limit);
 }
+
+/** Whether no live owner holds a run, and no owner found its record damaged. @param now the lease clock, ms */
+export function isFree({ lease, now }: Pick<ListedHead, 'lease' | 'now'>, isDead?: IsDead): boolean {
+  return damageIn(lease) === undefined && !isHeld(lease, now, isDead);
+}
+
+/**
+ * A page of the due runs among the heads of all records, for drivers without an index.
+ * @param now wall clock, ms
+ */
+export function dueAmong(heads: Iterable<ListedHead>, { limit, after }: ListDueOptions, now: number): DueHeads {
+  const found: ListedHead[] = [];
+  let nextAt = ON_COMMAND;
+  for (const head of heads) {
+    const { due = 0, error } = head;
+    if (due === null || error !== undefined) continue;
+    if (due > now) nextAt = Math.min(nextAt, due);
+    else if (isFree(head)) found.push(head);
+  }
+  const from = after && { updatedAt: after.dueAt, runId: after.runId };
+  const following = from ? found.filter((head) => compareCursors(byDue(head), from) > 0) : found;
+  const page = following.sort((a, b) => compareCursors(byDue(a), byDue(b))).slice(0, limit);
+  return { now, heads: page, ...(nextAt < ON_COMMAND ? { nextAt } : {}) };
+}
+
+const byDue = ({ due, runId }: ListedHead): Cursor => ({ updatedAt: due ?? 0, runId });
 
 /**
  * Compares the cursors of two listed runs, by the order of a list: by time, then by id in the order of its UTF-8 bytes, as

@@ -1,6 +1,7 @@
 // The entry point `pawl/stores/kit`: the parts that make a store of a driver. It contains no driver.
 export type { CommandToSend, StoredCommand } from './commands.ts';
-export { pageOf } from './cursor.ts';
+export { dueAmong, isFree, pageOf } from './cursor.ts';
+export { type Due, isResting, ON_COMMAND } from './due.ts';
 export type { Piece, Pieces, StoredPieces } from './encoding/blob-refs.ts';
 export type { EncodedHead } from './encoding/encode.ts';
 export type { MessageRow } from './encoding/encryption.ts';
@@ -19,6 +20,7 @@ export {
 export type { Lease, Ownership } from './lease.ts';
 export {
   changedValue,
+  commandsIn,
   factsOfValue,
   headsIn,
   type KeptValue,
@@ -28,6 +30,7 @@ export {
   type StoreTimes,
 } from './run-value.ts';
 export type {
+  DueHeads,
   ListedHead,
   ListPage,
   MessageReader,
@@ -36,7 +39,17 @@ export type {
   StoreWrite,
   WriteKind,
 } from './store-driver.ts';
-export { type FullStore, type StoreFromOptions, storeFrom } from './store-from.ts';
+export { type FullStore, type StoreFromOptions, type StoreOf, storeFrom } from './store-from.ts';
+export {
+  checkRoom,
+  type ExpectWrite,
+  isNewSignal,
+  type KnownSignal,
+  type SignalWrite,
+  type StoredSignal,
+  type TopicDriver,
+  type TopicWait,
+} from './topics.ts';
 export {
   acknowledge,
   appendDelta,
@@ -53,6 +66,7 @@ export {
   factsOfDamage,
   type InboxFacts,
   keepOutcome,
+  leaveRun,
   type OutcomeToKeep,
   type RecordFacts,
   type RunFacts,

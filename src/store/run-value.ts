@@ -1,4 +1,5 @@
 import type { StoredCommand } from './commands.ts';
+import type { Due } from './due.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import type { Lease } from './lease.ts';
 import type { ListedHead } from './store-driver.ts';
@@ -21,6 +22,10 @@ export interface RunValue {
   readonly kept?: KeptValue | undefined;
   /** The oldest first. */
   readonly inbox?: readonly StoredCommand[] | undefined;
+  /** The highest `seq` that a command of the run has had. */
+  readonly sent?: number | undefined;
+  /** When the run is due; absent = 0. */
+  readonly due?: Due | undefined;
   /** Why the value cannot be read; it replaces everything else. It is never stored. */
   readonly damage?: unknown;
 }
@@ -80,11 +85,16 @@ class ValueFacts implements RunFacts {
     return keptIn(this.#value, this.#times)?.epoch ?? 0;
   }
 
+  get due(): Due {
+    return dueIn(this.#value);
+  }
+
   get inbox(): InboxFacts {
-    const { inbox = [] } = this.#value;
+    const inbox = inboxOf(this.#value);
     let chars = 0;
     for (const { text } of inbox) chars += text.length;
-    return { size: inbox.length, chars, has: (id) => inbox.some((command) => command.id === id) };
+    const newest = inbox.at(-1)?.seq ?? 0;
+    return { size: inbox.length, chars, newest, has: (id) => inbox.some((command) => command.id === id) };
   }
 }
 
@@ -101,7 +111,9 @@ export function changedValue(
   if (change.remove) return kept && { kept };
   const lease = leaseAfter(value, change, times);
   const record = change.record && body ? recordAfter(value, body) : value.record;
-  return lease || record || kept ? { lease, record, kept, inbox: inboxAfter(value, change) } : undefined;
+  if (!lease && !record && !kept) return undefined;
+  const due = change.due === undefined ? dueIn(value) : change.due;
+  return { lease, record, kept, ...inboxAfter(value, change, times), ...(due === 0 ? {} : { due }) };
 }
 
 /** The kept outcome of a run, until it expires. */
@@ -110,11 +122,11 @@ export function keptIn({ kept }: RunValue, times: StoreTimes): KeptValue | undef
 }
 
 /** The entry of a run in a list: none without a record. */
-export function headsIn(runId: string, { record, lease, damage }: RunValue, times: StoreTimes): ListedHead[] {
+export function headsIn(runId: string, { record, lease, damage, due }: RunValue, times: StoreTimes): ListedHead[] {
   if (damage !== undefined) return [{ runId, updatedAt: 0, head: '', meta: '', now: 0, error: damage }];
   if (!record) return [];
   const { updatedAt, head, start } = record;
-  return [{ runId, updatedAt, head, meta: start.meta, lease, now: times.leaseNow() }];
+  return [{ runId, updatedAt, head, meta: start.meta, lease, now: times.leaseNow(), due }];
 }
 
 function keptAfter(value: RunValue, { keep, raiseEpoch = 0 }: Change, times: StoreTimes): KeptValue | undefined {
@@ -135,10 +147,26 @@ function recordAfter({ record }: RunValue, body: StoredBody): RecordValue | unde
   return start && { head, version, revision, updatedAt, attempts, messageCount, start };
 }
 
-function inboxAfter({ inbox }: RunValue, { send, forget }: Change): RunValue['inbox'] {
-  if (!send && !forget) return inbox;
-  const left = forget ? inbox?.filter(({ id }) => !forget.includes(id)) : inbox;
-  if (!send) return left;
+function inboxAfter(value: RunValue, { send, forget }: Change, times: StoreTimes): Pick<RunValue, 'inbox' | 'sent'> {
+  const { inbox, sent = inbox?.length ?? 0 } = value;
+  if (!send && !forget) return { inbox, sent: value.sent };
+  const left = inboxOf(value).filter(({ id }) => !forget?.includes(id));
+  if (!send) return { inbox: left, sent };
   const { runId, id, text } = send;
-  return [...(left ?? []), { runId, id, text }];
+  return { inbox: [...left, { runId, id, text, seq: sent + 1, sentAt: times.now() }], sent: sent + 1 };
+}
+
+/** The waiting commands. Earlier versions stored none with a number: they have those of their places. */
+function inboxOf({ inbox = [] }: RunValue): readonly StoredCommand[] {
+  return inbox.map((command, place) => (command.seq === undefined ? { ...command, seq: place + 1 } : command));
+}
+
+/** When the run of a value is due; 0 without a record. */
+function dueIn({ due = 0 }: RunValue): Due {
+  return due;
+}
+
+/** The commands that wait for runs of a store, for its `inbox`. */
+export function commandsIn(value: RunValue): readonly StoredCommand[] {
+  return inboxOf(value);
 }

@@ -1,8 +1,10 @@
 import type { CommandToSend, StoredCommand } from './commands.ts';
+import type { Due } from './due.ts';
 import type { StoredPieces } from './encoding/blob-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import type { Lease } from './lease.ts';
-import type { Claim, Cursor, InboxOf } from './port.ts';
+import type { Claim, Cursor, InboxOf, ListDueOptions } from './port.ts';
+import type { TopicDriver } from './topics.ts';
 import type { Decide } from './transitions.ts';
 
 /**
@@ -37,6 +39,15 @@ export interface StoreDriver {
   acknowledge?(claim: Claim, ids: readonly string[]): Promise<void>;
   /** Removes expired outcomes, or only counts them. `storeFrom` calls it once a minute. @returns how many */
   forgetOutcomes?(options: { readonly dryRun: boolean }): Promise<number>;
+  /**
+   * The runs that are due by the driver's clock and that no live owner holds. A driver that has it keeps
+   * `change.due` and gives the facts `due` and `inbox.newest`, also for commands that `send` stores.
+   */
+  listDue?(page: ListDueOptions): Promise<DueHeads>;
+  /** How many runs rest: needed with `listDue`. */
+  countResting?(): Promise<number>;
+  /** What runs wait for, and early signals: needs `listDue`. */
+  readonly topics?: TopicDriver;
   /** Waits for the pending writes, and refuses every later call. */
   close?(): Promise<void>;
   /** Whether an owner is certainly dead. Default: a dead process of this machine, if the executor named the owner. */
@@ -60,7 +71,17 @@ export interface StoreWrite<T = unknown> {
   readonly hasClaim: boolean;
 }
 
-export type WriteKind = 'save' | 'append' | 'delete' | 'keep' | 'claim' | 'renew' | 'release' | 'send' | 'acknowledge';
+export type WriteKind =
+  | 'save'
+  | 'append'
+  | 'delete'
+  | 'keep'
+  | 'claim'
+  | 'renew'
+  | 'release'
+  | 'leave'
+  | 'send'
+  | 'acknowledge';
 
 /** The texts of a stored record, as bodies gave them. */
 export interface StoredTexts {
@@ -94,6 +115,8 @@ export interface ListPage {
   /** `Infinity`: all of them. */
   readonly limit: number;
   readonly signal: AbortSignal | undefined;
+  /** True: only the runs that rest (see `isResting`); false: only the others. A driver without `listDue` lists all. */
+  readonly resting?: boolean | undefined;
 }
 
 /** A record without its messages, for a list. */
@@ -104,6 +127,18 @@ export interface ListedHead extends Cursor {
   readonly lease?: Lease | undefined;
   /** The lease clock at the read of the lease, ms. */
   readonly now: number;
+  /** When the run is due; absent = unknown. */
+  readonly due?: Due | undefined;
   /** Why the record cannot be read: the run is listed as quarantined. */
   readonly error?: unknown;
+}
+
+/** A page of due runs as a driver reads it. */
+export interface DueHeads {
+  /** Wall clock, ms. */
+  readonly now: number;
+  /** By `due`, then by the UTF-8 bytes of the run id. */
+  readonly heads: readonly ListedHead[];
+  /** When the next run after `now` is due, ms; absent = unknown, or none is. */
+  readonly nextAt?: number | undefined;
 }

@@ -5,13 +5,15 @@ import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { dropEncoding } from '../values/message.ts';
 import { encodeCommand } from './commands.ts';
+import { toDue } from './due.ts';
 import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { Minutely } from './minutely.ts';
-import type { AppendingStore, Claim, ControlStore, OutcomeStore, WriteOptions } from './port.ts';
+import type { AppendingStore, Claim, ControlStore, DueStore, EventStore, OutcomeStore, WriteOptions } from './port.ts';
 import type { StoreDriver, WriteKind } from './store-driver.ts';
 import { StoredReader } from './stored-reader.ts';
+import { expectWrite, signalWrite, type TopicDriver } from './topics.ts';
 import * as transitions from './transitions.ts';
 
 /** Appends, owns, carries commands, and keeps outcomes. */
@@ -20,6 +22,15 @@ export interface FullStore extends AppendingStore, ControlStore, OutcomeStore {
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
+
+/** The methods that a store has because its driver has `listDue`, or `topics` besides. */
+type DueMethods<D> = D extends { listDue: unknown; countResting: unknown }
+  ? Pick<DueStore, 'leave' | 'listDue' | 'countResting'> &
+      (D extends { readonly topics: TopicDriver } ? Pick<EventStore, 'expect' | 'signal'> : unknown)
+  : unknown;
+
+/** The store of a driver: a `DueStore` if it has `listDue`, an `EventStore` if it has `topics` besides. */
+export type StoreOf<D extends StoreDriver> = FullStore & DueMethods<D>;
 
 export interface StoreFromOptions {
   /** Encrypts the stored texts: see `encrypt`. */
@@ -68,7 +79,7 @@ interface Parts {
  * @throws {TypeError} for an unknown option
  * @example const store = storeFrom(new RedisDriver(client), { codec: encrypt({ key }) })
  */
-export function storeFrom(driver: StoreDriver, options: StoreFromOptions = {}): FullStore {
+export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOptions = {}): StoreOf<D> {
   checkKeys(options, optionKeys, { of: 'storeFrom' });
   const { blobs = false, steps = false, clock = systemClock } = options;
   const encryption = new Encryption(options.codec);
@@ -89,11 +100,13 @@ export function storeFrom(driver: StoreDriver, options: StoreFromOptions = {}): 
     ...outcomes(parts, reader),
     ...ownership(parts),
     ...control(parts, reader),
+    ...due(parts, reader),
+    ...topics(parts),
     load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
     listInterrupted: async (list = {}) => reader.list(list),
     close,
     [Symbol.asyncDispose]: close,
-  };
+  } as FullStore as StoreOf<D>;
 }
 
 /** A failed removal is repeated in the next minute. */
@@ -144,7 +157,8 @@ function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, '
 
 function writing(driver: StoreDriver) {
   const isDead = driver.isDead && ((owner: string) => driver.isDead?.(owner) ?? false);
-  const by = ({ claim }: WriteOptions): transitions.Writer => ({ claim, isDead });
+  const keepsDue = driver.listDue !== undefined;
+  const by = ({ claim }: WriteOptions): transitions.Writer => ({ claim, isDead, keepsDue });
   const write = (
     kind: WriteKind,
     decide: transitions.Decide<void>,
@@ -200,7 +214,7 @@ function control(
       const text = encryption.seal(encodeCommand(command), checkRunId(runId), 'command');
       const toSend = { runId, id: command.id, kind: command.kind, text };
       if (driver.send) return driver.send(toSend);
-      const decide = transitions.sendCommand(toSend);
+      const decide = transitions.sendCommand(toSend, { keepsDue: driver.listDue !== undefined });
       await driver.write({ kind: 'send', runId, decide, size: text.length, hasClaim: false });
     },
     inbox: async (of) => reader.inbox(of),
@@ -208,6 +222,31 @@ function control(
       if (driver.acknowledge) return driver.acknowledge(claim, ids);
       const decide = transitions.acknowledge(claim, ids);
       await driver.write({ kind: 'acknowledge', runId: claim.runId, decide, size: 0, hasClaim: true });
+    },
+  };
+}
+
+function due({ driver }: Parts, reader: StoredReader): Partial<DueStore> {
+  const { countResting } = driver;
+  if (!driver.listDue || !countResting) return {};
+  return {
+    leave: async (claim, { dueAt, readUpTo, attempts }) => {
+      const decide = transitions.leaveRun(claim, { due: toDue(dueAt), readUpTo, attempts });
+      return driver.write({ kind: 'leave', runId: claim.runId, decide, size: 0, hasClaim: true });
+    },
+    listDue: async (page) => reader.due(page),
+    countResting: async () => countResting.call(driver),
+  };
+}
+
+function topics({ driver, encryption }: Parts): Partial<EventStore> {
+  const { topics } = driver;
+  if (!topics || !driver.listDue) return {};
+  return {
+    expect: async (claim, wait) => topics.expect(expectWrite(claim, wait, encryption)),
+    signal: async (signal) => {
+      const to = await topics.signal(signalWrite(signal, encryption));
+      return to === undefined ? {} : { to };
     },
   };
 }

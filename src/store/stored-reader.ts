@@ -1,10 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { RunCheckpoint } from '../record/checkpoint.ts';
-import { type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
+import type { RunCheckpoint, RunHead } from '../record/checkpoint.ts';
+import { dueOfRecord, type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import { MAX_WAITING, type SentCommand } from '../run/command.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
-import { decodeCommand } from './commands.ts';
+import { decodeCommand, sentCommand } from './commands.ts';
+import { shownDue } from './due.ts';
 import { RunTexts, type StoredPieces } from './encoding/blob-refs.ts';
 import { decodeHead, decodeRecord, parseStored } from './encoding/encode.ts';
 import type { Encryption } from './encoding/encryption.ts';
@@ -12,8 +13,10 @@ import { messagesFrom, stepText } from './encoding/encryption.ts';
 import { withoutStep, withStep } from './encoding/step-texts.ts';
 import { type IsDead, isHeld, refuseDamaged } from './lease.ts';
 import { isDeadProcess } from './owner.ts';
-import type { Cursor, InboxOf, ListOptions } from './port.ts';
+import type { Cursor, DueList, DueRun, InboxOf, ListDueOptions, ListOptions } from './port.ts';
 import type { ListedHead, MessageReader, StoreDriver } from './store-driver.ts';
+
+type ReadableRun = Extract<InterruptedRun, { readonly meta: unknown }>;
 
 const noPieces: StoredPieces = new Map();
 
@@ -45,13 +48,13 @@ export class StoredReader {
     return decodeRecord(opened, attempts);
   }
 
-  async list({ after, limit = Number.POSITIVE_INFINITY, signal }: ListOptions): Promise<InterruptedRun[]> {
+  async list({ after, limit = Number.POSITIVE_INFINITY, signal, status }: ListOptions): Promise<InterruptedRun[]> {
     signal?.throwIfAborted();
     const { runsPerPage = Number.POSITIVE_INFINITY } = this.#driver;
     const listed: InterruptedRun[] = [];
     for (let from: Cursor | undefined = after; listed.length < limit; ) {
       const most = Math.min(runsPerPage, limit - listed.length);
-      const heads = await this.#driver.list({ after: from, limit: most, signal });
+      const heads = await this.#driver.list({ after: from, limit: most, signal, resting: status === 'waiting' });
       const isDead = this.#lookOnce();
       for (const head of heads) listed.push(this.#listed(head, isDead));
       from = heads.at(-1);
@@ -59,6 +62,35 @@ export class StoredReader {
       await nextTurn(undefined, { signal });
     }
     return listed;
+  }
+
+  /** Runs of earlier versions that are parked, or belong to a host's machine, are not marked as such: only their heads say it. */
+  async due(options: ListDueOptions): Promise<DueList> {
+    const runs: DueRun[] = [];
+    for (let after = options.after; ; ) {
+      const limit = options.limit - runs.length;
+      const page = await this.#driver.listDue?.({ ...options, after, limit });
+      const { now = 0, heads = [], nextAt } = page ?? {};
+      for (const head of heads) runs.push(...this.#due(head));
+      const last = heads.at(-1);
+      if (!last || heads.length < limit || runs.length === options.limit) {
+        return { now, runs, ...(nextAt === undefined ? {} : { nextAt }) };
+      }
+      after = { dueAt: last.due ?? 0, runId: last.runId };
+    }
+  }
+
+  /** An unreadable record is in the list of all runs, as quarantined. */
+  #due(stored: ListedHead): DueRun[] {
+    const { runId, due, lease } = stored;
+    try {
+      const head = this.#headOf(stored);
+      if (dueOfRecord(head) === 'never') return [];
+      const { meta, attempts = 0, parent } = interruptedRun(head) as ReadableRun;
+      return [{ runId, dueAt: due ?? 0, attempts: lease?.attempts ?? attempts, meta, ...(parent ? { parent } : {}) }];
+    } catch {
+      return [];
+    }
   }
 
   async outcome(runId: string): Promise<RunOutcome | null> {
@@ -70,10 +102,11 @@ export class StoredReader {
   /** A damaged command counts as never sent: it must not block the others. */
   async inbox(of: InboxOf): Promise<SentCommand[]> {
     const sent: SentCommand[] = [];
-    for (const { runId, text } of await this.#driver.inbox(of)) {
+    for (const { runId, text, seq, sentAt } of await this.#driver.inbox(of)) {
       if (sent.length === MAX_WAITING) break;
       try {
-        sent.push({ runId, command: decodeCommand(this.#encryption.open(text, runId, 'command')) });
+        const command = decodeCommand(this.#encryption.open(text, runId, 'command'));
+        sent.push(sentCommand(runId, command, { seq, sentAt }));
       } catch (error) {
         if (!(error instanceof PawlError)) throw error;
       }
@@ -81,18 +114,24 @@ export class StoredReader {
     return sent;
   }
 
-  #listed({ runId, updatedAt, ...stored }: ListedHead, isDead: IsDead): InterruptedRun {
-    const { meta, head, pieces = noPieces, lease, now, error } = stored;
+  #listed(stored: ListedHead, isDead: IsDead): InterruptedRun {
+    const { runId, updatedAt, lease, now, due } = stored;
     try {
-      if (error !== undefined) throw error;
-      refuseDamaged(lease);
-      const texts = new RunTexts(this.#encryption, runId);
-      const openedMeta = texts.open(meta, 'meta');
-      const opened = { runId, meta: openedMeta, head: withoutStep(texts.whole(head, 'head', pieces)) };
-      return interruptedRun(decodeHead(opened, lease?.attempts), isHeld(lease, now, isDead) ? lease.owner : undefined);
+      const owner = isHeld(lease, now, isDead) ? lease.owner : undefined;
+      return interruptedRun(this.#headOf(stored), owner, shownDue(due));
     } catch (reason) {
       return quarantinedRun({ runId, updatedAt }, reason);
     }
+  }
+
+  /** Reads the head of a stored record. @throws {PawlError} if it cannot be read, or was found damaged */
+  #headOf({ runId, meta, head, pieces = noPieces, lease, error }: ListedHead): RunHead {
+    if (error !== undefined) throw error;
+    refuseDamaged(lease);
+    const texts = new RunTexts(this.#encryption, runId);
+    const openedMeta = texts.open(meta, 'meta');
+    const opened = { runId, meta: openedMeta, head: withoutStep(texts.whole(head, 'head', pieces)) };
+    return decodeHead(opened, lease?.attempts);
   }
 
   /** A system call finds out whether an owner is alive; once per owner is enough for a page. */

@@ -1,5 +1,7 @@
+import type { DueOfRecord } from '../record/interrupted.ts';
 import { isInboxFull, placesFor } from '../run/command.ts';
 import { type CommandToSend, refuseFull, refuseLarge, refuseMissing } from './commands.ts';
+import type { Due } from './due.ts';
 import { checkReplaceable, isNewRevision } from './encoding/revision.ts';
 import {
   checkClaim,
@@ -13,10 +15,10 @@ import {
   refuseDamaged,
   sound,
 } from './lease.ts';
-import type { Claim, ReleaseOptions } from './port.ts';
+import type { Claim, LeaveOptions, ReleaseOptions } from './port.ts';
 
 /*
- * The rules of every store, written once. Each of the nine transitions is a pure decision: from the facts of one run it
+ * The rules of every store, written once. Each of the ten transitions is a pure decision: from the facts of one run it
  * returns the answer and the change, or names the missing facts. The driver reads facts, asks again, and makes the change, all
  * while no other writer can change the run. A refusal throws before any change.
  */
@@ -39,13 +41,15 @@ export interface RunFacts {
   /** The epoch in a kept outcome; 0 without one. */
   readonly keptEpoch?: number | undefined;
   readonly inbox?: InboxFacts | undefined;
+  /** When the run is due; 0 without a record. Only drivers with `listDue` have it. */
+  readonly due?: Due | undefined;
   /** Why the facts of the run are invalid, if reading them showed that. Decisions never ask for it. */
   readonly damage?: unknown;
 }
 
 /** The facts of a run whose stored value cannot be read: it can be saved as a whole, or deleted. */
 export function factsOfDamage(damage: unknown): RunFacts {
-  return { damage, lease: null, record: 'unreadable', attempts: 0, keptEpoch: 0 };
+  return { damage, lease: null, record: 'unreadable', attempts: 0, keptEpoch: 0, due: 0 };
 }
 
 /** A fact that a decision can ask for. */
@@ -63,6 +67,8 @@ export interface InboxFacts {
   readonly size: number;
   /** Characters of the stored texts. */
   readonly chars: number;
+  /** The highest `seq` of the waiting commands; 0 if there are none. Only drivers with `listDue` have it. */
+  readonly newest?: number | undefined;
   /** Whether a command of this id waits. */
   has(id: string): boolean;
 }
@@ -84,6 +90,8 @@ export interface Change {
   readonly send?: CommandToSend;
   /** Removes the waiting commands with these ids. */
   readonly forget?: readonly string[];
+  /** When the run is due from now on. A record that replaces none is due at 0, unless this says otherwise. */
+  readonly due?: Due;
 }
 
 export interface OutcomeToKeep {
@@ -99,8 +107,9 @@ export interface Decided<T> {
   readonly change?: Change;
 }
 
+type Need = { readonly need: readonly Fact[] };
 /** A decision, or the facts that it lacks. */
-export type Decision<T> = Decided<T> | { readonly need: readonly Fact[] };
+export type Decision<T> = Decided<T> | Need;
 
 /** @throws errors of Pawl, if the write is refused */
 export type Decide<T> = (facts: RunFacts) => Decision<T>;
@@ -110,6 +119,8 @@ export interface Writer {
   readonly claim?: Claim | undefined;
   /** Whether an owner is certainly dead, so that its lease counts as expired. */
   readonly isDead?: ((owner: string) => boolean) | undefined;
+  /** Whether the driver keeps when runs are due. */
+  readonly keepsDue?: boolean | undefined;
 }
 
 /** The fields of a record, or of a delta, that a decision uses: a `StoredBody` has them. */
@@ -117,6 +128,7 @@ export interface ToStore {
   readonly runId: string;
   /** Undefined: the record has no count. */
   readonly attempts: number | undefined;
+  readonly due?: DueOfRecord | undefined;
 }
 
 /**
@@ -126,11 +138,11 @@ export interface ToStore {
 export function saveRecord(record: ToStore, by: Writer): Decide<void> {
   const { runId, attempts } = record;
   return (facts) => {
-    const need = lacking(facts, factsOfWriter(facts, by), ofRecord);
+    const need = lacking(facts, factsOfWriter(facts, by), factsOfRecord(by));
     if (need) return need;
     const lease = writableLease(runId, facts, by);
     checkReplaceable(runId, readable(facts)?.version);
-    return changed({ record: 'put', ...leaseAfter(lease, sound(lease), attempts) });
+    return changed({ record: 'put', ...leaseAfter(lease, sound(lease), attempts), ...dueAfter(record, facts, by) });
   };
 }
 
@@ -146,14 +158,14 @@ export function appendDelta(
 ): Decide<void> {
   const { runId, attempts } = delta;
   return (facts) => {
-    const need = lacking(facts, factsOfWriter(facts, by), ofRecord);
+    const need = lacking(facts, factsOfWriter(facts, by), factsOfRecord(by));
     if (need) return need;
     refuseDamaged(facts.lease);
     const lease = writableLease(runId, facts, by);
     const record = readable(facts);
     checkReplaceable(runId, record?.version);
     return isNewRevision(delta, record)
-      ? changed({ record: 'append', ...leaseAfter(lease, lease, attempts) })
+      ? changed({ record: 'append', ...leaseAfter(lease, lease, attempts), ...dueAfter(delta, facts, by) })
       : unchanged;
   };
 }
@@ -237,11 +249,11 @@ export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<voi
  * Decides: stores a command for a run. A command that waits already is not added again.
  * @throws {CheckpointMissingError} @throws {UndeliveredError} if its inbox is full
  */
-export function sendCommand(command: CommandToSend): Decide<void> {
+export function sendCommand(command: CommandToSend, { keepsDue }: Pick<Writer, 'keepsDue'> = {}): Decide<void> {
   const { runId, id, kind, text } = command;
   return (facts) => {
     if (facts.damage !== undefined) throw facts.damage;
-    const need = lacking(facts, ofRecord);
+    const need = lacking(facts, factsOfRecord({ keepsDue }));
     if (need) return need;
     if (facts.record === null) throw refuseMissing(runId);
     const { inbox } = facts;
@@ -249,7 +261,25 @@ export function sendCommand(command: CommandToSend): Decide<void> {
     if (inbox.has(id)) return unchanged;
     if (inbox.size >= placesFor(kind)) throw refuseFull(runId);
     if (isInboxFull(inbox.chars, text, kind)) throw refuseLarge(runId, inbox.chars);
-    return changed({ send: command });
+    return changed(facts.due ? { send: command, due: 0 } : { send: command });
+  };
+}
+
+/**
+ * Decides: frees a run that waits. False, without a change, if its inbox holds a command that it has not read. A run that is
+ * never due stays so.
+ * @throws {LeaseLostError}
+ */
+export function leaveRun(claim: Claim, { due, readUpTo, attempts }: LeaveOptions & { due: number }): Decide<boolean> {
+  return (facts) => {
+    const need = lacking(facts, ofLease, factsOfRecord({ keepsDue: true }));
+    if (need) return need;
+    const lease = checkClaim(facts.lease ?? undefined, claim);
+    const newest = facts.inbox?.newest;
+    if (newest === undefined) return { need: ofInbox };
+    if (newest > readUpTo) return { value: false };
+    const isTimed = facts.record !== null && facts.due !== null && facts.due !== due;
+    return { value: true, change: { lease: freed(lease, { attempts }), ...(isTimed ? { due } : {}) } };
   };
 }
 
@@ -294,9 +324,8 @@ export async function decideAsking<T>(
   }
 }
 
-function missingFacts(names: readonly Fact[]): TypeError {
-  return new TypeError(`the store's driver does not give the facts that a decision asks for: ${names.join(', ')}`);
-}
+const missingFacts = (names: readonly Fact[]) =>
+  new TypeError(`the store's driver does not give the facts that a decision asks for: ${names.join(', ')}`);
 
 const none: readonly Fact[] = [];
 const ofLease: readonly Fact[] = ['lease'];
@@ -305,15 +334,12 @@ const ofRecord: readonly Fact[] = ['record'];
 const ofKept: readonly Fact[] = ['keptEpoch'];
 const ofCounts: readonly Fact[] = ['keptEpoch', 'attempts'];
 const ofInbox: readonly Fact[] = ['inbox'];
+const ofRecordAndDue: readonly Fact[] = ['record', 'due'];
 
 const unchanged: Decided<void> = { value: undefined };
 const changed = (change: Change): Decided<void> => ({ value: undefined, change });
 
-function lacking(
-  facts: RunFacts,
-  names: readonly Fact[],
-  more: readonly Fact[] = none,
-): { readonly need: readonly Fact[] } | undefined {
+function lacking(facts: RunFacts, names: readonly Fact[], more: readonly Fact[] = none): Need | undefined {
   if (hasAll(facts, names) && hasAll(facts, more)) return undefined;
   return { need: [...names, ...more].filter((name) => facts[name] === undefined) };
 }
@@ -321,6 +347,15 @@ function lacking(
 function hasAll(facts: RunFacts, names: readonly Fact[]): boolean {
   for (const name of names) if (facts[name] === undefined) return false;
   return true;
+}
+
+const factsOfRecord = ({ keepsDue }: Pick<Writer, 'keepsDue'>) => (keepsDue ? ofRecordAndDue : ofRecord);
+
+/** A run with work to do is due as soon as no process owns it. Nearly every write finds it so. */
+function dueAfter({ due: said }: ToStore, { due }: RunFacts, { keepsDue }: Writer): Pick<Change, 'due'> {
+  if (!keepsDue || said === undefined || said === 'kept') return {};
+  const after = said === 'never' ? null : 0;
+  return after === due ? {} : { due: after };
 }
 
 /** Only a write without a claim needs the expiry of a lease. */
@@ -349,9 +384,7 @@ function timed({ lease, expiresAt = Number.NEGATIVE_INFINITY }: RunFacts): Lease
   return lease ? { owner: lease.owner, epoch: lease.epoch, attempts: lease.attempts, expiresAt } : undefined;
 }
 
-function readable({ record }: RunFacts): RecordFacts | undefined {
-  return record === null || record === 'unreadable' ? undefined : record;
-}
+const readable = ({ record }: RunFacts) => (record === null || record === 'unreadable' ? undefined : record);
 
 /** The lease has the correct count of attempts: `claim` counts before any of the run is loaded. */
 function leaseAfter(

@@ -153,6 +153,13 @@ export const sections: readonly Section[] = [
       { what: 'cancels that may wait besides', code: 'MAX_CANCELS' },
       { what: 'characters that wait in a store for one run', code: 'MAX_INBOX_CHARS', unit: 'size' },
       { what: 'characters of the id of a command', code: 'MAX_ID_CHARS' },
+      {
+        what: 'characters of the output of a child, for the parent that waits for it',
+        code: 'MAX_OUTPUT_CHARS',
+        unit: 'size',
+      },
+      { what: 'signals that are kept for one topic', code: 'MAX_KEPT_SIGNALS' },
+      { what: 'characters of a signal', code: 'MAX_SIGNAL_CHARS' },
       { what: 'time for which an obeyed command is recognised', code: 'REMEMBERED_MS', unit: 'ms' },
       { what: 'obeyed commands that a run remembers', code: 'src/executor/services: MAX_REMEMBERED' },
       { what: 'characters of a nudge of a critic', code: 'src/executor: MAX_NUDGE' },

@@ -23,7 +23,7 @@ export const unparkCommand: Command = (context) =>
   change(context, async (store, runId) => {
     const entries = await store.listInterrupted();
     const entry = entries.find((each) => each.runId === runId);
-    const isParked = !entry || statusOf(entry) !== 'interrupted';
+    const isParked = !entry || !['interrupted', 'waiting'].includes(statusOf(entry));
     if (isParked) await controlExecutor(store).unpark(runId);
     const done = isParked ? `unparked ${oneLine(runId)}${warning(entry)}` : `run ${oneLine(runId)} is not parked`;
     const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);

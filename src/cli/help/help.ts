@@ -145,7 +145,7 @@ Options:
   --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store
   --since <time>   of the audit, runs that started since then: a date, or how long ago (30m, 12h, 7d)
   --limit <n>      of the audit, at most so many runs; default 50
-  --json           { store, runs: [{ runId, status: 'live' | 'interrupted' | 'parked' | 'quarantined', … }] }, and with
+  --json           { store, runs: [{ runId, status: 'live' | 'interrupted' | 'waiting' | 'parked' | 'quarantined', … }] }, and with
                    --all { …, audit, audited: [{ runId, status, agentId, callerId, usage, spend?, … }] }
 
 Examples:

@@ -18,7 +18,7 @@ export type LiveRunLine = RunSummary & {
 export type StoredRunLine = Omit<Extract<InterruptedRun, { meta: RunCheckpointMeta }>, 'status' | 'owner'> &
   (
     | { readonly status: 'live'; readonly owner: string }
-    | { readonly status: 'interrupted' | 'parked'; readonly owner?: undefined }
+    | { readonly status: 'interrupted' | 'waiting' | 'parked'; readonly owner?: undefined }
   );
 
 /** A record that cannot be read. */
@@ -125,7 +125,7 @@ function isCursor(after: Partial<ListCursor> | null): boolean {
   return after.updatedAt === undefined || Number.isFinite(after.updatedAt);
 }
 
-const allStatuses: readonly ListedStatus[] = ['live', 'interrupted', 'parked', 'quarantined'];
+const allStatuses: readonly ListedStatus[] = ['live', 'interrupted', 'waiting', 'parked', 'quarantined'];
 
 function statusesOf(status: ListRunsOptions['status'] = allStatuses): readonly ListedStatus[] {
   const wanted: unknown = typeof status === 'string' ? [status] : status;

@@ -1,5 +1,6 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
 import { changingPart, headOf, type RunDelta, startOf } from '../../record/delta.ts';
+import { type DueOfRecord, dueOfRecord } from '../../record/interrupted.ts';
 import { checkCheckpoint, parseCheckpoint, parseHead } from '../../record/parse.ts';
 import { identityOf } from '../../run/fields.ts';
 import { checkRunId } from '../../run/identity.ts';
@@ -19,6 +20,8 @@ export interface EncodedHead {
   readonly updatedAt: number;
   /** Undefined if the record has no such field (a host's own record may not). */
   readonly attempts: number | undefined;
+  /** Whether its run is due. */
+  readonly due: DueOfRecord;
   /** The part that is stored beside the head, which then names it: only for stores with a `StepSplitter`. */
   readonly step?: StepTexts | undefined;
 }
@@ -98,6 +101,7 @@ function encodeHead(runId: string, head: RunHead, step: StepTexts | undefined): 
     revision: head.revision ?? 0,
     updatedAt: head.updatedAt,
     attempts: head.attempts,
+    due: dueOfRecord(head),
   };
 }
 

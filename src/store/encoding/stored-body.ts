@@ -71,7 +71,7 @@ export class BodyWriter {
   }
 
   #body(encoded: EncodedHead & Pieces & { readonly from: number; readonly messages: readonly string[] }): StoredBody {
-    const { runId, head, version, revision, updatedAt, attempts, from, messages, step } = encoded;
+    const { runId, head, version, revision, updatedAt, attempts, due, from, messages, step } = encoded;
     const encryption = this.#seal();
     return {
       runId,
@@ -80,6 +80,7 @@ export class BodyWriter {
       revision,
       updatedAt,
       attempts,
+      due,
       from,
       messageCount: from + messages.length,
       rows: rowsOf({ runId, from, messages }, encryption),

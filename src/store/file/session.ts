@@ -1,5 +1,6 @@
 import { withFile } from '../../files/atomic-write.ts';
 import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../../values/errors.ts';
+import type { StoredCommand } from '../commands.ts';
 import type { Piece } from '../encoding/blob-refs.ts';
 import { RunTexts } from '../encoding/blob-refs.ts';
 import { parseStored } from '../encoding/encode.ts';
@@ -107,7 +108,7 @@ export class RunSession {
     if (record === 'put' && body) this.#begin(body);
     if (record && body) this.#add(body);
     if (keep) this.#outcome = { runId: this.runId, ...keep };
-    if (mail && send) this.#mail = new Map([...mail, [send.id, send]]);
+    if (mail && send) this.#mail = new Map<string, StoredCommand>([...mail, [send.id, send]]);
     if (mail && forget) this.#forget(mail, forget);
     // If a kept outcome remembers the epoch, nothing else is kept of a run without a record.
     const isOver = remove || (isReleased && kept !== undefined);

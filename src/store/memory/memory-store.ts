@@ -1,17 +1,36 @@
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
-import { pageOf } from '../cursor.ts';
+import { dueAmong, pageOf } from '../cursor.ts';
+import { isResting } from '../due.ts';
 import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import type { AppendingStore, ControlStore, InboxOf, OutcomeStore, OwningStore } from '../port.ts';
-import { changedValue, factsOfValue, headsIn, keptIn, type RunValue, type StoreTimes } from '../run-value.ts';
-import type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from '../store-driver.ts';
+import { checkClaim } from '../lease.ts';
+import type { AppendingStore, EventStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import {
+  changedValue,
+  commandsIn,
+  factsOfValue,
+  headsIn,
+  keptIn,
+  type RunValue,
+  type StoreTimes,
+} from '../run-value.ts';
+import type {
+  DueHeads,
+  ListedHead,
+  ListPage,
+  MessageReader,
+  StoreDriver,
+  StoredTexts,
+  StoreWrite,
+} from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
-import { decideNow } from '../transitions.ts';
+import { decideNow, sendCommand } from '../transitions.ts';
+import { MemoryTopics } from './memory-topics.ts';
 
-/** Appends, owns, carries commands, and keeps outcomes. */
-export type MemoryStore = AppendingStore & OwningStore & ControlStore & OutcomeStore;
+/** Appends, owns, carries commands and signals, lets runs rest, and keeps outcomes. */
+export type MemoryStore = AppendingStore & EventStore & OutcomeStore;
 
 /**
  * A store in this process's memory, for tests and for hosts that want claims and listings without files. It does not survive a
@@ -34,12 +53,27 @@ class MemoryDriver implements StoreDriver {
   readonly #steps = new Map<string, string[]>();
   /** The runs with kept outcomes, in the order of their keeping. */
   readonly #keeping = new Set<string>();
+  readonly topics: MemoryTopics;
 
   constructor(clock: Clock) {
     this.#times = { leaseNow: () => clock.monotonic(), now: () => clock.now() };
+    this.topics = new MemoryTopics({
+      now: () => clock.now(),
+      check: (claim) => void checkClaim(this.#runs.get(claim.runId)?.lease, claim),
+      hasCommand: (runId, id) => this.#runs.get(runId)?.inbox?.some((command) => command.id === id) ?? false,
+      deliver: (command) => {
+        if (!this.#runs.get(command.runId)?.record) return false;
+        this.#write({ runId: command.runId, decide: sendCommand(command, { keepsDue: true }) });
+        return true;
+      },
+    });
   }
 
-  async write<T>({ runId, decide, body }: StoreWrite<T>): Promise<T> {
+  async write<T>(write: StoreWrite<T>): Promise<T> {
+    return this.#write(write);
+  }
+
+  #write<T>({ runId, decide, body }: Pick<StoreWrite<T>, 'runId' | 'decide' | 'body'>): T {
     const before = this.#run(runId);
     const { value, change } = decideNow(decide, factsOfValue(before, this.#times));
     if (!change) return value;
@@ -48,6 +82,7 @@ class MemoryDriver implements StoreDriver {
     if (change.record && body) this.#addRows(body);
     if (change.remove || (change.record && body)) this.#putStep(runId, body?.step);
     if (change.keep) this.#noteKept(runId);
+    if (change.remove) this.topics.runGone(runId);
     return value;
   }
 
@@ -61,10 +96,20 @@ class MemoryDriver implements StoreDriver {
   }
 
   async list(page: ListPage): Promise<ListedHead[]> {
-    return pageOf(
-      [...this.#runs].flatMap(([runId, value]) => headsIn(runId, value, this.#times)),
-      page,
-    );
+    return pageOf(this.#heads(), page, this.#times.now());
+  }
+
+  async listDue(page: ListDueOptions): Promise<DueHeads> {
+    return dueAmong(this.#heads(), page, page.now ?? this.#times.now());
+  }
+
+  async countResting(): Promise<number> {
+    const now = this.#times.now();
+    return this.#heads().filter(({ due }) => isResting(due, now)).length;
+  }
+
+  #heads(): ListedHead[] {
+    return [...this.#runs].flatMap(([runId, value]) => headsIn(runId, value, this.#times));
   }
 
   async outcome(runId: string): Promise<string | null> {
@@ -72,8 +117,8 @@ class MemoryDriver implements StoreDriver {
   }
 
   async inbox(of: InboxOf): Promise<readonly StoredCommand[]> {
-    if ('runId' in of) return this.#runs.get(of.runId)?.inbox ?? [];
-    return [...this.#runs.values()].flatMap(({ lease, inbox = [] }) => (lease?.owner === of.owner ? inbox : []));
+    if ('runId' in of) return commandsIn(this.#runs.get(of.runId) ?? {});
+    return [...this.#runs.values()].flatMap((value) => (value.lease?.owner === of.owner ? commandsIn(value) : []));
   }
 
   /** The stored state of a run. An expired outcome is removed, even if the clock is set back later. */

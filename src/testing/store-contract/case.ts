@@ -3,8 +3,12 @@ import {
   type AppendingStore,
   type CheckpointStore,
   type ControlStore,
+  type DueStore,
+  type EventStore,
   isAppending,
   isControlling,
+  isDue,
+  isEvents,
   isKeepingOutcomes,
   isOwning,
   type OutcomeStore,
@@ -84,6 +88,16 @@ export function owningAndKeepingStore(title: string, body: Body<OwningStore & Ou
 /** Makes a case of the store contract for stores with commands. */
 export function controlStore(title: string, body: Body<ControlStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isControlling, ...(needs ? { needs } : {}) };
+}
+
+/** A case of the store contract for stores in which runs rest. */
+export function dueStore(title: string, body: Body<DueStore>, needs?: 'reopen' | 'damage'): Draft {
+  return { title, body, offers: isDue, ...(needs ? { needs } : {}) };
+}
+
+/** A case of the store contract for stores that carry signals. */
+export function eventStore(title: string, body: Body<EventStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: isEvents, ...(needs ? { needs } : {}) };
 }
 
 /**

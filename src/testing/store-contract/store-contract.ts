@@ -3,6 +3,8 @@ import { appendCases } from './append-cases.ts';
 import { type ContractCase, type Draft, type StoreUnderTest, toCase } from './case.ts';
 import { claimCases } from './claim-cases.ts';
 import { controlCases } from './control-cases.ts';
+import { dueCases } from './due-cases.ts';
+import { eventCases } from './event-cases.ts';
 import { outcomeCases } from './outcome-cases.ts';
 import { recordCases } from './record-cases.ts';
 import { safetyCases } from './safety-cases.ts';
@@ -18,6 +20,8 @@ const drafts: readonly Draft[] = [
   ...claimCases,
   ...outcomeCases,
   ...controlCases,
+  ...dueCases,
+  ...eventCases,
 ];
 
 /**

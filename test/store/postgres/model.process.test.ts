@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
-import { type MemoryStore, memoryStore } from '../../../src/store/memory/memory-store.ts';
-import type { Claim } from '../../../src/store/port.ts';
+import { memoryStore } from '../../../src/store/memory/memory-store.ts';
+import type { AppendingStore, Claim, ControlStore, OutcomeStore } from '../../../src/store/port.ts';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { type TestClock, testClock } from '../../../src/testing/test-clock.ts';
@@ -38,19 +38,21 @@ const troubled = (['claim', 'save', 'append', 'append', 'keepOutcome', 'append',
 );
 
 /** A place where commands are carried out: by both hosts on one storage. */
+type Stores = AppendingStore & ControlStore & OutcomeStore;
+
 interface World {
-  readonly hosts: readonly MemoryStore[];
+  readonly hosts: readonly Stores[];
   readonly claims: Map<string, Claim[]>;
   readonly records: Map<string, RunCheckpoint>;
 }
 
-const world = (hosts: readonly MemoryStore[]): World => ({ hosts, claims: new Map(), records: new Map() });
+const world = (hosts: readonly Stores[]): World => ({ hosts, claims: new Map(), records: new Map() });
 
 /** The answer, or the code of the refusal. */
 async function answer({ hosts, claims, records }: World, asked: Command, clock: TestClock): Promise<unknown> {
   const runId = `run-${asked.run}`;
   const owner = `host-${asked.host}`;
-  const store = hosts[asked.host] as MemoryStore;
+  const store = hosts[asked.host] as Stores;
   const own = claims.get(`${owner} ${runId}`) ?? [];
   const claim = asked.claim === 'none' ? undefined : own.at(asked.claim === 'last' ? -1 : -2);
   const record = records.get(runId) ?? sampleRecord(runId);

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import type { EventStore, Signal } from '../../store/port.ts';
+import { type Draft, eventStore, refuses } from './case.ts';
+import { seededRandom } from './random.ts';
+import { sampleRecord } from './records.ts';
+
+/** Longer than any case takes. */
+const LONG = 600_000;
+
+const topic = 'a0'.repeat(32);
+const other = 'b1'.repeat(32);
+
+/** When the kept signals of a case expire. */
+const untilOf = async (store: EventStore) => (await store.listDue({ limit: 1 })).now + LONG;
+
+async function signal(store: EventStore, id: string, fields: Partial<Signal> = {}): Promise<string | undefined> {
+  const sent = { topic, id, value: `value ${id}`, untilMs: await untilOf(store), ...fields };
+  return (await store.signal(sent)).to;
+}
+
+/** A run that expects a signal. */
+async function expecting(store: EventStore, runId: string, { waitId = 'w', of = topic } = {}) {
+  const claim = await store.claim(runId, 'me', LONG);
+  assert(claim);
+  if ((await store.load(runId)) === null) await store.save(sampleRecord(runId), { claim });
+  await store.expect(claim, { waitId, topic: of });
+  return claim;
+}
+
+/** The signals in the inbox of a run: for which waits, and which ones. */
+async function got(store: EventStore, runId: string): Promise<string[]> {
+  return (await store.inbox({ runId })).map(({ command }) => {
+    assert(command.kind === 'answer' && command.answer.how === 'signal');
+    return `${command.waitId} ${command.answer.signal.id}`;
+  });
+}
+
+/** Cases of a store that carries signals. */
+export const eventCases: readonly Draft[] = [
+  eventStore('a signal goes to the run that expects it, and makes it due (waiting 12, 18)', async ({ store }) => {
+    const claim = await expecting(store, 'run');
+    assert.equal(await store.leave(claim, { readUpTo: 0 }), true);
+    const untilMs = await untilOf(store);
+    const value = { list: [1, null, '\ud800'] };
+    assert.deepEqual(await store.signal({ topic, id: 'one', value, untilMs }), { to: 'run' });
+    assert.deepEqual(
+      (await store.listDue({ limit: 5 })).runs.map(({ runId }) => runId),
+      ['run'],
+    );
+    const [sent] = await store.inbox({ runId: 'run' });
+    const { id: _, ...command } = sent?.command ?? {};
+    const answer = { how: 'signal', value, signal: { id: 'one', topic, untilMs } };
+    assert.deepEqual(command, { kind: 'answer', waitId: 'w', answer });
+  }),
+
+  eventStore(
+    'a signal before the wait is kept, and delivered when a run expects it (waiting 12)',
+    async ({ store }) => {
+      assert.equal(await signal(store, 'one'), undefined);
+      assert.equal(await signal(store, 'two'), undefined);
+      const claim = await expecting(store, 'run');
+      assert.deepEqual(await got(store, 'run'), ['w one']);
+      assert.equal(await store.leave(claim, { readUpTo: 0 }), false);
+      await expecting(store, 'run', { waitId: 'second' });
+      assert.deepEqual(await got(store, 'run'), ['w one', 'second two']);
+      await expecting(store, 'next');
+      assert.deepEqual(await got(store, 'next'), []);
+    },
+  ),
+
+  eventStore('the oldest wait of a topic gets the signal, and each wait gets one (waiting 12)', async ({ store }) => {
+    for (const runId of ['c', 'a', 'b']) await expecting(store, runId);
+    await expecting(store, 'else', { of: other });
+    const to = [await signal(store, '1'), await signal(store, '2'), await signal(store, '3'), await signal(store, '4')];
+    assert.deepEqual(to, ['c', 'a', 'b', undefined]);
+    assert.deepEqual(await got(store, 'else'), []);
+  }),
+
+  eventStore('a signal counts once: while it is kept, and when it was delivered (waiting 12)', async ({ store }) => {
+    await signal(store, 'one');
+    await signal(store, 'one', { value: 'another' });
+    await expecting(store, 'first');
+    await expecting(store, 'second');
+    assert.equal(await signal(store, 'one'), 'first');
+    assert.deepEqual([await got(store, 'first'), await got(store, 'second')], [['w one'], []]);
+    assert.equal(await signal(store, 'one', { topic: other }), undefined);
+    assert.equal(await signal(store, 'two'), 'second');
+    assert.equal(await signal(store, 'two'), 'second');
+  }),
+
+  eventStore('a kept signal is gone after its time, and its id is free again (waiting 12)', async ({ store }) => {
+    await signal(store, 'old', { untilMs: 1 });
+    await expecting(store, 'run');
+    assert.deepEqual(await got(store, 'run'), []);
+    assert.equal(await signal(store, 'old'), 'run');
+  }),
+
+  eventStore('a withdrawn wait gets nothing (waiting 12)', async ({ store }) => {
+    const claim = await expecting(store, 'run');
+    await store.expect(claim, { waitId: 'w', topic: null });
+    await store.expect(claim, { waitId: 'never there', topic: null });
+    assert.equal(await signal(store, 'one'), undefined);
+    assert.deepEqual(await got(store, 'run'), []);
+  }),
+
+  eventStore(
+    'the waits of a deleted run are gone with it, also for the next run of its id (waiting 12)',
+    async ({ store }) => {
+      const claim = await expecting(store, 'run');
+      await expecting(store, 'next');
+      await store.delete('run', { claim });
+      await store.save(sampleRecord('run'));
+      assert.equal(await signal(store, 'one'), 'next');
+      assert.deepEqual(await got(store, 'run'), []);
+    },
+  ),
+
+  eventStore(
+    'a wait that is added again has one place, and its unread signal is its only one (waiting 12)',
+    async ({ store }) => {
+      const claim = await expecting(store, 'run');
+      await store.expect(claim, { waitId: 'w', topic });
+      assert.equal(await signal(store, 'one'), 'run');
+      await signal(store, 'two');
+      await store.expect(claim, { waitId: 'w', topic });
+      assert.deepEqual(await got(store, 'run'), ['w one']);
+      await expecting(store, 'next');
+      assert.deepEqual(await got(store, 'next'), ['w two']);
+    },
+  ),
+
+  eventStore(
+    'a signal whose wait had closed is given back once, and goes to the next wait (waiting 12)',
+    async ({ store }) => {
+      await expecting(store, 'run');
+      assert.equal(await signal(store, 'one'), 'run');
+      assert.equal(await signal(store, 'one', { from: 'another' }), 'run');
+      assert.equal(await signal(store, 'one', { from: 'run' }), undefined);
+      assert.equal(await signal(store, 'one', { from: 'run' }), undefined);
+      await expecting(store, 'next');
+      assert.deepEqual(await got(store, 'next'), ['w one']);
+      assert.equal(await signal(store, 'one', { from: 'run' }), 'next');
+      await expecting(store, 'third');
+      assert.equal(await signal(store, 'one', { from: 'next' }), 'third');
+    },
+  ),
+
+  eventStore('an owner that lost its claim expects nothing any more (waiting 12)', async ({ store }) => {
+    const lost = await expecting(store, 'run', { waitId: 'first' });
+    assert(await store.claim('run', 'me', LONG));
+    await refuses(store.expect(lost, { waitId: 'w', topic }), 'LEASE_LOST');
+    await refuses(store.expect(lost, { waitId: 'first', topic: null }), 'LEASE_LOST');
+    assert.equal(await signal(store, 'one'), 'run');
+    assert.deepEqual(await got(store, 'run'), ['first one']);
+  }),
+
+  eventStore('so many signals are kept for one topic, and no more (waiting 12)', async ({ store }) => {
+    const untilMs = await untilOf(store);
+    const ids = Array.from({ length: 1_000 }, (_, i) => `s${i}`);
+    await Promise.all(ids.map((id) => store.signal({ topic, id, value: id, untilMs })));
+    await refuses(signal(store, 'one more'), 'UNDELIVERED');
+    assert.equal(await signal(store, 's7'), undefined);
+    assert.equal(await signal(store, 'one more', { topic: other }), undefined);
+    await expecting(store, 'run');
+    assert.equal(await signal(store, 'one more'), undefined);
+  }),
+
+  eventStore('a signal that cannot be is refused', async ({ store }) => {
+    await assert.rejects(signal(store, 'one', { topic: 'orders' }), TypeError);
+    await assert.rejects(signal(store, '', {}), TypeError);
+    await assert.rejects(signal(store, 'one', { untilMs: Number.NaN }), TypeError);
+    await refuses(signal(store, 'one', { value: new Date() as never }), 'NOT_JSON');
+    await refuses(signal(store, 'one', { value: 'x'.repeat(2 ** 20) }), 'UNDELIVERED');
+    assert.equal(await signal(store, 'one'), undefined);
+  }),
+
+  eventStore('in each order of expect and signal the run gets it (waiting 33)', async ({ store, seed }) => {
+    const random = seededRandom(seed);
+    const untilMs = await untilOf(store);
+    for (let i = 0; i < 50; i++) {
+      const runId = `run-${i}`;
+      const claim = await store.claim(runId, 'me', LONG);
+      assert(claim);
+      await store.save(sampleRecord(runId), { claim });
+      const asked: Promise<unknown>[] = [];
+      for (const step of random.shuffled([0, 1])) {
+        if (step === 0) asked[0] = store.expect(claim, { waitId: 'w', topic });
+        else asked[1] = store.signal({ topic, id: runId, value: i, untilMs });
+        for (let turns = random.below(4); turns > 0; turns--) await null;
+      }
+      await Promise.all(asked);
+      assert.deepEqual(await got(store, runId), [`w ${runId}`], `seed ${seed}`);
+      await store.delete(runId, { claim });
+    }
+  }),
+
+  eventStore(
+    'waits and kept signals are there for another process (waiting 12)',
+    async ({ store, reopen }) => {
+      await signal(store, 'early');
+      await expecting(store, 'late', { of: other });
+      const second = await reopen();
+      assert.equal(await signal(second, 'one', { topic: other }), 'late');
+      await expecting(second, 'run');
+      assert.deepEqual(await got(store, 'run'), ['w early']);
+    },
+    'reopen',
+  ),
+];

@@ -101,7 +101,7 @@ function isLanded({ context, event }: Moment): boolean {
   return persistedWith(context, event) >= context.requested;
 }
 
-/** The boundary up to which everything is stored, after this event. */
+/** Returns the boundary up to which everything is stored, after this event. */
 export function persistedWith({ persisted }: Pick<RunContext, 'persisted'>, event: RunMachineEvent): number {
   return event.type === 'boundary.persisted' ? Math.max(persisted, event.boundary) : persisted;
 }

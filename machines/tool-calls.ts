@@ -14,8 +14,8 @@ export interface Enqueue {
 type Spawn = (src: 'call-tool', options: ReturnType<typeof callToolOf>) => unknown;
 
 /**
- * Starts the calls that may start now: `read` calls at once, those with effects when their intent is stored. A run that must
- * stop starts nothing: it would have to wait for that call as well, or abort it.
+ * Starts the tool calls that may start now: `read` calls at once, those with effects when their intent is stored. A run
+ * that must stop starts nothing: it would have to wait for that call as well, or abort it.
  * @returns the boundary that stores the progress, if there is one
  */
 export function startTools(
@@ -76,7 +76,7 @@ function keepUnstarted(
   return boundary;
 }
 
-/** Announces the calls that have their result although none has started. */
+/** Announces the results of calls that were refused, which have a result although none has started. */
 export function announceRefused({ openStep, iteration }: Progress, enqueue: Enqueue): void {
   for (const call of openStep?.calls ?? []) {
     if (call.state === 'done') enqueue.emit({ type: 'call.refused', step: iteration + 1, call });
@@ -109,6 +109,7 @@ export interface ToolCallInput extends Pick<Progress, 'iteration' | 'transcript'
   readonly phase?: number;
 }
 
+/** Returns the number of the open phase as a field of events; none without phases. */
 export function phaseOf(openPhase: Progress['openPhase']): { readonly phase?: number } {
   return openPhase ? { phase: openPhase.index } : {};
 }

@@ -12,7 +12,7 @@ import { announceRefused, type Enqueue, phaseOf, startTools } from './tool-calls
 
 /* How a run begins to wait, and what an answer does: the parts of `setup.ts` about waits. */
 
-/** The step that a reply is about to open, for the effect that judges its calls. */
+/** Returns the input of the effect that judges the calls of a reply: the step that the reply is about to open. */
 export function judgeInputOf(
   progress: Progress,
   reply: ModelReply | undefined,
@@ -23,12 +23,16 @@ export function judgeInputOf(
 
 export type GivenAnswer = Extract<RunMachineEvent, { type: 'wait.answer' }>;
 
+/** Returns the context after the model has answered again: its outage is over. */
 export function forgotRetry(progress: Progress): Partial<RunContext> {
   const after = forgetRetry(progress);
   return after === progress ? {} : { progress: after };
 }
 
-/** Opens the step of a reply. Calls that a person has to approve wait; one save has the message, the calls and the waits. */
+/**
+ * Opens the step of a reply after its calls were judged. Calls that a person has to approve wait; one save has the message,
+ * the calls and the waits.
+ */
 export function startJudged(context: RunContext, opened: Progress, enqueue: Enqueue): void {
   const { judgements, persisted } = context;
   const also = { reply: undefined as never, judgements: undefined as never, persisted };
@@ -45,6 +49,7 @@ export function startJudged(context: RunContext, opened: Progress, enqueue: Enqu
   if (waits.length > 0) enqueue.emit({ type: 'waits.opened', waits, boundary: boundary ?? context.requested });
 }
 
+/** Keeps the wait of a run whose model is away, and requests a save of it. */
 export function keepOutage(context: RunContext, answer: ModelAnswer, enqueue: Enqueue): void {
   if (!('error' in answer) || !answer.wait) return;
   const progress = awaitModel(recordSpent(context.progress, answer), answer.wait);
@@ -54,12 +59,16 @@ export function keepOutage(context: RunContext, answer: ModelAnswer, enqueue: En
   enqueue.emit({ type: 'waits.opened', waits: [answer.wait], boundary });
 }
 
+/** Returns the context of a run that is parked for this error. */
 export function parked({ progress }: RunContext, { code, message: reason }: ErrorData): Partial<RunContext> {
   const error = toErrorData(new RunParkedError(`run ${progress.meta.runId} is parked: ${reason}`));
   return { progress: { ...progress, parked: { code, reason } }, error, cause: error };
 }
 
-/** The answer, its effect on the call, and the start of the call are one save. */
+/**
+ * Applies the answer of a wait, and starts the call that it allows: the answer, its effect on the call, and the start of
+ * the call are one save.
+ */
 export function takeWaitAnswer(context: RunContext, { answer, receipt }: GivenAnswer, enqueue: Enqueue): void {
   const answered = answerWait(context.progress, answer);
   if (!('progress' in answered)) {
@@ -77,7 +86,7 @@ export function takeWaitAnswer(context: RunContext, { answer, receipt }: GivenAn
   enqueue.assign(ends === 'park' ? parked({ ...context, progress }, expired) : { error: expired, cause: expired });
 }
 
-/** A running call needs something from outside: it gives its place back, and waits. */
+/** Suspends a running call that needs something from outside: it gives its place back, and waits. */
 export function holdCall(context: RunContext, wait: Wait, enqueue: Enqueue): void {
   const { openStep } = context.progress;
   const callId = wait.callId ?? '';

@@ -38,7 +38,7 @@ export type WaitEnd = {
   readonly value?: JsonValue;
 };
 
-/** Whether a stored value is a line of the ledger. */
+/** Returns whether a stored value is a call of an open step. */
 export function isOpenCall(value: unknown): boolean {
   if (!isObject(value) || typeof value.callId !== 'string' || typeof value.name !== 'string') return false;
   const isKnown = ['read', 'idempotent', 'once'].includes(String(value.effect)) && isCount(value.attempt);

@@ -19,11 +19,12 @@ export interface OpenStep {
   readonly calls: readonly OpenCall[];
 }
 
+/** What the model reads of a `once` call during which the process died. */
 export const outcomeUnknown =
   'Outcome unknown: the process died while this call was running. It may or may not have taken effect; it is not repeated.';
 
 /**
- * The open step after a crash, with what is known of each call: results stay, planned calls still have to run, running
+ * Returns the open step as a new process continues it after a crash: results stay, planned calls still have to run, running
  * calls are repeated if that is harmless. It is unknown whether a running `once` call took effect: it is answered, never
  * repeated.
  */
@@ -55,7 +56,7 @@ export function hasUnknownOutcome(step: OpenStep): boolean {
 /** Up to this many calls, a search costs less than a ledger. */
 const FEW = 16;
 
-/** Returns a new step with these calls. */
+/** Makes an open step of a model's message and its calls. */
 export function stepOf(message: AssistantMessage, calls: readonly OpenCall[]): OpenStep {
   return calls.length <= FEW ? { message, calls } : new Ledger(calls).showIn(message);
 }
@@ -80,12 +81,12 @@ export function callsToStart(step: OpenStep, limits: CallLimits): readonly OpenC
   return starting;
 }
 
-/** The step after these calls have started. */
+/** Returns the step after these calls have started. */
 export function startCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
   return changeCalls(step, callIds, (call) => ({ ...call, state: 'started', attempt: call.attempt + 1 }));
 }
 
-/** The call of an id in the open step. */
+/** Finds a call of the open step by its id. */
 export function callOf(step: OpenStep, callId: string): OpenCall | undefined {
   const ledger = ledgerFor(step);
   return ledger ? ledger.call(callId) : step.calls.find((call) => call.callId === callId);
@@ -129,7 +130,7 @@ export function recordResult(step: OpenStep, callId: string, result: ToolOutput)
   return changeCalls(step, callIds, (call) => (call.state === 'started' ? { ...call, state: 'done', result } : call));
 }
 
-/** Whether all calls of the step have answered. */
+/** Returns whether all calls of the step have answered. */
 export function isAllAnswered(step: OpenStep): boolean {
   return ledgerFor(step)?.isAllDone ?? step.calls.every((call) => call.state === 'done');
 }

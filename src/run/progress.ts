@@ -44,9 +44,10 @@ export interface Progress extends IdentityFields, HeadFields {
 /** Most steered messages that may wait for the next turn. */
 export const MAX_UNDELIVERED = 1_000;
 
+/** No earlier messages, hidden from code that prints a context. */
 export const noMessages: Hidden<readonly Message[]> = new Hidden([]);
 
-/** The progress of a new run: its opening turn is the prompt and the images. */
+/** Makes the progress of a new run: its opening turn is the prompt and the images. */
 export function beginProgress(
   meta: RunCheckpointMeta,
   definition: RunDefinition,
@@ -67,7 +68,7 @@ export function beginProgress(
   };
 }
 
-/** The opening of a conversation: the earlier one, and a turn of the prompt and the images. */
+/** Makes the opening of a conversation: the earlier one, and a turn of the prompt and the images. */
 export function openingOf({ meta, images, earlier }: Pick<Progress, 'meta' | 'images' | 'earlier'>): Transcript {
   const turn = enterMessage({ role: 'user', content: [{ type: 'text', text: meta.prompt }, ...images.value] });
   return Transcript.of([...earlier.value, turn]);

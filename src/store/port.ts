@@ -192,11 +192,17 @@ export type InboxOf = { readonly owner: string } | { readonly runId: string };
 
 const has = (store: CheckpointStore, method: string) =>
   typeof (store as never as Record<string, unknown>)[method] === 'function';
+/** Returns whether a store writes only new messages: it has `append`. */
 export const isAppending = (store: CheckpointStore): store is AppendingStore => has(store, 'append');
+/** Returns whether a store has claims: it has `claim`. */
 export const isOwning = (store: CheckpointStore): store is OwningStore => has(store, 'claim');
+/** Returns whether a store carries commands: it has `inbox`. */
 export const isControlling = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
+/** Returns whether a store finds runs that are due: it has the methods of a DueStore. */
 export const isDue = (store: CheckpointStore): store is DueStore => has(store, 'leave');
+/** Returns whether a store keeps topics of events: it has the methods of an EventStore. */
 export const isEvents = (store: CheckpointStore): store is EventStore => has(store, 'expect');
+/** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 
 /**

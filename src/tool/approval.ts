@@ -93,7 +93,10 @@ export function checkApproval(name: string, needsApproval: unknown, approval: un
 /** Most persons whose approval one call may need: the record holds their votes. */
 const MAX_QUORUM = 100;
 
-/** Returns a value as a verdict; undefined if it is none. A boolean says whether a person must decide. */
+/**
+ * Reads a value as the verdict on a call (allow, deny, ask); undefined if it is none. A boolean says whether a person must
+ * decide.
+ */
 export function verdictFrom(value: unknown): Verdict | undefined {
   if (typeof value === 'boolean') return value ? 'ask' : 'run';
   if (value === 'run' || value === 'ask') return value;

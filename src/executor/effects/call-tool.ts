@@ -11,7 +11,7 @@ import { callThrough, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 
-/** Makes one tool call and returns one result for the model. Never rejects. */
+/** Makes one tool call, with lease check and middleware, and returns one result for the model, or a wait. Never rejects. */
 export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<ToolAnswer> {
   const input = asAllowed(given);
   const { callId, name, effect, attempt, input: args } = input.call;

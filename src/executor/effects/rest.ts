@@ -8,8 +8,9 @@ import { forgetClaim } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 
 /**
- * Gives a run that waits to its store, where it rests without a process. Ends only when the store has it. A run that cannot rest
- * (it is not durable, a host's machine owns it, its store has no `leave`) stays here, and takes its answers here. Never rejects.
+ * Leaves a run that waits to its store, where it rests without a process. Ends only when the store has it. A run that
+ * cannot rest (it is not durable, a host's machine owns it, its store has no `leave`) stays here, and takes its answers
+ * here. Never rejects.
  */
 export async function rest(_: unknown, run: ActiveRun): Promise<Rested> {
   const { clock, defaults } = run.services.config;

@@ -19,10 +19,13 @@ import { endRun } from '../services/end-run.ts';
 const OUTCOME_RETRIES = 3;
 const backoff: Backoff = { firstMs: 50, factor: 4, maxMs: 750 };
 
-/** Resolves when no work of the run's end is running any more; may never resolve. */
+/** Waits until no work of the run's end is running any more; may never resolve. */
 export const settledAtLast = async (run: ActiveRun): Promise<void> => run.life.settledAtLast;
 
-/** Ends a run. Its time is bounded, the run's own abort does not affect it, and no failure changes the result. */
+/**
+ * Ends a run in this process: finalises its record, delivers its outcome, releases its claim, closes its audit. Its time is
+ * bounded, the run's own abort does not affect it, and no failure changes the result.
+ */
 export function settle(input: SettleInput, run: ActiveRun): Promise<RunOutput> {
   run.life.settling = settled(run, input);
   return run.life.settling;

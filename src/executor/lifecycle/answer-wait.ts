@@ -154,7 +154,7 @@ function checkBy(wait: Wait, by: Person | undefined): void {
     throw new TypeError(`wait ${wait.id} needs ${wait.quorum} persons: give { by: { id } }`);
 }
 
-/** The store of this executor as one that carries commands. @throws {UnsupportedError} */
+/** Returns the store of this executor as one that carries commands. @throws {UnsupportedError} */
 export function mailStore(services: ExecutorServices): ControlStore {
   const store = storeOf(services);
   if (isControlling(store)) return store;

@@ -28,6 +28,7 @@ export interface Found {
   readonly attempts: number;
 }
 
+/** How many starts without progress a run has before it is parked. */
 export const DEFAULT_MAX_ATTEMPTS = 3;
 
 /**
@@ -60,7 +61,7 @@ function damageFrom({ seed }: ActiveRun, error: unknown): ReleaseOptions {
   return seed.mustExist === true && code === 'CHECKPOINT_CORRUPT' ? { damage: message } : {};
 }
 
-/** The options of a release after a start that could not even try: the claim counts it before the record is read. */
+/** Returns the options that release a claim without counting the start, which could not even try. */
 export function uncounted({ claim }: ActiveRun): ReleaseOptions {
   return claim ? { attempts: Math.max(0, claim.attempts - 1) } : {};
 }
@@ -202,7 +203,7 @@ interface StartRules {
   readonly maxAttempts?: number | undefined;
 }
 
-/** Why a start of this record, which its `attempts` counts, parks it instead; undefined: it starts. */
+/** Returns why a start parks this record instead (attempts, changed phases, unknown outcome); undefined: it starts. */
 export function parkingOf(record: RunCheckpoint, rules: StartRules): ParkedReason | undefined {
   const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome } = rules;
   if (record.parked && staysParked(record.parked.code)) return record.parked;
@@ -257,7 +258,7 @@ export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Pr
   }
 }
 
-/** The whole record that a host's snapshot carries, if it is not only a reference. */
+/** Returns the whole record that a host's snapshot carries, if it is not only a reference. */
 export function carriedRecord(run: ActiveRun): RunCheckpoint | undefined {
   const { persisted } = run.seed;
   return persisted && !persisted.stored ? identified(persisted) : undefined;

@@ -28,7 +28,7 @@ import { Steering } from './steering.ts';
 export type ExecutorServices = Services<ActiveRun>;
 
 /**
- * The parts of one run that cannot be serialised: model, tools, checkpointer, claim, signal, timers. Only the executor's
+ * One live run: what cannot be serialised of it, as model, tools, checkpointer, claim, signal, timers. Only the executor's
  * actors use it. The machine's context, events and inputs of actors never contain any of it.
  */
 export class ActiveRun implements LiveRun, Leaseholder {

@@ -16,9 +16,9 @@ const WRITES_AHEAD = 3;
 const backoff: Backoff = { firstMs: 250, maxMs: 10_000 };
 
 /**
- * The one listener between a run's machine and its checkpointer. It passes each requested boundary to the checkpointer and
- * reports to the machine when it is stored. While the store fails, a bounded number of finished steps may be unsaved; an
- * intent never may. So no tool with effects starts before the store has its intent.
+ * Saves a live run: the one listener between its machine and its checkpointer. It passes each requested boundary to the
+ * checkpointer and reports to the machine when it is stored. While the store fails, a bounded number of finished steps may
+ * be unsaved; an intent never may. So no tool with effects starts before the store has its intent.
  */
 export class Checkpointing {
   readonly #run: ActiveRun;

@@ -6,7 +6,7 @@ import type { CommandTarget } from '../services/command-inbox.ts';
 import type { ActiveRun } from './active-run.ts';
 
 /**
- * Handles the commands of other processes for one run.
+ * Makes the receiver of commands (cancel, steer, answer) of other processes for one run.
  * @param stored the commands that its record knows; its progress knows them only when `resolving` is over
  */
 export function commandTargetOf(run: ActiveRun, stored: readonly string[]): CommandTarget {

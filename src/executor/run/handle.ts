@@ -67,7 +67,7 @@ export interface EndedRun {
 }
 
 /**
- * The handle of a live run, as `executor.start` returns it.
+ * Makes the handle of a live run, as `executor.start` returns it.
  * @param met `joined` for the handle of a run that is live already
  */
 export function handleOf(run: ActiveRun, met?: 'joined'): Run {
@@ -104,7 +104,7 @@ function acceptedOf({ life: { resolution, resumedFrom, isElsewhere, isResting } 
   return isElsewhere ? 'joined' : 'refused';
 }
 
-/** The handle of a run whose outcome was kept: it had ended before this start. */
+/** Makes the handle of a run that had ended before this start, from its kept outcome. */
 export function endedHandle(output: RunOutput): EndedRun {
   const result = Promise.resolve<RunResult>({ ...output, messages: [] });
   return { runId: output.runId, accepted: 'ended', result, orThrow: () => okOrThrow(result) };

@@ -8,14 +8,14 @@ import { metaFor } from '../host/request.ts';
 import type { ActiveRun } from './active-run.ts';
 
 /**
- * The stored attributes of a run that is about to start. The attributes of the caller come from the stored record; those of
- * the model and agent are the present ones.
+ * Returns the attributes of a resumed run. The attributes of the caller come from the stored record; those of the model and
+ * agent are the present ones.
  */
 export function metaOf({ meta }: Progress, record: RunCheckpoint): RunCheckpointMeta {
   return { ...record.meta, agentName: meta.agentName, modelTier: meta.modelTier };
 }
 
-/** A run that is about to start, with the identity from its record. The fingerprint is that of the start. */
+/** Returns the progress of a resumed run with the identity from its record. The fingerprint is that of the start. */
 export function identifiedBy(record: RunCheckpoint | undefined, fresh: Progress): Progress {
   if (!record) return fresh;
   const { fingerprint } = fresh;
@@ -25,7 +25,7 @@ export function identifiedBy(record: RunCheckpoint | undefined, fresh: Progress)
   return { ...(nameless as Progress), ...identityOf(record), ...(fingerprint === undefined ? {} : { fingerprint }) };
 }
 
-/** The limits of the run: the agent's own, or else the executor's. */
+/** Returns the limits of the run (steps, time, parallel calls): the agent's own, or else the executor's. */
 export function limitsOf({ agent, services }: ActiveRun): Limits {
   const { defaults } = services.config;
   return {
@@ -37,7 +37,7 @@ export function limitsOf({ agent, services }: ActiveRun): Limits {
   };
 }
 
-/** The one object about the run that all ports get. */
+/** Makes the RunInfo of a live run, which all ports get. */
 export function infoOf(run: ActiveRun, identity: Pick<Progress, 'meta' | 'labels'>, limits: Limits): RunInfo {
   return infoFrom(identity, {
     inputs: run.resources.record?.inputs ?? run.seed.request.inputs,
@@ -46,7 +46,7 @@ export function infoOf(run: ActiveRun, identity: Pick<Progress, 'meta' | 'labels
   });
 }
 
-/** A run as its observers see it. For a start that was refused early only its request is known. */
+/** Returns a run as its observers see it. For a start that was refused early only its request is known. */
 export function observedRun(run: ActiveRun): ObservedRun {
   const { agent, services, seed, redaction } = run;
   const { attempt } = run.life;
@@ -56,7 +56,7 @@ export function observedRun(run: ActiveRun): ObservedRun {
   return Object.freeze({ info: redaction?.info(info, 'event') ?? info, origin: seed.origin, attempt, rootRunId });
 }
 
-/** The RunInfo of a run, from the stored fields of its identity. */
+/** Makes the RunInfo of a stored run, from the fields of its record. */
 export function infoFrom(
   { meta, labels }: Pick<RunFields, 'meta' | 'labels'>,
   rest: Pick<RunInfo, 'inputs' | 'startedAt' | 'maxIterations'>,

@@ -20,7 +20,10 @@ interface Deferred<T> {
   readonly reject: (reason?: unknown) => void;
 }
 
-/** The resources of a run. The effect `resolve` fills it; a lost lease removes everything that writes. */
+/**
+ * The resources of a live run: claim, checkpointer, loops, critic. The effect `resolve` fills it; a lost lease removes
+ * everything that writes.
+ */
 export class RunResources {
   claim: Claim | undefined;
   checkpointer: Checkpointer | null = null;
@@ -40,7 +43,7 @@ export class RunResources {
   readonly children: Set<ActiveRun> = new Set();
 }
 
-/** Where a run is in this process, from its start to its end. */
+/** The phase of life of a live run in this process: accepted, settling, ended, lost. */
 export class RunLife {
   /** When this process began to work on the run, monotonic ms; the time in which the run only waited is added. */
   startedAt: number;

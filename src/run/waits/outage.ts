@@ -71,7 +71,7 @@ const WAIT_SPREAD = 0.2;
 const MAX_WAIT_MESSAGE = 500;
 const MAX_WAIT_CAUSES = 2;
 
-/** Decides what a run does after a model turn that failed. */
+/** Decides what a run does after a model turn that failed: wait for the model, be parked, or fail. */
 export function afterModelFailure(turn: FailedTurn, policy: OutagePolicy): AfterFailure {
   const { error, failure, previous } = turn;
   if (!failure || !mayWait(turn, failure, policy)) return { kind: 'ends', how: 'fail', error };

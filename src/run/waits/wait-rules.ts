@@ -78,7 +78,7 @@ const MAX_SETTLED = 8;
 
 const noWaits: Waiting = { waits: [], settled: [] };
 
-/** The open waits of a run. */
+/** Returns the open waits of a run. */
 export function waitsOf({ waiting }: Pick<Progress, 'waiting'>): readonly Wait[] {
   return waiting?.waits ?? [];
 }
@@ -283,7 +283,7 @@ function replace(progress: Progress, wait: Wait): Progress {
   return { ...progress, waiting: withWaits(progress.waiting ?? noWaits, waits) };
 }
 
-/** The wait of a run whose model is away; undefined if it answers. */
+/** Returns the wait of a run whose model is away; undefined if it answers. */
 export function retryOf(progress: Pick<Progress, 'waiting'>): Extract<Wait, { kind: 'retry' }> | undefined {
   if (progress.waiting === undefined) return undefined;
   return waitsOf(progress).find((wait) => wait.kind === 'retry');

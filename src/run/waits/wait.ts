@@ -113,7 +113,7 @@ export interface Allowed {
 export type Check = (value: unknown) => boolean;
 const isText: Check = (value) => typeof value === 'string';
 const isFlag: Check = (value) => typeof value === 'boolean';
-/** A check that also accepts `undefined`. */
+/** Makes a check that also accepts `undefined`. */
 export const isOptional =
   (check: Check): Check =>
   (value) =>

@@ -77,7 +77,7 @@ const streamErrors: { readonly [word: string]: FailureKind } = {
   model_not_found: 'blocked',
 };
 
-/** The error of an incomplete reply. It is marked as retryable in the AI SDK's way. */
+/** Returns the error of a model's reply that broke off before its end. It is marked as retryable in the AI SDK's way. */
 export function brokenOff(message: string): ModelError {
   return Object.assign(new ModelError(message), { isRetryable: true });
 }

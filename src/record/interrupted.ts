@@ -87,8 +87,8 @@ export function damageIn(reason: string): { readonly code?: string; readonly mes
 export type DueOfRecord = 'now' | 'kept' | 'never';
 
 /**
- * What a record says about when its run is due. A run without open waits has work to do: if its process dies, another one must
- * take it, even if it had rested before.
+ * Returns when a stored run is due, as its record says: now, never, or when the store has kept. A run without open waits
+ * has work to do: if its process dies, another one must take it, even if it had rested before.
  */
 export function dueOfRecord({ parked, hosted, waiting }: Pick<RunHead, 'parked' | 'hosted' | 'waiting'>): DueOfRecord {
   if (parked || hosted) return 'never';

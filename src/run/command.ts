@@ -141,7 +141,7 @@ function tooLong(length: number, most: number): UndeliveredError | undefined {
   return new UndeliveredError(`a message to a run may have up to ${most} characters, and this one has ${length}`);
 }
 
-/** A command as it is stored: with the version that brought its kind, if that is not the first. */
+/** Returns a command as it is stored: with the version that brought its kind, if that is not the first. */
 export function versioned(command: Command): Command & { readonly v?: number } {
   const v = kinds[command.kind];
   return v > 1 ? { v, ...command } : command;

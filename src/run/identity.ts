@@ -30,20 +30,20 @@ export function oldCallName(runId: string, callId: string, separator: ':' | '~')
   return `${runId}${separator}${callId}`;
 }
 
-/** The id of a wait: 26 characters, unique in its run. */
+/** Returns the id of a wait: 26 characters, unique in its run. */
 export function waitIdOf(of: readonly (string | number)[]): string {
   return base32(sha256Of(JSON.stringify(['wait', ...of]))).slice(0, 26);
 }
 
 /**
- * The digest of a call that a person approves: SHA-256, as 64 hexadecimal digits, of tool, canonical input and the version of
- * the agent. An approval of one digest allows no other call.
+ * Computes the digest of a call that a person approves: SHA-256, as 64 hexadecimal digits, of tool, canonical input and the
+ * version of the agent. An approval of one digest allows no other call.
  */
 export function approvalDigest(tool: string, input: JsonValue, version: string): string {
   return sha256Of(canonicalJson([tool, input, version])).toString('hex');
 }
 
-/** The name of a topic in a store: SHA-256, as 64 hexadecimal digits, of the name and the key of an event. */
+/** Returns the name of a topic in a store: SHA-256, as 64 hexadecimal digits, of the name and the key of an event. */
 export function topicOf(name: string, key: string): string {
   return sha256Of(JSON.stringify([name, key])).toString('hex');
 }

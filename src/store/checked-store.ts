@@ -42,8 +42,9 @@ type Method = (...args: unknown[]) => unknown;
 const checked = new WeakMap<CheckpointStore, CheckpointStore>();
 
 /**
- * A host's store as the runtime uses it. Errors without a code, and those of the system, become `StoreUnavailableError` with
- * the error as their cause; each entry of its list has a run id. It has the methods of the store, and no others.
+ * Wraps a host's store as the runtime uses it: its errors get codes, its lists are checked. Errors without a code, and
+ * those of the system, become `StoreUnavailableError` with the error as their cause; each entry of its list has a run id.
+ * It has the methods of the store, and no others.
  */
 export function checkedStore<S extends CheckpointStore>(store: S): S {
   const known = checked.get(store);
@@ -63,8 +64,8 @@ interface Limit {
 }
 
 /**
- * A store each of whose calls ends: after `ms` it rejects with `PortTimeoutError`, which names the call (`store.load`). It has
- * the methods that the store has, and no others.
+ * Wraps a store so that each call ends: after `ms` it rejects with `PortTimeoutError`, which names the call (`store.load`).
+ * It has the methods that the store has, and no others.
  */
 export function boundedStore<S extends CheckpointStore>(store: S, { ms, clock }: Limit): S {
   const calls = store as unknown as Record<MethodName, Method>;

@@ -28,17 +28,25 @@ export interface CommandToSend extends Pick<StoredCommand, 'runId' | 'id' | 'tex
   readonly kind: Command['kind'];
 }
 
-/** The text of a command to store. @throws {TypeError} @throws {UndeliveredError} @throws {NotJsonError} */
+/**
+ * Encodes a command (cancel, steer) as a text to store.
+ * @throws {TypeError}
+ * @throws {UndeliveredError}
+ * @throws {NotJsonError}
+ */
 export function encodeCommand(command: Command): string {
   return jsonText(versioned(checkCommand(command)), 'command');
 }
 
-/** Reads the stored text of a command. @throws {CheckpointCorruptError} */
+/** Decodes the stored text of a command. @throws {CheckpointCorruptError} */
 export function decodeCommand(text: string): Command | UnknownCommand {
   return parseCommand(parseStored(text, 'command'));
 }
 
-/** A command as an inbox shows it. @param stored its number and time, if the store has them */
+/**
+ * Returns a stored command as an inbox shows it: its run, its number and time.
+ * @param stored its number and time, if the store has them
+ */
 export function sentCommand(
   runId: string,
   command: SentCommand['command'],
@@ -47,12 +55,12 @@ export function sentCommand(
   return { runId, command, ...(seq === undefined ? {} : { seq }), ...(sentAt === undefined ? {} : { sentAt }) };
 }
 
-/** The error for a command to a run that has no record. */
+/** Returns the error for a command to a run that has no record. */
 export function refuseMissing(runId: string): CheckpointMissingError {
   return new CheckpointMissingError(`the store has no record of run ${runId}: a command would have no receiver`);
 }
 
-/** The error for a command whose text has no room in the inbox of its run. @param chars of the waiting commands */
+/** Returns the error for a command whose text has no room in the inbox of its run. @param chars of the waiting commands */
 export function refuseLarge(runId: string, chars: number): UndeliveredError {
   const left = Math.max(0, MAX_INBOX_CHARS - chars);
   return new UndeliveredError(
@@ -60,7 +68,7 @@ export function refuseLarge(runId: string, chars: number): UndeliveredError {
   );
 }
 
-/** The error for a command to a run whose inbox is full. */
+/** Returns the error for a command to a run whose inbox is full. */
 export function refuseFull(runId: string): UndeliveredError {
   return new UndeliveredError(`run ${runId} has ${MAX_COMMANDS} commands waiting: this one was not taken`);
 }

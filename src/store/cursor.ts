@@ -14,15 +14,12 @@ export function pageOf(heads: Iterable<ListedHead>, { after, limit, resting }: L
   return following.sort(compareCursors).slice(0, limit);
 }
 
-/** Whether no live owner holds a run, and no owner found its record damaged. @param now the lease clock, ms */
+/** Returns whether no live owner holds a run, and no owner found its record damaged. @param now the lease clock, ms */
 export function isFree({ lease, now }: Pick<ListedHead, 'lease' | 'now'>, isDead?: IsDead): boolean {
   return damageIn(lease) === undefined && !isHeld(lease, now, isDead);
 }
 
-/**
- * A page of the due runs among the heads of all records, for drivers without an index.
- * @param now wall clock, ms
- */
+/** Returns a page of the due runs among the heads of all records, for drivers without an index. @param now wall clock, ms */
 export function dueAmong(heads: Iterable<ListedHead>, { limit, after }: ListDueOptions, now: number): DueHeads {
   const found: ListedHead[] = [];
   let nextAt = ON_COMMAND;

@@ -7,7 +7,10 @@ export const ON_COMMAND: number = Number.MAX_SAFE_INTEGER;
  */
 export type Due = number | null;
 
-/** The stored time of a run that leaves. @throws {TypeError} for a value that is no time */
+/**
+ * Converts the time at which a run that leaves is due to the number that stores keep.
+ * @throws {TypeError} for a value that is no time
+ */
 export function toDue(dueAt: number | undefined): number {
   if (dueAt === undefined) return ON_COMMAND;
   if (typeof dueAt !== 'number' || Number.isNaN(dueAt)) {
@@ -16,12 +19,15 @@ export function toDue(dueAt: number | undefined): number {
   return Math.min(Math.max(dueAt, 0), ON_COMMAND);
 }
 
-/** The stored time of a run as lists show it: undefined = it is due now, or only a command wakes it, or never. */
+/**
+ * Converts the stored due time of a run to the one that lists show: undefined = it is due now, or only a command wakes it,
+ * or never.
+ */
 export function shownDue(due: Due | undefined): number | undefined {
   return due && due < ON_COMMAND ? due : undefined;
 }
 
-/** Whether a run rests: it is due later, or only by a command. @param now the store's wall clock, ms */
+/** Returns whether a run rests: it is due later, or only by a command. @param now the store's wall clock, ms */
 export function isResting(due: Due | undefined, now: number): boolean {
   return typeof due === 'number' && due > now;
 }

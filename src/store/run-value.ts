@@ -47,7 +47,7 @@ export interface StoreTimes {
   now(): number;
 }
 
-/** The facts of a run, each read when a decision uses it. */
+/** Returns the facts of a run's stored value, each read when a decision uses it. */
 export function factsOfValue(value: RunValue | undefined, times: StoreTimes): RunFacts {
   return value?.damage === undefined ? new ValueFacts(value ?? {}, times) : factsOfDamage(value.damage);
 }
@@ -99,7 +99,7 @@ class ValueFacts implements RunFacts {
 }
 
 /**
- * The stored value of a run after a change; undefined if nothing is left of the run.
+ * Applies a decision's change to a run's stored value; undefined if nothing is left of the run.
  * @param body what a change of the record stores
  */
 export function changedValue(
@@ -116,12 +116,12 @@ export function changedValue(
   return { lease, record, kept, ...inboxAfter(value, change, times), ...(due === 0 ? {} : { due }) };
 }
 
-/** The kept outcome of a run, until it expires. */
+/** Returns the kept outcome of a run, until it expires. */
 export function keptIn({ kept }: RunValue, times: StoreTimes): KeptValue | undefined {
   return kept && kept.untilMs > times.now() ? kept : undefined;
 }
 
-/** The entry of a run in a list: none without a record. */
+/** Returns the list entry of a run's stored value: none without a record. */
 export function headsIn(runId: string, { record, lease, damage, due }: RunValue, times: StoreTimes): ListedHead[] {
   if (damage !== undefined) return [{ runId, updatedAt: 0, head: '', meta: '', now: 0, error: damage }];
   if (!record) return [];
@@ -166,7 +166,7 @@ function dueIn({ due = 0 }: RunValue): Due {
   return due;
 }
 
-/** The commands that wait for runs of a store, for its `inbox`. */
+/** Returns the commands that wait in a run's stored value, for `inbox`. */
 export function commandsIn(value: RunValue): readonly StoredCommand[] {
   return inboxOf(value);
 }

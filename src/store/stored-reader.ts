@@ -20,7 +20,7 @@ type ReadableRun = Extract<InterruptedRun, { readonly meta: unknown }>;
 
 const noPieces: StoredPieces = new Map();
 
-/** Makes records, lists, outcomes and commands of the stored texts that a driver reads. */
+/** Decrypts and decodes the stored texts that a driver reads: records, lists, outcomes and commands. */
 export class StoredReader {
   readonly #driver: StoreDriver;
   readonly #encryption: Encryption;

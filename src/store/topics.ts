@@ -61,7 +61,7 @@ export interface TopicDriver {
 /** What a topic knows of a signal that came before: the run that got it; null = it is kept. */
 export type KnownSignal = { readonly to: string | null };
 
-/** Whether a signal is new to its topic. One that its receiver gives back counts as new. */
+/** Returns whether a signal is new to its topic. One that its receiver gives back counts as new. */
 export function isNewSignal({ from }: Pick<SignalWrite, 'from'>, known: KnownSignal | undefined): boolean {
   return known === undefined || (from !== undefined && known.to === from);
 }
@@ -83,7 +83,7 @@ export function checkTopic(topic: unknown): string {
 /** Longest text of a signal, in characters: a command must be able to carry it. */
 const MAX_SIGNAL_CHARS = 1_000_000;
 
-/** The id of the command that delivers a signal to a wait: a wait gets one signal. */
+/** Returns the id of the command that delivers a signal to a wait: a wait gets one signal. */
 export const deliveryId = (waitId: string): string => `signal-${sha256(waitId)}`;
 
 /** Makes what a driver stores of a signal. @throws {TypeError} @throws {UndeliveredError} @throws {NotJsonError} */
@@ -155,21 +155,22 @@ export interface DeliveredSignal extends Pick<StoredSignal, 'key' | 'untilMs'> {
 /** Most delivered signals of a topic that such a driver remembers: the oldest is forgotten for a further one. */
 const MAX_DELIVERED = 10_000;
 
+/** A topic without waits and signals. */
 export const emptyTopic: TopicValue = { waits: [], kept: [], delivered: [] };
 
-/** A topic without what is past its time. @param now wall clock, ms */
+/** Returns a topic without expired signals. @param now wall clock, ms */
 export function unexpired({ waits, kept, delivered }: TopicValue, now: number): TopicValue {
   const isCurrent = ({ untilMs }: Pick<StoredSignal, 'untilMs'>) => untilMs > now;
   return { waits, kept: kept.filter(isCurrent), delivered: delivered.filter(isCurrent) };
 }
 
-/** What a topic knows of a signal. */
+/** Returns what a topic knows of a signal: kept, delivered, or nothing. */
 export function knownIn({ kept, delivered }: TopicValue, { key }: Pick<StoredSignal, 'key'>): KnownSignal | undefined {
   if (kept.some((signal) => signal.key === key)) return { to: null };
   return delivered.find((signal) => signal.key === key);
 }
 
-/** A topic after the delivery of a signal to a wait. */
+/** Returns a topic after the delivery of a signal to a wait. */
 export function withDelivered(topic: TopicValue, { key, untilMs }: StoredSignal, wait: TopicWait): TopicValue {
   const others = topic.delivered.filter((signal) => signal.key !== key);
   return {
@@ -179,25 +180,25 @@ export function withDelivered(topic: TopicValue, { key, untilMs }: StoredSignal,
   };
 }
 
-/** A topic that keeps one more signal. @throws {UndeliveredError} if there is no room for it */
+/** Returns a topic that keeps one more signal. @throws {UndeliveredError} if there is no room for it */
 export function withKept(topic: TopicValue, { key, text, untilMs }: StoredSignal): TopicValue {
   checkRoom(topic.kept.length);
   const delivered = topic.delivered.filter((signal) => signal.key !== key);
   return { ...topic, delivered, kept: [...topic.kept, { key, text, untilMs }] };
 }
 
-/** A topic with one more wait, unless it has that wait already. */
+/** Returns a topic with one more wait, unless it has that wait already. */
 export function withWait(topic: TopicValue, { runId, waitId }: TopicWait): TopicValue {
   if (topic.waits.some((wait) => isSameWait(wait, { runId, waitId }))) return topic;
   return { ...topic, waits: [...topic.waits, { runId, waitId }] };
 }
 
-/** A topic without a wait. */
+/** Returns a topic without a wait. */
 export function withoutWait(topic: TopicValue, gone: TopicWait): TopicValue {
   return { ...topic, waits: topic.waits.filter((wait) => !isSameWait(wait, gone)) };
 }
 
-/** Whether nothing of a topic has to be kept. */
+/** Returns whether a topic keeps nothing, so that it can be removed. */
 export function isEmptyTopic({ waits, kept, delivered }: TopicValue): boolean {
   return waits.length + kept.length + delivered.length === 0;
 }

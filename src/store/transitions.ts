@@ -47,7 +47,7 @@ export interface RunFacts {
   readonly damage?: unknown;
 }
 
-/** The facts of a run whose stored value cannot be read: it can be saved as a whole, or deleted. */
+/** Returns the facts of a run whose stored value cannot be read: it can be saved as a whole, or deleted. */
 export function factsOfDamage(damage: unknown): RunFacts {
   return { damage, lease: null, record: 'unreadable', attempts: 0, keptEpoch: 0, due: 0 };
 }
@@ -132,7 +132,7 @@ export interface ToStore {
 }
 
 /**
- * Decides: stores a whole record in place of the existing one.
+ * Decides whether a writer may store a whole record, in place of the existing one.
  * @throws {LeaseLostError} @throws {RunOwnedElsewhereError} @throws {CheckpointTooNewError} over a record of a newer version
  */
 export function saveRecord(record: ToStore, by: Writer): Decide<void> {
@@ -147,7 +147,7 @@ export function saveRecord(record: ToStore, by: Writer): Decide<void> {
 }
 
 /**
- * Decides: stores the new part of a record. A revision that is already stored changes nothing.
+ * Decides whether a writer may append the new part of a record. A revision that is already stored changes nothing.
  * @param delta the new part, and the revision that it follows
  * @throws the errors of `saveRecord` @throws {RevisionGapError} @throws {CheckpointCorruptError} if the run was released as
  *   damaged
@@ -171,7 +171,7 @@ export function appendDelta(
 }
 
 /**
- * Decides: removes a run. Its epoch outlives the record while its outcome is kept: a lost owner must stay lost.
+ * Decides whether a writer may delete a run. Its epoch outlives the record with its outcome: a lost owner must stay lost.
  * @throws {LeaseLostError} @throws {RunOwnedElsewhereError}
  */
 export function deleteRun(runId: string, by: Writer): Decide<void> {
@@ -183,7 +183,7 @@ export function deleteRun(runId: string, by: Writer): Decide<void> {
   };
 }
 
-/** Decides: keeps the outcome of a run. @throws {LeaseLostError} @throws {RunOwnedElsewhereError} */
+/** Decides whether a writer may keep the outcome of a run. @throws {LeaseLostError} @throws {RunOwnedElsewhereError} */
 export function keepOutcome({ runId, text, untilMs }: OutcomeToKeep & { runId: string }, by: Writer): Decide<void> {
   return (facts) => {
     const need = lacking(facts, factsOfWriter(facts, by), facts.lease === null ? ofKept : none);
@@ -201,8 +201,8 @@ export interface ClaimWish {
 }
 
 /**
- * Decides: grants a run to an owner; null = another one holds it. Each grant counts one more attempt, and has a higher
- * epoch.
+ * Decides whether an owner gets the claim of a run; null = another one holds it. Each grant counts one more attempt, and
+ * has a higher epoch.
  * @throws {CheckpointCorruptError} if the run cannot be read, or was released as damaged
  */
 export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {}): Decide<Claim | null> {
@@ -224,7 +224,7 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
   };
 }
 
-/** Decides: renews the lease for another `ttlMs`. @throws {LeaseLostError} */
+/** Decides the renewal of a lease for another `ttlMs`. @throws {LeaseLostError} */
 export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -234,7 +234,7 @@ export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   };
 }
 
-/** Decides: frees the run. Releasing a lost claim has no effect. */
+/** Decides the release of a claim. Releasing a lost claim has no effect. */
 export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<void> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -246,7 +246,7 @@ export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<voi
 }
 
 /**
- * Decides: stores a command for a run. A command that waits already is not added again.
+ * Decides whether a command is stored in the inbox of a run. A command that waits already is not added again.
  * @throws {CheckpointMissingError} @throws {UndeliveredError} if its inbox is full
  */
 export function sendCommand(command: CommandToSend, { keepsDue }: Pick<Writer, 'keepsDue'> = {}): Decide<void> {
@@ -283,7 +283,7 @@ export function leaveRun(claim: Claim, { due, readUpTo, attempts }: LeaveOptions
   };
 }
 
-/** Decides: removes commands from the inbox of a run. @throws {LeaseLostError} */
+/** Decides the removal of commands from the inbox of a run. @throws {LeaseLostError} */
 export function acknowledge(claim: Claim, ids: readonly string[]): Decide<void> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -294,7 +294,7 @@ export function acknowledge(claim: Claim, ids: readonly string[]): Decide<void> 
 }
 
 /**
- * A decision for a driver that has every fact, or reads each at its first use.
+ * Makes a decision for a driver that has every fact, or reads each at its first use.
  * @throws {TypeError} if a fact is missing all the same: a defect of the driver
  */
 export function decideNow<T>(decide: Decide<T>, facts: RunFacts): Decided<T> {
@@ -304,7 +304,7 @@ export function decideNow<T>(decide: Decide<T>, facts: RunFacts): Decided<T> {
 }
 
 /**
- * A decision for a driver that reads the requested facts.
+ * Makes a decision for a driver that reads the requested facts, and asks again with them.
  * @param facts the facts that it already has
  * @param read returns the named facts, and may return others
  * @throws {TypeError} if it does not

@@ -125,7 +125,11 @@ export function decodeRecord(stored: StoredRecord, attempts?: number): RunCheckp
   return checkOwnId(record, stored.runId);
 }
 
-/** The head of a stored record. @throws {CheckpointCorruptError} @throws {CheckpointTooNewError} */
+/**
+ * Decodes the head of a stored record.
+ * @throws {CheckpointCorruptError}
+ * @throws {CheckpointTooNewError}
+ */
 export function decodeHead(stored: Pick<StoredRecord, 'runId' | 'meta' | 'head'>, attempts?: number): RunHead {
   return checkOwnId(parseHead(headFields(stored, attempts)), stored.runId);
 }
@@ -160,7 +164,7 @@ export function parseStored(text: string, what: string): unknown {
   }
 }
 
-/** The text of an outcome to store. @throws {NotJsonError} */
+/** Encodes an outcome as a text to store. @throws {NotJsonError} */
 export function encodeOutcome(outcome: RunOutcome): string {
   return jsonText(outcome, 'outcome');
 }

@@ -29,7 +29,10 @@ export interface BodyOptions {
 
 const noBlobs: Pieces = { pieces: [], inHead: [], inMessages: [] };
 
-/** Makes the texts that a store keeps. They are encrypted before a write is queued: a codec may throw. */
+/**
+ * Encodes and encrypts records and deltas as the texts that a store keeps. They are encrypted before a write is queued: a
+ * codec may throw.
+ */
 export class BodyWriter {
   readonly #encryption: Encryption;
   readonly #splitter: Splitter | undefined;

@@ -24,8 +24,8 @@ export interface RunName {
 }
 
 /**
- * A run while its lock is held: its stored state, and the changes of a group of writes. Nothing is written before
- * `flush`, and then everything at once.
+ * One run of a file store while its lock is held: its stored state, and the changes of a group of writes. Nothing is
+ * written before `flush`, and then everything at once.
  */
 export class RunSession {
   readonly runId: string;

@@ -90,12 +90,12 @@ export function controlStore(title: string, body: Body<ControlStore>, needs?: 'r
   return { title, body, offers: isControlling, ...(needs ? { needs } : {}) };
 }
 
-/** A case of the store contract for stores in which runs rest. */
+/** Makes a case of the store contract for stores in which runs rest. */
 export function dueStore(title: string, body: Body<DueStore>, needs?: 'reopen' | 'damage'): Draft {
   return { title, body, offers: isDue, ...(needs ? { needs } : {}) };
 }
 
-/** A case of the store contract for stores that carry signals. */
+/** Makes a case of the store contract for stores that carry signals. */
 export function eventStore(title: string, body: Body<EventStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isEvents, ...(needs ? { needs } : {}) };
 }

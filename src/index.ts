@@ -190,6 +190,7 @@ export { retryOf } from './values/error-data.ts';
 export {
   AgentNotFoundError,
   AlreadyAnsweredError,
+  type AnsweredBefore,
   AnswerRedactedError,
   AnswerRefusedError,
   BudgetExceededError,

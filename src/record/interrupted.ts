@@ -79,7 +79,7 @@ export function quarantinedRun(
 
 /** Returns the error in the entry of an unreadable record: its code, if the store gave one, and the text after it. */
 export function damageIn(reason: string): { readonly code?: string; readonly message: string } {
-  const code = /^[A-Z][A-Z_]+(?=: )/.exec(reason)?.[0];
+  const code = /^[A-Z][A-Z_]+: /.exec(reason)?.[0].slice(0, -2);
   return code === undefined ? { message: reason } : { code, message: reason.slice(code.length + 2) };
 }
 

@@ -194,19 +194,22 @@ export class WaitExpiredError extends PawlError {
 export class WaitAfterEffectError extends PawlError {
   readonly code = 'WAIT_AFTER_EFFECT';
 }
+/** An answer that a record has. */
+export interface AnsweredBefore {
+  readonly how: string;
+  readonly by?: { readonly id: string; readonly name?: string };
+  /** Wall clock, ms. */
+  readonly at: number;
+}
 /** The first answer that was recorded stands; `answered` says which one it is. */
 export class AlreadyAnsweredError extends PawlError {
   readonly code = 'ALREADY_ANSWERED';
   /** How the wait ended, who decided, and when (wall clock, ms). */
-  readonly answered: {
-    readonly how: string;
-    readonly by?: { readonly id: string; readonly name?: string };
-    readonly at: number;
-  };
+  readonly answered: AnsweredBefore | undefined;
 
-  constructor(message: string, answered: AlreadyAnsweredError['answered'], options?: { cause?: unknown }) {
+  constructor(message?: string, options?: { cause?: unknown; answered?: AnsweredBefore }) {
     super(message, options);
-    this.answered = answered;
+    this.answered = options?.answered;
   }
 }
 /** The answer does not fit: its value, its kind, or the person may not give it. The wait stays open. */

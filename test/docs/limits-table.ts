@@ -48,6 +48,8 @@ export const sections: readonly Section[] = [
       inDefaults('time for storing the end of a run', 'finalizeMs', 'ms'),
       inDefaults('a claim without renewal', 'leaseMs', 'ms'),
       inDefaults('pause between two looks for commands of other processes', 'controlMs', 'ms'),
+      inDefaults('time that a run that waits stays in its process before it rests', 'waitLingerMs', 'ms'),
+      inDefaults('pause between two looks for runs that are due', 'dueMs', 'ms'),
     ],
   },
   {
@@ -150,6 +152,9 @@ export const sections: readonly Section[] = [
       { what: 'bytes that wait for the next turn', code: 'MAX_WAITING_BYTES', unit: 'size' },
       { what: 'share of a record that messages may fill', code: 'SHARE' },
       { what: 'commands that wait in a store for one run', code: 'MAX_COMMANDS' },
+      { what: 'persons whose approval one call may need', code: 'MAX_QUORUM' },
+      { what: 'characters of the question about one call', code: 'MAX_PROMPT_CHARS' },
+      { what: 'characters of the facts about one call, as JSON', code: 'MAX_DETAIL_CHARS' },
       { what: 'cancels that may wait besides', code: 'MAX_CANCELS' },
       { what: 'characters that wait in a store for one run', code: 'MAX_INBOX_CHARS', unit: 'size' },
       { what: 'characters of the id of a command', code: 'MAX_ID_CHARS' },

@@ -10,7 +10,7 @@ const inner = new Set([
   ...['MAX_AT_ONCE', 'MAX_BATCH', 'MAX_GROUP', 'MAX_GROUP_CHARS', 'MAX_LOADS', 'MAX_NAMED', 'MAX_READS', 'MAX_REMOVED'],
   ...['MAX_ROW_CHARS', 'MAX_SEND_MS', 'MOST_LEAVING'],
   // What is kept open or remembered, and is found again at a cost.
-  ...['MAX_ANSWERED', 'MAX_DELIVERED', 'MAX_KEPT', 'MAX_RUNS', 'MAX_SUPERSEDED_SHARE'],
+  ...['MAX_ANSWERED', 'MAX_DELIVERED', 'MAX_KEPT', 'MAX_RUNS', 'MAX_SETTLED', 'MAX_STUCK', 'MAX_SUPERSEDED_SHARE'],
   // Pauses and measurements.
   ...['MAX_MS', 'MAX_PAUSE_MS', 'MOST_ERROR'],
   // How much of an error, a value or a run is looked at or printed for a person.

@@ -31,6 +31,7 @@ describe('the policy of an error', () => {
       'CHECKPOINT_TOO_NEW',
       'STORE_UNAVAILABLE',
       'STORE_FULL',
+      'RUN_WAITS',
     ]);
   });
 

@@ -146,7 +146,7 @@ function isKnown({ meta, waiting }: RunCheckpoint, { waitId, answer, by }: Comma
   const { how, at } = settled;
   const who = settled.by && settled.by.id !== '' ? ` by ${settled.by.id}` : '';
   const answered = { how, at, ...(settled.by ? { by: settled.by } : {}) };
-  throw new AlreadyAnsweredError(`wait ${waitId} was answered before: ${how}${who}`, answered);
+  throw new AlreadyAnsweredError(`wait ${waitId} was answered before: ${how}${who}`, { answered });
 }
 
 function checkBy(wait: Wait, by: Person | undefined): void {

@@ -36,7 +36,7 @@ export interface Work {
 
 /** A run to start. */
 export interface TakenUp {
-  readonly run: ReadableRun;
+  readonly run: Pick<ReadableRun, 'runId' | 'meta'>;
   /** No run waits for its answer any more: it is cancelled. */
   readonly isOrphan: boolean;
 }
@@ -144,6 +144,6 @@ export async function takeUpDue(services: ExecutorServices, { runId, meta }: Due
     report: { resumed: [], parked: [], skipped: [], failed: [] },
   };
   if (!(await services.recovery.place(work, () => services.isShutDown))) return true;
-  const run = await takeUp({ runId, meta, status: 'interrupted' } as never, work);
+  const run = await takeUp({ run: { runId, meta }, isOrphan: false }, work);
   return run?.life.resolution === 'accepted';
 }

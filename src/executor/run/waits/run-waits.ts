@@ -133,9 +133,7 @@ export class RunWaits implements RunWaiting {
         const who = by && by.id !== '' ? ` by ${by.id}` : '';
         settle.reject(
           new AlreadyAnsweredError(`wait ${waitId} was answered before: ${how}${who}`, {
-            how,
-            at,
-            ...(by ? { by } : {}),
+            answered: { how, at, ...(by ? { by } : {}) },
           }),
         );
       } else if (why === 'unfit')

@@ -1,5 +1,15 @@
-import type { Claim, Model, RunCheckpoint, Tool, ToolContext, WriteOptions } from 'pawl';
-import type { SqliteStore } from 'pawl/stores/sqlite';
+import type {
+  AppendingStore,
+  Claim,
+  Model,
+  OutcomeStore,
+  OwningStore,
+  RunCheckpoint,
+  RunDelta,
+  Tool,
+  ToolContext,
+  WriteOptions,
+} from 'pawl';
 
 /** Where a worker may die: a named moment, and at which of its occurrences in that process (1 = the first). */
 export interface Failpoint {
@@ -56,8 +66,8 @@ function pair(name: 'claim' | 'load' | 'keeping the outcome' | 'delete' | 'relea
 }
 
 /** The store, with a failpoint on both sides of each call. */
-export function failingStore(store: SqliteStore, points: Failpoints): SqliteStore {
-  return {
+export function failingStore<S extends AppendingStore & OwningStore & OutcomeStore>(store: S, points: Failpoints): S {
+  const failing: AppendingStore & OwningStore & OutcomeStore = {
     ...store,
     claim: (...call) => points.around('claim', () => store.claim(...call)),
     load: (...call) => points.around('load', () => store.load(...call)),
@@ -68,6 +78,7 @@ export function failingStore(store: SqliteStore, points: Failpoints): SqliteStor
     delete: (...call) => points.around('delete', () => store.delete(...call)),
     release: (claim: Claim) => points.around('release', () => store.release(claim)),
   };
+  return failing as S;
 }
 
 /** A pipeline's record is written whole where its conversation ends, and where a new one begins. */
@@ -81,7 +92,7 @@ function isBetweenPhases(openPhase: RunCheckpoint['openPhase'], messages: number
   return messages === 0 && openPhase === undefined;
 }
 
-function kindOf({ from, messages, head }: Parameters<SqliteStore['append']>[0]): SaveKind {
+function kindOf({ from, messages, head }: RunDelta): SaveKind {
   if (head.outcome !== undefined) return 'outcome';
   if (messages.length > 0) return 'step';
   if (head.openStep === undefined) return isBetweenPhases(head.openPhase, from) ? 'phase' : 'head';

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { memoryStore, type OutcomeStore, type OwningStore } from 'pawl';
+import { type Claim, memoryStore, type OutcomeStore, type OwningStore } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { fileStore } from '../../src/store/file/index.ts';
+import { isDue } from '../../src/store/port.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { fixedWrites, type PinnedVersion } from '../fixtures/fixed-writes.ts';
 import { expectAllEnds, expectAllRecords, expectSameRecords } from '../fixtures/pinned-ends.ts';
@@ -39,7 +40,10 @@ const sqlite = (version: PinnedVersion, hash: string): PinnedStore => ({
   pin: 'runs.db',
   hashes: { 'runs.db': hash },
   open: (path) => sqliteStore({ path }),
-  bytes: async () => [sqliteTexts(await refilled(version)), sqliteTexts(copyOfPinned('runs.db', version))],
+  bytes: async () => [
+    sqliteTexts(await refilled(version)),
+    sqliteTexts(await upgraded(copyOfPinned('runs.db', version))),
+  ],
 });
 
 const file = (version: PinnedVersion, hashes: PinnedStore['hashes']): PinnedStore => ({
@@ -75,6 +79,13 @@ async function refilled(version: PinnedVersion): Promise<string> {
   return path;
 }
 
+/** A pinned file in today's layout: its first use brings it there. */
+async function upgraded(path: string): Promise<string> {
+  await using store = sqliteStore({ path });
+  await store.listInterrupted();
+  return path;
+}
+
 /** A new folder, with the same writes as the pinned one. */
 async function rewritten(version: PinnedVersion): Promise<string> {
   const dir = `${freshFolder()}/fresh`;
@@ -101,6 +112,7 @@ function sqliteTexts(path: string): unknown {
     layout: sql(path, 'SELECT sql FROM sqlite_schema ORDER BY sql'),
     rows,
     outcomes: sql(path, 'SELECT run_id, until, checksum, outcome FROM outcomes'),
+    due: sql(path, 'SELECT run_id, due_at FROM due ORDER BY run_id'),
     commands: sql(path, 'SELECT run_id, command_id, checksum, command FROM commands'),
   };
 }
@@ -113,6 +125,25 @@ describe.for(stores)('a $name store as version $version left it', ({ version, pi
   test('gives every record as it was: loop, open step, pipeline, parent and child, outcome, command (checkpoint 2, 3)', async () => {
     await using store = open(copyOfPinned(pin, version));
     await expectAllRecords(store, version);
+  });
+
+  test('has all of its runs due, its command too, and they can rest (waiting 18)', async () => {
+    await using store = open(copyOfPinned(pin, version));
+    if (!isDue(store)) return;
+    const { runs } = await store.listDue({ limit: 100 });
+    expect(runs.map(({ runId }) => runId).sort()).toEqual(
+      pinnedRecords(version)
+        .records.map(({ meta }) => meta.runId)
+        .sort(),
+    );
+    for (const { runId } of runs) {
+      const claim = (await store.claim(runId, 'me', 60_000)) as Claim;
+      const leave = { dueAt: Number.POSITIVE_INFINITY, readUpTo: 0 };
+      expect(await store.leave(claim, leave)).toBe(runId !== 'single');
+      await store.release(claim);
+    }
+    expect((await store.listDue({ limit: 100 })).runs.map(({ runId }) => runId)).toEqual(['single']);
+    expect(await store.listInterrupted({ status: 'waiting' })).toHaveLength(runs.length - 1);
   });
 
   test('lets all of its runs go on to their ends, with no call made twice (recovery 8, executor 12)', async () => {

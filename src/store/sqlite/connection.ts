@@ -8,6 +8,7 @@ import { OutcomeTable } from './outcomes.ts';
 import { Reads } from './reads.ts';
 import { RecordTable } from './records.ts';
 import { prepareSchema } from './schema.ts';
+import { TopicTables } from './topics.ts';
 import type { Tables } from './writes.ts';
 
 interface RunDatabaseOptions {
@@ -41,8 +42,9 @@ export function runDatabase({ path, durability, leaseClock, now, encryption }: R
       const leases = new LeaseTable(db, leaseClock, known);
       const records = new RecordTable(db, encryption, known);
       const outcomes = new OutcomeTable(db, now);
-      const tables = { records, leases, outcomes, inboxes: new InboxTable(db), known };
-      return { tables, reads: new Reads(db, leases) };
+      const inboxes = new InboxTable(db, now);
+      const tables = { records, leases, outcomes, inboxes, topics: new TopicTables(db, now), known };
+      return { tables, reads: new Reads(db, leases, now) };
     },
   });
 }

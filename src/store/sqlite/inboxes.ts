@@ -11,6 +11,8 @@ interface CommandRow {
   readonly command_id: string;
   readonly checksum: number;
   readonly command: string;
+  readonly no: number;
+  readonly sent_at: number | null;
 }
 
 /** The inboxes of runs in SQLite: the rows of `commands`. */
@@ -23,13 +25,18 @@ export class InboxTable {
   readonly #forget: StatementSync;
   readonly #remove: StatementSync;
 
-  constructor(db: DatabaseSync) {
+  readonly #now: () => number;
+
+  constructor(db: DatabaseSync, now: () => number) {
+    this.#now = now;
     this.#find = db.prepare('SELECT 1 FROM commands WHERE run_id = ? AND command_id = ?');
     this.#count = db.prepare(
-      'SELECT count(*) AS count, total(length(command)) AS chars FROM commands WHERE run_id = ?',
+      'SELECT count(*) AS count, total(length(command)) AS chars, max(no) AS newest FROM commands WHERE run_id = ?',
     );
-    this.#insert = db.prepare('INSERT INTO commands (run_id, command_id, checksum, command) VALUES (?, ?, ?, ?)');
-    const columns = 'SELECT c.run_id, c.command_id, c.checksum, c.command FROM commands c';
+    this.#insert = db.prepare(
+      'INSERT INTO commands (run_id, command_id, checksum, command, sent_at) VALUES (?, ?, ?, ?, ?)',
+    );
+    const columns = 'SELECT c.run_id, c.command_id, c.checksum, c.command, c.no, c.sent_at FROM commands c';
     this.#ofRun = db.prepare(`${columns} WHERE c.run_id = ? ORDER BY c.no LIMIT ${MAX_WAITING}`);
     this.#ofOwner = db.prepare(
       `${columns} JOIN claims l ON l.run_id = c.run_id WHERE l.owner = ? ORDER BY c.no LIMIT ${MAX_WAITING}`,
@@ -39,12 +46,18 @@ export class InboxTable {
   }
 
   facts(runId: string): InboxFacts {
-    const { count, chars } = this.#count.get(runId) ?? {};
-    return { size: Number(count), chars: Number(chars), has: (id) => this.#find.get(runId, id) !== undefined };
+    const { count, chars, newest } = this.#count.get(runId) ?? {};
+    const numbers = { size: Number(count), chars: Number(chars), newest: Number(newest ?? 0) };
+    return { ...numbers, has: (id) => this.has(runId, id) };
+  }
+
+  /** Returns whether a command of this id waits. */
+  has(runId: string, id: string): boolean {
+    return this.#find.get(runId, id) !== undefined;
   }
 
   put({ runId, id, text }: StoredCommand): void {
-    this.#insert.run(runId, id, crc32(text), text);
+    this.#insert.run(runId, id, crc32(text), text, this.#now());
   }
 
   /** A damaged command counts as never sent: it must not block the others. */
@@ -52,7 +65,13 @@ export class InboxTable {
     const rows = ('owner' in of ? this.#ofOwner.all(of.owner) : this.#ofRun.all(of.runId)) as unknown as CommandRow[];
     return rows
       .filter(({ command, checksum }) => isIntact(command, checksum))
-      .map(({ run_id: runId, command_id: id, command: text }) => ({ runId, id, text }));
+      .map((row) => ({
+        runId: row.run_id,
+        id: row.command_id,
+        text: row.command,
+        seq: row.no,
+        sentAt: row.sent_at ?? undefined,
+      }));
   }
 
   forget(runId: string, ids: readonly string[]): void {

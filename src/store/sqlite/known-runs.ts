@@ -10,6 +10,8 @@ export interface Stored {
   readonly message_count: number | null;
   /** Whether an open step is stored beside the head: 1 or 0. */
   readonly has_step: number;
+  /** When its run is due: see `Due`. */
+  readonly due_at: number | null;
 }
 
 /** The content of the tables for one run; `null` = none. */

@@ -2,8 +2,8 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
-import type { InboxOf } from '../port.ts';
-import type { ListedHead, ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
+import type { InboxOf, ListDueOptions } from '../port.ts';
+import type { DueHeads, ListedHead, ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
 import type { RunDatabase, Statements } from './connection.ts';
 import { isBusy, isDamage, isIoError, storeError } from './errors.ts';
 import type { QueueOptions, WriteQueue } from './queue.ts';
@@ -36,9 +36,19 @@ export class Reader {
     }
   }
 
-  async list({ after, limit }: ListPage): Promise<ListedHead[]> {
+  async list(page: ListPage): Promise<ListedHead[]> {
     await this.#queue.idle();
-    return this.#read(({ reads }) => reads.page(after, limit));
+    return this.#read(({ reads }) => reads.page(page));
+  }
+
+  async due(page: ListDueOptions): Promise<DueHeads> {
+    await this.#queue.idle();
+    return this.#read(({ reads }) => reads.due(page));
+  }
+
+  async countResting(): Promise<number> {
+    await this.#queue.idle();
+    return this.#read(({ reads }) => reads.countResting());
   }
 
   async inbox(of: InboxOf): Promise<StoredCommand[]> {

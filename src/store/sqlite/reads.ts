@@ -1,8 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { CheckpointCorruptError } from '../../values/errors.ts';
+import { isFree } from '../cursor.ts';
+import { ON_COMMAND } from '../due.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { Cursor } from '../port.ts';
-import type { ListedHead, MessageReader } from '../store-driver.ts';
+import type { Lease } from '../lease.ts';
+import type { ListDueOptions } from '../port.ts';
+import type { DueHeads, ListedHead, ListPage, MessageReader } from '../store-driver.ts';
 import type { LeaseTable } from './leases.ts';
 import { type HeadRow, headChecksum, KEYS_PER_RUN, MAX_MESSAGES } from './records.ts';
 
@@ -28,7 +31,11 @@ interface ListedRow extends RunRow {
   readonly epoch: number | null;
   readonly expires_at: number;
   readonly boot: string;
+  readonly due_at: number | null;
 }
+
+/** A record that may be due, with the claim of its run. */
+type DueRow = Pick<ListedRow, 'no' | 'run_id' | 'due_at' | 'owner' | 'epoch' | 'attempts' | 'expires_at' | 'boot'>;
 
 interface MessageRow {
   readonly id: number;
@@ -42,16 +49,35 @@ const CHARS_PER_TURN = 2 ** 22;
 const columns = `r.no, r.run_id, r.meta, r.meta_checksum, c.attempts, h.generation, h.version, h.revision,
   h.updated_at, h.message_count, h.checksum, h.head`;
 
-/** Reads records and lists from SQLite: the queries of `load` and `listInterrupted`. */
+const claimColumns = 'c.owner, c.epoch, c.expires_at, c.boot, d.due_at';
+/** The tables of a list. @param first has the numbers of the records */
+const joined = (first: 'r' | 'p') =>
+  `${first === 'r' ? 'runs r' : 'page p JOIN runs r ON r.no = p.no'} LEFT JOIN heads h ON h.no = r.no
+   LEFT JOIN due d ON d.no = r.no LEFT JOIN claims c ON c.run_id = r.run_id`;
+
+/** A page of the list of some runs. It sorts only keys, and reads only the texts of the page. */
+const pageOf = (runs: string) =>
+  `WITH page AS (
+     SELECT s.no, coalesce(h.updated_at, 0) AS at, s.run_id FROM (${runs}) s LEFT JOIN heads h ON h.no = s.no
+     WHERE (coalesce(h.updated_at, 0), s.run_id) > ($at, $id) ORDER BY 2, 3 LIMIT $limit
+   ) SELECT ${columns}, p.at, ${claimColumns} FROM ${joined('p')} ORDER BY p.at, p.run_id`;
+
+/** Reads records and lists from SQLite: the queries of `load`, `listInterrupted` and `listDue`. */
 export class Reads {
   readonly #leases: LeaseTable;
   readonly #run: StatementSync;
   readonly #generation: StatementSync;
   readonly #messages: StatementSync;
-  readonly #page: StatementSync;
+  readonly #now: () => number;
+  readonly #page: { readonly all: StatementSync; readonly resting: StatementSync; readonly others: StatementSync };
+  readonly #due: StatementSync;
+  readonly #byNo: StatementSync;
+  readonly #nextDue: StatementSync;
+  readonly #countDue: StatementSync;
 
-  constructor(db: DatabaseSync, leases: LeaseTable) {
+  constructor(db: DatabaseSync, leases: LeaseTable, now: () => number) {
     this.#leases = leases;
+    this.#now = now;
     this.#run = db.prepare(
       `SELECT ${columns}, r.extras, r.extras_checksum FROM runs r LEFT JOIN heads h ON h.no = r.no
        LEFT JOIN claims c ON c.run_id = r.run_id WHERE r.run_id = ?`,
@@ -60,14 +86,25 @@ export class Reads {
       'SELECT h.generation FROM runs r JOIN heads h ON h.no = r.no WHERE r.no = ? AND r.run_id = ?',
     );
     this.#messages = db.prepare('SELECT id, checksum, messages FROM messages WHERE id >= ? AND id < ? ORDER BY id');
-    // Sorts only keys, and reads only the texts of the page.
-    this.#page = db.prepare(
-      `SELECT ${columns}, p.at, c.owner, c.epoch, c.expires_at, c.boot FROM (
-         SELECT r.no, coalesce(h.updated_at, 0) AS at, r.run_id FROM runs r LEFT JOIN heads h ON h.no = r.no
-         WHERE (coalesce(h.updated_at, 0), r.run_id) > (?, ?) ORDER BY 2, 3 LIMIT ?
-       ) p JOIN runs r ON r.no = p.no LEFT JOIN heads h ON h.no = p.no LEFT JOIN claims c ON c.run_id = p.run_id
-       ORDER BY p.at, p.run_id`,
+    const page = (of: string) => db.prepare(pageOf(of));
+    this.#page = {
+      all: page('SELECT no, run_id FROM runs WHERE $now IS NOT NULL'),
+      resting: page('SELECT no, run_id FROM due WHERE due_at > $now'),
+      // Parked runs have no time.
+      others: page(
+        'SELECT no, run_id FROM due WHERE due_at <= $now UNION ALL SELECT no, run_id FROM due WHERE due_at IS NULL',
+      ),
+    };
+    this.#due = db.prepare(
+      `SELECT d.no, d.run_id, d.due_at, c.owner, c.epoch, c.attempts, c.expires_at, c.boot
+       FROM due d LEFT JOIN claims c ON c.run_id = d.run_id
+       WHERE d.due_at <= ? AND (d.due_at, d.run_id) > (?, ?) ORDER BY d.due_at, d.run_id`,
     );
+    this.#byNo = db.prepare(
+      `SELECT ${columns}, coalesce(h.updated_at, 0) AS at, ${claimColumns} FROM ${joined('r')} WHERE r.no = ?`,
+    );
+    this.#nextDue = db.prepare('SELECT min(due_at) AS at FROM due WHERE due_at > ?');
+    this.#countDue = db.prepare('SELECT count(*) AS count FROM due WHERE due_at > ?');
   }
 
   /** Reads the row of a run, without its messages. @throws {CheckpointCorruptError} */
@@ -118,22 +155,43 @@ export class Reads {
     }
   }
 
-  page(after: Cursor | undefined, limit: number): ListedHead[] {
-    const from = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, after?.runId ?? ''] as const;
-    const rows = this.#page.all(...from, limit) as unknown as ListedRow[];
+  page({ after, limit, resting }: ListPage): ListedHead[] {
+    const [at, id] = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, after?.runId ?? ''];
+    const statement = resting === undefined ? this.#page.all : resting ? this.#page.resting : this.#page.others;
+    const rows = statement.all({ $now: this.#now(), $at: at, $id: id, $limit: limit }) as unknown as ListedRow[];
     return rows.map((row) => this.#listed(row));
   }
 
+  /** The page of due runs. Only keys are read of runs that have an owner. */
+  due({ limit, after, now = this.#now() }: ListDueOptions): DueHeads {
+    const heads: ListedHead[] = [];
+    const from = [after?.dueAt ?? -1, after?.runId ?? ''] as const;
+    for (const row of this.#due.iterate(now, ...from) as unknown as Iterable<DueRow>) {
+      if (heads.length === limit) break;
+      if (!isFree({ lease: this.#leaseOf(row), now: this.#leases.now() })) continue;
+      heads.push(this.#listed(this.#byNo.get(row.no) as unknown as ListedRow));
+    }
+    const { at } = this.#nextDue.get(now) as { at: number | null };
+    return { now, heads, ...(at === null || at >= ON_COMMAND ? {} : { nextAt: at }) };
+  }
+
+  countResting(): number {
+    return Number(this.#countDue.get(this.#now())?.count);
+  }
+
+  #leaseOf({ owner, epoch, attempts, ...row }: Omit<DueRow, 'no'>): Lease | undefined {
+    return epoch === null || attempts === null ? undefined : this.#leases.toLease({ ...row, owner, epoch, attempts });
+  }
+
   #listed(row: ListedRow): ListedHead {
-    const { run_id: runId, at: updatedAt, meta, head, owner, epoch, attempts } = row;
+    const { run_id: runId, at: updatedAt, meta, head, due_at: due } = row;
     const now = this.#leases.now();
     try {
       checkTexts(row);
     } catch (error) {
       return { runId, updatedAt, meta: '', head: '', now, error };
     }
-    if (epoch === null || attempts === null) return { runId, updatedAt, meta, head, now };
-    return { runId, updatedAt, meta, head, now, lease: this.#leases.toLease({ ...row, owner, epoch, attempts }) };
+    return { runId, updatedAt, meta, head, now, due, lease: this.#leaseOf(row) };
   }
 }
 

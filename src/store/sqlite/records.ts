@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { KeyMismatchError, RecordTooLargeError } from '../../values/errors.ts';
+import type { Due } from '../due.ts';
 import type { EncodedHead } from '../encoding/encode.ts';
 import type { Encryption, MessageRow } from '../encoding/encryption.ts';
 import { type StepTexts, withoutStep } from '../encoding/step-texts.ts';
@@ -30,7 +31,10 @@ export interface HeadRow {
 }
 
 /** The known facts of a record whose head exists. */
-export type WholeRecord = { readonly [K in keyof Stored]: NonNullable<Stored[K]> };
+export type WholeRecord = { readonly [K in keyof Omit<Stored, 'due_at'>]: NonNullable<Stored[K]> } & Pick<
+  Stored,
+  'due_at'
+>;
 
 /**
  * Computes the checksum of a head's row in SQLite. It also covers the columns: a flipped bit in a count is damage like one
@@ -58,13 +62,16 @@ export class RecordTable {
   readonly #sizes: StatementSync;
   readonly #hasRun: StatementSync;
   readonly #nextNo: StatementSync;
+  readonly #insertDue: StatementSync;
+  readonly #updateDue: StatementSync;
 
   constructor(db: DatabaseSync, encryption: Encryption, known: KnownRuns) {
     this.#encryption = encryption;
     this.#known = known;
     this.#find = db.prepare(
       `SELECT r.no, h.generation, h.version, h.revision, h.message_count, EXISTS (SELECT 1 FROM messages m
-         WHERE m.id >= r.no * ${KEYS_PER_RUN} + ${MAX_MESSAGES} AND m.id < (r.no + 1) * ${KEYS_PER_RUN}) AS has_step
+         WHERE m.id >= r.no * ${KEYS_PER_RUN} + ${MAX_MESSAGES} AND m.id < (r.no + 1) * ${KEYS_PER_RUN}) AS has_step,
+         (SELECT due_at FROM due d WHERE d.no = r.no) AS due_at
        FROM runs r LEFT JOIN heads h ON h.no = r.no WHERE r.run_id = ?`,
     );
     this.#readHead = db.prepare('SELECT h.head FROM runs r JOIN heads h ON h.no = r.no WHERE r.run_id = ?');
@@ -94,7 +101,9 @@ export class RecordTable {
     );
     this.#hasRun = db.prepare('SELECT 1 FROM runs WHERE no = ?');
     this.#nextNo = db.prepare(`SELECT min(id) / ${KEYS_PER_RUN} AS no FROM messages WHERE id >= ? * ${KEYS_PER_RUN}`);
-    this.#deletes = ['runs', 'heads'].map((table) => db.prepare(`DELETE FROM ${table} WHERE no = ?`));
+    this.#insertDue = db.prepare('INSERT INTO due (no, due_at, run_id) VALUES (?, ?, ?)');
+    this.#updateDue = db.prepare('UPDATE due SET due_at = ? WHERE no = ?');
+    this.#deletes = ['runs', 'heads', 'due'].map((table) => db.prepare(`DELETE FROM ${table} WHERE no = ?`));
   }
 
   find(runId: string): Stored | undefined {
@@ -132,24 +141,34 @@ export class RecordTable {
     const known = rest === undefined ? stored?.no : undefined;
     if (known !== undefined) this.#updateRun.run(...run, known);
     const no = known ?? Number(this.#insertRun.run(...run, record.runId).lastInsertRowid);
+    const due_at = stored ? stored.due_at : 0;
+    if (known === undefined) this.#insertDue.run(no, due_at, record.runId);
     // Distinguishes whole saves: a long load sees by it that the record was replaced meanwhile.
     const generation = Math.floor(Math.random() * 2 ** 48);
     this.#putHead.run(...headValues(record, { generation, message_count: messageCount }), no);
     this.#putMessages(no, rows);
     this.#putStep(no, record.step);
-    this.#knowNow(record, { no, generation });
+    this.#knowNow(record, { no, generation, due_at });
     return rest;
   }
 
   /** Adds new messages. `runs` stays unchanged. */
-  append(delta: StoredBody, { no, generation, has_step }: WholeRecord): void {
+  append(delta: StoredBody, { no, generation, has_step, due_at }: WholeRecord): void {
     const { messageCount, rows, step } = delta;
     checkCount(delta);
     this.#updateHead.run(...headValues(delta, { generation, message_count: messageCount }), no);
     this.#putMessages(no, rows);
     if (has_step === 1 && (!step || step.isWhole)) this.#removeKeys(no, MAX_MESSAGES);
     this.#putStep(no, step);
-    this.#knowNow(delta, { no, generation });
+    this.#knowNow(delta, { no, generation, due_at });
+  }
+
+  /** Stores when the run of a record is due. */
+  setDue(runId: string, due_at: Due): void {
+    const stored = this.find(runId);
+    if (!stored) return;
+    this.#updateDue.run(due_at, stored.no);
+    this.#known.putRecord(runId, { ...stored, due_at });
   }
 
   /**
@@ -204,10 +223,10 @@ export class RecordTable {
 
   #knowNow(
     { runId, version, revision, messageCount, step }: StoredBody,
-    { no, generation }: { readonly no: number; readonly generation: number },
+    { no, generation, due_at }: Pick<Stored, 'no' | 'due_at'> & { readonly generation: number },
   ): void {
     const has_step = step ? 1 : 0;
-    this.#known.putRecord(runId, { no, generation, version, revision, message_count: messageCount, has_step });
+    this.#known.putRecord(runId, { no, generation, version, revision, message_count: messageCount, has_step, due_at });
   }
 
   #removeKeys(no: number, from = 0): void {

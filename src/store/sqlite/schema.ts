@@ -3,7 +3,7 @@ import { CheckpointTooNewError, StoreUnavailableError } from '../../values/error
 import { DAMAGE_ADVICE } from './errors.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 
 /** "Pawl" in ASCII, kept in the file as `application_id`: identifies Pawl's database. */
 const APPLICATION_ID = 0x5061776c;
@@ -13,7 +13,7 @@ const APPLICATION_ID = 0x5061776c;
  * one small row of `heads`. Constant data (`runs`) is a row of its own, because SQLite writes whole rows. No column that
  * changes with each save has an index: a list sorts instead.
  */
-const layout = [
+const first = [
   `CREATE TABLE runs (
     no INTEGER PRIMARY KEY CHECK (no < 536870912),
     run_id TEXT NOT NULL UNIQUE,
@@ -65,6 +65,51 @@ const layout = [
 ];
 
 /**
+ * When each record is due, what runs wait for, and signals that were early, or were delivered (then `run_id` has them). The times
+ * are a table of their own: a head is large, and only runs that begin, rest or are woken change theirs.
+ */
+const second = [
+  `CREATE TABLE due (
+    no INTEGER PRIMARY KEY,
+    due_at REAL,
+    run_id TEXT NOT NULL
+  ) STRICT`,
+  `CREATE INDEX due_at ON due (due_at, run_id)`,
+  `CREATE TABLE waits (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    topic TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    wait_id TEXT NOT NULL,
+    UNIQUE (run_id, wait_id)
+  ) STRICT`,
+  `CREATE INDEX waits_topic ON waits (topic)`,
+  `CREATE TABLE signals (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    signal TEXT NOT NULL UNIQUE,
+    topic TEXT NOT NULL,
+    until REAL NOT NULL,
+    run_id TEXT,
+    checksum INTEGER NOT NULL,
+    content TEXT
+  ) STRICT`,
+  `CREATE INDEX signals_kept ON signals (topic) WHERE run_id IS NULL`,
+  `CREATE INDEX signals_until ON signals (until)`,
+];
+
+const SENT_AT = ', sent_at REAL';
+
+/** The steps from each layout to the next; the first one starts from nothing. A released layout is never changed. */
+const steps: readonly (readonly string[])[] = [
+  first,
+  [
+    ...second,
+    'ALTER TABLE commands ADD COLUMN sent_at REAL',
+    // A record of an earlier version that is parked says so itself.
+    'INSERT INTO due (no, due_at, run_id) SELECT no, 0, run_id FROM runs',
+  ],
+];
+
+/**
  * Creates the tables in a new SQLite file, and otherwise checks the owner and the layout of the file. A file of another
  * application stays untouched.
  * @throws {CheckpointTooNewError} if a newer version wrote the layout
@@ -76,7 +121,7 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
     // page: with small pages a step of 2 KB costs a quarter fewer bytes than with pages of 2 KB.
     db.exec('PRAGMA page_size = 1024');
     db.exec('PRAGMA journal_mode = WAL');
-    createTables(db);
+    migrate(db);
   }
   const version = readPragma(db, 'user_version');
   if (readPragma(db, 'application_id') !== APPLICATION_ID) {
@@ -87,21 +132,27 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
       `${path} has layout ${version}, this Pawl knows ${SCHEMA_VERSION}: upgrade the package (the file is untouched)`,
     );
   }
-  const found = db.prepare('SELECT sql FROM sqlite_schema').all();
+  if (version < SCHEMA_VERSION) migrate(db);
+  // Versions of SQLite put a column that was added at different places.
+  const found = new Set(
+    db
+      .prepare('SELECT sql FROM sqlite_schema')
+      .all()
+      .map(({ sql }) => String(sql).replace(SENT_AT, '')),
+  );
   // One flipped bit in the name of a column is enough to confuse rows.
-  if (!layout.every((statement) => found.some(({ sql }) => sql === statement))) {
+  if (![...first, ...second].every((statement) => found.has(statement))) {
     throw new StoreUnavailableError(`the layout of ${path} is damaged; ${DAMAGE_ADVICE}`);
   }
 }
 
-/** Another process may be doing the same: the second one finds the tables created. */
-function createTables(db: DatabaseSync): void {
+/** Makes the present layout. Another process may be doing the same: the second one finds it done. */
+function migrate(db: DatabaseSync): void {
   db.exec('BEGIN IMMEDIATE');
   try {
-    if (isEmpty(db)) {
-      for (const statement of layout) db.exec(statement);
-      db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);
-    }
+    const from = isEmpty(db) ? 0 : readPragma(db, 'user_version');
+    for (const statement of steps.slice(from).flat()) db.exec(statement);
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);
     db.exec('COMMIT');
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK');

@@ -7,12 +7,22 @@ import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known
 import type { StoredCommand } from '../commands.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
-import type { AppendingStore, ControlStore, InboxOf, OutcomeStore } from '../port.ts';
-import type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from '../store-driver.ts';
+import type { AppendingStore, EventStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import type {
+  DueHeads,
+  ListedHead,
+  ListPage,
+  MessageReader,
+  StoreDriver,
+  StoredTexts,
+  StoreWrite,
+} from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import type { TopicDriver } from '../topics.ts';
 import { type RunDatabase, runDatabase } from './connection.ts';
 import { type QueueOptions, WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
+import { expectIn, signalIn } from './topics.ts';
 import { make } from './writes.ts';
 
 export interface SqliteStoreOptions {
@@ -32,7 +42,7 @@ export interface SqliteStoreOptions {
 }
 
 /** Appends, owns, carries commands, and keeps outcomes. */
-export interface SqliteStore extends AppendingStore, ControlStore, OutcomeStore {
+export interface SqliteStore extends AppendingStore, EventStore, OutcomeStore {
   /** Waits for the pending writes, and closes the file. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -75,12 +85,17 @@ class SqliteDriver implements StoreDriver {
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
   readonly #removals: Removals;
+  readonly topics: TopicDriver;
 
   constructor(database: RunDatabase, options: QueueOptions) {
     this.#database = database;
     this.#queue = new WriteQueue(database, options);
     this.#reader = new Reader(database, this.#queue, options);
     this.#removals = new Removals(database, this.#queue);
+    this.topics = {
+      expect: (write) => this.#queue.add((tables) => expectIn(tables, write)),
+      signal: (write) => this.#queue.add((tables) => signalIn(tables, write)),
+    };
   }
 
   async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
@@ -95,6 +110,14 @@ class SqliteDriver implements StoreDriver {
 
   list(page: ListPage): Promise<ListedHead[]> {
     return this.#reader.list(page);
+  }
+
+  listDue(page: ListDueOptions): Promise<DueHeads> {
+    return this.#reader.due(page);
+  }
+
+  countResting(): Promise<number> {
+    return this.#reader.countResting();
   }
 
   outcome(runId: string): Promise<string | null> {
@@ -142,12 +165,15 @@ class Removals {
   }
 
   /**
-   * Removes expired outcomes, and the rest of records that dead processes did not remove completely. @returns how many
+   * Removes expired outcomes and signals, and the rest of records that dead processes did not remove completely. @returns how many
    * outcomes
    */
   async sweep(): Promise<number> {
-    const count = await this.#queue.add(({ outcomes }) => outcomes.forgetExpired());
-    if (count > 0) this.happened();
+    const { count, signals } = await this.#queue.add(({ outcomes, topics }) => ({
+      count: outcomes.forgetExpired(),
+      signals: topics.forgetExpired(),
+    }));
+    if (count + signals > 0) this.happened();
     await this.#sweepRests();
     return count;
   }

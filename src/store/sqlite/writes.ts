@@ -1,3 +1,4 @@
+import type { Due } from '../due.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { Lease } from '../lease.ts';
 import type { StoreWrite } from '../store-driver.ts';
@@ -7,6 +8,7 @@ import type { KnownRuns, Stored } from './known-runs.ts';
 import type { LeaseTable } from './leases.ts';
 import type { OutcomeTable } from './outcomes.ts';
 import type { RecordTable, WholeRecord } from './records.ts';
+import type { TopicTables } from './topics.ts';
 
 /** The tables of one open database. */
 export interface Tables {
@@ -14,6 +16,7 @@ export interface Tables {
   readonly leases: LeaseTable;
   readonly outcomes: OutcomeTable;
   readonly inboxes: InboxTable;
+  readonly topics: TopicTables;
   /** What the tables of records and leases remember of written rows. */
   readonly known: KnownRuns;
 }
@@ -28,7 +31,10 @@ export interface Made<T> {
 }
 
 /** Makes one write inside a transaction of SQLite that others may share: decides it, and changes the rows. */
-export function make<T>(tables: Tables, { runId, decide, body }: StoreWrite<T>): Made<T> {
+export function make<T>(
+  tables: Tables,
+  { runId, decide, body }: Pick<StoreWrite<T>, 'runId' | 'decide' | 'body'>,
+): Made<T> {
   const { value, change } = decideNow(decide, new TableFacts(tables, runId));
   const rest = change && makeChange(tables, { runId, body, change });
   const hasRemoved = rest !== undefined || change?.remove !== undefined || change?.forget !== undefined;
@@ -46,7 +52,7 @@ interface ToMake {
  * @returns the number of a record, if not all of its messages were removed
  */
 function makeChange(tables: Tables, { runId, body, change }: ToMake): number | undefined {
-  const { keep, raiseEpoch, remove, send, forget } = change;
+  const { keep, raiseEpoch, remove, send, forget, due } = change;
   if (keep) tables.outcomes.put(runId, keep);
   if (raiseEpoch !== undefined) tables.outcomes.raiseEpoch(runId, raiseEpoch);
   if (send) tables.inboxes.put(send);
@@ -54,6 +60,7 @@ function makeChange(tables: Tables, { runId, body, change }: ToMake): number | u
   if (remove) return removeRun(tables, runId);
   const rest = body && change.record ? storeBody(tables, body, change.record) : undefined;
   if (change.lease || change.ttlMs !== undefined) own(tables, runId, change);
+  if (due !== undefined) tables.records.setDue(runId, due);
   return rest;
 }
 
@@ -65,10 +72,11 @@ function storeBody({ records }: Tables, body: StoredBody, how: 'put' | 'append')
   return undefined;
 }
 
-function removeRun({ records, leases, inboxes }: Tables, runId: string): number | undefined {
+function removeRun({ records, leases, inboxes, topics }: Tables, runId: string): number | undefined {
   const stored = records.find(runId);
   const rest = stored && records.remove(runId, stored);
   inboxes.remove(runId);
+  topics.runGone(runId);
   if (leases.find(runId)) leases.remove(runId);
   return rest;
 }
@@ -112,6 +120,11 @@ class TableFacts implements RunFacts {
     if (!isWhole(stored)) return 'unreadable';
     const { version, revision, message_count: messageCount } = stored;
     return { version, revision, messageCount };
+  }
+
+  get due(): Due {
+    const stored = this.#tables.records.find(this.#runId);
+    return stored ? stored.due_at : 0;
   }
 
   get attempts(): number {

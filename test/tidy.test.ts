@@ -222,6 +222,8 @@ describe('src and machines', () => {
   test('no work is left as a note', () => expect(found(rules.noUnfinishedWork)).toEqual([]));
   test('the docstring of a function or a class begins with a sentence, not with a tag', () =>
     expect(found(rules.docstringsBeginWithSentence)).toEqual([]));
+  test('each exported function and class has a docstring', () =>
+    expect(found(rules.exportsHaveDocstrings)).toEqual([]));
   test('files are kebab-case and named by what they hold', () => expect(found(rules.goodNames)).toEqual([]));
 });
 

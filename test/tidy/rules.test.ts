@@ -177,6 +177,19 @@ describe('each tidy rule fires on bad code, and leaves good code alone', () => {
     expect(judge(rule, '/** @type {number} */\nconst a = 1;\nfunction f() {}\nclass A { m() {} }')).toEqual([]);
   });
 
+  test('exported functions and classes without a docstring', () => {
+    const rule = rules.exportsHaveDocstrings;
+    const refused = (line: number, name: string) => [
+      `${line}: ${name} is exported and has no docstring: say in its first sentence what it returns or does`,
+    ];
+    expect(judge(rule, 'export function f() {}')).toEqual(refused(1, 'f'));
+    expect(judge(rule, '/** Reads. */\nconst a = 1;\nexport const f = () => a;')).toEqual(refused(3, 'f'));
+    expect(judge(rule, '// Reads.\nexport class A {}')).toEqual(refused(2, 'A'));
+    expect(judge(rule, '/** Reads. */\nexport async function f() {}\nfunction g() {}\nexport const a = 1;')).toEqual(
+      [],
+    );
+  });
+
   test('words that are not plain English, in comments and in long literals', () => {
     const rule = rules.plainWords;
     const refused = (line: number, words: string) => [`${line}: "${words}" is not plain English`];

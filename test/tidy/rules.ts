@@ -230,6 +230,26 @@ export const docstringsBeginWithSentence: Rule = (source) =>
       : `the docstring of ${functionName(children(node.declarations)[0] ?? node, parent)} begins with ${tag}: say first what it does`;
   });
 
+/** A newcomer searches for what a function or a class does: its docstring says it in the words for which one looks. */
+export const exportsHaveDocstrings: Rule = (source) =>
+  collect(source, (node, parent) => {
+    const { declaration } = node;
+    if (node.type !== 'ExportNamedDeclaration' || !isNode(declaration) || !isFunctionOrClass(declaration))
+      return undefined;
+    const comment = source.comments.findLast(({ end }) => end <= node.start);
+    const isDocstring = comment && source.text.startsWith('/**', comment.start);
+    if (isDocstring && source.text.slice(comment.end, node.start).trim() === '') return undefined;
+    const name = functionName(children(declaration.declarations)[0] ?? declaration, node);
+    // The docstring of an overloaded function is at its first signature.
+    const isOverloaded = children(parent?.body).some(
+      ({ declaration: other }) =>
+        isNode(other) && other.type === 'TSDeclareFunction' && functionName(other, node) === name,
+    );
+    return isOverloaded
+      ? undefined
+      : `${name} is exported and has no docstring: say in its first sentence what it returns or does`;
+  });
+
 function isFunctionOrClass(node: Node): boolean {
   if (node.type === 'MethodDefinition') return node.kind !== 'constructor';
   if (node.type !== 'VariableDeclaration') return ['FunctionDeclaration', 'ClassDeclaration'].includes(node.type);

@@ -1,7 +1,7 @@
 import { add, type BudgetAmounts, nothing } from './amounts.ts';
 import { type Account, expire, Ledger, type TimedAmounts } from './ledger.ts';
 import type { BudgetStore, BudgetTerms } from './store.ts';
-import { type Books, storeOf } from './store-on-ledgers.ts';
+import { type Ledgers, storeOf } from './store-on-ledgers.ts';
 
 /** How many of the callers with the oldest use are checked with each call. */
 const LOOKED_AT = 2;
@@ -14,14 +14,14 @@ const SLICES = 1_024;
 
 /** Stores a budget in the memory of this process: the default store of a budget. */
 export function memoryBudget(): BudgetStore {
-  return storeOf(new MemoryBooks());
+  return storeOf(new MemoryLedgers());
 }
 
 /**
  * The accounts of all callers in memory; those with no use left in the window are removed. The callers with the newest use
  * come last.
  */
-export class MemoryBooks implements Books {
+export class MemoryLedgers implements Ledgers {
   readonly #accounts = new Map<string, Account>();
 
   /** The number of known callers. */

@@ -6,7 +6,7 @@ import { Ledger } from './ledger.ts';
 import { SqliteAccount } from './sqlite-account.ts';
 import { layout, type Statements } from './sqlite-layout.ts';
 import type { BudgetStore, BudgetTerms } from './store.ts';
-import { type Books, storeOf } from './store-on-ledgers.ts';
+import { type Ledgers, storeOf } from './store-on-ledgers.ts';
 
 export interface SqliteBudgetOptions {
   /** The file; made with its folder at the first use. It must not be the file of a `sqliteStore`. */
@@ -42,13 +42,13 @@ export function sqliteBudget(options: SqliteBudgetOptions): SqliteBudget {
   const { path, busyTimeoutMs = 10_000 } = options;
   const file = new SqliteFile(layout, { path, busyTimeoutMs });
   const close = async () => file.close();
-  return { ...storeOf(new SqliteBooks(file)), close, [Symbol.asyncDispose]: close };
+  return { ...storeOf(new SqliteLedgers(file)), close, [Symbol.asyncDispose]: close };
 }
 
 /** Spending of runs is kept for this many windows: a run that continues later must not have it counted twice. */
 const RUNS_WINDOWS = 12;
 
-class SqliteBooks implements Books {
+class SqliteLedgers implements Ledgers {
   readonly #file: SqliteFile<Statements>;
 
   constructor(file: SqliteFile<Statements>) {

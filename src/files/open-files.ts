@@ -23,7 +23,7 @@ interface Kept {
  * file belongs to. It takes the file, and returns it before it releases the lock. The caller checks that the file is still
  * at its path: the identity says which file is meant.
  */
-export class KeptFiles {
+export class OpenFiles {
   readonly #kept = new Map<string, Kept>();
   readonly #later: Later;
   #isWatching = false;

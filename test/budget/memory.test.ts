@@ -1,7 +1,7 @@
 import { createBudget } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import { MemoryBooks } from '../../src/budget/memory.ts';
+import { MemoryLedgers } from '../../src/budget/memory.ts';
 import { storeOf } from '../../src/budget/store-on-ledgers.ts';
 import { call, use } from './stores.ts';
 
@@ -9,7 +9,7 @@ const CALLS = 25_000;
 
 test(`${CALLS} calls of one caller are kept as a few thousand sums, and all of them count (supervision 4)`, async () => {
   const clock = testClock(1_000_000);
-  const store = storeOf(new MemoryBooks());
+  const store = storeOf(new MemoryLedgers());
   const budget = createBudget({ tokens: 1e9, windowMs: 1_000_000, clock, store });
   for (let turn = 1; turn <= CALLS; turn++) {
     await budget.commit({ ...call(`run-${turn % (CALLS / 5)}`, turn), callerId: 'ada' }, use(1));
@@ -27,13 +27,13 @@ test(`${CALLS} calls of one caller are kept as a few thousand sums, and all of t
 
 test('callers that have nothing left in the window are forgotten (supervision 4)', async () => {
   const clock = testClock(1_000_000);
-  const books = new MemoryBooks();
-  const budget = createBudget({ tokens: 1e9, windowMs: 60_000, clock, store: storeOf(books) });
+  const ledgers = new MemoryLedgers();
+  const budget = createBudget({ tokens: 1e9, windowMs: 60_000, clock, store: storeOf(ledgers) });
   for (let i = 0; i < 1_000; i++) {
     await budget.commit(await budget.reserve(`caller-${i}`, call('run', 1)), use(1));
   }
-  expect(books.callers).toBe(1_000);
+  expect(ledgers.callers).toBe(1_000);
   await clock.advance(60_000);
   for (let turn = 0; turn < 600; turn++) await budget.check('ada');
-  expect(books.callers).toBe(0);
+  expect(ledgers.callers).toBe(0);
 });

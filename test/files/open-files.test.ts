@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { OpenFile } from '../../src/files/file-system.ts';
-import { KeptFiles } from '../../src/files/open-files.ts';
+import { OpenFiles } from '../../src/files/open-files.ts';
 
 /** Files that know whether they are closed, and the rounds that are to come. */
 function shelf() {
   const rounds: (() => void)[] = [];
   const closed: string[] = [];
   const file = (name: string, close = async () => void closed.push(name)) => ({ close }) as OpenFile;
-  const kept = new KeptFiles((round) => rounds.push(round));
+  const kept = new OpenFiles((round) => rounds.push(round));
   return { kept, closed, file, rounds, round: () => rounds.shift()?.() };
 }
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
 import { FolderSyncs } from '../../files/atomic-write.ts';
 import { diskFiles, type FileSystem } from '../../files/file-system.ts';
-import { KeptFiles } from '../../files/open-files.ts';
+import { OpenFiles } from '../../files/open-files.ts';
 import { Syncs } from '../../files/syncs.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
@@ -14,13 +14,13 @@ import type { AppendingStore, ControlStore, InboxOf, OutcomeStore } from '../por
 import type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import { foldersIn } from './folders.ts';
-import { MailFiles } from './inboxes.ts';
+import { InboxFiles } from './inboxes.ts';
 import { Lister } from './list.ts';
 import { OutcomeFiles } from './outcomes.ts';
 import { nameRun, WriteQueues } from './queue.ts';
 import { Reader } from './reader.ts';
 import type { RunFiles } from './run-files.ts';
-import { Access } from './store-folder.ts';
+import { StoreFolder } from './store-folder.ts';
 
 export interface FileStoreOptions {
   /** The folder; created at the first write. It should contain nothing else. */
@@ -82,16 +82,16 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   const durable = { files, isSynced: durability === 'power', folders: new FolderSyncs(files) };
   const folders = foldersIn(resolve(options.dir));
   const outcomes = new OutcomeFiles(durable, folders, () => clock.now());
-  const access = new Access(durable, folders, busyTimeoutMs);
+  const access = new StoreFolder(durable, folders, busyTimeoutMs);
   const driver = new FileDriver(access, {
     durable,
     folders,
     outcomes,
-    mail: new MailFiles(durable, folders),
+    mail: new InboxFiles(durable, folders),
     leaseClock: leaseClock(clock),
     encryption: new Encryption(options.codec),
     syncs: new Syncs(() => performance.now()),
-    kept: new KeptFiles(),
+    kept: new OpenFiles(),
     known: new Map(),
     suspects: new Set(),
     written: { names: undefined },
@@ -103,14 +103,14 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
 class FileDriver implements StoreDriver {
   /** Further pages of a list use the results of the first one. */
   readonly runsPerPage = 500;
-  readonly #access: Access;
+  readonly #access: StoreFolder;
   readonly #files: RunFiles;
   readonly #queues: WriteQueues;
   readonly #reader: Reader;
   readonly #lister: Lister;
   readonly #sweep: OutcomeSweep;
 
-  constructor(access: Access, files: RunFiles) {
+  constructor(access: StoreFolder, files: RunFiles) {
     this.#access = access;
     this.#files = files;
     this.#queues = new WriteQueues(access, files);

@@ -13,7 +13,7 @@ export type Mail = ReadonlyMap<string, StoredCommand>;
  * The inboxes of runs in a file store: a file of commands for each run, only while commands wait for it. A process that
  * changes one holds the lock of its run. Readers take no lock: a file is replaced as a whole.
  */
-export class MailFiles {
+export class InboxFiles {
   readonly #durable: Durable;
   readonly #folders: Folders;
 

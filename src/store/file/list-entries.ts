@@ -23,7 +23,7 @@ export interface Leftover {
  * Reads the list entry of each run from the end of its journal. One for each list: its facts about owners are of that
  * moment.
  */
-export class Entries {
+export class ListEntries {
   readonly #files: RunFiles;
   /** A system call finds out whether an owner is alive; once per owner is enough. */
   readonly #dead = new Map<string, boolean>();

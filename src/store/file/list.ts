@@ -5,10 +5,10 @@ import { isHeld } from '../lease.ts';
 import type { Cursor } from '../port.ts';
 import type { ListedHead, ListPage } from '../store-driver.ts';
 import { storeError } from './errors.ts';
-import { Entries, type Leftover } from './list-entries.ts';
+import { type Leftover, ListEntries } from './list-entries.ts';
 import type { WriteQueues } from './queue.ts';
 import type { RunFiles } from './run-files.ts';
-import type { Access } from './store-folder.ts';
+import type { StoreFolder } from './store-folder.ts';
 
 /** How many journals are read at once. */
 const AT_ONCE = 16;
@@ -32,7 +32,7 @@ interface Places {
 
 /** One call. */
 interface Listing extends ListPage {
-  readonly entries: Entries;
+  readonly entries: ListEntries;
   readonly read: Map<string, ListedHead>;
 }
 
@@ -41,12 +41,12 @@ interface Listing extends ListPage {
  * runs that they show. Runs that another process begins meanwhile are in the next list.
  */
 export class Lister {
-  readonly #access: Access;
+  readonly #access: StoreFolder;
   readonly #queues: WriteQueues;
   readonly #files: RunFiles;
   #places: Places | undefined;
 
-  constructor(access: Access, queues: WriteQueues, files: RunFiles) {
+  constructor(access: StoreFolder, queues: WriteQueues, files: RunFiles) {
     this.#access = access;
     this.#queues = queues;
     this.#files = files;
@@ -56,7 +56,7 @@ export class Lister {
     try {
       await this.#access.check();
       await this.#queues.idle();
-      return await this.#page({ ...page, entries: new Entries(this.#files), read: new Map() });
+      return await this.#page({ ...page, entries: new ListEntries(this.#files), read: new Map() });
     } catch (error) {
       throw storeError(error, this.#files.folders.dir);
     }

@@ -3,7 +3,7 @@ import { GroupCommit, giveAnswers, type Job, type Settled, settledLater } from '
 import { storeError } from './errors.ts';
 import type { RunFiles } from './run-files.ts';
 import { type RunName, RunSession } from './session.ts';
-import type { Access } from './store-folder.ts';
+import type { StoreFolder } from './store-folder.ts';
 
 /** Most runs that are written at once: each has a file open meanwhile. */
 const MAX_AT_ONCE = 64;
@@ -19,13 +19,13 @@ interface Work {
  * running, and all writes in that time share the next one.
  */
 export class WriteQueues {
-  readonly #access: Access;
+  readonly #access: StoreFolder;
   readonly #files: RunFiles;
   readonly #commits = new GroupCommit<Work>({ perform: (take, name) => this.#perform(take, name) });
   #free = MAX_AT_ONCE;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(access: Access, files: RunFiles) {
+  constructor(access: StoreFolder, files: RunFiles) {
     this.#access = access;
     this.#files = files;
   }

@@ -16,18 +16,18 @@ import { JournalScan } from './journal/scan.ts';
 import { renewed, toLiveLease } from './lease.ts';
 import { nameRun, type WriteQueues } from './queue.ts';
 import { checkFolder, type RunFiles } from './run-files.ts';
-import type { Access } from './store-folder.ts';
+import type { StoreFolder } from './store-folder.ts';
 
 /**
  * Loads records and outcomes of a file store, after the earlier writes. Reading takes no lock: a journal only grows, or
  * another file replaces it.
  */
 export class Reader {
-  readonly #access: Access;
+  readonly #access: StoreFolder;
   readonly #queues: WriteQueues;
   readonly #files: RunFiles;
 
-  constructor(access: Access, queues: WriteQueues, files: RunFiles) {
+  constructor(access: StoreFolder, queues: WriteQueues, files: RunFiles) {
     this.#access = access;
     this.#queues = queues;
     this.#files = files;

@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { type Durable, unfinished, withFile } from '../../files/atomic-write.ts';
 import { isAbsent, orAbsent } from '../../files/errors.ts';
 import type { FileStamp, OpenFile } from '../../files/file-system.ts';
-import type { KeptFiles } from '../../files/open-files.ts';
+import type { OpenFiles } from '../../files/open-files.ts';
 import type { Syncs } from '../../files/syncs.ts';
 import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../../values/errors.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
 import type { Folders } from './folders.ts';
-import type { MailFiles } from './inboxes.ts';
+import type { InboxFiles } from './inboxes.ts';
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';
 import { type Found, type Journal, readJournal } from './journal/read.ts';
 import type { OutcomeFiles } from './outcomes.ts';
@@ -18,12 +18,12 @@ export interface RunFiles {
   readonly durable: Durable;
   readonly folders: Folders;
   readonly outcomes: OutcomeFiles;
-  readonly mail: MailFiles;
+  readonly mail: InboxFiles;
   readonly leaseClock: LeaseClock;
   readonly encryption: Encryption;
   readonly syncs: Syncs;
   /** Journals that stay open between two writes, by name. */
-  readonly kept: KeptFiles;
+  readonly kept: OpenFiles;
   /** What this process knows of the journals that it writes, by name. */
   readonly known: Map<string, Journal>;
   /** Journals whose last sync failed: a second sync could succeed without having written anything. They are rewritten. */

@@ -11,7 +11,7 @@ import type { Folders } from './folders.ts';
 import { LAYOUT } from './journal/lines.ts';
 
 /** Opens the folder of a file store for one process: at the first use, and again if it was removed meanwhile. */
-export class Access {
+export class StoreFolder {
   readonly #durable: Durable;
   readonly #folders: Folders;
   /** How long a write waits for the lock of another process, ms. */

@@ -1,7 +1,8 @@
 import { chmod, lstat, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type Durable, withFile } from '../files/atomic-write.ts';
+import type { Durable } from '../files/atomic-write.ts';
 import { orAbsent, systemCode } from '../files/errors.ts';
+import { withFile } from '../files/file-system.ts';
 import { versionOf } from './content-version.ts';
 import { WriteConflictError, WriteOutsideRootError } from './errors.ts';
 import { foldersAbove, type PlannedChange } from './plan.ts';

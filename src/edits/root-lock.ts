@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { withFile } from '../files/atomic-write.ts';
 import type { FileSystem } from '../files/file-system.ts';
+import { withFile } from '../files/file-system.ts';
 import { LockedError, Locks } from '../files/lock.ts';
 import { isDeadOwner } from '../store/owner.ts';
 import { WriteFailedError } from './errors.ts';

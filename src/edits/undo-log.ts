@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { type Durable, FolderSyncs, withFile, writeAtomically } from '../files/atomic-write.ts';
+import { type Durable, writeAtomically } from '../files/atomic-write.ts';
 import { orAbsent } from '../files/errors.ts';
 import type { FileSystem } from '../files/file-system.ts';
+import { withFile } from '../files/file-system.ts';
+import { FolderSyncs } from '../files/syncs.ts';
 import { versionOf } from './content-version.ts';
 import { WriteConflictError, WriteFailedError } from './errors.ts';
 import type { PlannedChange } from './plan.ts';

@@ -1,7 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { withFile } from '../files/atomic-write.ts';
 import type { FileSystem } from '../files/file-system.ts';
+import { withFile } from '../files/file-system.ts';
 import { LockedError, Locks } from '../files/lock.ts';
 import { storeError } from '../store/file/errors.ts';
 import { isDeadOwner, isRunning, newOwner } from '../store/owner.ts';

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { systemCode } from './errors.ts';
-import type { FileSystem, OpenFile } from './file-system.ts';
+import { type FileSystem, type OpenFile, withFile } from './file-system.ts';
+import type { FolderSyncs } from './syncs.ts';
 
 /** A file system, and whether writes must survive a power loss. */
 export interface Durable {
@@ -50,49 +51,5 @@ async function createEmpty(files: FileSystem, path: string): Promise<OpenFile> {
     if (systemCode(error) !== 'EEXIST') throw error;
     await files.remove(path);
     return files.open(path, 'create');
-  }
-}
-
-/** Calls `work` with an open file, and closes the file. */
-export async function withFile<T>(opening: Promise<OpenFile>, work: (file: OpenFile) => Promise<T>): Promise<T> {
-  const file = await opening;
-  try {
-    return await work(file);
-  } finally {
-    await file.close();
-  }
-}
-
-/** Syncs folders to the disk after renames. Requests that arrive during a sync share the next one. */
-export class FolderSyncs {
-  readonly #files: FileSystem;
-  readonly #underWay = new Map<string, Promise<void>>();
-  readonly #next = new Map<string, Promise<void>>();
-
-  constructor(files: FileSystem) {
-    this.#files = files;
-  }
-
-  /** Resolves when the disk has all names that the folder has at the call. */
-  sync(path: string): Promise<void> {
-    const underWay = this.#underWay.get(path);
-    if (!underWay) return this.#start(path);
-    const waiting = this.#next.get(path);
-    if (waiting) return waiting;
-    const next = underWay.then(
-      () => this.#start(path),
-      () => this.#start(path),
-    );
-    this.#next.set(path, next);
-    return next;
-  }
-
-  #start(path: string): Promise<void> {
-    this.#next.delete(path);
-    const syncing = this.#files.syncFolder(path).finally(() => {
-      if (this.#underWay.get(path) === syncing) this.#underWay.delete(path);
-    });
-    this.#underWay.set(path, syncing);
-    return syncing;
   }
 }

@@ -212,3 +212,13 @@ async function syncFolder(path: string): Promise<void> {
     fs.closeSync(folder);
   }
 }
+
+/** Calls `work` with an open file, and closes the file. */
+export async function withFile<T>(opening: Promise<OpenFile>, work: (file: OpenFile) => Promise<T>): Promise<T> {
+  const file = await opening;
+  try {
+    return await work(file);
+  } finally {
+    await file.close();
+  }
+}

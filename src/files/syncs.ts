@@ -1,4 +1,4 @@
-import type { OpenFile } from './file-system.ts';
+import type { FileSystem, OpenFile } from './file-system.ts';
 
 /** This thread waits in place for a disk whose syncs take less than this, ms. */
 const FAST_MS = 2;
@@ -53,5 +53,39 @@ export class Syncs {
     if (this.#underWay > 1) return false;
     const last = this.#last;
     return last === undefined || last.name === name || now - last.at >= QUIET_MS;
+  }
+}
+
+/** Syncs folders to the disk after renames. Requests that arrive during a sync share the next one. */
+export class FolderSyncs {
+  readonly #files: FileSystem;
+  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #next = new Map<string, Promise<void>>();
+
+  constructor(files: FileSystem) {
+    this.#files = files;
+  }
+
+  /** Resolves when the disk has all names that the folder has at the call. */
+  sync(path: string): Promise<void> {
+    const underWay = this.#underWay.get(path);
+    if (!underWay) return this.#start(path);
+    const waiting = this.#next.get(path);
+    if (waiting) return waiting;
+    const next = underWay.then(
+      () => this.#start(path),
+      () => this.#start(path),
+    );
+    this.#next.set(path, next);
+    return next;
+  }
+
+  #start(path: string): Promise<void> {
+    this.#next.delete(path);
+    const syncing = this.#files.syncFolder(path).finally(() => {
+      if (this.#underWay.get(path) === syncing) this.#underWay.delete(path);
+    });
+    this.#underWay.set(path, syncing);
+    return syncing;
   }
 }

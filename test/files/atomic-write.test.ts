@@ -2,9 +2,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileS
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { FolderSyncs, writeAtomically } from '../../src/files/atomic-write.ts';
+import { writeAtomically } from '../../src/files/atomic-write.ts';
 import { diskFiles } from '../../src/files/file-system.ts';
 import { isSafeName, safeName } from '../../src/files/safe-name.ts';
+import { FolderSyncs } from '../../src/files/syncs.ts';
 import { faultyFiles } from './faulty.ts';
 
 function newFolder(): string {

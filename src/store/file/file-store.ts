@@ -1,10 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
-import { FolderSyncs } from '../../files/atomic-write.ts';
 import { diskFiles, type FileSystem } from '../../files/file-system.ts';
 import { OpenFiles } from '../../files/open-files.ts';
-import { Syncs } from '../../files/syncs.ts';
+import { FolderSyncs, Syncs } from '../../files/syncs.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';

@@ -1,6 +1,6 @@
-import { withFile } from '../../files/atomic-write.ts';
 import { orAbsent } from '../../files/errors.ts';
 import type { FileSystem } from '../../files/file-system.ts';
+import { withFile } from '../../files/file-system.ts';
 import { decodeLine, encodeLine, readLineAt } from '../../files/lines.ts';
 import type { Lease } from '../lease.ts';
 import type { LeaseClock } from '../lease-clock.ts';

@@ -1,6 +1,6 @@
-import { withFile } from '../../files/atomic-write.ts';
 import { isAbsent, orAbsent, systemCode } from '../../files/errors.ts';
 import type { OpenFile } from '../../files/file-system.ts';
+import { withFile } from '../../files/file-system.ts';
 import { safeName } from '../../files/safe-name.ts';
 import { CheckpointCorruptError, PawlError } from '../../values/errors.ts';
 import { damageIn, type Lease } from '../lease.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withFile } from '../../files/atomic-write.ts';
 import { orAbsent } from '../../files/errors.ts';
 import type { OpenFile } from '../../files/file-system.ts';
+import { withFile } from '../../files/file-system.ts';
 import { readLines } from '../../files/lines.ts';
 import { safeName } from '../../files/safe-name.ts';
 import { MAX_WAITING } from '../../run/command.ts';

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { type Durable, unfinished, withFile } from '../../files/atomic-write.ts';
+import { type Durable, unfinished } from '../../files/atomic-write.ts';
 import { isAbsent, orAbsent } from '../../files/errors.ts';
 import type { FileStamp, OpenFile } from '../../files/file-system.ts';
+import { withFile } from '../../files/file-system.ts';
 import type { OpenFiles } from '../../files/open-files.ts';
 import type { Syncs } from '../../files/syncs.ts';
 import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../../values/errors.ts';

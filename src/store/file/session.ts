@@ -1,4 +1,4 @@
-import { withFile } from '../../files/atomic-write.ts';
+import { withFile } from '../../files/file-system.ts';
 import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
 import type { Piece } from '../encoding/blob-refs.ts';

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type Durable, withFile } from '../../files/atomic-write.ts';
+import type { Durable } from '../../files/atomic-write.ts';
 import { isAbsent, orAbsent, systemCode } from '../../files/errors.ts';
+import { withFile } from '../../files/file-system.ts';
 import { Locks } from '../../files/lock.ts';
 import { StoreUnavailableError } from '../../values/errors.ts';
 import { isDeadOwner, newOwner } from '../owner.ts';

@@ -16,7 +16,7 @@ export function toDue(dueAt: number | undefined): number {
   if (typeof dueAt !== 'number' || Number.isNaN(dueAt)) {
     throw new TypeError(`dueAt must be a time in ms, or absent, not ${String(dueAt)}`);
   }
-  return Math.min(Math.max(dueAt, 0), ON_COMMAND);
+  return Math.min(Math.max(Math.ceil(dueAt), 0), ON_COMMAND);
 }
 
 /**

@@ -44,7 +44,7 @@ async function restored(pin: 'postgres.sql' | 'written-postgres.sql', version: P
 }
 
 /** These tell one write from another: they are others each time, and so are checksums of texts that name blobs. */
-const drawn = ['token', 'body', 'bundle', 'pieces', 'no'];
+const drawn = ['token', 'body', 'bundle', 'pieces', 'no', 'sent_at'];
 
 /**
  * The fields of a stored head: their order says nothing. The names of blobs stand between two marks. Those that are columns

@@ -35,8 +35,8 @@ export class Appends {
 
   /** Whether a change only adds to the existing record. */
   has({ change }: Sent): boolean {
-    const { kind, seen, head, start, record, outcome, ttlMs, rows = [] } = change;
-    const isOther = kind !== 'put' || seen === null || start || outcome || ttlMs !== undefined;
+    const { kind, seen, head, start, record, outcome, ttlMs, due, dueBefore, rows = [] } = change;
+    const isOther = kind !== 'put' || seen === null || start || outcome || ttlMs !== undefined || due !== dueBefore;
     return !isOther && head !== undefined && record !== undefined && rows.length <= 1;
   }
 

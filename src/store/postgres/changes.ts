@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import type { Due } from '../due.ts';
 import type { MessageRow } from '../encoding/encryption.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { Lease, Ownership } from '../lease.ts';
@@ -27,6 +28,9 @@ export interface Change {
   readonly start?: StoredBody['start'];
   /** The record before the change. */
   readonly record: StoredRecord | undefined;
+  /** When the run is due after the change, and before. */
+  readonly due: Due;
+  readonly dueBefore: Due;
   readonly rows?: readonly MessageRow[] | undefined;
   readonly outcome?: KeptOutcome | undefined;
 }
@@ -40,8 +44,10 @@ export interface KeptOutcome {
 }
 
 /** Returns all facts of a run, as the server has them. */
-export function factsFound({ run, now, outcomeEpoch }: Found): RunFacts {
-  return { ...factsKnown(run), expiresAt: run?.lease?.expiresAt ?? 0, now, keptEpoch: outcomeEpoch };
+export function factsFound({ run, now, outcomeEpoch, newest }: Found): RunFacts {
+  // Only `leave` needs the inbox: `send` decides in its own statement.
+  const inbox = newest === undefined ? undefined : { size: 0, chars: 0, newest, has: () => false };
+  return { ...factsKnown(run), expiresAt: run?.lease?.expiresAt ?? 0, now, keptEpoch: outcomeEpoch, inbox };
 }
 
 /**
@@ -49,7 +55,8 @@ export function factsFound({ run, now, outcomeEpoch }: Found): RunFacts {
  * asks the server.
  */
 export function factsKnown(run: RunState | undefined): RunFacts {
-  return { lease: run?.lease ?? null, record: run?.record ?? null, attempts: run?.attempts ?? 0 };
+  const { lease = null, record = null, attempts = 0 } = run ?? {};
+  return { lease, record, attempts, due: run ? run.due : 0 };
 }
 
 /**
@@ -63,7 +70,10 @@ export function rowChange(
   { runId, body }: Pick<StoreWrite, 'runId' | 'body'>,
 ): Change | undefined {
   const { token: seen = null, lease: found, record } = run ?? {};
-  const base = { runId, seen, kind: 'put' as const, lease: found, attempts: run?.attempts ?? 0, record };
+  const dueBefore = run ? run.due : 0;
+  const due = change.due === undefined ? dueBefore : change.due;
+  const attemptsBefore = run?.attempts ?? 0;
+  const base = { runId, seen, kind: 'put' as const, lease: found, attempts: attemptsBefore, record, due, dueBefore };
   if (change.remove) return run && { ...base, kind: 'remove' };
   if (change.keep) {
     const outcome = { ...change.keep, checksum: crc32(change.keep.text) };

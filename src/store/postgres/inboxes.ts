@@ -4,13 +4,14 @@ import { type CommandToSend, refuseFull, refuseLarge, refuseMissing, type Stored
 import { isIntact } from '../encoding/checksum.ts';
 import { checkClaim } from '../lease.ts';
 import type { Claim, InboxOf } from '../port.ts';
+import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
 import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
 import { hexOf, leaseOf, ownerText, runIdOf } from './state.ts';
 
 /** An id is any string; PostgreSQL can hold its JSON. */
-const idText = (id: string) => JSON.stringify(id);
+export const idText = (id: string) => JSON.stringify(id);
 
 /** A command to be sent. */
 interface Sending {
@@ -21,32 +22,35 @@ interface Sending {
 
 /**
  * Stores a command in the inbox of a run in PostgreSQL. The run's row gets another token: a concurrent delete of the run
- * finds it changed, looks again, and removes the command with it. A repeated command is there already, or the run has
+ * finds it changed, looks again, and removes the command with it. So does a `leave`, which then sees the command. A repeated command is there already, or the run has
  * accepted it and remembers it, or has ended.
  * @throws {CheckpointMissingError} @throws {UndeliveredError}
  */
-export async function send(session: Session, tables: Tables, { command, isAgain }: Sending): Promise<void> {
-  const { runs, commands, outcomes } = tables;
+export async function send(session: Session, server: Server, { command, isAgain }: Sending): Promise<void> {
+  const { runs, commands, outcomes } = server.tables;
   const { runId, id, text, kind } = command;
+  const parameters = new Parameters();
+  parameters.values.push(
+    hexOf(runId),
+    idText(id),
+    Math.floor(Math.random() * 2 ** 53),
+    crc32(text),
+    text,
+    isInboxFull(MAX_INBOX_CHARS, text, kind),
+    placesFor(kind),
+  );
+  const sentAt = server.times.due(parameters);
   const [row] = await session.query(
-    `WITH run AS (UPDATE ${runs} SET token = $3::bigint
+    `WITH run AS (UPDATE ${runs} SET token = $3::bigint, due_at = CASE WHEN due_at IS NOT NULL THEN 0 END
          WHERE run_id = decode($1, 'hex') AND body IS NOT NULL RETURNING run_id),
        waiting AS (SELECT count(*) AS count, coalesce(sum(char_length(command)), 0) AS chars, count(*) FILTER (WHERE command_id = $2) AS same
          FROM ${commands} WHERE run_id = decode($1, 'hex')),
-       put AS (INSERT INTO ${commands} (run_id, command_id, checksum, command)
-         SELECT run.run_id, $2, $4::bigint, $5 FROM run, waiting WHERE waiting.count < $7::bigint
+       put AS (INSERT INTO ${commands} (run_id, command_id, checksum, command, sent_at)
+         SELECT run.run_id, $2, $4::bigint, $5, ${sentAt} FROM run, waiting WHERE waiting.count < $7::bigint
            AND (NOT $6 OR waiting.chars + char_length($5) <= ${MAX_INBOX_CHARS}) ON CONFLICT DO NOTHING)
      SELECT (SELECT count(*) FROM run) AS runs, count, chars, same,
        (SELECT count(*) FROM ${outcomes} WHERE run_id = decode($1, 'hex')) AS ended FROM waiting`,
-    [
-      hexOf(runId),
-      idText(id),
-      Math.floor(Math.random() * 2 ** 53),
-      crc32(text),
-      text,
-      isInboxFull(MAX_INBOX_CHARS, text, kind),
-      placesFor(kind),
-    ],
+    parameters.values,
   );
   if (Number(row?.runs) === 0) {
     // The first attempt may be the reason: a cancel that was obeyed.
@@ -67,16 +71,18 @@ export async function readInbox(session: Session, { tables }: Server, of: InboxO
   const whose =
     'owner' in of ? `JOIN ${runs} r ON r.run_id = c.run_id WHERE r.owner = $1` : "WHERE c.run_id = decode($1, 'hex')";
   const rows = await session.query(
-    `SELECT encode(c.run_id, 'hex') AS id, c.command_id, c.checksum, c.command FROM ${commands} c ${whose}
+    `SELECT encode(c.run_id, 'hex') AS id, c.command_id, c.checksum, c.command, c.no, c.sent_at FROM ${commands} c ${whose}
      ORDER BY c.no LIMIT ${MAX_WAITING}`,
     ['owner' in of ? ownerText(of.owner) : hexOf(of.runId)],
   );
   return rows.flatMap(storedCommand);
 }
 
-function storedCommand({ id, command_id: commandId, checksum, command }: Row): StoredCommand[] {
+function storedCommand({ id, command_id: commandId, checksum, command, no, sent_at: at }: Row): StoredCommand[] {
   if (!isIntact(command, checksum)) return [];
-  return [{ runId: runIdOf(id ?? ''), id: String(JSON.parse(commandId ?? '""')), text: command }];
+  const sentAt = at == null ? undefined : Number(at);
+  const runId = runIdOf(id ?? '');
+  return [{ runId, id: String(JSON.parse(commandId ?? '""')), text: command, seq: Number(no), sentAt }];
 }
 
 /** Deletes commands from the inbox of a run in PostgreSQL. @throws {LeaseLostError} */

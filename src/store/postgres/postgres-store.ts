@@ -5,9 +5,18 @@ import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import type { AppendingStore, Claim, ControlStore, InboxOf, OutcomeStore } from '../port.ts';
-import type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from '../store-driver.ts';
+import type { AppendingStore, Claim, EventStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import type {
+  DueHeads,
+  ListedHead,
+  ListPage,
+  MessageReader,
+  StoreDriver,
+  StoredTexts,
+  StoreWrite,
+} from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import type { TopicDriver } from '../topics.ts';
 import type { PostgresPool } from './pool.ts';
 import { WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
@@ -39,8 +48,8 @@ const optionKeys: KnownKeys<PostgresStoreOptions> = {
 /** PostgreSQL accepts no statement of 2^30 bytes. */
 const MAX_BYTES = 1_000_000_000;
 
-/** Appends, owns, carries commands, and keeps outcomes. */
-export interface PostgresStore extends AppendingStore, ControlStore, OutcomeStore {
+/** Appends, owns, carries commands and signals, lets runs rest, and keeps outcomes. */
+export interface PostgresStore extends AppendingStore, EventStore, OutcomeStore {
   /** Waits for the pending writes. Every later call is refused. The pool stays open: it belongs to the host. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -73,12 +82,15 @@ class PostgresDriver implements StoreDriver {
   readonly #server: Server;
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
+  readonly topics: TopicDriver;
 
   constructor(server: Server, timeoutMs: number) {
     const writer = new Writer(server);
     this.#server = server;
     this.#queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
-    this.#reader = new Reader(server, this.#queue, timeoutMs);
+    const reader = new Reader(server, this.#queue, timeoutMs);
+    this.#reader = reader;
+    this.topics = { expect: (write) => reader.expect(write), signal: (write) => reader.signal(write) };
   }
 
   async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
@@ -92,6 +104,14 @@ class PostgresDriver implements StoreDriver {
 
   list(page: ListPage): Promise<ListedHead[]> {
     return this.#reader.list(page);
+  }
+
+  listDue(page: ListDueOptions): Promise<DueHeads> {
+    return this.#reader.due(page);
+  }
+
+  countResting(): Promise<number> {
+    return this.#reader.countResting();
   }
 
   outcome(runId: string): Promise<string | null> {

@@ -1,15 +1,18 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CheckpointCorruptError, StoreUnavailableError } from '../../values/errors.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
+import { isFree } from '../cursor.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { Claim, InboxOf } from '../port.ts';
-import type { ListedHead, ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
+import type { Claim, InboxOf, ListDueOptions } from '../port.ts';
+import type { DueHeads, ListedHead, ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
+import type { ExpectWrite, SignalWrite } from '../topics.ts';
 import { acknowledge, readInbox, send } from './inboxes.ts';
 import type { Session } from './pool.ts';
 import type { WriteQueue } from './queue.ts';
-import { isSame, readMessages, readPage, readRun, type StoredRun, textsOf } from './reads.ts';
+import { countLater, isSame, readDue, readMessages, readPage, readRun, type StoredRun, textsOf } from './reads.ts';
 import type { Server } from './server.ts';
 import { hexOf } from './state.ts';
+import { expectIn, signalIn } from './topics.ts';
 
 /**
  * Most reads, and commands, that run at once. More wait here, where waiting is not an error, and leave the host's pool to
@@ -58,11 +61,40 @@ export class Reader {
     );
   }
 
-  async list({ after, limit, signal }: ListPage): Promise<ListedHead[]> {
+  async list({ signal, ...page }: ListPage): Promise<ListedHead[]> {
     await this.#queue.settled();
     signal?.throwIfAborted();
-    const runs = await this.#read((session) => readPage(session, this.#server, { after, limit }));
+    const runs = await this.#read((session) => readPage(session, this.#server, page));
     return runs.map(listedHead);
+  }
+
+  async due({ limit, after }: ListDueOptions): Promise<DueHeads> {
+    await this.#queue.settled();
+    const heads: ListedHead[] = [];
+    for (let from = after; ; ) {
+      const page = await this.#read((session) => readDue(session, this.#server, { after: from, limit }));
+      const { now, nextAt, runs } = page;
+      for (const head of runs.map(listedHead)) if (heads.length < limit && isFree(head)) heads.push(head);
+      const last = runs.at(-1);
+      if (!last || runs.length < limit || heads.length === limit) return { now, heads, nextAt };
+      from = { dueAt: last.due ?? 0, runId: last.runId };
+    }
+  }
+
+  async countResting(): Promise<number> {
+    await this.#queue.settled();
+    return this.#read((session) => countLater(session, this.#server));
+  }
+
+  /** Adds or withdraws a wait. */
+  async expect(write: ExpectWrite): Promise<void> {
+    await this.#queue.settled(write.claim.runId);
+    await this.#read((session) => expectIn(session, this.#server, write));
+  }
+
+  /** Delivers or keeps a signal. @returns the run that has it */
+  async signal(write: SignalWrite): Promise<string | undefined> {
+    return this.#read((session) => signalIn(session, this.#server, write));
   }
 
   async outcome(runId: string): Promise<string | null> {
@@ -100,6 +132,9 @@ export class Reader {
       const [row] = await this.#read((session) => session.query(`SELECT count(*) AS count ${due}`, [now]));
       return Number(row?.count);
     }
+    const gone = `SELECT signal FROM ${tables.signals} WHERE until <= $1::float8 LIMIT ${FORGOTTEN_AT_ONCE}`;
+    const forgetSignals = `DELETE FROM ${tables.signals} WHERE signal IN (${gone} FOR UPDATE SKIP LOCKED)`;
+    await this.#read((session) => session.query(forgetSignals, [now]));
     const some = `SELECT run_id ${due} LIMIT ${FORGOTTEN_AT_ONCE} FOR UPDATE SKIP LOCKED`;
     const forget = `DELETE FROM ${tables.outcomes} WHERE run_id IN (${some}) RETURNING 1 AS gone`;
     for (let count = 0; ; ) {
@@ -114,11 +149,11 @@ export class Reader {
     return this.#read((session) => readInbox(session, this.#server, of));
   }
 
-  /** These two write, but change no record: they need not wait for writes that do. */
+  /** These write, but change no record: they need not wait for writes that do. */
   async send(command: CommandToSend): Promise<void> {
     await this.#queue.settled(command.runId);
     let sent = 0;
-    const attempt = (session: Session) => send(session, this.#server.tables, { command, isAgain: sent++ > 0 });
+    const attempt = (session: Session) => send(session, this.#server, { command, isAgain: sent++ > 0 });
     await this.#read(attempt, Math.min(this.#waitMs, MAX_SEND_MS));
   }
 
@@ -168,10 +203,10 @@ export class Reader {
 
 /** The entry of a row in a list of runs; one with a wrong checksum has the error. */
 function listedHead(stored: StoredRun): ListedHead {
-  const { runId, updatedAt, lease, now } = stored;
+  const { runId, updatedAt, lease, due, now } = stored;
   try {
-    return { ...textsOf(stored), runId, updatedAt, lease, now };
+    return { ...textsOf(stored), runId, updatedAt, lease, due, now };
   } catch (error) {
-    return { runId, updatedAt, meta: '', head: '', lease, now, error };
+    return { runId, updatedAt, meta: '', head: '', lease, due, now, error };
   }
 }

@@ -1,16 +1,18 @@
 import { CheckpointCorruptError } from '../../values/errors.ts';
+import { type Due, ON_COMMAND } from '../due.ts';
 import { piecesIn, type StoredPieces } from '../encoding/blob-refs.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { parseStored } from '../encoding/encode.ts';
 import type { Lease } from '../lease.ts';
-import type { Cursor } from '../port.ts';
-import type { MessageReader, StoredTexts } from '../store-driver.ts';
+import { newOwner } from '../owner.ts';
+import type { ListDueOptions } from '../port.ts';
+import type { ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
 import { withColumns } from './rows.ts';
 import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
-import { headChecksum, hexOf, leaseOf, runIdOf } from './state.ts';
+import { dueOf, headChecksum, hexOf, leaseOf, runIdOf } from './state.ts';
 
 /** About how many characters of a transcript are read and parsed before the event loop gets its turn, and how many rows. */
 const CHARS_PER_PAGE = 2 ** 20;
@@ -21,13 +23,14 @@ export interface StoredRun {
   readonly runId: string;
   readonly updatedAt: number;
   readonly lease: Lease | undefined;
+  readonly due: Due;
   /** The lease clock at the read, ms. */
   readonly now: number;
   readonly row: Row;
 }
 
 const columns = `encode(r.run_id, 'hex') AS id, r.body, r.version, r.revision, r.updated_at, r.message_count, r.checksum,
-  r.head, r.owner, r.epoch, r.attempts, r.expires_at, s.meta, s.meta_checksum`;
+  r.head, r.due_at, r.owner, r.epoch, r.attempts, r.expires_at, s.meta, s.meta_checksum`;
 
 /** The pieces that a row of `runs` or `messages` names, at the time of the statement. */
 function piecesOf(tables: Tables, row: string): string {
@@ -58,13 +61,15 @@ export async function readRun(
 export async function readPage(
   session: Session,
   { tables, times }: Server,
-  { after, limit }: { readonly after: Cursor | undefined; readonly limit: number },
+  { after, limit, resting }: Pick<ListPage, 'after' | 'limit' | 'resting'>,
 ): Promise<StoredRun[]> {
   const parameters = new Parameters();
   const from = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, hexOf(after?.runId ?? '')] as const;
+  const isLater = `due_at > ${times.due(parameters)}`;
+  const which = resting === undefined ? '' : resting ? `AND ${isLater}` : `AND (NOT (${isLater}) OR due_at IS NULL)`;
   const rows = await session.query(
     `SELECT ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now FROM (
-       SELECT run_id, updated_at FROM ${tables.runs} WHERE body IS NOT NULL
+       SELECT run_id, updated_at FROM ${tables.runs} WHERE body IS NOT NULL ${which}
          AND (updated_at, run_id) > (${parameters.add(from[0])}::float8, decode(${parameters.add(from[1])}, 'hex'))
        ORDER BY updated_at, run_id LIMIT ${parameters.add(limit)}::bigint
      ) p JOIN ${tables.runs} r ON r.run_id = p.run_id LEFT JOIN ${tables.starts} s ON s.body = r.body
@@ -72,6 +77,59 @@ export async function readPage(
     parameters.values,
   );
   return rows.map(storedRun);
+}
+
+/** Rows of due runs, with the times of the read. */
+export interface DuePage {
+  readonly now: number;
+  readonly nextAt: number | undefined;
+  readonly runs: readonly StoredRun[];
+}
+
+/**
+ * The beginning of the names of owners on this machine, as PostgreSQL has them: only here it can be known that one of them is
+ * dead.
+ */
+const ofThisMachine = () => JSON.stringify(`${newOwner().split('|').slice(0, 3).join('|')}|`).slice(0, -1);
+/** As `ofThisMachine`, of the mark in the place of an owner that found the record damaged. */
+const DAMAGED = '"|quarantined|';
+
+/**
+ * Reads a page of due runs in PostgreSQL, by their time: all without an owner, and those of this machine, whose owners may be
+ * dead. The server's clock decides.
+ */
+export async function readDue(
+  session: Session,
+  { tables, times }: Server,
+  { after, limit }: Pick<ListDueOptions, 'after' | 'limit'>,
+): Promise<DuePage> {
+  const parameters = new Parameters();
+  const { runs, starts } = tables;
+  const now = times.due(parameters);
+  const from = `(${parameters.add(after?.dueAt ?? -1)}::numeric, decode(${parameters.add(hexOf(after?.runId ?? ''))}, 'hex'))`;
+  const rows = await session.query(
+    `SELECT t.now AS due_now, t.next_at, ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now
+     FROM (SELECT ${now} AS now, (SELECT min(due_at) FROM ${runs} WHERE body IS NOT NULL AND due_at > ${now}) AS next_at) t
+     LEFT JOIN (SELECT run_id, due_at FROM ${runs} WHERE body IS NOT NULL AND due_at <= ${now} AND (due_at, run_id) > ${from}
+       AND (owner IS NULL OR (NOT starts_with(owner, '${DAMAGED}') AND
+         (expires_at <= ${times.lease(parameters)} OR starts_with(owner, ${parameters.add(ofThisMachine())}))))
+       ORDER BY due_at, run_id LIMIT ${parameters.add(limit)}::bigint) p ON true
+     LEFT JOIN ${runs} r ON r.run_id = p.run_id LEFT JOIN ${starts} s ON s.body = r.body
+     ORDER BY p.due_at, p.run_id`,
+    parameters.values,
+  );
+  const next = rows[0]?.next_at == null ? ON_COMMAND : Number(rows[0].next_at);
+  const nextAt = next < ON_COMMAND ? next : undefined;
+  return { now: Number(rows[0]?.due_now), nextAt, runs: rows.filter(({ id }) => id != null).map(storedRun) };
+}
+
+/** Counts the runs in PostgreSQL that are due later, or only by a command. */
+export async function countLater(session: Session, { tables, times }: Server): Promise<number> {
+  const parameters = new Parameters();
+  const later = `due_at > ${times.due(parameters)}`;
+  const text = `SELECT count(*) AS count FROM ${tables.runs} WHERE body IS NOT NULL AND ${later}`;
+  const [row] = await session.query(text, parameters.values);
+  return Number(row?.count);
 }
 
 /**
@@ -115,7 +173,7 @@ export async function isSame(session: Session, { tables }: Server, { runId, row 
 
 function storedRun(row: Row): StoredRun {
   const runId = runIdOf(row.id ?? '');
-  return { runId, updatedAt: Number(row.updated_at), lease: leaseOf(row), now: Number(row.now), row };
+  return { runId, updatedAt: Number(row.updated_at), lease: leaseOf(row), due: dueOf(row), now: Number(row.now), row };
 }
 
 /** Returns the texts in the row of a record, after their checksums were verified. @throws {CheckpointCorruptError} */

@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { type Clock, systemClock } from '../../values/clock.ts';
+import type { Due } from '../due.ts';
 import type { EncodedHead } from '../encoding/encode.ts';
 import type { Lease } from '../lease.ts';
 import { Parameters } from './parameters.ts';
@@ -25,6 +26,7 @@ export interface RunState {
   readonly attempts: number;
   /** Undefined if the run is only claimed. */
   readonly record: StoredRecord | undefined;
+  readonly due: Due;
 }
 
 /** The state that a write found. */
@@ -35,6 +37,8 @@ export interface Found {
   readonly now: number;
   /** The epoch in a kept outcome. */
   readonly outcomeEpoch: number;
+  /** The number of the newest waiting command; undefined if it was not asked for. */
+  readonly newest: number | undefined;
 }
 
 /** The clocks of leases and outcomes. */
@@ -43,6 +47,8 @@ export interface Times {
   lease(parameters: Parameters): string;
   /** Wall clock, ms. */
   wall(): number;
+  /** SQL of the wall clock that decides which runs are due, ms: all hosts must agree on it. */
+  due(parameters: Parameters): string;
 }
 
 /** Returns the clocks of a PostgreSQL store: the server's for leases, unless a test has a clock of its own. */
@@ -52,6 +58,11 @@ export function serverTimes(clock: Clock): Times {
   return {
     lease: (parameters) => (isServers ? server : `${parameters.add(clock.monotonic())}::float8`),
     wall: () => clock.now(),
+    // The same for a whole statement, so that an index can be used.
+    due: (parameters) =>
+      isServers
+        ? '(extract(epoch FROM statement_timestamp()) * 1000)::numeric'
+        : `${parameters.add(clock.now())}::numeric`,
   };
 }
 
@@ -62,12 +73,12 @@ export function serverTimes(clock: Clock): Times {
 export async function look(
   session: Session,
   runIds: readonly string[],
-  { tables, times }: { readonly tables: Tables; readonly times: Times },
+  { tables, times, withInbox }: { readonly tables: Tables; readonly times: Times; readonly withInbox: boolean },
 ): Promise<Map<string, Found>> {
   const parameters = new Parameters();
   const ids = [...new Set(runIds)];
   const text = `
-    SELECT i.id, r.token, r.body, r.owner, r.epoch, r.attempts, r.expires_at, r.version, r.revision, r.message_count,
+    SELECT i.id, r.token, r.body, r.due_at, ${withInbox ? newestOf(tables) : 'NULL'} AS newest, r.owner, r.epoch, r.attempts, r.expires_at, r.version, r.revision, r.message_count,
       o.epoch AS outcome_epoch, ${times.lease(parameters)} AS now
     FROM unnest(${parameters.add(ids.map(hexOf))}::text[]) AS i (id)
     LEFT JOIN ${tables.runs} r ON r.run_id = decode(i.id, 'hex')
@@ -77,8 +88,12 @@ export async function look(
   return new Map(ids.map((runId) => [runId, found(byId.get(hexOf(runId)) ?? {})]));
 }
 
+const newestOf = ({ commands }: Tables) =>
+  `(SELECT coalesce(max(c.no), 0) FROM ${commands} c WHERE c.run_id = r.run_id)`;
+
 function found(row: Row): Found {
-  return { run: stateOf(row), now: Number(row.now), outcomeEpoch: Number(row.outcome_epoch ?? 0) };
+  const newest = row.newest == null ? undefined : Number(row.newest);
+  return { run: stateOf(row), now: Number(row.now), outcomeEpoch: Number(row.outcome_epoch ?? 0), newest };
 }
 
 function stateOf(row: Row): RunState | undefined {
@@ -94,8 +109,11 @@ function stateOf(row: Row): RunState | undefined {
           messageCount: Number(messageCount),
           pieces: new Map<string, number>(),
         };
-  return { token: Number(token), lease: leaseOf(row), attempts: Number(row.attempts), record };
+  return { token: Number(token), lease: leaseOf(row), attempts: Number(row.attempts), record, due: dueOf(row) };
 }
+
+/** Returns when the run of a PostgreSQL row is due. */
+export const dueOf = ({ due_at: due }: Row): Due => (due == null ? null : Number(due));
 
 /** Returns the lease in a PostgreSQL row of a run. */
 export function leaseOf({ owner, epoch, attempts, expires_at: expiresAt }: Row): Lease | undefined {

@@ -84,12 +84,30 @@ function input({ sent, parameters }: Writing): string {
     const { version, revision, updatedAt: updated_at, head: text } = head ?? {};
     const to = { version, revision, updated_at, message_count: head?.messageCount, checksum, head: text };
     const pieces = head && record ? tokensOf([...record.pieces.values()]) : null;
-    return { ...from, owner: ownerText(lease?.owner ?? null), epoch: lease?.epoch, attempts, ttl, ...to, pieces };
+    const { due: due_at } = change;
+    return {
+      ...from,
+      due_at,
+      owner: ownerText(lease?.owner ?? null),
+      epoch: lease?.epoch,
+      attempts,
+      ttl,
+      ...to,
+      pieces,
+    };
   });
   return `input AS (SELECT decode(t.id, 'hex') AS run_id, t.* FROM ${parameters.table(
     {
       ...{ id: 'text', kind: 'text', seen: 'bigint', token: 'bigint', body: 'bigint', replaced: 'bigint' },
-      ...{ owner: 'text', epoch: 'bigint', attempts: 'bigint', ttl: 'float8', version: 'bigint', revision: 'bigint' },
+      ...{
+        due_at: 'bigint',
+        owner: 'text',
+        epoch: 'bigint',
+        attempts: 'bigint',
+        ttl: 'float8',
+        version: 'bigint',
+        revision: 'bigint',
+      },
       ...{ updated_at: 'float8', message_count: 'bigint', checksum: 'bigint', head: 'long', pieces: 'text' },
     },
     rows,
@@ -105,7 +123,7 @@ function locked({ tables }: Writing): string {
 }
 
 const columns =
-  'token, body, owner, epoch, attempts, version, revision, updated_at, message_count, checksum, pieces, head';
+  'token, body, due_at, owner, epoch, attempts, version, revision, updated_at, message_count, checksum, pieces, head';
 
 function created({ tables, times, parameters }: Writing): string {
   return `INSERT INTO ${tables.runs} (run_id, expires_at, ${columns})
@@ -116,7 +134,7 @@ function created({ tables, times, parameters }: Writing): string {
 /** A change without a head leaves the record unchanged. */
 function changed({ tables, times, parameters }: Writing): string {
   const kept = ['version', 'revision', 'updated_at', 'message_count', 'checksum', 'pieces', 'head'];
-  return `UPDATE ${tables.runs} r SET token = i.token, body = i.body, owner = i.owner, epoch = i.epoch,
+  return `UPDATE ${tables.runs} r SET token = i.token, body = i.body, due_at = i.due_at, owner = i.owner, epoch = i.epoch,
       attempts = i.attempts, expires_at = coalesce(${times.lease(parameters)} + i.ttl, r.expires_at),
       ${kept.map((column) => `${column} = coalesce(i.${column}, r.${column})`).join(', ')}
     FROM input i JOIN locked USING (token) WHERE i.kind = 'put' AND r.run_id = i.run_id RETURNING i.token`;
@@ -193,7 +211,9 @@ function outcomes({ sent, tables, times, parameters }: Writing): string {
 
 function commandsGone({ tables }: Writing): string {
   return `commands_gone AS (DELETE FROM ${tables.commands} c USING input i JOIN landed USING (token)
-    WHERE i.kind = 'remove' AND c.run_id = i.run_id)`;
+    WHERE i.kind = 'remove' AND c.run_id = i.run_id),
+    waits_gone AS (DELETE FROM ${tables.waits} w USING input i JOIN landed USING (token)
+    WHERE i.kind = 'remove' AND w.run_id = i.run_id)`;
 }
 
 /** The epoch outlives the record while the outcome is kept. */

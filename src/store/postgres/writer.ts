@@ -88,7 +88,9 @@ export class Writer {
     }
     if (unknown.length === 0) return planned;
     const ids = unknown.map((job) => job.runId);
-    const found = await look(session, ids, this.#server);
+    const { tables, times } = this.#server;
+    const withInbox = unknown.some(({ kind }) => kind === 'leave');
+    const found = await look(session, ids, { tables, times, withInbox });
     for (const job of unknown) {
       const plan = this.#planFrom(job, found.get(job.runId) as Found, open);
       if (plan) planned.push(plan);
@@ -149,11 +151,11 @@ export class Writer {
   }
 
   #landed(job: Job, { change, token, record, value }: SentJob, open: Set<Job>): void {
-    const { kind, attempts } = change;
+    const { kind, attempts, due } = change;
     const lease = leaseAfter(change);
     this.#known.delete(job.runId);
     // A process that has released or deleted a run does not write to it next.
-    if (kind === 'put' && lease?.owner != null) this.#known.set(job.runId, { token, lease, attempts, record });
+    if (kind === 'put' && lease?.owner != null) this.#known.set(job.runId, { token, lease, attempts, record, due });
     for (const runId of this.#known.keys()) {
       if (this.#known.size <= MAX_KNOWN) break;
       this.#known.delete(runId);

@@ -27,6 +27,6 @@ export async function damageRun(server: PostgresServer, { schema, runId, kind }:
 
 /** Making a schema anew for each case would take longer than most cases. */
 export async function emptyTables(server: PostgresServer, schema: string): Promise<void> {
-  const tables = ['runs', 'starts', 'messages', 'pieces', 'outcomes', 'commands'];
+  const tables = ['runs', 'starts', 'messages', 'pieces', 'outcomes', 'commands', 'waits', 'signals'];
   await server.sql(tables.map((table) => `DELETE FROM "${schema}".${table}`).join('; '));
 }

@@ -5,7 +5,6 @@ import type { PhaseFacts } from '../src/run/phase.ts';
 import type { Progress, ToolFacts } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
-import type { FailedCall } from '../src/run/waits/outage.ts';
 import type { SettledWait, Wait } from '../src/run/waits/wait.ts';
 import type { Judgement, WaitAnswer } from '../src/run/waits/wait-rules.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
@@ -107,22 +106,18 @@ export interface Steer {
   readonly command?: string;
 }
 
-/**
- * A reply, or why there is none and what the attempts cost. With a `wait` the model is away: the run waits for it and asks
- * again.
- */
-export type ModelAnswer =
-  | { readonly reply: ModelReply }
-  | {
-      readonly error: ErrorData;
-      /** Absent = the same call fails each time. */
-      readonly failure?: FailedCall;
-      readonly usage?: Usage;
-      readonly spend?: Spend;
-      readonly wait?: Wait;
-      /** The model was away for too long: the run parks instead of failing. */
-      readonly parks?: true;
-    };
+/** A model turn without a reply, and what its attempts cost. */
+export interface FailedAnswer {
+  readonly error: ErrorData;
+  readonly usage?: Usage;
+  readonly spend?: Spend;
+  /** The model is away: the run waits, and asks again. */
+  readonly wait?: Wait;
+  /** The model was away for too long: the run parks instead of failing. */
+  readonly parks?: true;
+}
+
+export type ModelAnswer = { readonly reply: ModelReply } | FailedAnswer;
 /** The check of an answer against the output schema. */
 export type OutputCheck = { readonly data: JsonValue } | { readonly problem: string };
 export type ToolAnswer = {

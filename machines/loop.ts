@@ -23,6 +23,7 @@ export const loop = pieces.createStateConfig({
       always: [
         { guard: 'hasCause', target: 'left', actions: 'announceStop' },
         { guard: 'hasOpenStep', target: 'calling-tools' },
+        { guard: 'isModelDue', target: 'calling-model', actions: 'applySteering' },
         { guard: 'isModelAway', target: 'waiting' },
         { guard: 'isAnsweredToCheck', target: 'checking-output' },
         { guard: 'isToolLoop', target: 'exhausted', actions: 'blameToolLoop' },
@@ -116,7 +117,7 @@ export const loop = pieces.createStateConfig({
         { guard: 'isStepAnswered', target: 'entering', actions: { type: 'closeStep', params: undefined } },
         { guard: 'hasCause', target: 'left', actions: 'announceStop' },
         { guard: 'hasCallsToRun', target: 'calling-tools' },
-        { guard: 'isModelDue', target: 'calling-model' },
+        { guard: 'isModelDue', target: 'calling-model', actions: 'applySteering' },
       ],
       invoke: {
         id: 'rest',

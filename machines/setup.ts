@@ -12,7 +12,7 @@ import {
   withdrawCalls,
 } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
-import type { Judgement } from '../src/run/waits/wait-rules.ts';
+import { forgetRetry, type Judgement } from '../src/run/waits/wait-rules.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
 import type { Message } from '../src/values/message.ts';
@@ -32,7 +32,7 @@ import type {
 import { guards, persistedWith } from './guards.ts';
 import { countProgress, holdNudge, holdSteering, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { announceRefused, callToolOf, type Enqueue, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
-import { forgotRetry, type GivenAnswer, holdCall, keepOutage, parked, startJudged, takeWaitAnswer } from './waiting.ts';
+import { type GivenAnswer, holdCall, keepOutage, parked, startJudged, takeWaitAnswer } from './waiting.ts';
 
 export type { JudgeInput, ModelCallInput, SettleInput } from './actors.ts';
 
@@ -70,7 +70,7 @@ export const pieces = setup({
     markPersisted: assign(({ context }, boundary: number) => ({ persisted: Math.max(context.persisted, boundary) })),
     keepReply: assign(({ context }, answer: ModelAnswer) =>
       'reply' in answer
-        ? { reply: answer.reply, ...forgotRetry(context.progress) }
+        ? { reply: answer.reply, progress: forgetRetry(context.progress) }
         : { error: answer.error, progress: recordSpent(context.progress, answer) },
     ),
     /** The model is away: the run waits for it, with the cost of the failed attempts. */

@@ -24,11 +24,6 @@ export function judgeInputOf(
 export type GivenAnswer = Extract<RunMachineEvent, { type: 'wait.answer' }>;
 
 /** Returns the context after the model has answered again: its outage is over. */
-export function forgotRetry(progress: Progress): Partial<RunContext> {
-  const after = forgetRetry(progress);
-  return after === progress ? {} : { progress: after };
-}
-
 /**
  * Opens the step of a reply after its calls were judged. Calls that a person has to approve wait; one save has the message,
  * the calls and the waits.
@@ -60,9 +55,11 @@ export function keepOutage(context: RunContext, answer: ModelAnswer, enqueue: En
 }
 
 /** Returns the context of a run that is parked for this error. */
-export function parked({ progress }: RunContext, { code, message: reason }: ErrorData): Partial<RunContext> {
-  const error = toErrorData(new RunParkedError(`run ${progress.meta.runId} is parked: ${reason}`));
-  return { progress: { ...progress, parked: { code, reason } }, error, cause: error };
+/** The run stops with its record parked. An outage ends with it: after `unpark` the run asks its model as if for the first time. */
+export function parked({ progress }: RunContext, why: ErrorData): Partial<RunContext> {
+  const { code, message: reason } = why;
+  const error = toErrorData(new RunParkedError(`run ${progress.meta.runId} is parked: ${reason}`, { cause: why }));
+  return { progress: { ...forgetRetry(progress), parked: { code, reason } }, error, cause: error };
 }
 
 /**
@@ -77,13 +74,21 @@ export function takeWaitAnswer(context: RunContext, { answer, receipt }: GivenAn
     return;
   }
   const { kind: _, progress, ends, ...rest } = { ends: undefined, ...answered };
+  if (ends) {
+    // The save of the end has the expiry too: no crash between two saves leaves a run that neither waits nor ends.
+    enqueue.assign(endedBy(ends, { ...context, progress }, rest.wait));
+    enqueue.emit({ type: 'answer.taken', receipt, boundary: context.requested, ...rest });
+    return;
+  }
   const boundary = startTools({ ...context, progress }, progress, { enqueue, also: {}, save: 'answer' });
   enqueue.emit({ type: 'answer.taken', receipt, boundary: boundary ?? context.requested, ...rest });
-  if (!ends) return;
-  const expired = toErrorData(
-    new WaitExpiredError(`no person decided about ${answered.wait.tool ?? 'a call'} in time`),
-  );
-  enqueue.assign(ends === 'park' ? parked({ ...context, progress }, expired) : { error: expired, cause: expired });
+}
+
+/** No person decided in time: nothing starts any more, and the run fails or parks when no call is running. */
+function endedBy(ends: 'fail' | 'park', context: RunContext, { tool }: Wait): Partial<RunContext> {
+  const error = toErrorData(new WaitExpiredError(`no person decided about ${tool ?? 'a call'} in time`));
+  if (ends === 'fail') return { progress: context.progress, error, cause: error };
+  return parked(context, error);
 }
 
 /** Suspends a running call that needs something from outside: it gives its place back, and waits. */

@@ -15,7 +15,7 @@ export type RunEventBody =
   | { readonly type: 'run.resumed'; readonly iteration: number; readonly attempts: number }
   /** The run's machine is in another state, for example `completing`. */
   | { readonly type: 'run.status'; readonly state: string }
-  /** A start or a recovery found that the run is parked until a person unparks it. */
+  /** The run is parked until a person unparks it: it parked itself, or a start or a recovery found it parked. */
   | { readonly type: 'run.parked'; readonly code: string; readonly reason: string }
   /** The last event. */
   | { readonly type: 'run.ended'; readonly status: RunStatus; readonly output: string; readonly error?: ErrorData }

@@ -1,8 +1,9 @@
 import { APICallError } from '@ai-sdk/provider';
-import { fail, reply, type ScriptedEntry, testClock } from 'pawl/testing';
+import { memoryStore } from 'pawl';
+import { callTool, fail, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import type { ModelAnswer } from '../../machines/context.ts';
-import { type HostOptions, hostOf } from '../fixtures/host.ts';
+import { type HostOptions, hostOf, toolOf } from '../fixtures/host.ts';
 
 const noon = Date.UTC(2026, 0, 1, 12);
 const answer = (statusCode: number, responseHeaders: Record<string, string> = {}) =>
@@ -16,14 +17,16 @@ function watched(script: readonly ScriptedEntry[], options: HostOptions = {}) {
     const { type, output } = (event.event ?? {}) as { type?: string; output?: ModelAnswer };
     if (event.type === '@xstate.event' && type?.startsWith('xstate.done.actor.model') && output) answers.push(output);
   };
-  const host = hostOf({ script, clock, random: () => 0.5, inspect: inspect as never, ...options });
+  const checkpoints = memoryStore({ clock });
+  const tools = [toolOf('look')];
+  const host = hostOf({ script, clock, checkpoints, tools, random: () => 0.5, inspect: inspect as never, ...options });
   return { ...host, answers, clock };
 }
 
 async function failed(script: readonly ScriptedEntry[], options: HostOptions = {}) {
   const { start, clock, answers, model } = watched(script, options);
   const run = await start();
-  await clock.advance(60_000);
+  await clock.advance(30_000);
   await run.result;
   return { answers, calls: model.calls.length };
 }
@@ -33,24 +36,25 @@ describe('the answer of a model turn that failed', () => {
     const { answers, calls } = await failed(Array(9).fill(answer(503)));
     expect(calls).toBe(5);
     expect(answers).toMatchObject([
-      { error: { code: 'MODEL' }, failure: { kind: 'passing', at: noon + 7_500, random: 0.5 } },
+      {
+        error: { code: 'MODEL' },
+        wait: { kind: 'retry', createdAt: noon + 7_500, dueAt: noon + 37_500, since: noon + 7_500 },
+      },
     ]);
   });
 
   test('carries the time that the provider asks for, when it is too long for the process (waiting 28, 29)', async () => {
     const { answers, calls } = await failed([answer(429, { 'retry-after': '600' })]);
     expect(calls).toBe(1);
-    expect(answers).toMatchObject([{ failure: { kind: 'passing', retryAfterMs: 600_000, at: noon } }]);
+    expect(answers).toMatchObject([{ wait: { createdAt: noon, dueAt: noon + 600_000 } }]);
   });
 
-  test('says that a person must look at it, or that it is final, after one attempt (waiting 27, 28)', async () => {
-    for (const [status, kind] of [
-      [404, 'blocked'],
-      [400, 'final'],
-    ] as const) {
-      const { answers, calls } = await failed([answer(status)]);
-      expect([calls, answers]).toMatchObject([1, [{ failure: { kind } }]]);
-    }
+  test('asks for a person, or says that it is final, after one attempt (waiting 27, 28)', async () => {
+    const [, blocked] = (await failed([callTool('look'), answer(404)])).answers;
+    expect(blocked).toMatchObject({ wait: { needsPerson: true } });
+    const { answers, calls } = await failed([callTool('look'), answer(400)]);
+    expect([calls, answers[1]]).toMatchObject([2, { error: { code: 'MODEL' } }]);
+    expect(answers[1]).not.toHaveProperty('wait');
   });
 
   test('says the same through a middleware that wraps the error (waiting 27)', async () => {
@@ -61,8 +65,8 @@ describe('the answer of a model turn that failed', () => {
         throw new Error('the gateway failed', { cause });
       }
     };
-    const { answers } = await failed([answer(401)], { middleware: [{ model: wrap }] });
-    expect(answers).toMatchObject([{ error: { message: 'the gateway failed' }, failure: { kind: 'blocked' } }]);
+    const { answers } = await failed([callTool('look'), answer(401)], { middleware: [{ model: wrap }] });
+    expect(answers[1]).toMatchObject({ error: { message: 'the gateway failed' }, wait: { needsPerson: true } });
   });
 
   test('says nothing where no model was asked: a budget that refuses (waiting 27)', async () => {
@@ -70,14 +74,14 @@ describe('the answer of a model turn that failed', () => {
     const { answers, calls } = await failed([reply('done')], { ports: { budget } });
     expect([calls, log]).toEqual([0, ['reserve']]);
     expect(answers).toMatchObject([{ error: { code: 'BUDGET_EXCEEDED' } }]);
-    expect(answers[0]).not.toHaveProperty('failure');
+    expect(answers[0]).not.toHaveProperty('wait');
   });
 
   test('times and attempts are those of the executor (waiting 28)', async () => {
     const defaults = { modelAttempts: 99, modelRetryMs: 3_000 };
     const { answers, calls } = await failed(Array(99).fill(answer(500)), { defaults });
     expect(calls).toBe(4);
-    expect(answers).toMatchObject([{ failure: { at: noon + 3_000 } }]);
+    expect(answers).toMatchObject([{ wait: { createdAt: noon + 3_000 } }]);
   });
 });
 

@@ -1,13 +1,14 @@
-import type { ModelAnswer } from '../../../machines/context.ts';
+import type { FailedAnswer, ModelAnswer } from '../../../machines/context.ts';
 import type { ModelCallInput } from '../../../machines/setup.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
 import { failureOf } from '../../model/failure.ts';
 import { type Retry, withRetries } from '../../model/retry.ts';
-import { modelCallKeyOf } from '../../run/identity.ts';
+import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
 import type { ModelReply } from '../../run/reply.ts';
-import type { FailedCall } from '../../run/waits/outage.ts';
+import { afterModelFailure, type FailedTurn } from '../../run/waits/outage.ts';
+import { retryOf } from '../../run/waits/wait-rules.ts';
 import { systemClock } from '../../values/clock.ts';
 import { untilAborted } from '../../values/deadline.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
@@ -80,15 +81,27 @@ class Turn {
       return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
     } catch (error) {
       const data = toErrorData(error, 'MODEL');
-      return { error: data, ...this.#failure(error), ...(await this.#costOf(spending, data)) };
+      return { ...this.#afterFailure(error, data), ...(await this.#costOf(spending, data)) };
     }
   }
 
-  /** What a failed turn says about another attempt. A turn that was stopped says nothing. */
-  #failure(error: unknown): { failure?: FailedCall } {
-    const { clock, random } = this.#run.services.config;
-    if (this.#run.signal.aborted) return {};
-    return { failure: { ...failureOf(error, clock), at: clock.now(), random: random() } };
+  /** What the run does after a failed turn: it waits for the model, parks, or ends. A turn that was stopped only ends. */
+  #afterFailure(thrown: unknown, error: ErrorData): Pick<FailedAnswer, 'error' | 'wait' | 'parks'> {
+    const { runId, services, signal, agent, isDurable, progress } = this.#run;
+    const { clock, random, defaults, onModelOutage } = services.config;
+    if (signal.aborted || !progress) return { error };
+    const { iteration, phase } = this.#input;
+    const failure = { ...failureOf(thrown, clock), at: clock.now(), random: random() };
+    const [step, previous] = [iteration + 1, retryOf(progress)];
+    const turn: FailedTurn = {
+      ...{ error, failure, step, isDurable, previous },
+      id: waitIdOf([runId, 'retry', step, failure.at, previous?.failures ?? 0]),
+      isOptional: phase !== undefined && agent.phases?.[phase]?.optional === true,
+      hasTurn: iteration > 0,
+    };
+    const after = afterModelFailure(turn, { modelOutageMs: defaults.modelOutageMs, onModelOutage });
+    if (after.kind === 'wait') return { error, wait: after.wait };
+    return { error: after.error, ...(after.how === 'park' ? { parks: true } : {}) };
   }
 
   /** Pays for a failed turn as far as it was used. For an interrupted reply, all of it that was read is paid for. */
@@ -198,7 +211,8 @@ class Turn {
     return withRetries(() => callModel(model, request), {
       signal: run.signal,
       clock,
-      attempts: defaults.modelAttempts,
+      // Each wake is one attempt.
+      attempts: run.progress && retryOf(run.progress) ? 1 : defaults.modelAttempts,
       withinMs: defaults.modelRetryMs,
       random,
       onRetry: (retry: Retry) => run.publish({ type: 'model.retry', step, ...retry }),

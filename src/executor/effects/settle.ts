@@ -51,9 +51,14 @@ async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
 
 async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   run.life.isClosing = true;
-  if (input.outcome === 'leave-running') await leave(run, input.progress);
+  if (input.outcome === 'leave-running') await leaveHere(run, input.progress);
   else await end(run, input, outcome);
   await releaseClaim(run);
+}
+
+async function leaveHere(run: ActiveRun, progress: Progress): Promise<void> {
+  await leave(run, progress);
+  if (progress.parked) run.publish({ type: 'run.parked', ...progress.parked });
 }
 
 /** Removes what the first save of a run that is not durable may have left: no process may continue it. */

@@ -1,5 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
+import { forgetRetry } from '../../run/waits/wait-rules.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { recordedText, rewriteHead, withStoredRun } from '../run/stored-run.ts';
 
@@ -15,13 +16,14 @@ export function park(services: ExecutorServices, runId: string, reason: string):
 
 /**
  * Unparks a stored run for `control(id).unpark`, with all of its attempts. If it was parked because the outcome of a `once`
- * call is unknown, a person has checked it now: the model reads that it is unknown, and the call stays as it is.
+ * call is unknown, a person has checked it now: the model reads that it is unknown, and the call stays as it is. A
+ * run whose model was away asks it again at once.
  * @throws the errors of `park`
  */
 export function unpark(services: ExecutorServices, runId: string): Promise<void> {
   return changed(services, runId, ({ parked, ...record }) => {
     const seen = parked?.code === 'OUTCOME_UNKNOWN' ? record.openStep : undefined;
-    return { ...record, attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
+    return { ...forgetRetry(record), attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
   });
 }
 

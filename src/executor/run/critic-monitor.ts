@@ -26,7 +26,12 @@ export interface Watched {
   readonly runId: string;
   readonly services: { readonly config: Config };
   readonly actor: RunActor;
-  readonly life: { /** When this process began to work on the run, monotonic ms. */ readonly startedAt: number };
+  readonly life: {
+    /** When this process began to work on the run, monotonic ms. */
+    readonly startedAt: number;
+    /** Since when the run only waits, monotonic ms: working time stands still. */
+    readonly idleSince: number | undefined;
+  };
   send(event: Parameters<RunActor['send']>[0]): void;
   stop(cause: unknown): void;
   onEnd(cleanup: () => void): void;
@@ -43,41 +48,67 @@ interface Past {
   readonly limits: Limits;
 }
 
-/** Connects a run to its critic: passes activity, applies nudges, extensions and kills, contains the critic's failures. */
+/**
+ * Connects a run to its critic: passes activity, applies nudges, extensions and kills, contains the critic's failures. While the
+ * run only waits, its critic is stopped: it has timers of its own, and would find the run idle.
+ */
 export class CriticMonitor implements Observer {
   readonly #run: Watched;
-  readonly #handle: CriticHandle;
-  readonly #onActivity: ((activity: Activity) => void) | undefined;
+  readonly #info: RunInfo;
+  readonly #past: Past;
+  #handle!: CriticHandle;
+  #onActivity: ((activity: Activity) => void) | undefined;
+  #isPaused = false;
   /** Signs of life that were not yet reported to the critic. */
   #signs: Activity[] = [];
   /** The state that the critic returned last. */
   #state: JsonObject | undefined;
 
-  private constructor(run: Watched, handle: CriticHandle, saved: JsonObject | undefined) {
+  private constructor(run: Watched, handle: CriticHandle, { info, past }: { info: RunInfo; past: Past }) {
     this.#run = run;
-    this.#handle = handle;
-    this.#state = saved;
-    const { warn } = run.services.config;
-    this.#onActivity = guarded('the critic', (activity: Activity) => handle.onActivity(activity), warn);
+    this.#info = info;
+    this.#past = past;
+    this.#state = past.saved;
+    this.#begin(handle);
     run.onEnd(() => {
       this.#signs = [];
-      guarded('the critic', () => handle.stop(), warn)?.();
+      if (!this.#isPaused) this.#stop();
     });
   }
 
   /** Starts the critic of a run. @returns undefined if no critic watches this run */
   static start(run: Watched, info: RunInfo, past: Past) {
-    const { critic, warn } = run.services.config;
-    if (!critic) return undefined;
-    try {
-      const handle = critic.monitor(info, supervised(run, past));
-      letGo(handle);
-      const isHandle = isObject(handle) && !isThenable(handle);
-      return isHandle ? new CriticMonitor(run, handle as unknown as CriticHandle, past.saved) : undefined;
-    } catch (error) {
-      warn('run: the critic threw; the run is not watched', { runId: run.runId, error: toErrorData(error) });
-      return undefined;
-    }
+    const handle = handleOf(run, info, past);
+    return handle && new CriticMonitor(run, handle, { info, past });
+  }
+
+  /** Stops the critic until the run works again. */
+  pause(): void {
+    if (this.#isPaused) return;
+    this.#tell();
+    // The last state of this critic: the next one begins with it.
+    void this.state;
+    this.#isPaused = true;
+    this.#stop();
+  }
+
+  /** Starts the critic again, with its state, as in a new process. */
+  resume(): void {
+    if (!this.#isPaused) return;
+    const handle = handleOf(this.#run, this.#info, { ...this.#past, saved: this.#state });
+    if (!handle) return;
+    this.#isPaused = false;
+    this.#begin(handle);
+  }
+
+  #begin(handle: CriticHandle): void {
+    this.#handle = handle;
+    const { warn } = this.#run.services.config;
+    this.#onActivity = guarded('the critic', (activity: Activity) => handle.onActivity(activity), warn);
+  }
+
+  #stop(): void {
+    guarded('the critic', () => this.#handle.stop(), this.#run.services.config.warn)?.();
   }
 
   /**
@@ -85,7 +116,7 @@ export class CriticMonitor implements Observer {
    * are in one record: the next one.
    */
   onEvent(event: RunEvent): void {
-    const sign = signOf(event);
+    const sign = this.#isPaused ? undefined : signOf(event);
     if (!sign) return;
     if (this.#signs.push(sign) === 1) queueMicrotask(() => this.#tell());
   }
@@ -101,6 +132,7 @@ export class CriticMonitor implements Observer {
   /** Resolves when the critic has answered about the step limit, or its time is up. */
   async outOfSteps(): Promise<void> {
     const { clock, defaults, warn } = this.#run.services.config;
+    if (this.#isPaused) return;
     this.#tell();
     try {
       const asked = Promise.resolve(this.#handle.onOutOfSteps?.());
@@ -115,6 +147,7 @@ export class CriticMonitor implements Observer {
 
   /** The state that the critic needs after a crash; if it cannot return it now, its previous state. */
   get state(): JsonObject | undefined {
+    if (this.#isPaused) return this.#state;
     try {
       const state = this.#handle.state?.();
       letGo(state);
@@ -123,6 +156,19 @@ export class CriticMonitor implements Observer {
       // Its previous state stays.
     }
     return this.#state;
+  }
+}
+
+function handleOf(run: Watched, info: RunInfo, past: Past): CriticHandle | undefined {
+  const { critic, warn } = run.services.config;
+  if (!critic) return undefined;
+  try {
+    const handle: unknown = critic.monitor(info, supervised(run, past));
+    letGo(handle);
+    return isObject(handle) && !isThenable(handle) ? (handle as unknown as CriticHandle) : undefined;
+  } catch (error) {
+    warn('run: the critic threw; the run is not watched', { runId: run.runId, error: toErrorData(error) });
+    return undefined;
   }
 }
 
@@ -142,7 +188,7 @@ function supervised(run: Watched, { softLimitMs, saved, elapsedMs, ...begun }: P
     clock,
     softLimitMs,
     ...(saved ? { saved } : {}),
-    elapsedMs: () => elapsedMs + clock.monotonic() - run.life.startedAt,
+    elapsedMs: () => elapsedMs + (run.life.idleSince ?? clock.monotonic()) - run.life.startedAt,
     tallies: () => {
       const { progress, limits } = contextNow();
       const { iteration, usage, raisedSteps } = progress;

@@ -32,8 +32,7 @@ export type RetryWait = Extract<Wait, { kind: 'retry' }>;
 /** A model turn that failed after its retries in the process. */
 export interface FailedTurn {
   readonly error: ErrorData;
-  /** Absent = `final`. */
-  readonly failure: FailedCall | undefined;
+  readonly failure: FailedCall;
   /** The wait that ended with this attempt; absent = the turn's first failure. */
   readonly previous: RetryWait | undefined;
   /** The id and the step of the next wait. */
@@ -74,7 +73,7 @@ const MAX_WAIT_CAUSES = 2;
 /** Decides what a run does after a model turn that failed: wait for the model, be parked, or fail. */
 export function afterModelFailure(turn: FailedTurn, policy: OutagePolicy): AfterFailure {
   const { error, failure, previous } = turn;
-  if (!failure || !mayWait(turn, failure, policy)) return { kind: 'ends', how: 'fail', error };
+  if (!mayWait(turn, failure, policy)) return { kind: 'ends', how: 'fail', error };
   const since = previous?.since ?? failure.at;
   const endsAt = since + policy.modelOutageMs;
   const asked = failure.at + (failure.retryAfterMs ?? 0);

@@ -295,9 +295,11 @@ export function awaitModel(progress: Progress, wait: Wait): Progress {
   return keepPhase({ ...progress, waiting: withWaits(progress.waiting ?? noWaits, [...others, wait]) });
 }
 
-/** Returns the progress after the model has answered: the outage is over. */
-export function forgetRetry(progress: Progress): Progress {
-  if (!retryOf(progress)) return progress;
-  const waits = waitsOf(progress).filter(({ kind }) => kind !== 'retry');
-  return { ...progress, waiting: withWaits(progress.waiting ?? noWaits, waits) };
+/** Returns the run without its wait for a model: the model has answered, or a person begins again. */
+export function forgetRetry<Run extends Pick<Progress, 'waiting'>>(run: Run): Run {
+  if (!retryOf(run)) return run;
+  const { waiting = noWaits, ...rest } = run;
+  const waits = waiting.waits.filter(({ kind }) => kind !== 'retry');
+  if (waits.length + waiting.settled.length === 0) return rest as Run;
+  return { ...run, waiting: withWaits(waiting, waits) };
 }

@@ -106,7 +106,7 @@ export class RunWaits implements RunWaiting {
       if (opened) {
         this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...call });
         this.#publishOpened(opened);
-      } else if (settled?.how === 'expire' && kind !== 'timer')
+      } else if (settled?.how === 'expire' && kind !== 'timer' && kind !== 'retry')
         this.#run.publish({ type: 'wait.expired', waitId, kind, ...call });
       else {
         const votes = settled || wait.kind !== 'approval' ? {} : { votes: wait.votes.length };
@@ -165,6 +165,7 @@ export class RunWaits implements RunWaiting {
     this.#idleSince = run.services.config.clock.monotonic();
     run.life.idleSince = this.#idleSince;
     run.life.deadline?.pause();
+    run.resources.monitor?.pause();
     const { waits = [], wakeAt } = progress.waiting ?? {};
     const { requested } = run.actor.getSnapshot().context;
     const turn = this.turn;
@@ -183,8 +184,11 @@ export class RunWaits implements RunWaiting {
     this.#idleSince = undefined;
     run.life.idleSince = undefined;
     run.life.startedAt += idleMs;
+    // A run that leaves, or is stopped, does not work again.
+    if (run.life.isFinished || run.actor.getSnapshot().context.cause) return;
     run.life.deadline?.resume();
-    if (run.progress && !run.actor.getSnapshot().context.cause) run.publish({ type: 'run.woken' });
+    run.resources.monitor?.resume();
+    this.#whenRecorded(run.actor.getSnapshot().context.requested, () => run.publish({ type: 'run.woken' }));
   }
 
   /** Arms the timer for the next wait that ends by itself. */

@@ -164,6 +164,7 @@ export type {
 export type { LandedState } from './store/record-writer.ts';
 export type { AiSdkTool, AiSdkToolEntry } from './tool/ai-sdk.ts';
 export type { Approval, ApprovalContext, ApproverCheck, NeedsApproval, Verdict } from './tool/approval.ts';
+export type { AnswerOf, CallWaits, ExpectedEvent, Question } from './tool/call-waits.ts';
 export {
   type ContentOptions,
   type ToolContent,

@@ -1,7 +1,6 @@
+import { durationMs } from '../values/clock.ts';
 import { Failure, oneLine } from './ui/failure.ts';
 import { shortened } from './ui/format.ts';
-
-const lengths: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
  * Parses the option `--since`: a date, or how long ago. Wall clock, ms.
@@ -10,8 +9,8 @@ const lengths: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_60
  */
 export function sinceOf(option: string | undefined, now: number): number | undefined {
   if (option === undefined) return undefined;
-  const [, amount, unit = ''] = /^(\d+)([mhd])$/.exec(option) ?? [];
-  const at = amount === undefined ? dateOf(option) : now - Number(amount) * (lengths[unit] ?? 0);
+  const ms = option.endsWith('s') ? undefined : durationMs(option);
+  const at = ms === undefined ? dateOf(option) : now - ms;
   if (Number.isFinite(at)) return at;
   throw new Failure(
     `--since ${quoted(option)} is not a time; use a date (2026-11-22, 2026-11-22T08:00Z) or how long ago (30m, 12h, 7d)`,
@@ -30,8 +29,8 @@ function dateOf(text: string): number {
  * @example lengthOf('wait', '30s') // 30_000
  */
 export function lengthOf(name: string, option: string): number {
-  const [, amount, unit = ''] = /^(\d+)([smhd])$/.exec(option) ?? [];
-  if (amount !== undefined) return Number(amount) * (lengths[unit] ?? 0);
+  const ms = durationMs(option);
+  if (ms !== undefined) return ms;
   throw new Failure(`--${name} ${quoted(option)} is not a duration; use 30s, 10m, 12h or 7d`);
 }
 

@@ -5,6 +5,7 @@ import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { type Approval, checkApproval, type NeedsApproval } from './approval.ts';
+import type { CallWaits } from './call-waits.ts';
 import { readSchema, type ToolInput, type ValueOf } from './schema.ts';
 
 /** The run that calls the tool: its caller and its purpose. */
@@ -27,15 +28,15 @@ export interface RunTallies {
   readonly messages: number;
 }
 
-/** The context of a tool call. */
-export interface ToolContext {
+/** The context of a tool call, with the waits that it may ask for. */
+export interface ToolContext extends CallWaits {
   readonly runId: string;
   readonly callId: string;
   /** Equal at each attempt of this call, in every process. An `idempotent` tool passes it to its receiver. */
   readonly idempotencyKey: string;
   /** 1 at the first start of the call; higher after a crash. */
   readonly attempt: number;
-  /** Aborted when the run stops or the tool's time is up, with the reason. */
+  /** Aborted when the run stops, the tool's time is up or the call begins to wait, with the reason. */
   readonly signal: AbortSignal;
   readonly invocation: ToolInvocation;
   readonly runState: RunTallies;
@@ -85,7 +86,7 @@ export interface ToolDefinition<Schema, Output> {
    * the effect happens twice. A `once` call costs one more durable write and is never repeated after a crash.
    */
   readonly effect?: ToolEffect;
-  /** Milliseconds; absent = the executor's `toolTimeoutMs`. */
+  /** Milliseconds for one execution; waits do not count. Absent = the executor's `toolTimeoutMs`. */
   readonly timeoutMs?: number;
   readonly concurrency?: number;
   /**
@@ -103,7 +104,8 @@ export interface ToolDefinition<Schema, Output> {
   readonly approval?: Approval<InputOf<Schema>>;
   /**
    * Does the work. Returns a string, a JSON value or `toolContent([...])` (text and file parts), or a promise of one. A thrown
-   * error becomes an error result that the model reads; it does not end the run.
+   * error becomes an error result that the model reads; it does not end the run. `context.ask`, `waitFor`, `sleep` and
+   * `sleepUntil` let the call wait: then `execute` runs again from its beginning when the wait is over.
    */
   execute(input: InputOf<Schema>, context: ToolContext): Output;
 }

@@ -1,10 +1,12 @@
 import { idempotencyKeyOf, oldCallName } from '../run/identity.ts';
+import type { ToolEffect, WaitEnd } from '../run/open-step.ts';
 import type { ImageInput, ImagePart } from '../run/request.ts';
 import { imagePartOf } from '../run/request.ts';
 import type { Clock } from '../values/clock.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { frozenJson, type JsonValue, prototypeKeyIn } from '../values/json.ts';
 import type { Message, ToolOutput } from '../values/message.ts';
+import type { ToolWait, WaitRequest } from './call-waits.ts';
 import type { Tool, ToolContext } from './define-tool.ts';
 import {
   checkUrl,
@@ -16,6 +18,7 @@ import {
   toToolOutput,
   withImages,
 } from './output.ts';
+import { RequestedWaits } from './requested-waits.ts';
 import type { Validation } from './schema.ts';
 
 /** One call as the model made it; `attempt` counts its starts, this one included. */
@@ -24,6 +27,10 @@ export interface ToolCall {
   readonly name: string;
   readonly input: JsonValue;
   readonly attempt: number;
+  /** Its effect when the model made it; absent = that of the tool. */
+  readonly effect?: ToolEffect;
+  /** The recorded ends of its waits, in order. */
+  readonly answers?: readonly WaitEnd[];
   /** An older version began the call. */
   readonly hasOldKey?: true;
 }
@@ -47,18 +54,22 @@ export interface ToolEnvironment {
   readonly around?: (signal: AbortSignal, next: () => Promise<ToolOutput>) => Promise<unknown>;
 }
 
+/** The hidden key under which a tool call's context ends its execution: the call waits for what a part of Pawl needs. */
+export const holdKey: unique symbol = Symbol('hold');
+
 /** The hidden key under which a tool call's context carries the messages of the run: not part of the promise to tools. */
 export const transcriptKey: unique symbol = Symbol('transcript');
 
 /**
- * Runs one tool call and returns the output for the model. Never rejects: an unknown tool, an input that does not fit or holds
- * a key that could reach a prototype, a thrown error, a time limit and an abort all become `error-text`.
+ * Runs one tool call and returns the output for the model, or the wait that the call needs. Never rejects: an unknown tool, an
+ * input that does not fit or holds a key that could reach a prototype, a thrown error, a time limit and an abort all become
+ * `error-text`.
  */
 export async function runTool(
   tool: Tool | undefined,
   call: ToolCall,
   environment: ToolEnvironment,
-): Promise<ToolOutput> {
+): Promise<ToolOutput | ToolWait> {
   if (environment.signal.aborted) return errorText('aborted');
   if (tool === undefined) return errorText(`there is no tool named ${JSON.stringify(call.name)}`);
   const key = prototypeKeyIn(call.input);
@@ -67,12 +78,12 @@ export async function runTool(
       `invalid input for tool "${tool.name}": it holds the key ${key}, which no tool takes; leave it out`,
     );
   }
+  const running = new RunningCall(tool, call, environment);
   try {
-    const running = new RunningCall(tool, call, environment);
     const result = running.start();
-    return isPromise(result) ? await running.wait(result) : running.outputOf(result);
+    return isPromise(result) ? await running.wait(result) : running.outputNow(result);
   } catch (error) {
-    return thrownOutput(error);
+    return running.close() ?? thrownOutput(error);
   }
 }
 
@@ -83,9 +94,16 @@ class RunningCall {
   /** Made when the tool first reads its signal: most never do. */
   #controller: AbortController | undefined;
   readonly #images: ImagePart[] = [];
-  #resolve: (output: ToolOutput) => void = () => {};
+  #resolve: (end: ToolOutput | ToolWait) => void = () => {};
   #timer: unknown;
   #isOver = false;
+  #ended: ToolOutput | ToolWait | undefined;
+  /** The call waits: what the tool still does has no effect. */
+  #isHeld = false;
+  /** The tool runs, and has not awaited anything yet. */
+  #isBeginning = false;
+  /** Made when the tool first asks for something: most never do. */
+  #waits: RequestedWaits | undefined;
   /** Why the call was ended from outside. */
   #stopped: { readonly reason: unknown } | undefined;
 
@@ -109,8 +127,18 @@ class RunningCall {
     if (this.#isOver) return undefined;
     const { around } = this.#environment;
     if (validation.ok && around) return this.#executeThrough(around, validation.value);
-    if (validation.ok) return this.#tool.execute(validation.value, this.#context());
+    if (validation.ok) return this.#begin(validation.value);
     throw new TypeError(`invalid input for tool "${this.#tool.name}": ${validation.message}`);
+  }
+
+  #begin(input: unknown): unknown {
+    const context = this.#context();
+    this.#isBeginning = true;
+    try {
+      return this.#tool.execute(input, context);
+    } finally {
+      this.#isBeginning = false;
+    }
   }
 
   /** The return value of a middleware is checked like the output of a tool that made it itself. */
@@ -119,7 +147,7 @@ class RunningCall {
     const next = async () => {
       if (this.#isOver)
         throw new TypeError(`the call of tool "${this.#tool.name}" is over; it cannot be made any more`);
-      const result: unknown = await this.#tool.execute(input, this.#context());
+      const result: unknown = await this.#begin(input);
       hasRun = true;
       return withImages(toToolOutput(result, this.#rule), this.#images.splice(0));
     };
@@ -158,8 +186,26 @@ class RunningCall {
         this.#images.push(...images.map((image, i) => this.#imagePart(image, `images[${i}]`)));
       },
       progress: (value) => this.#report(value),
+      ask: (question) => this.#requested.ask(question),
+      waitFor: (name, event) => this.#requested.waitFor(name, event),
+      sleep: (duration) => this.#requested.sleep(duration),
+      sleepUntil: (time) => this.#requested.sleepUntil(time),
+      ...(this.#tool.isRun === true ? { [holdKey]: (request: WaitRequest) => this.#hold(request) } : {}),
       ...(transcript === undefined ? {} : { [transcriptKey]: transcript }),
     };
+  }
+
+  get #requested(): RequestedWaits['functions'] {
+    this.#waits ??= new RequestedWaits({
+      tool: this.#tool.name,
+      answers: this.#call.answers ?? [],
+      isOnce: this.#tool.effect === 'once' || this.#call.effect === 'once',
+      isBeginning: () => this.#isBeginning,
+      isOver: () => this.#isOver,
+      hold: (request) => this.#hold(request),
+      fail: (error) => this.#stop(error, thrownOutput(error)),
+    });
+    return this.#waits.functions;
   }
 
   #signal(): AbortSignal {
@@ -172,7 +218,18 @@ class RunningCall {
     return this.#controller.signal;
   }
 
-  outputOf(result: unknown): ToolOutput {
+  /** The output of a tool that has returned without a promise. */
+  outputNow(result: unknown): ToolOutput | ToolWait {
+    return this.close() ?? this.#outputOf(result);
+  }
+
+  /** The call has ended: it can begin no wait any more. @returns its end, if it had one before */
+  close(): ToolOutput | ToolWait | undefined {
+    this.#isOver = true;
+    return this.#ended;
+  }
+
+  #outputOf(result: unknown): ToolOutput {
     return withImages(toToolOutput(result, this.#rule), this.#images);
   }
 
@@ -187,6 +244,7 @@ class RunningCall {
   }
 
   #report(value: unknown): void {
+    if (this.#isHeld) return;
     try {
       this.#environment.onProgress?.(frozenJson(value, 'progress'));
     } catch {
@@ -194,7 +252,7 @@ class RunningCall {
     }
   }
 
-  wait(result: PromiseLike<unknown>): Promise<ToolOutput> {
+  wait(result: PromiseLike<unknown>): Promise<ToolOutput | ToolWait> {
     const { signal, clock } = this.#environment;
     const timeoutMs = this.#tool.timeoutMs ?? this.#environment.timeoutMs;
     const settled = Promise.resolve(result);
@@ -204,6 +262,8 @@ class RunningCall {
         (value) => this.#answer(value),
         (error) => this.#finish(thrownOutput(error)),
       );
+      // It may have ended before it returned its promise.
+      if (this.#ended) return resolve(this.#ended);
       if (signal.aborted) return this.#onAbort();
       signal.addEventListener('abort', this.#onAbort);
       if (timeoutMs !== Number.POSITIVE_INFINITY)
@@ -213,18 +273,19 @@ class RunningCall {
 
   #answer(value: unknown): void {
     try {
-      this.#finish(this.outputOf(value));
+      this.#finish(this.#outputOf(value));
     } catch (error) {
       this.#finish(thrownOutput(error));
     }
   }
 
-  /** The first end counts; a later result is reported as late, and dropped. */
+  /** The first end counts; a later result is reported as late, and dropped. Of a call that waits it is only dropped. */
   #finish(output: ToolOutput): void {
     if (!this.#isOver) {
       this.#end(output);
       return;
     }
+    if (this.#isHeld) return;
     try {
       this.#environment.onLate?.(output);
     } catch {
@@ -232,11 +293,12 @@ class RunningCall {
     }
   }
 
-  #end(output: ToolOutput): void {
+  #end(end: ToolOutput | ToolWait): void {
     this.#isOver = true;
+    this.#ended = end;
     this.#environment.signal.removeEventListener('abort', this.#onAbort);
     if (this.#timer !== undefined) this.#environment.clock.clearTimeout(this.#timer);
-    this.#resolve(output);
+    this.#resolve(end);
   }
 
   readonly #onAbort = (): void => this.#stop(this.#environment.signal.reason, errorText('aborted'));
@@ -246,11 +308,18 @@ class RunningCall {
     this.#stop(new DOMException(message, 'TimeoutError'), errorText(message));
   }
 
-  #stop(reason: unknown, output: ToolOutput): void {
+  #stop(reason: unknown, end: ToolOutput | ToolWait): void {
     if (this.#isOver) return;
     this.#stopped = { reason };
-    this.#end(output);
+    this.#end(end);
     this.#controller?.abort(reason);
+  }
+
+  #hold(request: WaitRequest): void {
+    if (this.#isOver) return;
+    this.#isHeld = true;
+    const message = `the call of tool "${this.#tool.name}" waits; it runs again when the wait is over`;
+    this.#stop(new DOMException(message, 'AbortError'), { type: 'wait', request });
   }
 }
 

@@ -15,3 +15,14 @@ export const systemClock: Clock = {
   setTimeout: (callback, ms) => setTimeout(callback, Math.min(ms, 2 ** 31 - 1)),
   clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
 };
+
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/**
+ * Parses a duration into ms: a whole number and a unit, `s`, `m`, `h` or `d`. Undefined for any other text.
+ * @example durationMs('12h') // 43_200_000
+ */
+export function durationMs(text: string): number | undefined {
+  const [, amount, unit = ''] = /^(\d{1,15})([smhd])$/.exec(text) ?? [];
+  return amount === undefined ? undefined : Number(amount) * (unitMs[unit] ?? 0);
+}

@@ -2,8 +2,8 @@ import type { Message, OpenStep } from 'pawl';
 import { fileTools } from '../../src/edits/file-tools.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
 import { resultsMessage } from '../../src/run/open-step.ts';
-import { runTool } from '../../src/tool/run-tool.ts';
 import type { AssistantMessage, ToolOutput } from '../../src/values/message.ts';
+import { runToEnd } from '../tool/environment.ts';
 
 /** What a model asks for. */
 export interface Asked {
@@ -15,7 +15,7 @@ export interface Asked {
 export async function ask(overlay: Overlay, { name, input }: Asked): Promise<ToolOutput> {
   const tool = fileTools(overlay).find((each) => each.name === name);
   const invocation = { callerId: '', channelId: '', guildId: '', parentRunId: '', prompt: '', inputs: {} };
-  return runTool(
+  return runToEnd(
     tool,
     { callId: 'call', name, input, attempt: 1 },
     {

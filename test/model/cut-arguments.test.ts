@@ -3,10 +3,10 @@ import { defineTool, type Tool } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
 import { failureOf } from '../../src/model/failure.ts';
-import { runTool } from '../../src/tool/run-tool.ts';
 import type { JsonValue } from '../../src/values/json.ts';
 import { toolCallsOf } from '../../src/values/message.ts';
 import { isToolError } from '../../src/values/tool-output.ts';
+import { runToEnd } from '../tool/environment.ts';
 import { finish, finishedBy, requestOf, streaming } from './fake-model.ts';
 
 const start = { type: 'tool-input-start', id: 'c', toolName: 'pay' };
@@ -60,7 +60,7 @@ const pay = defineTool({
 function execute(input: unknown) {
   const { signal, clock } = requestOf();
   const context = { runId: 'r', invocation: { prompt: '' }, runState: {} } as never;
-  return runTool(
+  return runToEnd(
     pay,
     { callId: 'c', name: 'pay', input: input as JsonValue, attempt: 1 },
     { context, signal, clock, timeoutMs: 1_000 },

@@ -2,11 +2,10 @@ import { jsonSchema, tool } from '@ai-sdk/provider-utils';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { AiSdkTool } from '../../src/tool/ai-sdk.ts';
-import { runTool } from '../../src/tool/run-tool.ts';
 import { toolboxOf } from '../../src/tool/toolbox.ts';
 import { UnsupportedError } from '../../src/values/errors.ts';
 import { enterMessage } from '../../src/values/message.ts';
-import { callOf, environmentOf, outputOf } from './environment.ts';
+import { callOf, environmentOf, outputOf, runToEnd } from './environment.ts';
 
 const inputSchema = z.object({ city: z.string() });
 const adapt = (given: object) => {
@@ -58,10 +57,10 @@ describe('a tool of the AI SDK', () => {
       },
     });
     const message = enterMessage({ role: 'user', content: [] });
-    await runTool(weather, callOf(input), environmentOf({ transcript: () => [message] }));
+    await runToEnd(weather, callOf(input), environmentOf({ transcript: () => [message] }));
     expect(seen).toMatchObject({ toolCallId: 'c1', messages: [message] });
     expect(seen?.abortSignal).toBeInstanceOf(AbortSignal);
-    await runTool(weather, callOf(input), environmentOf());
+    await runToEnd(weather, callOf(input), environmentOf());
     expect(seen?.messages).toEqual([]);
   });
 
@@ -99,7 +98,7 @@ describe('a tool of the AI SDK', () => {
         }
       },
     });
-    const call = runTool(weather, callOf(input), environment);
+    const call = runToEnd(weather, callOf(input), environment);
     await environment.clock.advance(10_000);
     expect((await call).type).toBe('error-text');
     expect(drawn).toBeLessThanOrEqual(4);

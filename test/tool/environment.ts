@@ -31,4 +31,11 @@ export const withInput = (
 ): Tool => defineTool({ name: 'probe', description: '', input, execute }) as Tool;
 
 export const outputOf = (tool: Tool | undefined, input: unknown = {}): Promise<ToolOutput> =>
-  runTool(tool, callOf(input), environmentOf());
+  runToEnd(tool, callOf(input), environmentOf());
+
+/** Runs a call that does not wait. */
+export async function runToEnd(...call: Parameters<typeof runTool>): Promise<ToolOutput> {
+  const end = await runTool(...call);
+  if (end.type === 'wait') throw new Error(`the call waits: ${JSON.stringify(end.request)}`);
+  return end;
+}

@@ -3,9 +3,8 @@ import { z } from 'zod';
 import { idempotencyKeyOf } from '../../src/run/identity.ts';
 import { toolContent } from '../../src/tool/content.ts';
 import type { ToolContext } from '../../src/tool/define-tool.ts';
-import { runTool } from '../../src/tool/run-tool.ts';
 import type { ToolOutput } from '../../src/values/message.ts';
-import { callOf, environmentOf, outputOf, probe, withInput } from './environment.ts';
+import { callOf, environmentOf, outputOf, probe, runToEnd, withInput } from './environment.ts';
 
 const throws = (thrown: unknown) => () => {
   throw thrown;
@@ -147,14 +146,23 @@ describe('what a tool is told', () => {
   test('is the run, the call, the attempt, and a key that is the same at each attempt', async () => {
     let seen: ToolContext | undefined;
     const environment = environmentOf();
-    await runTool(
+    await runToEnd(
       probe((_, context) => {
         seen = { ...context };
       }),
       callOf({}, { attempt: 2 }),
       environment,
     );
-    const { signal: _, attachImages: __, progress: ___, ...rest } = seen as ToolContext;
+    const {
+      signal: _,
+      attachImages: __,
+      progress: ___,
+      ask,
+      waitFor,
+      sleep,
+      sleepUntil,
+      ...rest
+    } = seen as ToolContext;
     expect(rest).toEqual({
       ...environment.context,
       callId: 'c1',
@@ -178,7 +186,7 @@ describe('what a tool is told', () => {
       await null;
       seen.push(told.runState.iteration);
     });
-    const call = runTool(tool, callOf(), {
+    const call = runToEnd(tool, callOf(), {
       ...rest,
       context: Object.defineProperties({} as never, Object.getOwnPropertyDescriptors(live)),
     });
@@ -207,7 +215,7 @@ describe('a synchronous tool is cheap', () => {
     let touched = 0;
     const counting = { ...clock, setTimeout: () => touched++ };
     const listened = Object.assign(signal, { addEventListener: () => touched++ });
-    const output: ToolOutput = await runTool(
+    const output: ToolOutput = await runToEnd(
       probe(() => 'x'),
       callOf(),
       { ...rest, clock: counting, signal: listened } as never,

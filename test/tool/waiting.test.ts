@@ -2,9 +2,8 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { ToolContext } from '../../src/tool/define-tool.ts';
-import { runTool } from '../../src/tool/run-tool.ts';
 import type { ToolOutput } from '../../src/values/message.ts';
-import { callOf, environmentOf, probe, withInput } from './environment.ts';
+import { callOf, environmentOf, probe, runToEnd, withInput } from './environment.ts';
 
 const hangs = (): unknown => new Promise(() => {});
 /** A promise that is nobody's Promise. */
@@ -23,7 +22,7 @@ function track(promise: Promise<ToolOutput>) {
 describe('a tool that takes too long', () => {
   test('a tool that never returns ends on time with an error result for the model (executor 7, faults 15)', async () => {
     const environment = environmentOf({ timeoutMs: 5_000 });
-    const call = track(runTool(probe(hangs), callOf(), environment));
+    const call = track(runToEnd(probe(hangs), callOf(), environment));
     await environment.clock.advance(4_999);
     expect(call.output).toBeUndefined();
     await environment.clock.advance(1);
@@ -37,7 +36,7 @@ describe('a tool that takes too long', () => {
       [5_000, 1_000],
     ] as const) {
       const environment = environmentOf({ timeoutMs: general });
-      const call = track(runTool(probe(hangs, { timeoutMs: own }), callOf(), environment));
+      const call = track(runToEnd(probe(hangs, { timeoutMs: own }), callOf(), environment));
       await environment.clock.advance(own - 1);
       expect(call.output).toBeUndefined();
       await environment.clock.advance(1);
@@ -48,7 +47,7 @@ describe('a tool that takes too long', () => {
   test('its signal is aborted with a TimeoutError, and not before', async () => {
     const environment = environmentOf({ timeoutMs: 1_000 });
     let signal: AbortSignal | undefined;
-    void runTool(
+    void runToEnd(
       probe((_, context) => {
         signal = context.signal;
         return hangs();
@@ -65,7 +64,7 @@ describe('a tool that takes too long', () => {
   test('a signal that it asks for only after its time is up is aborted already', async () => {
     const environment = environmentOf({ timeoutMs: 1_000 });
     let context: ToolContext | undefined;
-    void runTool(
+    void runToEnd(
       probe((_, given) => {
         context = given;
         return hangs();
@@ -97,7 +96,7 @@ describe('a tool that takes too long', () => {
     };
     const environment = environmentOf({ timeoutMs: 1_000, onLate });
     const call = track(
-      runTool(
+      runToEnd(
         probe(() => late.promise),
         callOf(),
         environment,
@@ -119,7 +118,7 @@ describe('a tool that takes too long', () => {
       () => runs++,
     );
     const environment = environmentOf({ timeoutMs: 1_000 });
-    const call = track(runTool(tool, callOf(), environment));
+    const call = track(runToEnd(tool, callOf(), environment));
     await environment.clock.advance(1_000);
     expect(call.output?.type).toBe('error-text');
     gate.resolve();
@@ -131,7 +130,7 @@ describe('a tool that takes too long', () => {
 describe("an abort of the run's signal", () => {
   test('before the call: the tool is not started', async () => {
     let runs = 0;
-    const output = await runTool(
+    const output = await runToEnd(
       probe(() => runs++),
       callOf(),
       environmentOf({ signal: AbortSignal.abort() }),
@@ -145,7 +144,7 @@ describe("an abort of the run's signal", () => {
     const environment = environmentOf({ signal: controller.signal });
     let signal: AbortSignal | undefined;
     const call = track(
-      runTool(
+      runToEnd(
         probe((_, context) => {
           signal = context.signal;
           return hangs();
@@ -170,7 +169,7 @@ describe("an abort of the run's signal", () => {
       reasons.push(context.signal.reason);
       return hangs();
     });
-    expect(await runTool(tool, callOf(), environment)).toEqual({ type: 'error-text', value: 'aborted' });
+    expect(await runToEnd(tool, callOf(), environment)).toEqual({ type: 'error-text', value: 'aborted' });
     expect(reasons).toEqual(['stop']);
   });
 });
@@ -191,7 +190,7 @@ describe('after a call nothing is left behind (executor 5)', () => {
   ];
   test.for(endings)('%s: no listener on the signal, no timer', async ([, execute]) => {
     const environment = environmentOf({ timeoutMs: 50 });
-    const call = track(runTool(probe(execute), callOf(), environment));
+    const call = track(runToEnd(probe(execute), callOf(), environment));
     await environment.clock.advance(execute === hangs ? 50 : 0);
     expect(call.output).toBeDefined();
     expect(getEventListeners(environment.signal, 'abort')).toEqual([]);

@@ -1,7 +1,9 @@
 import type { ToolAnswer } from '../../../machines/context.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
-import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
+import { idempotencyKeyOf, oldCallName, waitIdOf } from '../../run/identity.ts';
 import type { OpenCall, ToolEffect } from '../../run/open-step.ts';
+import type { Wait } from '../../run/waits/wait.ts';
+import type { WaitRequest } from '../../tool/call-waits.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run-tool.ts';
 import { systemClock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
@@ -44,12 +46,37 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
       onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
       onLate: (output) => done(output, true),
     });
+    if (result.type === 'wait') return { callId, result: waits, wait: waitFrom(result.request, run, input) };
     const shown = withEdit(result, input.call);
     done(shown);
     return { callId, result: shown };
   } catch (error) {
     return { callId, result: { type: 'error-text', value: toErrorData(error).message } };
   }
+}
+
+/** The result of a call that waits: nothing reads it. */
+const waits = { type: 'error-text', value: 'waits' } as const;
+
+/** The latest time that a date can hold, ms. */
+const LAST_TIME_MS = 8.64e15;
+
+/** The wait that a running call has asked for. */
+function waitFrom(
+  { waitMs, dueAt, ...request }: WaitRequest,
+  run: ActiveRun,
+  { call, iteration }: ToolCallInput,
+): Wait {
+  const createdAt = run.services.config.clock.now();
+  const { callId, name, answers = [] } = call;
+  const until = dueAt ?? (waitMs === undefined ? undefined : createdAt + Math.ceil(waitMs));
+  return {
+    id: waitIdOf([run.runId, callId, answers.length, createdAt]),
+    createdAt,
+    ...(until === undefined ? {} : { dueAt: Math.min(until, LAST_TIME_MS) }),
+    ...{ step: iteration + 1, callId, tool: name },
+    ...request,
+  };
 }
 
 /** The input that a person changed runs in place of the model's own. */

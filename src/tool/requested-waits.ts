@@ -30,7 +30,7 @@ interface Surroundings {
   readonly isOver: () => boolean;
   /** The execution ends: the call waits. */
   readonly hold: (request: WaitRequest) => void;
-  /** The execution ends with an error, whatever the tool does. */
+  /** The execution ends with an error, also if the tool catches it. */
   readonly fail: (error: Error) => void;
 }
 
@@ -241,17 +241,17 @@ function limitOf(what: string, ms: unknown): { readonly waitMs?: number } {
 }
 
 /** The longest time that a date can hold, ms. */
-const MAX_TIME_MS = 8.64e15;
+const LAST_TIME_MS = 8.64e15;
 
 function msOf(duration: unknown): number {
   const ms = typeof duration === 'string' ? durationMs(duration) : duration;
-  if (typeof ms === 'number' && ms >= 0 && ms <= MAX_TIME_MS) return ms;
+  if (typeof ms === 'number' && ms >= 0 && ms <= LAST_TIME_MS) return ms;
   const got = typeof duration === 'string' ? JSON.stringify(duration.slice(0, 40)) : kindOf(duration);
   throw new TypeError(`sleep: ${got} is not a duration; use ms, 30s, 10m, 12h or 7d`);
 }
 
 function timeOf(time: unknown): number {
   const at = time instanceof Date ? time.getTime() : time;
-  if (typeof at === 'number' && Math.abs(at) <= MAX_TIME_MS) return Math.max(0, Math.ceil(at));
+  if (typeof at === 'number' && Math.abs(at) <= LAST_TIME_MS) return Math.max(0, Math.ceil(at));
   throw new TypeError(`sleepUntil: ${kindOf(time)} is not a time; use a Date, or ms since 1970`);
 }

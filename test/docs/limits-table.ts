@@ -155,6 +155,12 @@ export const sections: readonly Section[] = [
       { what: 'persons whose approval one call may need', code: 'MAX_QUORUM' },
       { what: 'characters of the question about one call', code: 'MAX_PROMPT_CHARS' },
       { what: 'characters of the facts about one call, as JSON', code: 'MAX_DETAIL_CHARS' },
+      { what: 'waits of one tool call', code: 'MAX_WAITS' },
+      {
+        what: 'characters of a question of a tool, and of the JSON of its options or schema',
+        code: 'MAX_QUESTION_CHARS',
+      },
+      { what: 'characters of the name, and of the key, of an event', code: 'MAX_EVENT_CHARS' },
       { what: 'cancels that may wait besides', code: 'MAX_CANCELS' },
       { what: 'characters that wait in a store for one run', code: 'MAX_INBOX_CHARS', unit: 'size' },
       { what: 'characters of the id of a command', code: 'MAX_ID_CHARS' },

@@ -109,11 +109,15 @@ describe('a call that needs something from outside ends its execution there', ()
   });
 
   test('a call that returns, or throws, at once does not wait for what it asked for', async () => {
+    let signal: AbortSignal | undefined;
     const returns = await execute((_, context) => {
+      signal = context.signal;
       void context.ask({ question: 'Why?' });
       return 'done';
     });
     expect(returns).toEqual({ type: 'text', value: 'done' });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(signal?.aborted).toBe(false);
     const throws = await execute((_, context) => {
       void context.ask({ question: 'Why?' });
       throw new Error('broken');

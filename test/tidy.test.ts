@@ -227,6 +227,20 @@ describe('src and machines', () => {
   test('files are kebab-case and named by what they hold', () => expect(found(rules.goodNames)).toEqual([]));
 });
 
+describe('the stores', () => {
+  test('are each made by storeFrom of a driver', () => {
+    const stores = sources.filter(({ path }) => /^src\/store\/\w+\/\w+-store\.ts$/.test(path));
+    expect(stores.length).toBe(4);
+    expect(stores.filter(({ text }) => !text.includes('storeFrom(')).map(({ path }) => path)).toEqual([]);
+  });
+
+  test('leave to the transitions who may write and which revision fits', () => {
+    const rule = /\b(?:grantLease|checkWrite|isNewRevision|checkReplaceable)\b/;
+    const places = ['transitions', 'lease', 'encoding/revision'].map((name) => `src/store/${name}.ts`);
+    expect(sources.filter(({ text }) => rule.test(text)).map(({ path }) => path)).toEqual(places.sort());
+  });
+});
+
 describe('words', () => {
   test('comments, messages and help texts are plain English', () =>
     expect(report(sources.flatMap(rules.plainWords))).toEqual([]));

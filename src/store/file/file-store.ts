@@ -9,8 +9,16 @@ import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known
 import type { StoredCommand } from '../commands.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
-import type { AppendingStore, ControlStore, InboxOf, OutcomeStore } from '../port.ts';
-import type { ListedHead, ListPage, MessageReader, StoreDriver, StoredTexts, StoreWrite } from '../store-driver.ts';
+import type { AppendingStore, EventStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import type {
+  DueHeads,
+  ListedHead,
+  ListPage,
+  MessageReader,
+  StoreDriver,
+  StoredTexts,
+  StoreWrite,
+} from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import { foldersIn } from './folders.ts';
 import { InboxFiles } from './inboxes.ts';
@@ -20,6 +28,7 @@ import { nameRun, WriteQueues } from './queue.ts';
 import { Reader } from './reader.ts';
 import type { RunFiles } from './run-files.ts';
 import { StoreFolder } from './store-folder.ts';
+import { FileTopics } from './topics.ts';
 
 export interface FileStoreOptions {
   /** The folder; created at the first write. It should contain nothing else. */
@@ -37,8 +46,8 @@ export interface FileStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Appends, owns, carries commands, and keeps outcomes. */
-export interface FileStore extends AppendingStore, ControlStore, OutcomeStore {
+/** Appends, owns, carries commands and signals, lets runs rest, and keeps outcomes. */
+export interface FileStore extends AppendingStore, EventStore, OutcomeStore {
   /** Waits for the pending writes. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -88,6 +97,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
     outcomes,
     mail: new InboxFiles(durable, folders),
     leaseClock: leaseClock(clock),
+    now: () => clock.now(),
     encryption: new Encryption(options.codec),
     syncs: new Syncs(() => performance.now()),
     kept: new OpenFiles(),
@@ -108,6 +118,7 @@ class FileDriver implements StoreDriver {
   readonly #reader: Reader;
   readonly #lister: Lister;
   readonly #sweep: OutcomeSweep;
+  readonly topics: FileTopics;
 
   constructor(access: StoreFolder, files: RunFiles) {
     this.#access = access;
@@ -115,7 +126,8 @@ class FileDriver implements StoreDriver {
     this.#queues = new WriteQueues(access, files);
     this.#reader = new Reader(access, this.#queues, files);
     this.#lister = new Lister(access, this.#queues, files);
-    this.#sweep = new OutcomeSweep(files.outcomes, this.#queues);
+    this.topics = new FileTopics(access, this.#queues, files);
+    this.#sweep = new OutcomeSweep(files.outcomes, this.#queues, () => this.topics.forgetExpired());
   }
 
   async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
@@ -134,6 +146,14 @@ class FileDriver implements StoreDriver {
     return this.#lister.list(page);
   }
 
+  listDue(page: ListDueOptions): Promise<DueHeads> {
+    return this.#lister.due(page);
+  }
+
+  countResting(): Promise<number> {
+    return this.#lister.countResting();
+  }
+
   outcome(runId: string): Promise<string | null> {
     return this.#reader.outcome(runId);
   }
@@ -148,6 +168,7 @@ class FileDriver implements StoreDriver {
 
   async close(): Promise<void> {
     await this.#sweep.end();
+    await this.topics.end();
     await this.#queues.end();
     this.#files.kept.close();
     await this.#access.close();
@@ -158,12 +179,14 @@ class FileDriver implements StoreDriver {
 class OutcomeSweep {
   readonly #outcomes: OutcomeFiles;
   readonly #queues: WriteQueues;
+  readonly #forgetSignals: () => Promise<void>;
   #isBegun = false;
   #underWay: Promise<void> = Promise.resolve();
 
-  constructor(outcomes: OutcomeFiles, queues: WriteQueues) {
+  constructor(outcomes: OutcomeFiles, queues: WriteQueues, forgetSignals: () => Promise<void>) {
     this.#outcomes = outcomes;
     this.#queues = queues;
+    this.#forgetSignals = forgetSignals;
   }
 
   /** Starts the first sweep; returns at once. An outcome that could not be removed waits for the next minute. */
@@ -194,6 +217,7 @@ class OutcomeSweep {
 
   async #sweep(): Promise<number> {
     let count = 0;
+    await this.#forgetSignals();
     await this.#outcomes.eachDue(async (runIds) => {
       count += runIds.length;
       for (const runId of runIds) await this.#queues.add(nameRun(runId), (session) => session.forgetOutcome());

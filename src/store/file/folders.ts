@@ -5,9 +5,10 @@ import { join, sep } from 'node:path';
  * leads anywhere else.
  *
  *   layout                    the number of this layout
- *   runs/<hash>/journal       a run's record and lease; `expiry`: until when the lease was renewed
+ *   runs/<hash>/journal       a run's record and lease; `expiry`: until when the lease was renewed; `waits`: for which topics
  *   outcomes/<hash>           a kept outcome
  *   mail/<hash>               commands that wait for a run
+ *   topics/<topic>            what waits for a topic, and signals that were early or were delivered
  *   due/<time>/<hash>         this outcome's time is over by then: spares looking at all of them
  *   locks/<hash>              who writes at the moment
  *   owners/                   one file for each process that has the store open
@@ -23,12 +24,15 @@ export function foldersIn(dir: string) {
     mail,
     layout: join(dir, 'layout'),
     due: join(dir, 'due'),
+    topics: join(dir, 'topics'),
     locks: join(dir, 'locks'),
     owners: join(dir, 'owners'),
     // Names are safe: nothing has to be normalised.
     run: (name: string) => runs + sep + name,
     journal: (name: string) => `${runs}${sep}${name}${sep}journal`,
     expiry: (name: string) => `${runs}${sep}${name}${sep}expiry`,
+    waits: (name: string) => `${runs}${sep}${name}${sep}waits`,
+    topic: (topic: string) => join(dir, 'topics', topic),
     outcome: (name: string) => outcomes + sep + name,
     mailOf: (name: string) => mail + sep + name,
   };

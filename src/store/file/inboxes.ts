@@ -27,9 +27,12 @@ export class InboxFiles {
     const bytes = await orAbsent(this.#durable.files.readWhole(this.#folders.mailOf(name)));
     const mail = new Map<string, StoredCommand>();
     for (const raw of bytes ? splitLines(bytes) : []) {
-      const [id = '', runId = '', text = ''] = decodeLine(raw.bytes)?.fields ?? [];
+      const [id = '', runId = '', text = '', seq, sentAt] = decodeLine(raw.bytes)?.fields ?? [];
       if (id === '') continue;
-      const command = { id: String(parseStored(id, 'id')), runId: String(parseStored(runId, 'run id')), text };
+      // Earlier versions stored no number, and no time.
+      const number = seq === undefined ? mail.size + 1 : Number(seq);
+      const stored = { text, seq: number, sentAt: sentAt === undefined ? undefined : Number(sentAt) };
+      const command = { id: String(parseStored(id, 'id')), runId: String(parseStored(runId, 'run id')), ...stored };
       mail.set(command.id, command);
     }
     return mail;
@@ -40,8 +43,9 @@ export class InboxFiles {
     if (mail.size === 0) return this.#durable.files.remove(path);
     await writeAtomically(this.#durable, path, async (file) => {
       let at = 0;
-      for (const { id, runId, text } of mail.values()) {
-        const line = encodeLine('command', [JSON.stringify(id), JSON.stringify(runId), text]);
+      for (const { id, runId, text, seq, sentAt } of mail.values()) {
+        const numbers = seq === undefined ? [] : sentAt === undefined ? [seq] : [seq, sentAt];
+        const line = encodeLine('command', [JSON.stringify(id), JSON.stringify(runId), text, ...numbers]);
         await file.write(line, at);
         at += line.length;
       }

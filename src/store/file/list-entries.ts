@@ -52,7 +52,9 @@ export class ListEntries {
     if (safeName(runId) !== name) throw new CheckpointCorruptError(`this record is damaged: it names the run ${runId}`);
     const updatedAt = journal.record?.updatedAt ?? 0;
     const lease = await this.#liveLease(name, journal.lease?.value);
-    return { runId, updatedAt, meta, head, pieces, lease, now: this.#files.leaseClock.now() };
+    const stored = journal.lease?.value.due;
+    const due = stored === undefined ? 0 : stored;
+    return { runId, updatedAt, meta, head, pieces, lease, due, now: this.#files.leaseClock.now() };
   }
 
   /** The expiry of the lease is read only where it matters. */

@@ -1,13 +1,15 @@
 import { orAbsent } from '../../files/errors.ts';
+import type { FileStamp } from '../../files/file-system.ts';
 import { isSafeName } from '../../files/safe-name.ts';
-import { compareCursors } from '../cursor.ts';
+import { compareCursors, dueAmong } from '../cursor.ts';
+import { isResting, ON_COMMAND } from '../due.ts';
 import { isHeld } from '../lease.ts';
-import type { Cursor } from '../port.ts';
-import type { ListedHead, ListPage } from '../store-driver.ts';
+import type { Cursor, ListDueOptions } from '../port.ts';
+import type { DueHeads, ListedHead, ListPage } from '../store-driver.ts';
 import { storeError } from './errors.ts';
 import { type Leftover, ListEntries } from './list-entries.ts';
 import type { WriteQueues } from './queue.ts';
-import type { RunFiles } from './run-files.ts';
+import { isSameJournal, type RunFiles } from './run-files.ts';
 import type { StoreFolder } from './store-folder.ts';
 
 /** How many journals are read at once. */
@@ -25,9 +27,17 @@ const LEFTOVER_MS = 3_600_000;
 /** The place of each run in the list, by name; runs outside of a page keep nothing else. */
 interface Places {
   readonly foundAt: number;
+  /** Which runs were asked for. */
+  readonly resting: boolean | undefined;
   readonly byName: Map<string, Cursor>;
   /** The names in order; undefined if a place has changed since. */
   sorted: readonly string[] | undefined;
+}
+
+/** A run that rests, as long as its journal stays the same. */
+interface Resting {
+  readonly stamp: FileStamp;
+  readonly due: number;
 }
 
 /** One call. */
@@ -45,6 +55,8 @@ export class Lister {
   readonly #queues: WriteQueues;
   readonly #files: RunFiles;
   #places: Places | undefined;
+  /** The runs that rested at the last look, by name. */
+  #resting: ReadonlyMap<string, Resting> = new Map();
 
   constructor(access: StoreFolder, queues: WriteQueues, files: RunFiles) {
     this.#access = access;
@@ -59,6 +71,47 @@ export class Lister {
       return await this.#page({ ...page, entries: new ListEntries(this.#files), read: new Map() });
     } catch (error) {
       throw storeError(error, this.#files.folders.dir);
+    }
+  }
+
+  /** A page of due runs. A run that rests, and has not changed since the last call, is not read. */
+  async due(page: ListDueOptions): Promise<DueHeads> {
+    const now = page.now ?? this.#files.now();
+    const { heads, resting } = await this.#others(now);
+    const nextAt = resting.reduce((least, due) => Math.min(least, due), ON_COMMAND);
+    const found = dueAmong(heads, page, now);
+    return { ...found, ...(nextAt < ON_COMMAND ? { nextAt } : {}) };
+  }
+
+  async countResting(): Promise<number> {
+    return (await this.#others(this.#files.now())).resting.length;
+  }
+
+  /** The heads of the runs that do not rest, and the times of those that do. */
+  async #others(now: number): Promise<{ readonly heads: ListedHead[]; readonly resting: number[] }> {
+    const { durable, folders } = this.#files;
+    try {
+      await this.#access.check();
+      await this.#queues.idle();
+      const names = (await orAbsent(durable.files.folders(folders.runs))) ?? [];
+      const entries = new ListEntries(this.#files);
+      const heads: ListedHead[] = [];
+      const known = new Map<string, Resting>();
+      await eachOf(names.filter(isSafeName), async (name) => {
+        const stamp = await orAbsent(durable.files.stamp(folders.journal(name)));
+        const before = this.#resting.get(name);
+        if (stamp && before && isSameJournal(before.stamp, stamp) && before.due > now) known.set(name, before);
+        else {
+          const entry = await entries.read(name);
+          if (!entry || isLeftover(entry)) return;
+          if (stamp && isResting(entry.due, now)) known.set(name, { stamp, due: Number(entry.due) });
+          else heads.push(entry);
+        }
+      });
+      this.#resting = known;
+      return { heads, resting: [...known.values()].map(({ due }) => due) };
+    } catch (error) {
+      throw storeError(error, folders.dir);
     }
   }
 
@@ -80,13 +133,14 @@ export class Lister {
   async #placesFor(listing: Listing): Promise<Places> {
     const known = this.#places;
     const { written } = this.#files;
-    if (known && listing.after && performance.now() - known.foundAt < PLACES_LAST_MS) {
+    const { resting } = listing;
+    if (known && known.resting === resting && listing.after && performance.now() - known.foundAt < PLACES_LAST_MS) {
       const changed = [...(written.names ?? [])];
       written.names?.clear();
       await this.#look(changed, listing, known);
       return known;
     }
-    const places: Places = { foundAt: performance.now(), byName: new Map(), sorted: undefined };
+    const places: Places = { foundAt: performance.now(), resting, byName: new Map(), sorted: undefined };
     this.#places = places;
     written.names = new Set();
     const names = await orAbsent(this.#files.durable.files.folders(this.#files.folders.runs));
@@ -97,13 +151,19 @@ export class Lister {
   }
 
   /** Reads runs, and puts them in their places. @returns the names of leftovers that are old enough to remove */
-  async #look(names: readonly string[], { entries, read, signal }: Listing, places: Places): Promise<string[]> {
+  async #look(
+    names: readonly string[],
+    { entries, read, signal, resting }: Listing,
+    places: Places,
+  ): Promise<string[]> {
     const leftovers: string[] = [];
+    const now = this.#files.now();
     await eachOf(names, async (name) => {
       signal?.throwIfAborted();
       const found = await entries.read(name);
       if (isLeftover(found) && Date.now() - found.changedAt > LEFTOVER_MS) leftovers.push(name);
-      const entry = isLeftover(found) ? undefined : found;
+      const isAsked = found && !isLeftover(found) && (resting === undefined || isResting(found.due, now) === resting);
+      const entry = isAsked ? found : undefined;
       const isWanted = names.length <= KEPT_ENTRIES || read.size < KEPT_ENTRIES;
       if (entry && isWanted) read.set(name, entry);
       place(places, name, entry);

@@ -21,6 +21,8 @@ export interface RunFiles {
   readonly outcomes: OutcomeFiles;
   readonly mail: InboxFiles;
   readonly leaseClock: LeaseClock;
+  /** Wall clock, ms. */
+  readonly now: () => number;
   readonly encryption: Encryption;
   readonly syncs: Syncs;
   /** Journals that stay open between two writes, by name. */
@@ -50,13 +52,14 @@ export async function findRun(run: RunFiles, name: string): Promise<Found> {
     if (isAbsent(error)) return nothing;
     throw error;
   }
-  if (journal && isSame(journal.stamp, stamp)) return { journal, damage: undefined };
+  if (journal && isSameJournal(journal.stamp, stamp)) return { journal, damage: undefined };
   await checkFolder(run, name);
   await durable.files.remove(unfinished(path));
   return withFile(durable.files.open(path, 'read'), readJournal);
 }
 
-function isSame(a: FileStamp, b: FileStamp): boolean {
+/** Returns whether a journal has not changed: it only grows, or another file replaces it. */
+export function isSameJournal(a: FileStamp, b: FileStamp): boolean {
   return a.identity === b.identity && a.size === b.size;
 }
 

@@ -1,12 +1,14 @@
 import { withFile } from '../../files/file-system.ts';
 import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../../values/errors.ts';
-import type { StoredCommand } from '../commands.ts';
+import type { CommandToSend } from '../commands.ts';
+import type { Due } from '../due.ts';
 import type { Piece } from '../encoding/blob-refs.ts';
 import { RunTexts } from '../encoding/blob-refs.ts';
 import { parseStored } from '../encoding/encode.ts';
 import type { MessageRow } from '../encoding/encryption.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import { damageIn, type Lease, type Ownership } from '../lease.ts';
+import { checkClaim, damageIn, type Lease, type Ownership } from '../lease.ts';
+import type { Claim } from '../port.ts';
 import type { StoreWrite } from '../store-driver.ts';
 import { type Change, decideAsking, type Fact, type InboxFacts, type RunFacts } from '../transitions.ts';
 import type { Mail } from './inboxes.ts';
@@ -16,6 +18,7 @@ import { type Found, readHead } from './journal/read.ts';
 import { renewed, toLiveLease, writeRenewal } from './lease.ts';
 import type { KeptOutcome } from './outcomes.ts';
 import { findRun, type RunFiles, removeRun, storeCommit } from './run-files.ts';
+import { readWaits, type Waits, writeWaits } from './waits.ts';
 
 /** A run, and the name of its files. A cleanup knows only the name: then the id is empty. */
 export interface RunName {
@@ -85,7 +88,8 @@ export class RunSession {
   /** The known facts of the run, without further reads. */
   #facts(): RunFacts {
     const now = this.#files.leaseClock.now();
-    return { lease: this.#lease ?? null, record: this.#record ?? null, now, damage: this.#damage };
+    const due = this.#lease?.due === undefined ? 0 : this.#lease.due;
+    return { lease: this.#lease ?? null, record: this.#record ?? null, now, due, damage: this.#damage };
   }
 
   async #read(need: readonly Fact[]): Promise<RunFacts> {
@@ -100,21 +104,23 @@ export class RunSession {
   }
 
   async #make(change: Change, body: StoredBody | undefined): Promise<void> {
-    const { record, lease, ttlMs, keep, raiseEpoch, remove, send, forget } = change;
+    const { record, lease, ttlMs, keep, raiseEpoch, remove, send, forget, due } = change;
     // Reads come first: they may fail, and then nothing may change.
     const mail = send || forget ? await this.#waiting() : undefined;
     const isReleased = lease !== undefined && ttlMs === undefined && !record && !this.#record;
-    const kept = isReleased || raiseEpoch !== undefined ? await this.#keptOutcome() : undefined;
+    const isOwnerless = due !== undefined && !this.#lease;
+    const kept = isReleased || isOwnerless || raiseEpoch !== undefined ? await this.#keptOutcome() : undefined;
     if (record === 'put' && body) this.#begin(body);
     if (record && body) this.#add(body);
     if (keep) this.#outcome = { runId: this.runId, ...keep };
-    if (mail && send) this.#mail = new Map<string, StoredCommand>([...mail, [send.id, send]]);
+    if (mail && send) this.#send(mail, send);
     if (mail && forget) this.#forget(mail, forget);
     // If a kept outcome remembers the epoch, nothing else is kept of a run without a record.
     const isOver = remove || (isReleased && kept !== undefined);
     if (isOver) this.#remove();
     else if (lease || ttlMs !== undefined)
       this.#own(lease, { ttlMs, mustLast: this.#record !== undefined && !isFree(lease) });
+    if (due !== undefined && !isOver) this.#setDue(due, { epoch: kept?.epoch ?? 0, attempts: body?.attempts ?? 0 });
     this.#raiseEpoch(kept, raiseEpoch ?? (isReleased ? lease.epoch : 0));
   }
 
@@ -153,6 +159,22 @@ export class RunSession {
   async #keptOutcome(): Promise<KeptOutcome | undefined> {
     const kept = this.#outcome ?? (await undamaged(this.#files.outcomes.find(this.runId)));
     return kept && !this.#files.outcomes.isOver(kept) ? kept : undefined;
+  }
+
+  /** Checks that a claim is the newest. @returns the waits of the run: for which topic each one is */
+  async waitsOf(claim: Claim): Promise<Waits> {
+    checkClaim(this.#lease, claim);
+    return readWaits(this.#files, this.#name);
+  }
+
+  /** Writes down for which topics the run waits. */
+  async putWaits(waits: Waits): Promise<void> {
+    await writeWaits(this.#files, this.#name, waits);
+  }
+
+  /** Returns whether a command of this id waits. */
+  async hasCommand(id: string): Promise<boolean> {
+    return (await this.#waiting()).has(id);
   }
 
   /** Removes an expired outcome. */
@@ -195,7 +217,8 @@ export class RunSession {
     const before = toLiveLease(this.#lease, leaseClock)?.expiresAt ?? Number.NEGATIVE_INFINITY;
     const expiresAt = ttlMs === undefined ? before : leaseClock.now() + ttlMs;
     const { owner, epoch, attempts } = owned;
-    this.#lease = { owner, epoch, attempts, expiresAt, boot: leaseClock.boot };
+    const { due, sent } = this.#lease ?? {};
+    this.#lease = { owner, epoch, attempts, expiresAt, boot: leaseClock.boot, due, sent };
     if (!ownership) {
       this.#isRenewed = true;
       return;
@@ -209,9 +232,34 @@ export class RunSession {
     if (kept && kept.epoch < epoch) this.#outcome = { ...kept, epoch };
   }
 
+  /**
+   * Writes down when the run is due, beside its lease.
+   * @param unowned the counts of a run that had no lease yet
+   */
+  #setDue(due: Due, unowned: Pick<Ownership, 'epoch' | 'attempts'>): void {
+    const { boot } = this.#files.leaseClock;
+    const free: StoredLease = { owner: null, ...unowned, expiresAt: Number.NEGATIVE_INFINITY, boot };
+    this.#lease = { ...(this.#lease ?? free), due };
+    this.#isLeaseNew = true;
+    this.#isChanged = true;
+    // A time that is lost with the power makes the run due too early; a wake that is lost, never.
+    this.#mustSync ||= due === 0;
+  }
+
+  #send(mail: Mail, { id, runId, text }: CommandToSend): void {
+    const seq = Math.max(newestIn(mail), this.#lease?.sent ?? 0) + 1;
+    this.#mail = new Map([...mail, [id, { id, runId, text, seq, sentAt: this.#files.now() }]]);
+  }
+
+  /** The number of the newest command outlives it: a later one must have a higher one. */
   #forget(mail: Mail, ids: readonly string[]): void {
-    const left = [...mail].filter(([id]) => !ids.includes(id));
-    if (left.length < mail.size) this.#mail = new Map(left);
+    const left = new Map([...mail].filter(([id]) => !ids.includes(id)));
+    if (left.size === mail.size) return;
+    this.#mail = left;
+    if (!this.#lease || newestIn(left) === newestIn(mail)) return;
+    this.#lease = { ...this.#lease, sent: newestIn(mail) };
+    this.#isLeaseNew = true;
+    this.#isChanged = true;
   }
 
   /** Removes the record, the lease, and the waiting commands. */
@@ -239,10 +287,12 @@ export class RunSession {
   async flush(): Promise<void> {
     if (this.#outcome) await this.#files.outcomes.put(this.#outcome);
     // Before the record is deleted: its unread commands must not wait for the next run of that name.
-    if (this.#mail) await this.#files.mail.put(this.#name, this.#mail);
+    if (this.#mail && this.#isDiscarded) await this.#files.mail.put(this.#name, this.#mail);
     if (this.#isChanged) this.#files.written.names?.add(this.#name);
     const isSuspect = this.#record !== undefined && this.#files.suspects.has(this.#name);
     if (this.#isChanged || isSuspect) await this.#store(this.#mustSync || isSuspect);
+    // After the run is due: no run may rest with a command.
+    if (this.#mail && !this.#isDiscarded) await this.#files.mail.put(this.#name, this.#mail);
     if (!this.#isRenewed || !this.#lease) return;
     await writeRenewal(this.#files.durable.files, this.#files.folders.expiry(this.#name), this.#lease);
   }
@@ -279,10 +329,16 @@ function isFree(lease: Ownership | undefined): boolean {
   return lease !== undefined && (lease.owner === null || damageIn(lease) !== undefined);
 }
 
+function newestIn(mail: Mail): number {
+  let newest = 0;
+  for (const { seq = 0 } of mail.values()) newest = Math.max(newest, seq);
+  return newest;
+}
+
 function factsOfMail(mail: Mail): InboxFacts {
   let chars = 0;
   for (const { text } of mail.values()) chars += text.length;
-  return { size: mail.size, chars, has: (id) => mail.has(id) };
+  return { size: mail.size, chars, newest: newestIn(mail), has: (id) => mail.has(id) };
 }
 
 async function undamaged<T>(reading: Promise<T>): Promise<T | undefined> {

@@ -1,5 +1,6 @@
 import { decodeLine, type Line, type RawLine, unchecked } from '../../../files/lines.ts';
 import { CheckpointCorruptError } from '../../../values/errors.ts';
+import type { Due } from '../../due.ts';
 import type { Piece } from '../../encoding/blob-refs.ts';
 import { parseStored } from '../../encoding/encode.ts';
 import type { MessageRow } from '../../encoding/encryption.ts';
@@ -15,7 +16,7 @@ import { layoutError } from '../errors.ts';
  *   extras    inputs and images          when the record has any
  *   piece     a name, a part of a record: heads and messages name it
  *   messages  how many, an array of them
- *   lease     epoch, attempts, until, boot, owner
+ *   lease     epoch, attempts, until, boot, owner; when the run is due, unless at 0; the last number of a command
  *   state     where the lease stands, superseded bytes, and of the record: version, revision, updatedAt, messages, head,
  *             where the pieces stand that the head names
  *
@@ -30,7 +31,14 @@ export type LineKind = 'run' | 'base' | 'extras' | 'piece' | 'messages' | 'lease
 /** A lease, and the boot that its time belongs to. */
 export interface StoredLease extends Lease {
   readonly boot: string;
+  /** When the run is due; absent = 0. */
+  readonly due?: Due | undefined;
+  /** The highest number of a command of the run that waits no longer; absent = 0. */
+  readonly sent?: number | undefined;
 }
+
+/** Stored for a run that is never due. */
+const NEVER = 'never';
 
 /** A lease, and the place of its line. */
 export interface LeaseInFile {
@@ -80,8 +88,9 @@ export const extrasLine = (extras: string): string => unchecked('extras', [extra
 export const pieceLine = ({ name, text }: Piece): string => unchecked('piece', [name, text]);
 
 /** Encodes the line of a journal with a lease. */
-export function leaseLine({ epoch, attempts, expiresAt, boot, owner }: StoredLease): string {
-  return unchecked('lease', [epoch, attempts, expiresAt, JSON.stringify(boot), JSON.stringify(owner)]);
+export function leaseLine({ epoch, attempts, expiresAt, boot, owner, due = 0, sent = 0 }: StoredLease): string {
+  const rest = due !== 0 || sent > 0 ? [due ?? NEVER, sent] : [];
+  return unchecked('lease', [epoch, attempts, expiresAt, JSON.stringify(boot), JSON.stringify(owner), ...rest]);
 }
 
 /** Encodes the line of a journal with the state after a commit: the place of the lease, and the head. */
@@ -104,13 +113,15 @@ export function intactLine({ at, bytes }: RawLine): Line {
 
 /** Decodes a line of a journal with a lease. */
 export function toLease(line: Line): StoredLease {
-  const [epoch, attempts, expiresAt, boot = '', owner = ''] = line.fields;
+  const [epoch, attempts, expiresAt, boot = '', owner = '', due = '0', sent = '0'] = line.fields;
   return {
     epoch: toNumber(epoch),
     attempts: toNumber(attempts),
     expiresAt: toNumber(expiresAt),
     boot: String(parseStored(boot, 'lease')),
     owner: parseStored(owner, 'lease') as string | null,
+    due: due === NEVER ? null : toNumber(due),
+    sent: toNumber(sent),
   };
 }
 

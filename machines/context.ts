@@ -26,6 +26,8 @@ export interface RunContext {
   readonly isWatched: boolean;
   /** Whether the executor has a rule of its own for approvals: then every call is judged. */
   readonly hasPolicy: boolean;
+  /** Whether the open step came from a host's own history: then no process has judged its calls. */
+  readonly isUnjudged?: boolean;
   /** Whether an inspector may watch: then model and tool calls are named after their steps, which costs some time. */
   readonly isInspected: boolean;
   readonly isDurable: boolean;
@@ -90,6 +92,7 @@ export type Resolution =
       | 'hasOutputSchema'
       | 'isWatched'
       | 'hasPolicy'
+      | 'isUnjudged'
       | 'isInspected'
       | 'isDurable'
       | 'maxRecordBytes'

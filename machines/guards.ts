@@ -15,6 +15,8 @@ type Moment = Context & { readonly event: RunMachineEvent };
 
 /** The guards of the charts. */
 export const guards = {
+  /** The open step has calls that no process has judged, and some must be. */
+  hasUnjudgedStep: ({ context }: Context) => context.isUnjudged === true && mustJudgeStep(context),
   hasOpenStep: ({ context }: Context) => context.progress.openStep !== undefined,
   isStepAnswered: ({ context: { progress } }: Context) =>
     progress.openStep !== undefined && isAllAnswered(progress.openStep),
@@ -79,10 +81,18 @@ function hasEffectUnderWay({ progress, intents, tools }: RunContext): boolean {
 }
 
 /** Whether some call of the reply must be judged before it starts. */
-function mustJudge({ reply, tools, hasPolicy }: RunContext): boolean {
-  if (!reply) return false;
-  const asks = (name: string) => Object.hasOwn(tools, name) && tools[name]?.asks === true;
-  return toolCallsOf(reply.message).some(({ toolName }) => hasPolicy || asks(toolName));
+function mustJudge(context: RunContext): boolean {
+  const { reply } = context;
+  return reply !== undefined && toolCallsOf(reply.message).some(({ toolName }) => mustJudgeTool(context, toolName));
+}
+
+function mustJudgeStep(context: RunContext): boolean {
+  const calls = context.progress.openStep?.calls ?? [];
+  return calls.some(({ state, name }) => state === 'planned' && mustJudgeTool(context, name));
+}
+
+function mustJudgeTool({ tools, hasPolicy }: RunContext, name: string): boolean {
+  return hasPolicy || (Object.hasOwn(tools, name) && tools[name]?.asks === true);
 }
 
 /** Whether the conversation ends with an answer of this run: a run continues after an answer in a host's history. */

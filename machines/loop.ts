@@ -22,6 +22,7 @@ export const loop = pieces.createStateConfig({
       meta: { resumesAt: 'here' },
       always: [
         { guard: 'hasCause', target: 'left', actions: 'announceStop' },
+        { guard: 'hasUnjudgedStep', target: 'judging-calls' },
         { guard: 'hasOpenStep', target: 'calling-tools' },
         { guard: 'isModelDue', target: 'calling-model', actions: 'applySteering' },
         { guard: 'isModelAway', target: 'waiting' },

@@ -126,9 +126,9 @@ export const pieces = setup({
       const { progress, reply, tools } = context;
       const persisted = persistedWith(context, event);
       forgetNamed(context, event, enqueue);
-      if (!reply) return startTools(context, progress, { enqueue });
-      const opened = openStep(progress, reply, tools);
-      if (reply.refused) announceRefused(opened, enqueue);
+      if (!reply && !context.judgements) return startTools(context, progress, { enqueue });
+      const opened = reply ? openStep(progress, reply, tools) : progress;
+      if (reply?.refused) announceRefused(opened, enqueue);
       startJudged({ ...context, persisted }, opened, enqueue);
     }),
     takeResult: enqueueActions((moment, answer: ToolAnswer) => takeResult(moment, answer)),

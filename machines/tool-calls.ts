@@ -77,9 +77,13 @@ function keepUnstarted(
 }
 
 /** Announces the results of calls that were refused, which have a result although none has started. */
-export function announceRefused({ openStep, iteration }: Progress, enqueue: Enqueue): void {
+export function announceRefused(
+  { openStep, iteration }: Progress,
+  enqueue: Enqueue,
+  isOne: (call: OpenCall) => boolean = () => true,
+): void {
   for (const call of openStep?.calls ?? []) {
-    if (call.state === 'done') enqueue.emit({ type: 'call.refused', step: iteration + 1, call });
+    if (call.state === 'done' && isOne(call)) enqueue.emit({ type: 'call.refused', step: iteration + 1, call });
   }
 }
 

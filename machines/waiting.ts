@@ -30,16 +30,16 @@ export type GivenAnswer = Extract<RunMachineEvent, { type: 'wait.answer' }>;
  */
 export function startJudged(context: RunContext, opened: Progress, enqueue: Enqueue): void {
   const { judgements, persisted } = context;
-  const also = { reply: undefined as never, judgements: undefined as never, persisted };
+  const also = { reply: undefined as never, judgements: undefined as never, isUnjudged: false, persisted };
   if (!judgements) return void startTools(context, opened, { enqueue, also });
   const judged = judge(opened, judgements);
   const waits = judgements.flatMap((each) => (each.verdict === 'ask' ? [each.wait] : []));
-  const isDenied = judgements.some(({ verdict }) => verdict === 'deny');
-  if (isDenied) announceRefused(judged, enqueue);
+  const denied = new Set(judgements.flatMap(({ verdict, callId }) => (verdict === 'deny' ? [callId] : [])));
+  announceRefused(judged, enqueue, ({ callId }) => denied.has(callId));
   const boundary = startTools(context, judged, {
     enqueue,
     also,
-    save: waits.length > 0 || isDenied ? 'wait' : undefined,
+    save: waits.length > 0 || denied.size > 0 ? 'wait' : undefined,
   });
   if (waits.length > 0) enqueue.emit({ type: 'waits.opened', waits, boundary: boundary ?? context.requested });
 }
@@ -82,6 +82,9 @@ export function takeWaitAnswer(context: RunContext, { answer, receipt }: GivenAn
   }
   const boundary = startTools({ ...context, progress }, progress, { enqueue, also: {}, save: 'answer' });
   enqueue.emit({ type: 'answer.taken', receipt, boundary: boundary ?? context.requested, ...rest });
+  const { kind, callId = '' } = rest.wait;
+  const call = kind === 'approval' && progress.openStep ? callOf(progress.openStep, callId) : undefined;
+  if (call?.state === 'done') enqueue.emit({ type: 'call.refused', step: progress.iteration + 1, call });
 }
 
 /** No person decided in time: nothing starts any more, and the run fails or parks when no call is running. */

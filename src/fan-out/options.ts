@@ -135,7 +135,7 @@ export function checkOptions(options: FanOutOptions): void {
 /**
  * Checks that the tools of fanOut are tools, and have different names.
  * @param tools those of the caller, and those for files
- * @throws {TypeError} for two tools of one name, or an invalid tool
+ * @throws {TypeError} for two tools of one name, a tool that needs an approval, or an invalid tool
  */
 export function checkTools(tools: readonly Tool[]): void {
   const names = new Set<string>();
@@ -143,6 +143,8 @@ export function checkTools(tools: readonly Tool[]): void {
     if (typeof tool?.name !== 'string' || typeof tool.execute !== 'function') {
       throw new TypeError(`tools[${at}] is not a tool; use defineTool`);
     }
+    if ((tool.needsApproval ?? false) !== false)
+      throw new TypeError(`tools[${at}]: ${tool.name} needs an approval, and the runs of a fan-out wait for no person`);
     if (names.has(tool.name))
       throw new TypeError(`two tools have the name ${tool.name}; a root adds the tools for files`);
     names.add(tool.name);

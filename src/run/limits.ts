@@ -44,12 +44,16 @@ function hashOf(call: OpenCall): string {
 
 /** Returns the counters after a step whose calls have all answered. */
 export function countStep(counters: GuardCounters, step: OpenStep): GuardCounters {
-  const allFailed = step.calls.every((call) => call.result !== undefined && isToolError(call.result));
+  // A denied call did not fail: a step of denied calls counts neither as a failed step nor as a good one.
+  const made = step.calls.filter(({ result }) => result?.type !== 'execution-denied');
+  const allFailed = made.every(({ result }) => result !== undefined && isToolError(result));
+  const failedSteps =
+    made.length === 0 && step.calls.length > 0 ? counters.failedSteps : allFailed ? counters.failedSteps + 1 : 0;
   // Without a prototype: V8 gives each new key of an ordinary object a hidden class of its own, and these keys are hashes.
   const repeats: Record<string, number> = Object.create(null);
   for (const hash of new Set(step.calls.map(hashOf))) repeats[hash] = (counters.repeats[hash] ?? 0) + 1;
   const { repairs } = counters;
-  return { failedSteps: allFailed ? counters.failedSteps + 1 : 0, repeats, ...(repairs ? { repairs } : {}) };
+  return { failedSteps, repeats, ...(repairs ? { repairs } : {}) };
 }
 
 /** Returns the error that ends a run whose model calls failing tools again and again or repeats one call, or undefined. */

@@ -77,7 +77,7 @@ export function fromAiSdkEntry(name: string, { tool, ...traits }: AiSdkToolEntry
 /**
  * Adapts an AI SDK tool. Its effect is `once` unless its entry says otherwise: the tool does not say what a repetition would
  * do.
- * @throws {UnsupportedError} for tools without `execute` (the provider's or the client's), and tools that need approval
+ * @throws {UnsupportedError} for tools without `execute` (the provider's or the client's)
  */
 export function fromAiSdkTool(name: string, tool: AiSdkTool, traits: Traits = {}): Tool {
   const byName = adapted.get(tool) ?? new Map<string, Tool>();
@@ -105,16 +105,23 @@ function adapt(name: string, tool: AiSdkTool, traits: Traits): Tool {
   });
 }
 
-type AsksApproval = (input: unknown, options: object) => boolean | PromiseLike<boolean>;
-
-/** The AI SDK's own rule: a flag, or a function of the input and the options of the call. */
-function approvalOf({ needsApproval }: AiSdkTool): Pick<ToolDefinition<unknown, unknown>, 'needsApproval'> {
+/** The AI SDK's own rule: a flag, or a function of the input and of the call. Only `false` starts a call without a person. */
+function approvalOf(tool: AiSdkTool): Pick<ToolDefinition<unknown, unknown>, 'needsApproval'> {
+  const { needsApproval } = tool;
   if (needsApproval === undefined || needsApproval === false) return {};
   if (typeof needsApproval !== 'function') return { needsApproval: true };
-  const asks = needsApproval as AsksApproval;
   return {
-    needsApproval: async (input, { callId: toolCallId }) => asks(input, { toolCallId, messages: [] }),
+    needsApproval: async (input, context) => {
+      const options = { toolCallId: context.callId, messages: messagesOf(context), experimental_context: undefined };
+      const asks: unknown = await needsApproval.call(tool, input, options);
+      return asks !== false;
+    },
   };
+}
+
+/** The messages before the call, as the AI SDK gives them to a tool. */
+function messagesOf(context: object): readonly Message[] {
+  return (context as { readonly [transcriptKey]?: () => readonly Message[] })[transcriptKey]?.() ?? [];
 }
 
 function execute(tool: AiSdkTool, input: unknown, context: ToolContext): unknown {
@@ -126,12 +133,11 @@ function execute(tool: AiSdkTool, input: unknown, context: ToolContext): unknown
 }
 
 function optionsOf(context: ToolContext): { toolCallId: string; options: object } {
-  const transcript = (context as { [transcriptKey]?: () => readonly Message[] })[transcriptKey];
   const toolCallId = context.callId;
   const options = {
     toolCallId,
     get messages() {
-      return transcript?.() ?? [];
+      return messagesOf(context);
     },
     get abortSignal() {
       return context.signal;

@@ -94,13 +94,20 @@ export function checkApproval(name: string, needsApproval: unknown, approval: un
 const MAX_QUORUM = 100;
 
 /**
- * Reads a value as the verdict on a call (allow, deny, ask); undefined if it is none. A boolean says whether a person must
+ * Reads what a tool's own rule returned as the verdict on a call; undefined if it is none. A boolean says whether a person must
  * decide.
  */
 export function verdictFrom(value: unknown): Verdict | undefined {
   if (typeof value === 'boolean') return value ? 'ask' : 'run';
+  return policyVerdictFrom(value);
+}
+
+/** Reads what a policy returned as a verdict; undefined if it is none. A boolean is none: `true` could mean that a call may run. */
+export function policyVerdictFrom(value: unknown): Verdict | undefined {
   if (value === 'run' || value === 'ask') return value;
   if (!isObject(value)) return undefined;
-  if (typeof value.run === 'string') return { run: value.run };
-  return typeof value.deny === 'string' ? { deny: value.deny } : undefined;
+  const { run, deny } = value;
+  // Both at once contradict each other.
+  if (typeof run === 'string' && deny === undefined) return { run };
+  return typeof deny === 'string' && run === undefined ? { deny } : undefined;
 }

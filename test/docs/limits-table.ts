@@ -155,6 +155,8 @@ export const sections: readonly Section[] = [
       { what: 'persons whose approval one call may need', code: 'MAX_QUORUM' },
       { what: 'characters of the question about one call', code: 'MAX_PROMPT_CHARS' },
       { what: 'characters of the facts about one call, as JSON', code: 'MAX_DETAIL_CHARS' },
+      { what: 'characters of the questions and facts of one step', code: 'MAX_WORDS_CHARS', unit: 'size' },
+      { what: 'characters of the reason of a verdict', code: 'MAX_REASON_CHARS' },
       { what: 'waits of one tool call', code: 'MAX_WAITS' },
       {
         what: 'characters of a question of a tool, and of the JSON of its options or schema',

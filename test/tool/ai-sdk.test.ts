@@ -137,11 +137,7 @@ describe('a tool of the AI SDK', () => {
     expect((await outputOf(adapt({ ...failing, toModelOutput: () => 'x' }), input)).type).toBe('error-text');
   });
 
-  test.for([
-    ['has no execute', {}, /has no execute/],
-    ['is to be approved', { execute() {}, needsApproval: true }, /needsApproval/],
-    ['is perhaps to be approved', { execute() {}, needsApproval: () => false }, /needsApproval/],
-  ] as const)('that %s is refused', ([, extra, message]) => {
+  test.for([['has no execute', {}, /has no execute/]] as const)('that %s is refused', ([, extra, message]) => {
     expect(() => adapt({ inputSchema, ...extra })).toThrow(UnsupportedError);
     expect(() => adapt({ inputSchema, ...extra })).toThrow(message);
   });

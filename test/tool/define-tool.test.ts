@@ -2,7 +2,6 @@ import { jsonSchema } from '@ai-sdk/provider-utils';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { defineTool, type Tool } from '../../src/tool/define-tool.ts';
-import { UnsupportedError } from '../../src/values/errors.ts';
 import type { JsonObject } from '../../src/values/json.ts';
 
 const definition = {
@@ -61,9 +60,21 @@ describe('a tool', () => {
     expect(define(extra)).toThrow(message);
   });
 
-  test.for([true, () => false, null])('that needs approval is refused: %s', (needsApproval) => {
-    expect(define({ needsApproval })).toThrow(UnsupportedError);
-    expect(define({ needsApproval })).toThrow(/tool "lookup": needsApproval is not supported/);
+  test.for([
+    ['a needsApproval that is text', { needsApproval: 'yes' }, /needsApproval must be true, false or a function/],
+    ['a needsApproval of null', { needsApproval: null }, /needsApproval must be true, false or a function/],
+    ['an approval that is no object', { approval: true }, /approval must be an object/],
+    ['an unknown rule', { approval: { quorums: 2 } }, /approval.quorum/],
+    ['a quorum of 0', { approval: { quorum: 0 } }, /approval.quorum must be a whole number from 1 to 100/],
+    ['a quorum of 101', { approval: { quorum: 101 } }, /approval.quorum must be a whole number from 1 to 100/],
+    ['a time of 0', { approval: { expiresInMs: 0 } }, /approval.expiresInMs must be a number above 0/],
+    ['a time of NaN', { approval: { expiresInMs: Number.NaN } }, /approval.expiresInMs must be a number above 0/],
+    ['an unknown onExpiry', { approval: { onExpiry: 'run' } }, /approval.onExpiry/],
+    ['approvers that are a list', { approval: { approvers: ['ada'] } }, /approval.approvers must be a function/],
+    ['an editable that is text', { approval: { editable: 'no' } }, /approval.editable must be true or false/],
+  ] as const)('with %s is a TypeError', ([, extra, message]) => {
+    expect(define(extra)).toThrow(TypeError);
+    expect(define(extra)).toThrow(message);
   });
 });
 

@@ -7,6 +7,7 @@ import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress } from '../../run/progress.ts';
 import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
 import { enterResume, type ResumeState, resumeProgress } from '../../run/resume.ts';
+import { withoutLostWaits } from '../../run/waits/wait-rules.ts';
 import { maxRecordBytesOf } from '../../store/checkpointer.ts';
 import { joined, toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
@@ -109,10 +110,18 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
     phases: phaseFactsOf(run.agent.phases, limits.maxIterations),
     hasOutputSchema: run.agent.outputSchema !== undefined,
     isWatched: run.resources.monitor?.canRaiseSteps ?? false,
-    hasPolicy: services.config.approvals !== undefined,
+    ...judgingOf(run, progress, resume === given ? undefined : resume),
     isInspected: isInspected(run),
     maxRecordBytes: maxRecordBytesOf(run.resources.checkpointer),
     isDurable: run.resources.checkpointer !== null,
+  };
+}
+
+/** Whether calls of the run are judged, and whether those of its open step must be: no record says that they were. */
+function judgingOf({ services }: ActiveRun, { openStep }: Progress, recorded: ResumeState | undefined) {
+  return {
+    hasPolicy: services.config.approvals !== undefined,
+    isUnjudged: openStep !== undefined && recorded?.openStep === undefined,
   };
 }
 
@@ -176,7 +185,9 @@ function progressOf(
   }
   const fitting = isReplaced && policy !== 'refuse' ? restartPipeline(resumed, phases, policy) : resumed;
   const { openStep } = fitting;
-  const recovered = openStep ? { ...fitting, openStep: recoverOpenStep(openStep) } : fitting;
+  const recovered = openStep
+    ? withoutLostWaits({ ...fitting, openStep: recoverOpenStep(openStep) })
+    : withoutLostWaits(fitting);
   warnOfStep(run, recovered);
   return { progress: { ...recovered, attempts: from.attempts }, isReplaced };
 }

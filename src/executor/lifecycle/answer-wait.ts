@@ -14,6 +14,7 @@ import { canonicalJson, frozenJson, type JsonValue } from '../../values/json.ts'
 import { Redactor } from '../../values/redact.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { recordedText, storeOf } from '../run/stored-run.ts';
+import { isTaking } from '../run/waits/run-waits.ts';
 
 /**
  * What became of an answer. `recorded`: the record of the run has it. `sent`: it waits in the store for the process that has the
@@ -83,9 +84,10 @@ async function answerLive(
     await live.waits.take({ waitId, answer, by, at: services.config.clock.now() });
     return 'recorded';
   } catch (error) {
-    // It left while the answer was on its way in.
-    if (error instanceof WaitGoneError && live.life.hasLeft) return undefined;
-    throw error;
+    // It left, or stopped, while the answer was on its way in: the store knows more.
+    if (!(error instanceof WaitGoneError) || isTaking(live) || !services.config.store) throw error;
+    await live.life.ended.promise;
+    return undefined;
   }
 }
 

@@ -4,6 +4,7 @@ import { policyOf } from '../../values/error-codes.ts';
 import { readProperty } from '../../values/error-data.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';
 import type { ActiveRun } from './active-run.ts';
+import { isTaking } from './waits/run-waits.ts';
 
 /**
  * Makes the receiver of commands (cancel, steer, answer) of other processes for one run.
@@ -68,7 +69,7 @@ async function isTaken(run: ActiveRun, given: GivenAnswer): Promise<boolean> {
     return (await run.waits.take(given)) === 'durable';
   } catch (error) {
     // A run that is over, or left, has not answered: the next process reads the command again.
-    if (run.life.isFinished || !run.isActive) return false;
+    if (!isTaking(run)) return false;
     return policyOf(readProperty(error, 'code'))?.retry === 'never';
   }
 }

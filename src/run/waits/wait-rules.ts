@@ -28,7 +28,14 @@ export type WaitAnswer = {
   /** The id of the command that brought it: the record remembers it. */
   readonly command?: string;
 } & (
-  | { readonly how: 'approve'; readonly digest?: string; readonly note?: string; readonly input?: JsonValue }
+  | {
+      readonly how: 'approve';
+      readonly digest?: string;
+      readonly note?: string;
+      readonly input?: JsonValue;
+      /** The wait that asks again if the call or its agent has changed. */
+      readonly again?: Wait;
+    }
   | { readonly how: 'deny'; readonly reason?: string }
   | { readonly how: 'answer' | 'signal'; readonly value: JsonValue }
   | { readonly how: 'expire' | 'wake' }
@@ -120,6 +127,25 @@ export function openWaits(progress: Progress, waits: readonly Wait[]): Progress 
   return keepPhase({ ...progress, ...(held ? { openStep: held } : {}), waiting });
 }
 
+/**
+ * Returns the progress of a run that continues from its record without waits of calls that wait no more: redaction took the input
+ * of such a call, and it ended as lost. A waiting call without a wait, which nothing could ever end, is planned again.
+ */
+export function withoutLostWaits(progress: Progress): Progress {
+  const { openStep } = progress;
+  if (!openStep && !progress.waiting) return progress;
+  const waits = waitsOf(progress);
+  const isHeld = (callId: string) => openStep !== undefined && callOf(openStep, callId)?.state === 'waiting';
+  const kept = waits.filter(({ callId }) => callId === undefined || isHeld(callId));
+  const waiting = kept.length === waits.length ? {} : { waiting: withWaits(progress.waiting ?? noWaits, kept) };
+  const asked = new Set(kept.flatMap(({ callId }) => callId ?? []));
+  const freed = (openStep?.calls ?? []).filter(({ state, callId }) => state === 'waiting' && !asked.has(callId));
+  if (!openStep || freed.length === 0) return { ...progress, ...waiting };
+  const ids = new Set(freed.map(({ callId }) => callId));
+  const step = changeCalls(openStep, ids, (call) => ({ ...call, state: 'planned' }));
+  return { ...progress, ...waiting, openStep: step };
+}
+
 function heldCall(call: OpenCall): OpenCall {
   if (call.state === 'done') return call;
   const isUnbegun = call.state === 'started' && call.effect === 'once';
@@ -183,7 +209,7 @@ function approve(progress: Progress, wait: Approval, answer: Approve): Answered 
   if (!call) return { kind: 'gone' };
   const { version } = progress.definition;
   const digestNow = approvalDigest(call.name, wait.input ?? call.input, version);
-  if (digestNow !== wait.digest) return reopen(progress, wait, digestNow);
+  if (digestNow !== wait.digest) return reopen(progress, wait, { call, answer });
   if (answer.digest !== undefined && answer.digest !== wait.digest) return { kind: 'unfit', wait };
   const vote = voteOf(answer);
   const input = answer.input === undefined ? wait.input : answer.input;
@@ -210,16 +236,28 @@ function voteOf({ by = { id: '' }, at, note }: Approve): Vote {
   return { by, at, ...(note === undefined ? {} : { note }) };
 }
 
-/** An approval is valid for one tool, one input and one version of the agent. */
-function reopen(progress: Progress, wait: Approval, digest: string): Answered {
-  const { input: _, ...rest } = wait;
-  const id = waitIdOf([progress.meta.runId, wait.id, digest]);
-  const call = progress.openStep && callOf(progress.openStep, wait.callId ?? '');
-  const fresh = call ? approvalDigest(call.name, call.input, progress.definition.version) : digest;
-  const opened: Wait = { ...rest, id, digest: fresh, votes: [] };
+/** An approval is valid for one tool, one input and one version of the agent: for another one the question is asked again. */
+function reopen(
+  progress: Progress,
+  wait: Approval,
+  { call, answer }: { readonly call: OpenCall; readonly answer: Approve },
+): Answered {
+  const opened = answer.again ?? askedAgain(progress, wait, { call, at: answer.at });
   const waits = waitsOf(progress).map((each) => (each.id === wait.id ? opened : each));
   const waiting = withWaits(progress.waiting ?? noWaits, waits);
   return { kind: 'reopened', progress: { ...progress, waiting }, wait, opened };
+}
+
+/** The same question about the call as the model made it, with its whole time. */
+function askedAgain(
+  { meta, definition }: Progress,
+  { input: _, ...wait }: Approval,
+  { call, at }: { readonly call: OpenCall; readonly at: number },
+): Wait {
+  const digest = approvalDigest(call.name, call.input, definition.version);
+  const id = waitIdOf([meta.runId, wait.id, digest]);
+  const dueAt = wait.dueAt === undefined ? {} : { dueAt: at + wait.dueAt - wait.createdAt };
+  return { ...wait, id, digest, createdAt: at, ...dueAt, votes: [] };
 }
 
 const notInTime = 'No person decided in time.';
@@ -255,7 +293,9 @@ function endOf(wait: Extract<Wait, { kind: 'question' | 'event' | 'timer' }>, an
 
 function changeCall(progress: Progress, { callId }: Wait, change: (call: OpenCall) => OpenCall): Progress {
   if (!progress.openStep || callId === undefined) return progress;
-  const openStep = changeCalls(progress.openStep, new Set([callId]), change);
+  const openStep = changeCalls(progress.openStep, new Set([callId]), (call) =>
+    call.state === 'waiting' ? change(call) : call,
+  );
   // An answer is new progress.
   return { ...progress, openStep, attempts: 0 };
 }

@@ -1,17 +1,18 @@
-import { idempotencyKeyOf } from '../../../run/identity.ts';
-import { callOf, type OpenCall } from '../../../run/open-step.ts';
+import type { Answer } from '../../../run/command.ts';
+import { approvalDigest } from '../../../run/identity.ts';
+import { callOf } from '../../../run/open-step.ts';
 import type { Person, Wait } from '../../../run/waits/wait.ts';
 import { type GivenAnswer, type WaitAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
-import { type Approval, verdictFrom } from '../../../tool/approval.ts';
+import type { Approval } from '../../../tool/approval.ts';
 import type { Tool } from '../../../tool/define-tool.ts';
 import { readSchema } from '../../../tool/schema.ts';
 import { withDeadline } from '../../../values/deadline.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import { AnswerRedactedError, AnswerRefusedError } from '../../../values/errors.ts';
 import { canonicalJson, frozenJson, isObject, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
-import { noLabels } from '../../host/middleware.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { recordedText } from '../stored-run.ts';
+import { approvalAgain, type Candidate, verdictOf } from './judge-call.ts';
 
 type Approving = Extract<Wait, { kind: 'approval' }>;
 
@@ -35,20 +36,44 @@ export async function admit(run: ActiveRun, given: GivenAnswer): Promise<WaitAns
       if (wait) await checkValue(run, wait, answer.value ?? null);
       return { ...facts, how: answer.how, value: frozenJson(answer.value ?? null, 'value') };
     case 'deny':
-      if (wait?.kind === 'approval') await checkPerson(run, wait, { by });
+      if (wait?.kind === 'approval')
+        await checkPerson(run, wait, { by, input: wait.input ?? candidateOf(run, wait)?.call.input });
       return { ...facts, how: 'deny', ...(answer.reason ? { reason: recordedText(run.services, answer.reason) } : {}) };
-    case 'approve': {
-      const { digest, note, input } = answer;
-      if (wait?.kind === 'approval') await checkApproval(run, wait, { by, edit: input });
-      return {
-        ...facts,
-        how: 'approve',
-        ...(digest === undefined ? {} : { digest }),
-        ...(note ? { note: recordedText(run.services, note) } : {}),
-        ...(input === undefined ? {} : { input: frozenJson(input, 'input') }),
-      };
-    }
+    case 'approve':
+      return admitApproval(run, wait, { facts, answer, by });
   }
+}
+
+interface Approved {
+  readonly facts: Pick<WaitAnswer, 'waitId' | 'at' | 'by' | 'command'>;
+  readonly answer: Answer;
+  readonly by: Person | undefined;
+}
+
+async function admitApproval(run: ActiveRun, wait: Wait | undefined, given: Approved): Promise<WaitAnswer> {
+  const { digest, note, input } = given.answer;
+  const approved: WaitAnswer = {
+    ...given.facts,
+    how: 'approve',
+    ...(digest === undefined ? {} : { digest }),
+    ...(note ? { note: recordedText(run.services, note) } : {}),
+    ...(input === undefined ? {} : { input: frozenJson(input, 'input') }),
+  };
+  if (wait?.kind !== 'approval') return approved;
+  const candidate = candidateOf(run, wait);
+  if (!candidate?.tool) return refuse(`tool ${wait.tool ?? ''} of this call is not there any more`);
+  // The call or its agent has changed: the rules of today ask again, and decide who may answer.
+  if (digestNow(candidate, wait) !== wait.digest) {
+    const again = await approvalAgain(run, candidate);
+    return again ? { ...approved, again } : approved;
+  }
+  const value = await checkInput(run, wait, { ...candidate, tool: candidate.tool, edit: input });
+  await checkPerson(run, wait, { by: given.by, input: value });
+  return approved;
+}
+
+function digestNow({ call, progress }: Candidate, { input = call.input }: Approving): string {
+  return approvalDigest(call.name, input, progress.definition.version);
 }
 
 function refuse(why: string): never {
@@ -76,52 +101,43 @@ async function checkValue(run: ActiveRun, wait: Wait, value: JsonValue): Promise
   if (!fit.ok) refuse(`the answer does not fit: ${fit.message}`);
 }
 
-/** A decision about a call: who decides, and the input that the person wants instead. */
-interface Decision {
-  readonly by: Person | undefined;
-  readonly edit?: JsonValue | undefined;
+interface Edited extends Candidate {
+  readonly tool: Tool;
+  readonly edit: JsonValue | undefined;
 }
 
-async function checkApproval(run: ActiveRun, wait: Approving, { by, edit }: Decision): Promise<void> {
-  const call = callOfWait(run, wait);
-  const tool = call && toolOf(run, call.name);
-  if (!call || !tool) return refuse(`tool ${wait.tool ?? ''} of this call is not there any more`);
+/** Checks the input that would run, if this person or an earlier one changed it. @returns the input as the tool would get it */
+async function checkInput(run: ActiveRun, wait: Approving, { edit, ...candidate }: Edited): Promise<unknown> {
+  const { tool } = candidate;
+  const input = edit ?? wait.input ?? candidate.call.input;
   if (edit !== undefined) {
     if (!wait.editable) refuse(`the input of ${tool.name} may not be changed`);
     checkRecordable(run, 'the changed input', edit);
     const key = prototypeKeyIn(edit);
     if (key !== undefined) refuse(`the changed input holds the key ${key}, which no tool takes`);
-    const fit = await bounded(run, 'the input schema', () => tool.input.validate(edit));
-    if (!fit.ok) refuse(`the changed input does not fit: ${fit.message}`);
-    await checkPolicy(run, { ...call, input: edit });
+    if (typeof edit === 'string' && tool.input.jsonSchema.type !== 'string') refuse('the changed input is not JSON');
   }
-  await checkPerson(run, wait, { by, edit });
-}
-
-/** The policy may deny a changed input; it is not asked whether a person must approve: one does. */
-async function checkPolicy(run: ActiveRun, call: OpenCall): Promise<void> {
-  const { approvals } = run.services.config;
-  if (!approvals || !run.progress) return;
-  const { callId, name, input, effect } = call;
-  const judged = Object.freeze({
-    ...{ runId: run.runId, step: run.progress.iteration + 1, agentId: run.agent.id, tier: '' },
-    ...{ key: idempotencyKeyOf(run.runId, callId), labels: run.progress.labels ?? noLabels },
-    ...{ callId, name, input, effect, attempt: 1, verdict: 'ask' as const },
-  });
-  const verdict = await bounded(run, 'approvals', async () => verdictFrom((await approvals(judged)) ?? 'ask'));
+  const fit = await bounded(run, 'the input schema', () => tool.input.validate(input));
+  if (!fit.ok) refuse(`the changed input does not fit: ${fit.message}`);
+  if (edit === undefined) return fit.value;
+  // The rules may deny a changed input; they are not asked whether a person must approve: one does.
+  const verdict = await verdictOf(run, { ...candidate, call: { ...candidate.call, input }, input: fit.value });
   if (isObject(verdict) && 'deny' in verdict) refuse(`the changed input is denied: ${verdict.deny}`);
+  return fit.value;
 }
 
 /** Whether this person may decide; where several must agree, each needs a name. */
-async function checkPerson(run: ActiveRun, wait: Approving, { by, edit }: Decision): Promise<void> {
-  const call = callOfWait(run, wait);
-  const approvers = (call && toolOf(run, call.name))?.approval?.approvers as Approval['approvers'];
+async function checkPerson(
+  run: ActiveRun,
+  wait: Approving,
+  { by, input }: { readonly by: Person | undefined; readonly input: unknown },
+): Promise<void> {
+  const approvers = candidateOf(run, wait)?.tool?.approval?.approvers as Approval['approvers'];
   if (!by || by.id === '') {
     if (approvers || wait.quorum > 1) refuse('this decision needs a person: give `by` with an id');
     return;
   }
   if (!approvers) return;
-  const input = edit ?? wait.input ?? call?.input;
   const answer: unknown = await bounded(run, 'approvers', async () => approvers({ wait, by, input }));
   if (answer === true) return;
   refuse(
@@ -139,10 +155,11 @@ async function bounded<T>(run: ActiveRun, what: string, work: () => T | PromiseL
   }
 }
 
-function callOfWait({ progress }: ActiveRun, { callId }: Wait): OpenCall | undefined {
-  return progress?.openStep && callId !== undefined ? callOf(progress.openStep, callId) : undefined;
-}
-
-function toolOf({ resources, progress }: ActiveRun, name: string): Tool | undefined {
-  return resources.loops[progress?.openPhase?.index ?? 0]?.toolbox.tools.get(name);
+/** The call that a wait asks about, and its tool. */
+export function candidateOf(run: ActiveRun, { callId }: Wait): Candidate | undefined {
+  const { progress, resources } = run;
+  const call = progress?.openStep && callId !== undefined ? callOf(progress.openStep, callId) : undefined;
+  if (!progress || !call) return undefined;
+  const phase = progress.openPhase?.index ?? 0;
+  return { progress, call, tool: resources.loops[phase]?.toolbox.tools.get(call.name), phase };
 }

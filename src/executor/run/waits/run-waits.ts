@@ -20,6 +20,11 @@ interface Pending {
 /** Clocks of hosts may not take longer timers: `setTimeout` of Node ends at 24.8 days. */
 const LONGEST_TIMER_MS = 3_600_000;
 
+/** Returns whether a run takes answers: it works, or waits, and nothing has stopped it. */
+export function isTaking({ life, isActive, actor }: ActiveRun): boolean {
+  return !life.isFinished && isActive && actor.getSnapshot().context.cause === undefined;
+}
+
 /**
  * The waits of a live run: answers on their way into it, the time at which the next wait ends by itself, and their events. An
  * event follows when the record has what it reports.
@@ -66,7 +71,8 @@ export class RunWaits implements RunWaiting {
   }
 
   #pass(given: GivenAnswer, answer: WaitAnswer): Promise<Recorded> {
-    if (this.#run.life.isFinished || !this.#run.isActive) return Promise.reject(this.#tooLate(given.waitId));
+    // A run that must stop leaves the answer to the next process.
+    if (!isTaking(this.#run)) return Promise.reject(this.#tooLate(given.waitId));
     this.#count += 1;
     const receipt = String(this.#count);
     const settle = Promise.withResolvers<Recorded>();

@@ -1,6 +1,6 @@
+import { createExecutor, defineAgent, defineTool, memoryStore } from 'pawl';
+import { callTool, reply, scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import { createExecutor, defineAgent, defineTool, memoryStore } from '../../src/index.ts';
-import { callTool, reply, scriptedModel } from '../../src/testing/index.ts';
 
 /** An executor on a store, with a tool that needs an approval. */
 function desk(store = memoryStore(), script = [callTool('refund', { cents: 700 }), reply('done')]) {

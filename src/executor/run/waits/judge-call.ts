@@ -1,0 +1,192 @@
+import { approvalDigest, idempotencyKeyOf, waitIdOf } from '../../../run/identity.ts';
+import type { OpenCall } from '../../../run/open-step.ts';
+import type { Progress } from '../../../run/progress.ts';
+import type { Wait } from '../../../run/waits/wait.ts';
+import type { Judgement } from '../../../run/waits/wait-rules.ts';
+import {
+  APPROVAL_EXPIRES_MS,
+  type ApprovalContext,
+  policyVerdictFrom,
+  type Verdict,
+  verdictFrom,
+} from '../../../tool/approval.ts';
+import type { Tool } from '../../../tool/define-tool.ts';
+import { transcriptKey } from '../../../tool/run-tool.ts';
+import { withDeadline } from '../../../values/deadline.ts';
+import { toErrorData } from '../../../values/error-data.ts';
+import { frozenJson, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
+import { noLabels } from '../../host/middleware.ts';
+import type { JudgedCall } from '../../host/options.ts';
+import type { ActiveRun } from '../active-run.ts';
+
+/** Longest question to a person, in characters; a tool's own text may hold anything. */
+const MAX_PROMPT_CHARS = 4_096;
+/** Most characters of the JSON of a tool's facts for a person. */
+const MAX_DETAIL_CHARS = 65_536;
+/** Longest reason of a verdict, in characters: the record and the model get it. */
+const MAX_REASON_CHARS = 4_096;
+
+/** A call that is judged, and the tool that would make it. */
+export interface Candidate {
+  readonly progress: Progress;
+  readonly call: OpenCall;
+  readonly tool: Tool | undefined;
+  readonly phase: number;
+}
+
+/**
+ * Judges a call before its first start: first its tool, then the executor's policy, whose verdict wins. A rule that throws, does
+ * not answer in time, or returns something else means that a person must decide. Never rejects.
+ */
+export async function judgeCall(run: ActiveRun, candidate: Candidate): Promise<Judgement> {
+  const { call, tool, progress } = candidate;
+  const { callId } = call;
+  const runs = { callId, verdict: 'run' } as const;
+  // A call that cannot run needs no person: its error tells the model why.
+  const input = tool && (await validInput(run, tool, call));
+  if (!tool || !input) return runs;
+  const judging = { ...candidate, tool, input: input.value };
+  const verdict = await verdictOf(run, judging);
+  if (verdict === 'run') return runs;
+  if (verdict === 'ask') return { callId, verdict, wait: approvalWait(run, judging) };
+  if ('deny' in verdict) return { callId, verdict: 'deny', reason: reasonOf(verdict.deny) };
+  const digest = approvalDigest(call.name, call.input, progress.definition.version);
+  const at = run.services.config.clock.now();
+  return { ...runs, allowed: { by: 'policy', at, digest, note: reasonOf(verdict.run) } };
+}
+
+function reasonOf(said: string): string {
+  return said.slice(0, MAX_REASON_CHARS).toWellFormed();
+}
+
+/** The input as the tool would get it; undefined for one that does not fit. */
+async function validInput(
+  run: ActiveRun,
+  tool: Tool,
+  call: OpenCall,
+): Promise<{ readonly value: unknown } | undefined> {
+  if (prototypeKeyIn(call.input) !== undefined) return undefined;
+  if (typeof call.input === 'string' && tool.input.jsonSchema.type !== 'string') return undefined;
+  try {
+    const validate = () => tool.input.validate(call.input);
+    const validation = await bounded(run, `the input schema of tool ${tool.name}`, validate);
+    return validation.ok ? { value: validation.value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A call whose input fits its tool. */
+export interface Judging extends Candidate {
+  readonly tool: Tool;
+  readonly input: unknown;
+}
+
+/** Returns the verdict on a call: the executor's, or, where that is undefined, the tool's. Never rejects. */
+export async function verdictOf(run: ActiveRun, judging: Judging): Promise<Verdict> {
+  const { approvals } = run.services.config;
+  const own = await ownVerdict(run, judging);
+  if (!approvals) return own;
+  const call = judgedCall(run, { ...judging, verdict: own });
+  return asked(run, `approvals for tool ${judging.tool.name}`, async () => {
+    const given: unknown = await approvals(call);
+    return given === undefined ? own : policyVerdictFrom(given);
+  });
+}
+
+async function ownVerdict(run: ActiveRun, { progress, tool, call, input }: Judging): Promise<Verdict> {
+  const { needsApproval = false } = tool;
+  if (typeof needsApproval !== 'function') return needsApproval === false ? 'run' : 'ask';
+  const { callerId, channelId, guildId, parentRunId, prompt } = progress.meta;
+  const invocation = { callerId, channelId, guildId, parentRunId, prompt, inputs: progress.inputs.value };
+  const context: ApprovalContext = {
+    runId: run.runId,
+    callId: call.callId,
+    agentId: run.agent.id,
+    step: progress.iteration + 1,
+    labels: progress.labels ?? noLabels,
+    invocation,
+    ...{ [transcriptKey]: () => progress.transcript.slice() },
+  };
+  return asked(run, `needsApproval of tool ${tool.name}`, async () => verdictFrom(await needsApproval(input, context)));
+}
+
+function judgedCall(
+  run: ActiveRun,
+  { progress, call, phase, verdict }: Judging & { readonly verdict: Verdict },
+): JudgedCall {
+  const { callId, name, input, effect } = call;
+  const tier = run.resources.loops[phase]?.tier ?? '';
+  return Object.freeze({
+    runId: run.runId,
+    step: progress.iteration + 1,
+    agentId: run.agent.id,
+    tier,
+    key: idempotencyKeyOf(run.runId, callId),
+    labels: progress.labels ?? noLabels,
+    ...{ callId, name, input, effect, attempt: 1, verdict },
+  });
+}
+
+/** Asks a rule of the host. */
+async function asked(run: ActiveRun, what: string, rule: () => Promise<Verdict | undefined>): Promise<Verdict> {
+  const { warn } = run.services.config;
+  try {
+    const verdict = await bounded(run, what, rule);
+    if (verdict !== undefined) return verdict;
+    warn(`run: ${what} returned no verdict; a person must approve`, { runId: run.runId });
+  } catch (error) {
+    warn(`run: ${what} failed; a person must approve`, { runId: run.runId, error: toErrorData(error) });
+  }
+  return 'ask';
+}
+
+async function bounded<T>(run: ActiveRun, what: string, work: () => T | PromiseLike<T>): Promise<T> {
+  const { clock, defaults } = run.services.config;
+  return withDeadline(Promise.resolve(work()), { ms: defaults.portMs, clock, what });
+}
+
+/** Returns the wait for the approval of a call. Each one has another id. */
+export function approvalWait(run: ActiveRun, { progress, call, tool, input }: Judging): Wait {
+  const { expiresInMs = APPROVAL_EXPIRES_MS, onExpiry = 'deny', quorum = 1, editable = false } = tool.approval ?? {};
+  const createdAt = run.services.config.clock.now();
+  const { callId, name } = call;
+  const digest = approvalDigest(name, call.input, progress.definition.version);
+  return {
+    id: waitIdOf([run.runId, callId, createdAt, digest]),
+    createdAt,
+    ...(Number.isFinite(expiresInMs) ? { dueAt: createdAt + Math.ceil(expiresInMs) } : {}),
+    ...{ step: progress.iteration + 1, callId, tool: name, kind: 'approval', digest },
+    ...wordsFor(run, tool, input),
+    ...{ quorum, votes: [], editable, onExpiry },
+  };
+}
+
+/** Returns the wait that asks again about a call; undefined if its tool does not exist any more, or does not take its input. */
+export async function approvalAgain(run: ActiveRun, candidate: Candidate): Promise<Wait | undefined> {
+  const { call, tool } = candidate;
+  const input = tool && (await validInput(run, tool, call));
+  return tool && input && approvalWait(run, { ...candidate, tool, input: input.value });
+}
+
+/** The question and the facts for the person; a call without them is asked about all the same. */
+function wordsFor(run: ActiveRun, { name, approval }: Tool, input: unknown): { prompt?: string; detail?: JsonValue } {
+  try {
+    const prompt: unknown = approval?.prompt?.(input);
+    const detail = approval?.detail?.(input);
+    const facts = detail === undefined ? undefined : frozenJson(detail, 'detail');
+    const isSmall = facts === undefined || JSON.stringify(facts).length <= MAX_DETAIL_CHARS;
+    return {
+      ...(typeof prompt === 'string' && prompt !== ''
+        ? { prompt: prompt.slice(0, MAX_PROMPT_CHARS).toWellFormed() }
+        : {}),
+      ...(facts !== undefined && isSmall ? { detail: facts } : {}),
+    };
+  } catch (error) {
+    run.services.config.warn(`run: the question of tool ${name} cannot be made; the person sees the input alone`, {
+      runId: run.runId,
+      error: toErrorData(error),
+    });
+    return {};
+  }
+}

@@ -59,7 +59,7 @@ export type {
   RunOptions,
   StepInfo,
 } from './executor/host/options.ts';
-export type { SignalName, SignalOptions } from './executor/host/signals.ts';
+export type { SignalName, SignalOptions } from './executor/host/process-signals.ts';
 export { asSnapshot, type PersistedRun } from './executor/host/snapshot.ts';
 export type { AnswerState } from './executor/lifecycle/answer-wait.ts';
 export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts';

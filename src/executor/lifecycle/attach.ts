@@ -15,9 +15,9 @@ import type { RunOptions, StepInfo } from '../host/options.ts';
 import { atMoment, type PersistedRun } from '../host/snapshot.ts';
 import { releaseClaim } from '../run/acquire.ts';
 import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
-import { followSignal } from '../run/deadline.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import type { RunSeed } from '../run/seed.ts';
+import { followSignal } from '../run/stop-causes.ts';
 import { RunWaits } from '../run/waits/run-waits.ts';
 
 /**

@@ -13,7 +13,7 @@ import { checkKeys } from '../../values/known-options.ts';
 import { type Config, configOf } from '../host/config.ts';
 import { readable } from '../host/guard.ts';
 import type { ExecutorOptions, RunOptions } from '../host/options.ts';
-import { type SignalOptions, SignalSwitch } from '../host/signals.ts';
+import { type SignalOptions, SignalSwitch } from '../host/process-signals.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from '../run/handle.ts';
 import { CommandInbox } from '../services/command-inbox.ts';

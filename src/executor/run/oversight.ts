@@ -7,9 +7,9 @@ import type { JsonObject } from '../../values/json.ts';
 import { Auditing } from '../services/auditing.ts';
 import type { ActiveRun } from './active-run.ts';
 import { CriticMonitor, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
-import { Deadline } from './deadline.ts';
 import { infoFrom, limitsOf } from './run-info.ts';
 import { refusedByBudget } from './spending.ts';
+import { Deadline } from './stop-causes.ts';
 
 /* The limits and observers of a run: its budget, its audit, its critic and its deadline. */
 

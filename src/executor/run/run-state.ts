@@ -11,7 +11,7 @@ import type { Auditing } from '../services/auditing.ts';
 import type { LoopContext } from '../services/loop-context.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CriticMonitor } from './critic-monitor.ts';
-import type { Deadline } from './deadline.ts';
+import type { Deadline } from './stop-causes.ts';
 
 /** A promise with its two functions: the return value of `Promise.withResolvers`, in types that ES2022 has. */
 interface Deferred<T> {

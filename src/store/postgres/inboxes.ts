@@ -6,9 +6,9 @@ import { checkClaim } from '../lease.ts';
 import type { Claim, InboxOf } from '../port.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
+import { hexOf, leaseOf, ownerText, runIdOf } from './run-row.ts';
 import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
-import { hexOf, leaseOf, ownerText, runIdOf } from './state.ts';
 
 /** An id is any string; PostgreSQL can hold its JSON. */
 export const idText = (id: string) => JSON.stringify(id);

@@ -17,12 +17,12 @@ import type {
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import type { TopicDriver } from '../topics.ts';
+import { Writer } from './group-writer.ts';
 import type { PostgresPool } from './pool.ts';
-import { WriteQueue } from './queue.ts';
-import { Reader } from './reader.ts';
+import { Reader } from './reads-after-writes.ts';
+import { serverTimes } from './run-row.ts';
 import { Server } from './server.ts';
-import { serverTimes } from './state.ts';
-import { Writer } from './writer.ts';
+import { WriteQueue } from './write-queue.ts';
 
 export interface PostgresStoreOptions {
   /** A pool of `pg`, which the host makes, sizes and ends. The store uses up to six of its connections at a time. */

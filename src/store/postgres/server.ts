@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { StoreUnavailableError } from '../../values/errors.ts';
-import { Appends } from './append.ts';
 import { isTableMissing, isTransient, storeError } from './errors.ts';
 import { Parameters } from './parameters.ts';
 import { Connections, type PostgresPool, type Session } from './pool.ts';
+import { Appends } from './prepared-appends.ts';
+import type { Times } from './run-row.ts';
 import { Schema, type Tables } from './schema.ts';
-import type { Times } from './state.ts';
 
 /** An attempt gets at least this many ms, even if less time is left. */
 const LEAST_MS = 500;

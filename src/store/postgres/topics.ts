@@ -9,8 +9,8 @@ import { checkRoom, type ExpectWrite, isNewSignal, type KnownSignal, type Signal
 import { idText, send } from './inboxes.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
+import { hexOf, leaseOf, ownerText, runIdOf } from './run-row.ts';
 import type { Server } from './server.ts';
-import { hexOf, leaseOf, ownerText, runIdOf } from './state.ts';
 
 /** Runs SQL inside a transaction. `$now` is the server's wall clock. */
 type Query = (text: string, ...values: unknown[]) => Promise<Row[]>;

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers';
 import type { StoreWrite } from '../store-driver.ts';
-import type { Sent } from './write.ts';
+import type { Sent } from './write-statement.ts';
 
 /** Groups that are written at once, each over its own connection: a large group does not block all others. */
 const LANES = 2;

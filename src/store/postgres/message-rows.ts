@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { namesIn, type Piece } from '../encoding/blob-refs.ts';
 import type { EncodedHead } from '../encoding/encode.ts';
-import type { Change } from './changes.ts';
+import type { Change } from './row-change.ts';
 
 /** A row of `messages` as a change adds it. */
 export interface MessageRow {

@@ -8,11 +8,20 @@ import type { DueHeads, ListedHead, ListPage, MessageReader, StoredTexts } from 
 import type { ExpectWrite, SignalWrite } from '../topics.ts';
 import { acknowledge, readInbox, send } from './inboxes.ts';
 import type { Session } from './pool.ts';
-import type { WriteQueue } from './queue.ts';
-import { countLater, isSame, readDue, readMessages, readPage, readRun, type StoredRun, textsOf } from './reads.ts';
+import {
+  countLater,
+  isSame,
+  readDue,
+  readMessages,
+  readPage,
+  readRun,
+  type StoredRun,
+  textsOf,
+} from './run-queries.ts';
+import { hexOf } from './run-row.ts';
 import type { Server } from './server.ts';
-import { hexOf } from './state.ts';
 import { expectIn, signalIn } from './topics.ts';
+import type { WriteQueue } from './write-queue.ts';
 
 /**
  * Most reads, and commands, that run at once. More wait here, where waiting is not an error, and leave the host's pool to

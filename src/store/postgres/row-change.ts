@@ -5,8 +5,8 @@ import type { StoredBody } from '../encoding/stored-body.ts';
 import type { Lease, Ownership } from '../lease.ts';
 import type { StoreWrite } from '../store-driver.ts';
 import type { Change as RunChange, RunFacts } from '../transitions.ts';
-import { withoutColumns } from './rows.ts';
-import type { Found, RunState, StoredRecord } from './state.ts';
+import { withoutColumns } from './message-rows.ts';
+import type { Found, RunState, StoredRecord } from './run-row.ts';
 
 /** The change of the rows of a run that a write makes. */
 export interface Change {

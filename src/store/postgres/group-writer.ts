@@ -1,12 +1,12 @@
 import { PawlError } from '../../values/errors.ts';
 import { type Decided, decideNow } from '../transitions.ts';
-import { factsFound, factsKnown, leaseAfter, recordAfter, rowChange } from './changes.ts';
 import { isGroupFailure, isTransient, NoAnswer } from './errors.ts';
 import type { Session } from './pool.ts';
-import type { Job, SentJob } from './queue.ts';
+import { factsFound, factsKnown, leaseAfter, recordAfter, rowChange } from './row-change.ts';
+import { type Found, look, type RunState } from './run-row.ts';
 import { pause, type Server } from './server.ts';
-import { type Found, look, type RunState } from './state.ts';
-import { write } from './write.ts';
+import type { Job, SentJob } from './write-queue.ts';
+import { write } from './write-statement.ts';
 
 /** How many runs are remembered as this store wrote them last. */
 const MAX_KNOWN = 4_096;

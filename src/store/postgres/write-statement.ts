@@ -1,11 +1,11 @@
 import { crc32 } from 'node:zlib';
 import { bundleOf } from '../encoding/blob-refs.ts';
-import type { Change } from './changes.ts';
+import { messageRows, newPieces, tokensOf } from './message-rows.ts';
 import { Parameters } from './parameters.ts';
 import type { Session } from './pool.ts';
-import { messageRows, newPieces, tokensOf } from './rows.ts';
+import type { Change } from './row-change.ts';
+import { headChecksum, hexOf, ownerText, type StoredRecord, type Times } from './run-row.ts';
 import type { Tables } from './schema.ts';
-import { headChecksum, hexOf, ownerText, type StoredRecord, type Times } from './state.ts';
 
 /** A change to be sent, with the new token of the run's row. */
 export interface Sent {

@@ -7,12 +7,12 @@ import type { Lease } from '../lease.ts';
 import { newOwner } from '../owner.ts';
 import type { ListDueOptions } from '../port.ts';
 import type { ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
+import { withColumns } from './message-rows.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
-import { withColumns } from './rows.ts';
+import { dueOf, headChecksum, hexOf, leaseOf, runIdOf } from './run-row.ts';
 import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
-import { dueOf, headChecksum, hexOf, leaseOf, runIdOf } from './state.ts';
 
 /** About how many characters of a transcript are read and parsed before the event loop gets its turn, and how many rows. */
 const CHARS_PER_PAGE = 2 ** 20;

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { bundleOf } from '../encoding/blob-refs.ts';
+import { messageRows, newPieces, tokensOf } from './message-rows.ts';
 import type { Session, Statement } from './pool.ts';
-import { messageRows, newPieces, tokensOf } from './rows.ts';
+import { headChecksum } from './run-row.ts';
 import type { Tables } from './schema.ts';
-import { headChecksum } from './state.ts';
-import type { Sent } from './write.ts';
+import type { Sent } from './write-statement.ts';
 
 /*
  * Nearly all writes add one step to one record. Such a write is one of four statements whose texts never change, with a plain

@@ -197,7 +197,7 @@ export const isAppending = (store: CheckpointStore): store is AppendingStore => 
 /** Returns whether a store has claims: it has `claim`. */
 export const isOwning = (store: CheckpointStore): store is OwningStore => has(store, 'claim');
 /** Returns whether a store carries commands: it has `inbox`. */
-export const isControlling = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
+export const carriesCommands = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
 /** Returns whether a store finds runs that are due: it has the methods of a DueStore. */
 export const isDue = (store: CheckpointStore): store is DueStore => has(store, 'leave');
 /** Returns whether a store keeps topics of events: it has the methods of an EventStore. */

@@ -2,7 +2,7 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { type Answer, type Command, checkCommand } from '../../run/command.ts';
 import { waitIdOf } from '../../run/identity.ts';
 import type { Person, Wait, Waiting } from '../../run/waits/wait.ts';
-import { type ControlStore, isControlling } from '../../store/port.ts';
+import { type ControlStore, carriesCommands } from '../../store/port.ts';
 import {
   AlreadyAnsweredError,
   AnswerRedactedError,
@@ -159,7 +159,7 @@ function checkBy(wait: Wait, by: Person | undefined): void {
 /** Returns the store of this executor as one that carries commands. @throws {UnsupportedError} */
 export function mailStore(services: ExecutorServices): ControlStore {
   const store = storeOf(services);
-  if (isControlling(store)) return store;
+  if (carriesCommands(store)) return store;
   throw new UnsupportedError(
     'this store carries no commands to other processes: it has no send, inbox and acknowledge',
   );

@@ -1,5 +1,5 @@
 import { MAX_COMMANDS, type SentCommand } from '../../run/command.ts';
-import { type CheckpointStore, type Claim, type ControlStore, isControlling } from '../../store/port.ts';
+import { type CheckpointStore, type Claim, type ControlStore, carriesCommands } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
@@ -59,7 +59,7 @@ export class CommandInbox {
   #isFailing = false;
 
   constructor(store: CheckpointStore | undefined, around: Surroundings) {
-    this.#store = store && isControlling(store) ? store : undefined;
+    this.#store = store && carriesCommands(store) ? store : undefined;
     this.#around = around;
   }
 

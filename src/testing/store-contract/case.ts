@@ -3,10 +3,10 @@ import {
   type AppendingStore,
   type CheckpointStore,
   type ControlStore,
+  carriesCommands,
   type DueStore,
   type EventStore,
   isAppending,
-  isControlling,
   isDue,
   isEvents,
   isKeepingOutcomes,
@@ -87,7 +87,7 @@ export function owningAndKeepingStore(title: string, body: Body<OwningStore & Ou
 
 /** Makes a case of the store contract for stores with commands. */
 export function controlStore(title: string, body: Body<ControlStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: isControlling, ...(needs ? { needs } : {}) };
+  return { title, body, offers: carriesCommands, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores in which runs rest. */

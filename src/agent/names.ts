@@ -4,6 +4,9 @@ import { nearest } from '../values/known-options.ts';
 import { placeholdersOf } from '../values/template.ts';
 import type { Phase } from './phase.ts';
 
+/** How the names of the tools begin whose calls are runs of their own. */
+export const childToolPrefixes: readonly string[] = ['agent__', 'skill__'];
+
 /**
  * Returns the name of the tool by which an agent calls another agent, or a skill. Models accept up to 64 letters, digits,
  * `_` and `-`.

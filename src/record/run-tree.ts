@@ -1,4 +1,5 @@
 import { CHILD_MARK } from '../run/identity.ts';
+import type { Wait } from '../run/waits/wait.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import type { RunHead } from './checkpoint.ts';
 import { parentOf } from './identify.ts';
@@ -10,6 +11,10 @@ export interface ChildPlace {
   readonly parent: string;
   /** The run at the top of the tree: the one to start. */
   readonly root: string;
+  /** Its parent rests until the child has ended: the child is continued by itself. */
+  readonly isAlone?: true;
+  /** How many runs are above it. */
+  readonly depth: number;
   /** Why that run cannot be read; absent if it can be. */
   readonly trouble?: ErrorData;
 }
@@ -20,12 +25,17 @@ export type Place = { readonly kind: 'own' } | { readonly kind: 'orphan' } | Chi
 interface TreeOptions {
   /** Reads a record; null if there is none. */
   load(runId: string): Promise<RunHead | null>;
-  /** Returns whether a run is live in this process. An unlisted live run exists, even if the store does not know it. */
-  isLive?(runId: string): boolean;
+  /** Returns a run that is live in this process. An unlisted live run exists, even if the store does not know it. */
+  live?(runId: string): Pick<RunHead, 'parent' | 'waiting'> | undefined;
 }
 
 /** A run in its tree: the run above it, and whether it can be read; null if there is none. */
-type Node = { readonly parent?: string | undefined; readonly trouble?: ErrorData } | null;
+type Node = {
+  readonly parent?: string | undefined;
+  /** The children that it waits for. */
+  readonly awaited?: readonly string[];
+  readonly trouble?: ErrorData;
+} | null;
 
 /** The number of runs whose store answers are remembered. */
 const REMEMBERED_RUNS = 1_000;
@@ -43,7 +53,7 @@ export function mayBeChild({ parent, runId }: Pick<ReadableRun, 'parent' | 'runI
  */
 export class RunTree {
   readonly #options: TreeOptions;
-  readonly #listed = new Map<string, { readonly parent: string | undefined }>();
+  readonly #listed = new Map<string, Node>();
   readonly #read = new Map<string, Node>();
 
   constructor(options: TreeOptions) {
@@ -54,23 +64,29 @@ export class RunTree {
   add(entry: InterruptedRun): void {
     if (entry.status === 'quarantined') return;
     // The list of a host may leave the parent out: then the record is read.
-    if (entry.parent || !mayBeChild(entry)) this.#listed.set(entry.runId, { parent: entry.parent?.runId });
+    const { parent, waits = [] } = entry;
+    if (parent || !mayBeChild(entry))
+      this.#listed.set(entry.runId, { parent: parent?.runId, awaited: childrenIn(waits) });
   }
 
   async placeOf(run: Pick<ReadableRun, 'runId' | 'parent'>): Promise<Place> {
     const parent = run.parent?.runId ?? (mayBeChild(run) ? (await this.#stored(run.runId))?.parent : undefined);
-    return parent === undefined ? { kind: 'own' } : this.#placeBelow(parent);
+    return parent === undefined ? { kind: 'own' } : this.#placeBelow(parent, run.runId);
   }
 
-  async #placeBelow(parent: string): Promise<Place> {
+  async #placeBelow(parent: string, runId: string): Promise<Place> {
     const seen = new Set<string>();
+    let isAlone = false;
     for (let root = parent; !seen.has(root); ) {
       seen.add(root);
       const node = await this.#node(root);
       if (!node) return { kind: 'orphan' };
-      // A run that cannot be read exists all the same.
-      if (node.parent === undefined)
-        return { kind: 'child', parent, root, ...(node.trouble ? { trouble: node.trouble } : {}) };
+      if (root === parent) isAlone = node.awaited?.includes(runId) ?? false;
+      if (node.parent === undefined) {
+        const trouble = node.trouble ? { trouble: node.trouble } : {};
+        // A run that cannot be read exists all the same.
+        return { kind: 'child', parent, root, depth: seen.size, ...(isAlone ? { isAlone } : {}), ...trouble };
+      }
       root = node.parent;
     }
     // Damaged records that name each other as parents have no run at the top.
@@ -80,7 +96,8 @@ export class RunTree {
   async #node(runId: string): Promise<Node> {
     const listed = this.#listed.get(runId);
     if (listed) return listed;
-    return this.#options.isLive?.(runId) ? {} : this.#stored(runId);
+    const live = this.#options.live?.(runId);
+    return live ? { parent: live.parent?.runId, awaited: childrenIn(live.waiting?.waits) } : this.#stored(runId);
   }
 
   async #stored(runId: string): Promise<Node> {
@@ -95,9 +112,13 @@ export class RunTree {
   async #load(runId: string): Promise<Node> {
     try {
       const record = await this.#options.load(runId);
-      return record && { parent: parentOf(record)?.runId };
+      return record && { parent: parentOf(record)?.runId, awaited: childrenIn(record.waiting?.waits) };
     } catch (error) {
       return { trouble: toErrorData(error) };
     }
   }
+}
+
+function childrenIn(waits: readonly Wait[] = []): readonly string[] {
+  return waits.flatMap((wait) => (wait.kind === 'child' ? wait.childRunId : []));
 }

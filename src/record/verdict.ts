@@ -107,10 +107,13 @@ function failing({ next }: Known): Verdict | undefined {
   return { verdict: 'fails', reason, code, needsPerson: true };
 }
 
-/** A child belongs to its parent as long as the run at the top of its tree exists. */
+/**
+ * A child belongs to its parent as long as the run at the top of its tree exists. A parent that rests until the child has ended
+ * continues nothing: the child is taken up by itself.
+ */
 function child({ entry, place }: Known): Verdict | Need | undefined {
   if (!place && mayBeChild(entry)) return { need: 'place', run: entry };
-  if (place?.kind !== 'child') return undefined;
+  if (place?.kind !== 'child' || place.isAlone) return undefined;
   const { parent, root, trouble } = place;
   if (!trouble) return { verdict: 'child', reason: `its parent run ${parent} continues it`, needsPerson: false };
   const above = root === parent ? `its parent run ${parent}` : `run ${root}, at the top of its tree,`;

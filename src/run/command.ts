@@ -105,7 +105,7 @@ const MAX_ID_CHARS = 128;
 const MAX_TEXT_CHARS = 2 ** 20;
 
 /** Longest JSON of the output of a child, in characters. */
-const MAX_OUTPUT_CHARS = 2 ** 23;
+export const MAX_OUTPUT_CHARS: number = 2 ** 23;
 
 /**
  * Checks a command that is about to be sent to a run.

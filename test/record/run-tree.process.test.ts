@@ -34,7 +34,7 @@ describe('the place of a run in its tree', () => {
       store.load,
       entries.filter(({ runId }) => runId !== 't'),
     );
-    expect(await tree.placeOf(named(entries, 't~a~b'))).toEqual({ kind: 'child', parent: 't~a', root: 't' });
+    expect(await tree.placeOf(named(entries, 't~a~b'))).toEqual({ kind: 'child', parent: 't~a', root: 't', depth: 2 });
   });
 
   test('is below the run at the top also where nobody can say whether that one is there', async () => {
@@ -66,14 +66,14 @@ describe('the place of a run in its tree', () => {
       const { parent: _, ...rest } = entry;
       return rest;
     });
-    const place = { kind: 'child', parent: 't', root: 't' };
+    const place = { kind: 'child', parent: 't', root: 't', depth: 1 };
     expect(await treeOf(store.load, bare).placeOf(named(bare, '~a'))).toEqual(place);
   });
 
   test('is below a run that was not listed and is live in this process, whatever the store says of it', async () => {
     const { store, entries } = await listOf(['t~a', 't']);
-    const tree = new RunTree({ load: store.load, isLive: (runId) => runId === 't' });
-    expect(await tree.placeOf(named(entries, 't~a'))).toEqual({ kind: 'child', parent: 't', root: 't' });
+    const tree = new RunTree({ load: store.load, live: (runId) => (runId === 't' ? {} : undefined) });
+    expect(await tree.placeOf(named(entries, 't~a'))).toEqual({ kind: 'child', parent: 't', root: 't', depth: 1 });
   });
 
   test('is found with one read of each run that was not listed, and none of a listed one', async () => {

@@ -10,7 +10,7 @@ const { runId } = meta;
 const listed = { runId, meta, iteration: 2, completedPhases: [], updatedAt: 1 } as const;
 const entry: InterruptedRun = { ...listed, status: 'interrupted' };
 const corrupt = { code: 'CHECKPOINT_CORRUPT', message: 'the head is torn' };
-const childOf = (parent: string, root = parent): Place => ({ kind: 'child', parent, root });
+const childOf = (parent: string, root = parent): Place => ({ kind: 'child', parent, root, depth: 1 });
 const parks = { code: 'TOO_MANY_ATTEMPTS', reason: 'it was started 3 times in a row' };
 const NOW = 1_000;
 

@@ -71,7 +71,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const resume = found.record || !given ? record && toResumeState(record) : given;
   const named = identifiedBy(record, fresh);
   const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
-  if (found.record && (await restAgain(run, found.record))) return resting(run, begun, found.record);
+  if (found.record && (await restAgain(run, found.record))) return resting(begun, found.record);
   run.info = infoOf(run, begun, limits);
   run.life.attempt = found.attempts;
   run.parent = begun.parent;
@@ -126,8 +126,7 @@ function judgingOf({ services }: ActiveRun, { openStep }: Progress, recorded: Re
 }
 
 /** Nothing has changed since the run rests: its result is again that it waits. */
-function resting(run: ActiveRun, begun: Progress, record: RunCheckpoint): Resolution {
-  run.life.isResting = true;
+function resting(begun: Progress, record: RunCheckpoint): Resolution {
   return { kind: 'answered', output: waitingOutput(resumeProgress(begun, toResumeState(record))) };
 }
 

@@ -29,7 +29,14 @@ function mayRest(run: ActiveRun): boolean {
   const { services, seed, options, resources } = run;
   const { store } = services.config;
   const isOwn = seed.origin !== 'hosted' && options.checkpointer === undefined;
-  return isOwn && store !== undefined && isDue(store) && resources.claim !== undefined && isReadable(run);
+  const isStored = isOwn && store !== undefined && isDue(store) && resources.claim !== undefined;
+  return isStored && mayWaitFor(run) && isReadable(run);
+}
+
+/** A child may rest if its parent is stored as well: another parent would never get its answer. */
+function mayWaitFor({ parent, services }: ActiveRun): boolean {
+  const above = parent && services.registry.live(parent.runId);
+  return !above || (above.isDurable && above.resources.claim !== undefined && above.options.checkpointer === undefined);
 }
 
 /** A waiting call whose input is redacted in the record cannot be continued from there. */
@@ -47,7 +54,8 @@ async function hasLeft(run: ActiveRun, isWaiting: () => boolean): Promise<boolea
   await inbox.look();
   await inbox.delivered(runId);
   const { context } = run.actor.getSnapshot();
-  if (!isWaiting() || context.persisted < context.requested) return false;
+  // A command that was seen and not taken is read again by each look: after one that failed it may be unread.
+  if (inbox.hasFailed || !isWaiting() || context.persisted < context.requested) return false;
   const leaving = leave(run, context.progress);
   run.life.leaving = leaving;
   const left = await leaving;

@@ -5,6 +5,7 @@ import { statusOf } from '../../run/finalize.ts';
 import { keptOutcome, outcomeOf, type RunEnd, waitingOutput } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
+import { withdrawWaits } from '../../run/waits/wait-rules.ts';
 import type { Claim } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { withDeadline } from '../../values/deadline.ts';
@@ -13,6 +14,7 @@ import { RunPanicError } from '../../values/errors.ts';
 import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
+import { isAwaitedHere, openChildren, tellParent } from '../run/waits/child-end.ts';
 import { endRun } from '../services/end-run.ts';
 
 /** How many times a refused save of the outcome is repeated, and the waits before. */
@@ -109,12 +111,19 @@ function outputOf(run: ActiveRun, outcome: RunOutcome): RunOutput {
 function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   const { checkpointer, claim } = run.resources;
   const { progress, error, cause } = input;
+  run.waits.withdraw(progress);
   const kept = run.redaction?.records.outcome(outcome) ?? outcome;
   const stored = checkpointer && {
     claim,
     outcome: { ...kept, ...fingerprintIn(progress) },
     record: progress.outcome ? undefined : () => recordOutcome(run, progress, outcome),
     closeAudit: () => closeAudit(run, outcome),
+    endChildren: () => endChildren(run, progress),
+    tellParent: async () => {
+      const { agent, parent, runId } = run;
+      if (parent && !isAwaitedHere(run))
+        await tellParent(run.services, { runId, parent, agentId: agent.id, outcome: kept });
+    },
     remove: async () => {
       await finalizeCheckpoint(checkpointer, error, cause);
       forgetClaim(run);
@@ -122,6 +131,16 @@ function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<v
   };
   const announce = () => announced(run, progress, outcome);
   return endRun(run.services.config, { runId: run.runId, announce, stored: stored ?? undefined });
+}
+
+/** A live child of a running call follows the signal of its parent; one that leaves just now may miss it. */
+async function endChildren({ services, resources }: ActiveRun, progress: Progress): Promise<void> {
+  for (const childRunId of openChildren(progress)) {
+    const child = services.registry.live(childRunId);
+    const isCalled = child && (child.seed.origin === 'child' || resources.children.has(child));
+    const { leaving, hasLeft, isResting } = child?.life ?? {};
+    if (!isCalled || leaving || hasLeft || isResting) await services.endChild(childRunId);
+  }
 }
 
 async function announced(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
@@ -174,7 +193,8 @@ async function closeAudit(run: ActiveRun, outcome: RunOutcome): Promise<void> {
 async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
   const { clock, defaults } = run.services.config;
   const latest = clock.monotonic() + defaults.finalizeMs;
-  const state = stateOf({ ...progress, outcome: keptOutcome(outcome) }, run.nowOf(progress));
+  const ended = { ...withdrawWaits(progress), outcome: keptOutcome(outcome) };
+  const state = stateOf(ended, run.nowOf(progress));
   for (let tries = 0; ; tries++) {
     run.checkOurs();
     try {

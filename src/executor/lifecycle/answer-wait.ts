@@ -1,7 +1,8 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { type Answer, type Command, checkCommand } from '../../run/command.ts';
 import { waitIdOf } from '../../run/identity.ts';
-import type { Person, Wait, Waiting } from '../../run/waits/wait.ts';
+import type { Progress } from '../../run/progress.ts';
+import type { Person, Wait } from '../../run/waits/wait.ts';
 import { type ControlStore, carriesCommands } from '../../store/port.ts';
 import {
   AlreadyAnsweredError,
@@ -13,7 +14,9 @@ import {
 import { canonicalJson, frozenJson, type JsonValue } from '../../values/json.ts';
 import { Redactor } from '../../values/redact.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
+import { MAX_DEPTH } from '../run/child-run.ts';
 import { recordedText, storeOf } from '../run/stored-run.ts';
+import { openChildren } from '../run/waits/child-end.ts';
 import { isTaking } from '../run/waits/run-waits.ts';
 
 /**
@@ -29,24 +32,39 @@ interface Given {
 }
 
 /**
- * Answers a wait of a run, or of one of its child runs that rest.
+ * Answers a wait of a run, or of a run below it: a child, a child of that, …, live or stored.
  * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
  * @throws {CheckpointMissingError} if there is no such run
  */
 export async function answerWait(services: ExecutorServices, runId: string, given: Given): Promise<AnswerState> {
   const { waitId, by } = given;
   const answer = recordable(services, given.answer);
-  const command: Command = {
+  const command: Command & { kind: 'answer' } = {
     id: waitIdOf([waitId, answer.how, by?.id ?? '', canonicalJson([answer.value ?? null, answer.input ?? null])]),
-    ...{ kind: 'answer', waitId, answer },
+    kind: 'answer',
+    waitId,
+    answer,
     ...(by ? { by } : {}),
   };
   checkCommand(command);
-  for (let live = services.registry.live(runId); live; live = services.registry.live(runId)) {
-    const state = await answerLive(services, live, { ...given, answer });
+  return answerIn({ services, command, given: { ...given, answer } }, runId, 0);
+}
+
+/** An answer, and the executor that gives it. */
+interface Giving {
+  readonly services: ExecutorServices;
+  readonly command: Command & { kind: 'answer' };
+  readonly given: Given;
+}
+
+/** Answers a wait of a run or of one below it. @param depth how many runs above it were looked at */
+async function answerIn(giving: Giving, runId: string, depth: number): Promise<AnswerState> {
+  const { registry } = giving.services;
+  for (let live = registry.live(runId); live; live = registry.live(runId)) {
+    const state = await answerLive(giving, live, depth);
     if (state) return state;
   }
-  return answerStored(services, runId, command);
+  return answerStored(giving, runId, depth);
 }
 
 /** The answer as records have it. A value that redaction would change is refused: the run would continue with another one. */
@@ -66,22 +84,19 @@ function recordable(services: ExecutorServices, { note, reason, ...answer }: Ans
 }
 
 /** Answers a run that is live here. @returns undefined if it is not any more */
-async function answerLive(
-  services: ExecutorServices,
-  live: ActiveRun,
-  { waitId, answer, by }: Given,
-): Promise<AnswerState | undefined> {
+async function answerLive(giving: Giving, live: ActiveRun, depth: number): Promise<AnswerState | undefined> {
+  const { given, services } = giving;
   await live.life.accepted.promise;
   const hasLeft = (await live.life.leaving) || live.life.hasLeft;
   if (hasLeft || live.life.resolution !== 'accepted' || live.life.isFinished) {
     await live.life.ended.promise;
     return undefined;
   }
-  const { waiting, outcome } = live.progress ?? {};
-  const child = outcome ? undefined : childOf(waiting, waitId);
-  if (child) return answerChild(services, child, { waitId, answer, by });
+  const below = [...live.resources.children].map((child) => child.runId);
+  const ofChild = live.progress && (await answerBelow(giving, { at: live.progress, below }, depth));
+  if (ofChild) return ofChild;
   try {
-    await live.waits.take({ waitId, answer, by, at: services.config.clock.now() });
+    await live.waits.take({ ...given, at: services.config.clock.now() });
     return 'recorded';
   } catch (error) {
     // It left, or stopped, while the answer was on its way in: the store knows more.
@@ -91,45 +106,69 @@ async function answerLive(
   }
 }
 
-/** The child that may have a wait: it rests, and the run waits for it. */
-function childOf(waiting: Waiting | undefined, waitId: string): readonly string[] | undefined {
-  const { waits = [], settled = [] } = waiting ?? {};
-  if ([...waits, ...settled].some(({ id }) => id === waitId)) return undefined;
-  const children = waits.flatMap((wait) => (wait.kind === 'child' ? [wait.childRunId] : []));
-  return children.length > 0 ? children : undefined;
+/** A run with child runs. */
+interface Above {
+  readonly at: Pick<RunCheckpoint, 'meta' | 'outcome' | 'openStep' | 'waiting'> | Progress;
+  /** Child runs that are known besides. */
+  readonly below?: readonly string[];
 }
 
-async function answerChild(
-  services: ExecutorServices,
-  children: readonly string[],
-  given: Given,
-): Promise<AnswerState> {
-  for (const child of children) {
+/** Answers a wait of a child run, unless this run has or had the wait itself. @returns undefined if no child has it */
+async function answerBelow(giving: Giving, { at, below = [] }: Above, depth: number): Promise<AnswerState | undefined> {
+  const { waits = [], settled = [] } = at.waiting ?? {};
+  if (at.outcome || depth >= MAX_DEPTH || [...waits, ...settled].some(({ id }) => id === giving.given.waitId))
+    return undefined;
+  for (const childRunId of new Set([...below, ...openChildren(at)])) {
     try {
-      return await answerWait(services, child, given);
+      return await answerIn(giving, childRunId, depth + 1);
     } catch (error) {
       if (!(error instanceof WaitGoneError) && !(error instanceof CheckpointMissingError)) throw error;
     }
   }
-  throw new WaitGoneError(`no run of this tree has an open wait ${given.waitId}`);
+  return undefined;
 }
 
-async function answerStored(
-  services: ExecutorServices,
-  runId: string,
-  command: Command & { kind: 'answer' },
-): Promise<AnswerState> {
+async function answerStored(giving: Giving, runId: string, depth: number): Promise<AnswerState> {
+  const { services, command } = giving;
   const store = mailStore(services);
   const record = await store.load(runId);
   if (!record) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
-  const { waitId, answer, by } = command;
-  const children = childOf(record.waiting, waitId);
-  if (children) return answerChild(services, children, { waitId, answer: answer as Answer, by });
+  const ofChild = await answerBelow(giving, { at: record }, depth);
+  if (ofChild) return ofChild;
   if (isKnown(record, command)) return 'recorded';
   await store.send(runId, command);
   services.sweep.retry(runId);
   if (services.sweep.isOn) void services.sweep.look();
   return 'sent';
+}
+
+/**
+ * Ends the timers of a run and of those below it, and their waits for models that are away.
+ * @throws {WaitGoneError} if there is none @throws {CheckpointMissingError} if there is no such run
+ */
+export async function wakeAll(services: ExecutorServices, runId: string): Promise<AnswerState> {
+  const states: AnswerState[] = [];
+  for (const { id, of } of await sleeping(services, runId, 0))
+    states.push(await answerWait(services, of, { waitId: id, answer: { how: 'wake' } }));
+  if (states.length === 0) throw new WaitGoneError(`run ${runId} waits for no time and no model`);
+  return states.includes('sent') ? 'sent' : 'recorded';
+}
+
+/** Finds the waits for a time or a model in the tree below a run. */
+async function sleeping(
+  services: ExecutorServices,
+  runId: string,
+  depth: number,
+): Promise<{ readonly id: string; readonly of: string }[]> {
+  const live = services.registry.live(runId);
+  const at = live?.progress ?? (await storeOf(services).load(runId));
+  if (!at && depth === 0) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+  if (!at || at.outcome) return [];
+  const own = (at.waiting?.waits ?? []).filter(({ kind }) => kind === 'timer' || kind === 'retry');
+  const found = own.map(({ id }) => ({ id, of: runId }));
+  if (depth >= MAX_DEPTH) return found;
+  for (const childRunId of openChildren(at)) found.push(...(await sleeping(services, childRunId, depth + 1)));
+  return found;
 }
 
 /**

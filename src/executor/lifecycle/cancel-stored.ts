@@ -1,17 +1,19 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { toResumeState } from '../../record/checkpoint.ts';
-import { fingerprintIn, identified } from '../../record/identify.ts';
+import { fingerprintIn, identified, parentOf } from '../../record/identify.ts';
+import { waitIdOf } from '../../run/identity.ts';
 import { keptOutcome, outcomeOf } from '../../run/outcome.ts';
 import { beginProgress } from '../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../run/result.ts';
 import { resumeProgress } from '../../run/resume.ts';
-import type { Claim } from '../../store/port.ts';
+import { type Claim, carriesCommands } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { infoFrom } from '../run/run-info.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../run/stored-run.ts';
+import { openChildren, tellParent } from '../run/waits/child-end.ts';
 import { Auditing } from '../services/auditing.ts';
 import { endRun } from '../services/end-run.ts';
 
@@ -38,8 +40,9 @@ function endStored(services: ExecutorServices, runId: string, reason: string): P
     const { store, claim, record } = run;
     const outcome = record.outcome ?? cancelled(record, claim, recordedText(services, reason));
     const options = claim ? { claim } : {};
-    const { parked: _, ...rest } = record;
-    const ended = { ...rest, outcome: keptOutcome(outcome) };
+    const { parked: _, waiting, ...rest } = record;
+    const settled = waiting && { waiting: { waits: [], settled: waiting.settled } };
+    const ended = { ...rest, ...settled, outcome: keptOutcome(outcome) };
     return endRun(services.config, {
       runId,
       announce: () => announced(services, outcome),
@@ -48,10 +51,57 @@ function endStored(services: ExecutorServices, runId: string, reason: string): P
         outcome: { ...outcome, ...fingerprintIn(identified(record)) },
         record: record.outcome ? undefined : () => rewriteHead(store, ended, claim),
         closeAudit: () => closeAudit(services, run, outcome),
+        endChildren: () => endChildren(services, record),
+        tellParent: async () => {
+          const parent = parentOf(record);
+          const { agentId } = record.meta;
+          if (parent) await tellParent(services, { runId, parent, agentId, outcome });
+        },
         remove: () => store.delete(runId, options),
       },
     });
   });
+}
+
+async function endChildren(services: ExecutorServices, record: RunCheckpoint): Promise<void> {
+  for (const childRunId of openChildren(record)) await services.endChild(childRunId);
+}
+
+const parentGone = 'the run that began it is over';
+
+/**
+ * Cancels a child run whose parent ends: one that is live here gets a cancel, one that rests or was left is ended in its store,
+ * with its own children, and one of another process is sent a command. Each repetition finds what is left to do.
+ * @throws the store's error: then the record of the parent must stay, and its next start repeats this
+ */
+export async function endChild(services: ExecutorServices, childRunId: string): Promise<void> {
+  for (let live = services.registry.live(childRunId); live; live = services.registry.live(childRunId)) {
+    await live.life.accepted.promise;
+    const hasLeft = (await live.life.leaving) || live.life.hasLeft;
+    if (!hasLeft && live.life.resolution === 'accepted' && !live.life.isFinished)
+      return live.send({ type: 'run.cancel', reason: parentGone });
+    await live.life.ended.promise;
+  }
+  try {
+    // Most calls have no child that is left: a read costs less than a claim.
+    if (await services.config.store?.load(childRunId)) await cancelStored(services, childRunId, parentGone);
+  } catch (error) {
+    if (hasCode(error, 'RUN_OWNED_ELSEWHERE')) return sendCancel(services, childRunId);
+    // A child that cannot be read cannot be ended either. A person has to look at it.
+    if (!unreadable.some((code) => hasCode(error, code))) throw error;
+    services.config.warn('run: a child run cannot be cancelled', { runId: childRunId, error: toErrorData(error) });
+  }
+}
+
+const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
+
+async function sendCancel({ config: { store } }: ExecutorServices, runId: string): Promise<void> {
+  if (!store || !carriesCommands(store)) return;
+  try {
+    await store.send(runId, { id: waitIdOf([runId, 'cancel']), kind: 'cancel', reason: parentGone });
+  } catch (error) {
+    if (!hasCode(error, 'CHECKPOINT_MISSING')) throw error;
+  }
 }
 
 /** A host that never answers must not keep the run claimed. */

@@ -2,14 +2,14 @@ import { type Command, checkCommand } from '../../run/command.ts';
 import type { Person } from '../../run/waits/wait.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
-import { UndeliveredError, WaitGoneError } from '../../values/errors.ts';
+import { UndeliveredError } from '../../values/errors.ts';
 import type { JsonValue } from '../../values/json.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import { settledAtLast } from '../effects/settle.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf } from '../run/handle.ts';
-import { recordedText, storeOf } from '../run/stored-run.ts';
-import { type AnswerState, answerWait, mailStore } from './answer-wait.ts';
+import { recordedText } from '../run/stored-run.ts';
+import { type AnswerState, answerWait, mailStore, wakeAll } from './answer-wait.ts';
 import { cancelStored } from './cancel-stored.ts';
 import { park, unpark } from './parking.ts';
 
@@ -37,7 +37,8 @@ export interface RunControl {
    */
   steer(text: string, options?: { readonly children?: boolean }): Promise<'durable' | 'queued' | 'sent'>;
   /**
-   * Approves a call that waits for it: a wait of `executor.waiting()`, of this run or of a child that it waits for. The first
+   * Approves a call that waits for it: a wait of `executor.waiting()`, of this run or of one below it (its children, their
+   * children). The first
    * recorded answer stands; the same one again succeeds.
    * @param options.by the person; required where several must approve, or the tool checks who may
    * @param options.input the input as the person changed it, if the tool allows that
@@ -50,7 +51,10 @@ export interface RunControl {
   deny(waitId: string, options?: { readonly by?: Person; readonly reason?: string }): Promise<AnswerState>;
   /** Answers a question of a call, with JSON that fits its schema or options. Errors as for `approve`. */
   answer(waitId: string, value: JsonValue, options?: { readonly by?: Person }): Promise<AnswerState>;
-  /** Ends a timer, or the wait for a model that is away: the run tries again at once. Without an id: each such wait. */
+  /**
+   * Ends a timer, or the wait for a model that is away: the run tries again at once. Without an id: each such wait of the run and
+   * of those below it.
+   */
   wake(waitId?: string): Promise<AnswerState>;
   /**
    * How many commands wait in the store for this run; 0 once the run has accepted them, or is over.
@@ -158,13 +162,8 @@ async function steer(
 }
 
 async function wake(services: ExecutorServices, runId: string, waitId: string | undefined): Promise<AnswerState> {
-  if (waitId !== undefined) return answerWait(services, runId, { waitId, answer: { how: 'wake' } });
-  const { waiting } = services.registry.live(runId)?.progress ?? (await storeOf(services).load(runId)) ?? {};
-  const asleep = waiting?.waits.filter(({ kind }) => kind === 'timer' || kind === 'retry') ?? [];
-  if (asleep.length === 0) throw new WaitGoneError(`run ${runId} waits for no time and no model`);
-  const states: AnswerState[] = [];
-  for (const { id } of asleep) states.push(await answerWait(services, runId, { waitId: id, answer: { how: 'wake' } }));
-  return states.includes('sent') ? 'sent' : 'recorded';
+  if (waitId === undefined) return wakeAll(services, runId);
+  return answerWait(services, runId, { waitId, answer: { how: 'wake' } });
 }
 
 async function send(services: ExecutorServices, runId: string, command: Command): Promise<void> {

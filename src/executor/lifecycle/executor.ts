@@ -20,6 +20,7 @@ import { CommandInbox } from '../services/command-inbox.ts';
 import { DueSweep } from '../services/due-sweep.ts';
 import { Services } from '../services/executor-services.ts';
 import type { Registry, RunSummary } from '../services/registry.ts';
+import { endChild } from './cancel-stored.ts';
 import { controlOf, type RunControl } from './control.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
 import { park, unpark } from './parking.ts';
@@ -96,6 +97,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     owner,
     inbox: inboxOf(config, owner),
     startChild: (agent, call) => startRun(services, agent, call),
+    endChild: (childRunId) => endChild(services, childRunId),
     sweep: sweepOf(config, (due) => takeUpDue(services, due)),
   });
   const { registry } = services;
@@ -121,9 +123,13 @@ export function createExecutor(options: ExecutorOptions): Executor {
     list: (listOptions = {}) => listRuns(services, listOptions),
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),
-    recover: (recoverOptions = {}) => {
-      services.sweep.begin();
-      return recover(services, recoverOptions);
+    recover: async (recoverOptions = {}) => {
+      try {
+        return await recover(services, recoverOptions);
+      } finally {
+        // Both would take up the same runs, and the report would not have those of the sweep.
+        services.sweep.begin();
+      }
     },
     park: (runId, reason) => park(services, runId, reason),
     unpark: (runId) => unpark(services, runId),

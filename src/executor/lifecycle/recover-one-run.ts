@@ -1,7 +1,8 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { ReadableRun } from '../../record/interrupted.ts';
+import { mayBeChild, type Place, RunTree } from '../../record/run-tree.ts';
 import { LIVE_HERE, type Verdict } from '../../record/verdict.ts';
-import type { DueRun } from '../../store/port.ts';
+import type { CheckpointStore, DueRun } from '../../store/port.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
@@ -37,8 +38,8 @@ export interface Work {
 /** A run to start. */
 export interface TakenUp {
   readonly run: Pick<ReadableRun, 'runId' | 'meta'>;
-  /** No run waits for its answer any more: it is cancelled. */
-  readonly isOrphan: boolean;
+  /** Where a child is in its tree. No run waits for the answer of an orphan any more: it is cancelled. */
+  readonly place?: Place;
 }
 
 /**
@@ -80,16 +81,17 @@ async function isLive({ registry }: ExecutorServices, runId: string): Promise<bo
 }
 
 async function begin(
-  { run: { runId, meta }, isOrphan }: TakenUp,
+  { run: { runId, meta }, place }: TakenUp,
   { services, report, maxAttempts }: Work,
 ): Promise<ActiveRun | undefined> {
   const { prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
   const agent = agentFor(services, meta.agentId) as Agent;
-  const seed = { request, isNewId: false, origin: 'recovered' as const, maxAttempts, mustExist: true };
+  const depth = place?.kind === 'child' ? place.depth : 0;
+  const seed = { request, isNewId: false, origin: 'recovered' as const, maxAttempts, mustExist: true, depth };
   // The run that wanted its answer has ended: this one is cancelled in good order, without another model call.
   const gone = new CancelledError('the run that began it is over');
-  const options = isOrphan ? { signal: AbortSignal.abort(gone) } : {};
+  const options = place?.kind === 'orphan' ? { signal: AbortSignal.abort(gone) } : {};
   const launched = await launch(services, agent, { seed, options });
   void launched.result.then(() => services.recovery.places.leave());
   const run = services.runBehind(launched.actor);
@@ -136,14 +138,30 @@ const CONCURRENCY = 64;
  * Takes up one run that is due, unless it is live here. Never rejects.
  * @returns whether the run got further: one that did not is left alone for a while
  */
-export async function takeUpDue(services: ExecutorServices, { runId, meta }: DueRun): Promise<boolean> {
-  if (services.registry.live(runId) || services.storedWork.has(runId)) return true;
+export async function takeUpDue(services: ExecutorServices, { runId, meta, parent }: DueRun): Promise<boolean> {
+  const { store } = services.config;
+  if (!store || services.registry.live(runId) || services.storedWork.has(runId)) return true;
   if (!agentFor(services, meta.agentId)) return false;
+  const run = { runId, meta, ...(parent ? { parent } : {}) };
+  const place = mayBeChild(run) ? await treeIn(store, services).placeOf(run) : undefined;
+  // Its parent continues it; one that is live here may be about to wait for it.
+  if (place?.kind === 'child' && !place.isAlone) return services.registry.live(place.parent) !== undefined;
   const work: Work = {
     ...{ services, begun: [], signal: undefined, concurrency: CONCURRENCY, maxAttempts: DEFAULT_MAX_ATTEMPTS },
     report: { resumed: [], parked: [], skipped: [], failed: [] },
   };
   if (!(await services.recovery.place(work, () => services.isShutDown))) return true;
-  const run = await takeUp({ run: { runId, meta }, isOrphan: false }, work);
-  return run?.life.resolution === 'accepted';
+  const taken = await takeUp({ run, ...(place ? { place } : {}) }, work);
+  return taken?.life.resolution === 'accepted';
+}
+
+/** The tree of the runs of a store, and of those that are live here. */
+export function treeIn(store: CheckpointStore, { registry }: ExecutorServices): RunTree {
+  return new RunTree({
+    load: (runId) => store.load(runId),
+    live: (runId) => {
+      const live = registry.live(runId);
+      return live && ((live.life.resolution === 'accepted' && live.progress) || {});
+    },
+  });
 }

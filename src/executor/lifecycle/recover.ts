@@ -1,5 +1,5 @@
 import type { InterruptedRun, ReadableRun } from '../../record/interrupted.ts';
-import { type Place, RunTree } from '../../record/run-tree.ts';
+import type { Place, RunTree } from '../../record/run-tree.ts';
 import { type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
@@ -12,6 +12,7 @@ import {
   type Report,
   type TakenUp,
   takeUp,
+  treeIn,
   type Work,
 } from './recover-one-run.ts';
 import { pages } from './stored-run-pages.ts';
@@ -92,13 +93,6 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   await takeUpSuspects(later.suspects, work);
 }
 
-function treeIn(store: CheckpointStore, { registry }: ExecutorServices): RunTree {
-  return new RunTree({
-    load: (runId) => store.load(runId),
-    isLive: (runId) => registry.live(runId) !== undefined,
-  });
-}
-
 const isOver = ({ signal, services }: Work): boolean => signal?.aborted === true || services.isShutDown;
 
 /** The runs of a page that can be started at once. The others are reported, or looked at later. */
@@ -127,7 +121,7 @@ function judged(entry: InterruptedRun, { services }: Work, place?: Place): Verdi
   });
 }
 
-const takenUp = ({ run }: Need, place?: Place): TakenUp => ({ run, isOrphan: place?.kind === 'orphan' });
+const takenUp = ({ run }: Need, place?: Place): TakenUp => ({ run, ...(place ? { place } : {}) });
 
 /** Whether one more start without progress would park it. */
 const isSuspect = ({ run }: Need, { maxAttempts }: Work) => (run.attempts ?? 0) >= maxAttempts - 1;

@@ -2,53 +2,75 @@ import type { Agent } from '../../agent/agent.ts';
 import { isShutdown } from '../../run/finalize.ts';
 import { childRunId, oldCallName } from '../../run/identity.ts';
 import type { RunResult } from '../../run/result.ts';
+import type { WaitRequest } from '../../tool/call-waits.ts';
 import type { ToolContext } from '../../tool/define-tool.ts';
+import { ReadyOutput } from '../../tool/output.ts';
+import { holdKey } from '../../tool/run-tool.ts';
 import { backoffMs, pause } from '../../values/backoff.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { CancelledError, ShutdownError } from '../../values/errors.ts';
+import type { ToolOutput } from '../../values/message.ts';
 import type { ActiveRun } from './active-run.ts';
+import { childOutput } from './waits/child-end.ts';
 
 /** How deep agents that call agents may be nested. */
-const MAX_DEPTH = 8;
+export const MAX_DEPTH = 8;
 
 /** The first pause before a child is started again; it doubles up to a third of a lease. */
 const FIRST_RETRY_MS = 250;
 
-/** A run that a call of another run begins. */
-interface Task {
+/** A call that begins a run. */
+interface Call {
   readonly agent: Agent;
   readonly prompt: string;
   readonly context: ToolContext;
 }
 
+/** The run that a call begins. */
+interface Task extends Call {
+  readonly runId: string;
+  readonly depth: number;
+}
+
 /**
- * Runs a child agent for a tool call, and returns its answer as the result of the call.
- * @throws the end of a child that did not succeed, with its output so far: the parent's model decides
+ * Runs a child agent for a tool call, and returns its end as the result of the call: its answer, or the error text of a child
+ * that did not succeed, with its output so far. The parent's model decides. A child that rests makes the call wait.
  */
-export async function answerOf(run: ActiveRun, task: Task): Promise<unknown> {
+export async function answerOf(run: ActiveRun, { agent, prompt, context }: Call): Promise<unknown> {
   const depth = (run.seed.depth ?? 0) + 1;
   if (depth > MAX_DEPTH) throw new Error(`agents may be nested ${MAX_DEPTH} deep: this one is not started`);
-  const result = await resultOf(run, task, depth);
-  if (result.status === 'ok') return result.data === undefined ? result.output : result.data;
-  const why = result.error ? `: ${result.error.code}: ${result.error.message}` : '';
-  const rest = result.output === '' ? '' : `\nIts last words: ${result.output}`;
-  throw new Error(`${task.agent.id} ended with status ${result.status}${why}${rest}`);
+  const task = { agent, prompt, context, depth, runId: childIdOf(run, context) };
+  const ended = await endOf(run, task);
+  if (ended === undefined) return held(task);
+  return new ReadyOutput(ended);
 }
+
+/** Ends the execution of a call whose child rests: the call waits until the end of the child comes as a command. */
+function held({ context, runId: childRunId }: Task): Promise<never> {
+  (context as HoldingContext)[holdKey]?.({ kind: 'child', childRunId });
+  return new Promise(() => {});
+}
+
+type HoldingContext = ToolContext & { readonly [holdKey]?: (request: WaitRequest) => void };
 
 /**
  * Waits for a child that another process has: that process is dead, or about to release it. A child that was interrupted here
  * continues, unless the executor shuts down: then there is no answer, and the parent is left as well. While the store refuses
  * its start it is started again: the record of a child that has begun must not be left behind.
+ * @returns undefined if the child rests
  */
-async function resultOf(run: ActiveRun, task: Task, depth: number): Promise<RunResult> {
+async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined> {
   const { services, signal } = run;
   const { clock, defaults, onSaveError } = services.config;
   const maxMs = defaults.leaseMs / 3;
   for (let retry = 1; ; retry++) {
-    const { result, child } = await runOnce(run, task, depth);
+    const told = run.resources.endedChildren.get(task.runId);
+    if (told) return told;
+    const { result, child } = await runOnce(run, task);
+    if (result.status === 'waiting') return signal.aborted ? childOutput(task.agent.id, result) : undefined;
     const isRefused = onSaveError.then === 'wait' && child !== undefined && isStoreAway(child, result);
-    if (signal.aborted || !(isRefused || isUnfinished(result))) return result;
+    if (signal.aborted || !(isRefused || isUnfinished(result))) return childOutput(task.agent.id, result);
     if (isRefused) await pause(backoffMs(retry, { firstMs: FIRST_RETRY_MS, maxMs }), clock, signal);
     else if (services.isShutDown) await pause(Number.POSITIVE_INFINITY, clock, signal);
     else if (result.status !== 'interrupted') await pause(maxMs, clock, signal);
@@ -71,10 +93,9 @@ interface Attempt {
   readonly child: ActiveRun | undefined;
 }
 
-async function runOnce(run: ActiveRun, { agent, prompt, context }: Task, depth: number): Promise<Attempt> {
+async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }: Task): Promise<Attempt> {
   const { services, signal, seed } = run;
   const { callerId, channelId, guildId, inputs } = context.invocation;
-  const runId = childIdOf(run, context);
   const parent = { runId: run.runId, callId: context.callId, rootRunId: rootOf(run) };
   // A list by labels finds the whole tree.
   const labels = run.progress?.labels ?? {};
@@ -82,7 +103,11 @@ async function runOnce(run: ActiveRun, { agent, prompt, context }: Task, depth: 
   // No code would read its answer.
   signal.throwIfAborted();
   const controller = new AbortController();
-  const follow = () => controller.abort(forChild(signal.reason));
+  let joined: ActiveRun | undefined;
+  const follow = () => {
+    controller.abort(forChild(signal.reason));
+    joined?.stop(controller.signal.reason);
+  };
   signal.addEventListener('abort', follow);
   try {
     const { maxAttempts } = seed;
@@ -90,6 +115,9 @@ async function runOnce(run: ActiveRun, { agent, prompt, context }: Task, depth: 
     const started = await services.startChild(agent, { invocation, options, parent, depth, maxAttempts });
     const child = services.runBehind(started.actor);
     if (child) run.resources.children.add(child);
+    // It was taken up by itself, and does not follow the signal of this start.
+    if (started.accepted === 'joined') joined = child;
+    if (signal.aborted) follow();
     void child?.life.progressed.promise.then(() => run.send({ type: 'run.progressed' }));
     try {
       return { result: await started.result, child };

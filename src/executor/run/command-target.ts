@@ -1,10 +1,13 @@
 import { type Command, parseCommand } from '../../run/command.ts';
+import { callOf } from '../../run/open-step.ts';
 import { type GivenAnswer, waitsOf } from '../../run/waits/wait-rules.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { readProperty } from '../../values/error-data.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';
 import type { ActiveRun } from './active-run.ts';
 import { isTaking } from './waits/run-waits.ts';
+
+type ChildEnded = Extract<Command, { kind: 'child-ended' }>;
 
 /**
  * Makes the receiver of commands (cancel, steer, answer) of other processes for one run.
@@ -31,9 +34,12 @@ export function commandTargetOf(run: ActiveRun, stored: readonly string[]): Comm
           const { text, children = false, id } = command;
           return (await run.steerAll(text, { children, command: id })) === 'durable';
         }
-        case 'answer':
+        case 'answer': {
+          const { waitId, answer, by, id } = command;
+          return isTaken(run, { waitId, answer, by, command: id, at: sent.sentAt ?? run.services.config.clock.now() });
+        }
         case 'child-ended':
-          return isTaken(run, answerFrom(run, command, sent.sentAt));
+          return childEnded(run, command, sent.sentAt);
         case 'cancel': {
           const { reason } = command;
           run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
@@ -51,16 +57,27 @@ export function commandTargetOf(run: ActiveRun, stored: readonly string[]): Comm
   };
 }
 
-function answerFrom(
-  run: ActiveRun,
-  command: Extract<Command, { kind: 'answer' | 'child-ended' }>,
-  sentAt?: number,
-): GivenAnswer {
-  const facts = { at: sentAt ?? run.services.config.clock.now(), command: command.id };
-  if (command.kind === 'answer') return { ...facts, waitId: command.waitId, answer: command.answer, by: command.by };
-  const { childRunId, output } = command;
-  const wait = waitsOf(run.progress ?? {}).find((each) => each.kind === 'child' && each.childRunId === childRunId);
-  return { ...facts, waitId: wait?.id ?? '', answer: { how: 'ended', output } };
+/**
+ * Records the end of a child that ended by itself. Its call may still run here, because its wait is not recorded yet or because
+ * the call began again after a crash: then that call reads the output, and the command stays until the result is recorded.
+ * @returns whether the command may leave the inbox
+ */
+async function childEnded(run: ActiveRun, command: ChildEnded, sentAt?: number): Promise<boolean> {
+  await run.life.accepted.promise;
+  const { progress, life, services, resources } = run;
+  if (life.resolution !== 'accepted' || !progress) return false;
+  const { childRunId, callId, output, id } = command;
+  const wait = waitsOf(progress).find((each) => each.kind === 'child' && each.childRunId === childRunId);
+  const at = sentAt ?? services.config.clock.now();
+  if (wait) return isTaken(run, { waitId: wait.id, answer: { how: 'ended', output }, command: id, at });
+  const call = progress.openStep && callOf(progress.openStep, callId);
+  if (call && call.state !== 'done') {
+    resources.endedChildren.set(childRunId, output);
+    return false;
+  }
+  resources.endedChildren.delete(childRunId);
+  const { persisted, requested } = run.actor.getSnapshot().context;
+  return run.isDurable && persisted >= requested;
 }
 
 /** Gives an answer to the run. @returns whether it may leave the inbox: the record has its effect, or it can never have one */

@@ -7,6 +7,7 @@ import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
 import type { ErrorData } from '../../values/error-data.ts';
 import type { JsonObject } from '../../values/json.ts';
+import type { ToolOutput } from '../../values/message.ts';
 import type { Auditing } from '../services/auditing.ts';
 import type { LoopContext } from '../services/loop-context.ts';
 import type { ActiveRun } from './active-run.ts';
@@ -41,6 +42,8 @@ export class RunResources {
   hasLeftover = false;
   /** The live runs that calls of this run began. */
   readonly children: Set<ActiveRun> = new Set();
+  /** The outputs of children that ended while no call of this run waited for them, by their run ids. */
+  readonly endedChildren: Map<string, ToolOutput> = new Map();
 }
 
 /** The phase of life of a live run in this process: accepted, settling, ended, lost. */
@@ -123,4 +126,6 @@ export interface RunWaiting {
   began(progress: Progress): void;
   /** The run works again, or ends. */
   ended(): void;
+  /** The run ends otherwise: reports its open waits as withdrawn. */
+  withdraw(progress: Progress): void;
 }

@@ -81,6 +81,11 @@ export class CommandInbox {
     await this.#looking;
   }
 
+  /** Whether the last look could not read the store. */
+  get hasFailed(): boolean {
+    return this.#isFailing;
+  }
+
   /** The highest number of the commands that this run has seen here; 0 = none. */
   readUpTo(runId: string): number {
     return this.#readUpTo.get(runId) ?? 0;

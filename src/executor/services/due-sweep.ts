@@ -21,8 +21,8 @@ const MAX_STUCK = 10_000;
 const PAGE = 100;
 
 /**
- * Looks for runs that are due, and takes them up: one timer for all runs, which keeps no process alive. It begins with the
- * executor's first `recover`, or when a run that it started rests.
+ * Looks for runs that are due, and takes them up: one timer for all runs, which keeps no process alive. It begins after
+ * the executor's first `recover`, or when a run that it started rests.
  */
 export class DueSweep {
   readonly #store: DueStore | undefined;

@@ -13,6 +13,10 @@ interface StoredEnd {
   readonly record?: (() => Promise<void>) | undefined;
   /** Resolves when the audit is closed, or its time is over. */
   readonly closeAudit: () => Promise<void>;
+  /** Cancels its child runs that rest: no run waits for their answers any more. */
+  readonly endChildren: () => Promise<void>;
+  /** Sends the outcome to the run whose call began it, if that waits for it. */
+  readonly tellParent: () => Promise<void>;
   /** Deletes the record. */
   readonly remove: () => Promise<unknown>;
 }
@@ -26,8 +30,9 @@ interface RunEnd {
 }
 
 /**
- * Ends a run in its store, live or stored: writes the outcome, delivers it to the host, keeps it, deletes the record. So a
- * crash at any point leaves a record whose outcome is only delivered again. The caller releases the run afterwards.
+ * Ends a run in its store, live or stored: writes the outcome, delivers it to the host, keeps it, ends its
+ * children, sends it to its parent, deletes the record. So a crash at any point leaves a record whose outcome is only delivered
+ * again. The caller releases the run afterwards.
  * @throws the first error; then the later steps are left to the next start
  */
 export async function endRun(config: Config, { runId, announce, stored }: RunEnd): Promise<void> {
@@ -42,6 +47,8 @@ export async function endRun(config: Config, { runId, announce, stored }: RunEnd
   await announce();
   await stored.closeAudit();
   await keep(config, runId, stored);
+  await stored.endChildren();
+  await stored.tellParent();
   await stored.remove();
 }
 

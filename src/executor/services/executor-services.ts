@@ -25,12 +25,16 @@ export interface ChildStart {
 export type StartChild = (
   agent: Agent,
   call: ChildStart,
-) => Promise<{ readonly actor: AnyActorRef; readonly result: Promise<RunResult> }>;
+) => Promise<{ readonly actor: AnyActorRef; readonly accepted: string; readonly result: Promise<RunResult> }>;
+
+/** Cancels a child run whose parent has ended, and returns when its record is deleted, or another process was asked. */
+export type EndChild = (childRunId: string) => Promise<void>;
 
 interface Parts {
   readonly owner: string;
   readonly inbox: CommandInbox;
   readonly startChild: StartChild;
+  readonly endChild: EndChild;
   readonly sweep: DueSweep;
 }
 
@@ -48,6 +52,7 @@ export class Services<Run extends LiveRun> {
   /** The agents and skills of the host's palette. */
   readonly palette: PaletteEntries;
   readonly startChild: StartChild;
+  readonly endChild: EndChild;
   isShutDown = false;
   /** Whether the host was warned that its budget counts estimates. */
   hasWarnedOfEstimate = false;
@@ -69,6 +74,7 @@ export class Services<Run extends LiveRun> {
     this.owner = parts.owner;
     this.inbox = parts.inbox;
     this.startChild = parts.startChild;
+    this.endChild = parts.endChild;
     this.sweep = parts.sweep;
     this.palette = new PaletteEntries(config.palette);
     this.registry = new Registry(config.warn);

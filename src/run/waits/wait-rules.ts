@@ -86,7 +86,7 @@ const MAX_SETTLED = 8;
 const noWaits: Waiting = { waits: [], settled: [] };
 
 /** Returns the open waits of a run. */
-export function waitsOf({ waiting }: Pick<Progress, 'waiting'>): readonly Wait[] {
+export function waitsOf({ waiting }: { readonly waiting?: Waiting | undefined }): readonly Wait[] {
   return waiting?.waits ?? [];
 }
 
@@ -131,7 +131,7 @@ export function openWaits(progress: Progress, waits: readonly Wait[]): Progress 
  * Returns the progress of a run that continues from its record without waits of calls that wait no more: redaction took the input
  * of such a call, and it ended as lost. A waiting call without a wait, which nothing could ever end, is planned again.
  */
-export function withoutLostWaits(progress: Progress): Progress {
+export function withoutLostWaits<At extends Pick<Progress, 'openStep' | 'waiting'>>(progress: At): At {
   const { openStep } = progress;
   if (!openStep && !progress.waiting) return progress;
   const waits = waitsOf(progress);
@@ -321,6 +321,12 @@ function close(progress: Progress, wait: Wait, settled: SettledWait): Progress {
 function replace(progress: Progress, wait: Wait): Progress {
   const waits = waitsOf(progress).map((each) => (each.id === wait.id ? wait : each));
   return { ...progress, waiting: withWaits(progress.waiting ?? noWaits, waits) };
+}
+
+/** Returns the progress of a run that ends otherwise: nothing waits any more, and its outcome is due at once. */
+export function withdrawWaits(progress: Progress): Progress {
+  if (waitsOf(progress).length === 0) return progress;
+  return { ...progress, waiting: withWaits(progress.waiting ?? noWaits, []) };
 }
 
 /** Returns the wait of a run whose model is away; undefined if it answers. */

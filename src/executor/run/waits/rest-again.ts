@@ -1,6 +1,7 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { parseCommand, type SentCommand } from '../../../run/command.ts';
 import { isIdle } from '../../../run/open-step.ts';
+import { withoutLostWaits } from '../../../run/waits/wait-rules.ts';
 import { type DueStore, isDue } from '../../../store/port.ts';
 import { forgetClaim, uncounted } from '../acquire.ts';
 import type { ActiveRun } from '../active-run.ts';
@@ -16,21 +17,27 @@ const UNREAD_MS = 30_000;
 export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<boolean> {
   const { store, clock } = run.services.config;
   if (!store || !isDue(store) || !isResting(record)) return false;
-  const waits = record.waiting?.waits ?? [];
+  const { waits = [] } = record.waiting ?? {};
   const isOver = (dueAt: number | undefined) => dueAt !== undefined && dueAt <= clock.now();
   for (;;) {
     const sent = await store.inbox({ runId: run.runId });
     const kinds = sent.map(kindOf);
     const hasNews = kinds.some((kind) => kind !== 'unknown' && kind !== 'damaged');
-    if (hasNews || waits.some(({ dueAt }) => isOver(dueAt))) return false;
-    if (await leave(run, store, { sent, wakeAt: record.waiting?.wakeAt, isUnread: kinds.includes('unknown') }))
-      return true;
+    if (hasNews || waits.some(({ dueAt }) => isOver(dueAt)) || run.options.signal?.aborted) return false;
+    const leaving = leave(run, store, { sent, wakeAt: record.waiting?.wakeAt, isUnread: kinds.includes('unknown') });
+    run.life.leaving = leaving;
+    const hasLeft = await leaving.finally(() => {
+      run.life.leaving = undefined;
+    });
+    run.life.isResting = hasLeft;
+    if (hasLeft) return true;
   }
 }
 
 /** Whether each open call waits, or the model is away until a time. */
-function isResting({ waiting, openStep, outcome }: RunCheckpoint): boolean {
-  const waits = waiting?.waits ?? [];
+function isResting(record: RunCheckpoint): boolean {
+  const { openStep, outcome } = record;
+  const { waits = [] } = withoutLostWaits(record).waiting ?? {};
   if (outcome || waits.length === 0) return false;
   const isDueNow = waits.some((wait) => wait.kind === 'retry' && wait.dueAt === undefined);
   const isWaiting = openStep ? isIdle(openStep) : waits.some(({ kind }) => kind === 'retry');

@@ -107,7 +107,9 @@ export class RunWaits implements RunWaiting {
   taken({ receipt, boundary, wait, settled, opened }: Emitted<'answer.taken'>): void {
     const { id: waitId, kind, callId } = wait;
     const call = callId === undefined ? {} : { callId };
-    const by = this.#pending?.get(receipt)?.given.by;
+    const given = this.#pending?.get(receipt)?.given;
+    const by = given?.by;
+    if (given) this.#publishDone(wait, given);
     this.#whenRecorded(boundary, () => {
       if (opened) {
         this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...call });
@@ -128,6 +130,13 @@ export class RunWaits implements RunWaiting {
       });
     });
     this.arm();
+  }
+
+  /** The call of a child that has ended is done, without another start. Before the event of its step. */
+  #publishDone({ callId = '', createdAt, step, tool = '' }: Wait, { answer, at }: GivenAnswer): void {
+    if (answer.how !== 'ended') return;
+    const ms = Math.max(0, at - createdAt);
+    this.#run.publish({ type: 'tool.done', step, callId, name: tool, effect: 'idempotent', output: answer.output, ms });
   }
 
   /** The machine has not applied an answer. */
@@ -195,6 +204,11 @@ export class RunWaits implements RunWaiting {
     run.life.deadline?.resume();
     run.resources.monitor?.resume();
     this.#whenRecorded(run.actor.getSnapshot().context.requested, () => run.publish({ type: 'run.woken' }));
+  }
+
+  withdraw(progress: Progress): void {
+    for (const { id: waitId, kind, callId } of waitsOf(progress))
+      this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...(callId === undefined ? {} : { callId }) });
   }
 
   /** Arms the timer for the next wait that ends by itself. */

@@ -1,0 +1,89 @@
+import { childToolPrefixes } from '../../../agent/names.ts';
+import type { RunHead } from '../../../record/checkpoint.ts';
+import { MAX_OUTPUT_CHARS } from '../../../run/command.ts';
+import { isShutdown } from '../../../run/finalize.ts';
+import { childRunId, oldCallName, waitIdOf } from '../../../run/identity.ts';
+import type { OpenCall } from '../../../run/open-step.ts';
+import type { Progress } from '../../../run/progress.ts';
+import type { ParentCall } from '../../../run/request.ts';
+import type { RunOutput } from '../../../run/result.ts';
+import { waitsOf } from '../../../run/waits/wait-rules.ts';
+import { carriesCommands } from '../../../store/port.ts';
+import { thrownOutput, toToolOutput } from '../../../tool/output.ts';
+import { hasCode } from '../../../values/error-data.ts';
+import type { ToolOutput } from '../../../values/message.ts';
+import type { ActiveRun, ExecutorServices } from '../active-run.ts';
+
+/** Returns the end of a child run as the result of the call that began it: its answer, or why it has none. */
+export function childOutput(agentId: string, ended: RunOutput): ToolOutput {
+  if (ended.status === 'ok') return toToolOutput(ended.data === undefined ? ended.output : ended.data, noUrls);
+  const why = ended.error ? `: ${ended.error.code}: ${ended.error.message}` : '';
+  const rest = ended.output === '' ? '' : `\nIts last words: ${ended.output}`;
+  return thrownOutput(new Error(`${agentId} ended with status ${ended.status}${why}${rest}`));
+}
+
+const noUrls = { allowUrls: false } as const;
+
+interface ChildEnd {
+  readonly runId: string;
+  readonly parent: ParentCall;
+  readonly agentId: string;
+  /** As it is kept: redacted. */
+  readonly outcome: RunOutput;
+}
+
+/**
+ * Sends the end of a child to the inbox of its parent, which may rest. A repeated send has the same id, so the parent records
+ * it once. A parent without a record has ended, and needs no answer.
+ * @throws the store's error: then the record of the child must stay, and the send is repeated at its next start
+ */
+export async function tellParent(services: ExecutorServices, child: ChildEnd): Promise<void> {
+  const { config, registry, inbox, sweep } = services;
+  const { runId, parent, agentId, outcome } = child;
+  if (!config.store || !carriesCommands(config.store)) return;
+  const output = sendable(agentId, outcome);
+  const id = waitIdOf([runId, 'ended']);
+  const command = { id, kind: 'child-ended', childRunId: runId, callId: parent.callId, output } as const;
+  try {
+    await config.store.send(parent.runId, command);
+  } catch (error) {
+    if (hasCode(error, 'CHECKPOINT_MISSING')) return;
+    throw error;
+  }
+  if (registry.live(parent.runId)) void inbox.look();
+  sweep.retry(parent.runId);
+  if (sweep.isOn) void sweep.look();
+}
+
+function sendable(agentId: string, outcome: RunOutput): ToolOutput {
+  const output = childOutput(agentId, outcome);
+  const { length } = JSON.stringify(output);
+  if (length <= MAX_OUTPUT_CHARS) return output;
+  const why = `its output has ${length} characters as JSON, and a waiting parent takes up to ${MAX_OUTPUT_CHARS}`;
+  return thrownOutput(new Error(`${agentId} ended with status ${outcome.status}, but ${why}`));
+}
+
+/** Whether a call of a run that is live here waits for this child, and reads its end by itself. */
+export function isAwaitedHere(child: ActiveRun): boolean {
+  const parent = child.parent && child.services.registry.live(child.parent.runId);
+  if (!parent?.resources.children.has(child)) return false;
+  const { aborted, reason } = parent.signal;
+  return !(aborted && (isShutdown(reason) || hasCode(reason, 'LEASE_LOST')));
+}
+
+/** The child runs that the open calls of a run began, as far as they may not have ended. */
+export function openChildren({ meta, openStep, waiting }: Pick<RunHead & Progress, 'meta' | 'openStep' | 'waiting'>) {
+  const waited = waitsOf({ waiting }).flatMap((wait) => (wait.kind === 'child' ? wait.childRunId : []));
+  const begun = (openStep?.calls ?? []).filter(mayHaveChild).map((call) => childOfCall(meta.runId, call));
+  return [...new Set([...waited, ...begun])];
+}
+
+/** A record with an outcome has no open waits, but still the call that waited. */
+function mayHaveChild({ name, state, attempt }: OpenCall): boolean {
+  return state !== 'done' && attempt > 0 && childToolPrefixes.some((prefix) => name.startsWith(prefix));
+}
+
+/** The id of the run that a call begins. A call that an older version began has its child under the id of that version. */
+export function childOfCall(runId: string, { callId, hasOldKey }: Pick<OpenCall, 'callId' | 'hasOldKey'>): string {
+  return hasOldKey ? oldCallName(runId, callId, '~') : childRunId(runId, callId);
+}

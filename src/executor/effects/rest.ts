@@ -1,11 +1,12 @@
 import type { Rested } from '../../../machines/context.ts';
 import { stateOf } from '../../record/state.ts';
 import type { Progress } from '../../run/progress.ts';
-import { type Claim, type DueStore, isDue } from '../../store/port.ts';
+import type { Claim, DueStore } from '../../store/port.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { RunWaitsError } from '../../values/errors.ts';
 import { forgetClaim } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
+import { isRestable } from '../run/waits/rest-again.ts';
 
 /**
  * Leaves a run that waits to its store, where it rests without a process. Ends only when the store has it. A run that
@@ -26,17 +27,7 @@ export async function rest(_: unknown, run: ActiveRun): Promise<Rested> {
 }
 
 function mayRest(run: ActiveRun): boolean {
-  const { services, seed, options, resources } = run;
-  const { store } = services.config;
-  const isOwn = seed.origin !== 'hosted' && options.checkpointer === undefined;
-  const isStored = isOwn && store !== undefined && isDue(store) && resources.claim !== undefined;
-  return isStored && mayWaitFor(run) && isReadable(run);
-}
-
-/** A child may rest if its parent is stored as well: another parent would never get its answer. */
-function mayWaitFor({ parent, services }: ActiveRun): boolean {
-  const above = parent && services.registry.live(parent.runId);
-  return !above || (above.isDurable && above.resources.claim !== undefined && above.options.checkpointer === undefined);
+  return run.resources.claim !== undefined && isRestable(run, run.progress) && isReadable(run);
 }
 
 /** A waiting call whose input is redacted in the record cannot be continued from there. */

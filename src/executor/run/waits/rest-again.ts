@@ -1,4 +1,4 @@
-import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import type { RunCheckpoint, RunHead } from '../../../record/checkpoint.ts';
 import { parseCommand, type SentCommand } from '../../../run/command.ts';
 import { isIdle } from '../../../run/open-step.ts';
 import { withoutLostWaits } from '../../../run/waits/wait-rules.ts';
@@ -16,7 +16,7 @@ const UNREAD_MS = 30_000;
  */
 export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<boolean> {
   const { store, clock } = run.services.config;
-  if (!store || !isDue(store) || !isResting(record)) return false;
+  if (!store || !isDue(store) || !isRestable(run, record) || !isResting(record)) return false;
   const { waits = [] } = record.waiting ?? {};
   const isOver = (dueAt: number | undefined) => dueAt !== undefined && dueAt <= clock.now();
   for (;;) {
@@ -32,6 +32,16 @@ export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<
     run.life.isResting = hasLeft;
     if (hasLeft) return true;
   }
+}
+
+/** Whether the store would wake this run: it is stored, and neither a host's machine nor an unstored parent has to continue it. */
+export function isRestable(run: ActiveRun, state: Pick<RunHead, 'hosted' | 'parent'> | undefined): boolean {
+  const { services, seed, options } = run;
+  const { store } = services.config;
+  const isHosted = seed.origin === 'hosted' || state?.hosted === true;
+  if (isHosted || options.checkpointer || !store || !isDue(store)) return false;
+  const above = state?.parent && services.registry.live(state.parent.runId);
+  return !above || (above.isDurable && above.resources.claim !== undefined && above.options.checkpointer === undefined);
 }
 
 /** Whether each open call waits, or the model is away until a time. */

@@ -216,22 +216,35 @@ describe('a process that ends during an outage', () => {
     void first.start({ runId: 'r' });
     for (let minutes = 0; minutes < 5 && !isDead(); minutes++) await clock.advance(MINUTE);
     const record = await inner.load('r');
-    const second = deskOf(surveyor(2), { clock, checkpoints: inner, tools });
+    const events: string[] = [];
+    const observers = [{ onEvent: ({ type }: RunEvent) => void events.push(type) }];
+    const second = deskOf(surveyor(2), { clock, checkpoints: inner, tools, observers });
     // The claim of a dead process holds for a while.
     await clock.advance(MINUTE);
     const { failed, parked } = await second.executor.recover();
     for (let minutes = 0; minutes < 15; minutes++) await clock.advance(MINUTE);
     const outcomes = isDead() ? second.outcomes : first.outcomes;
-    return { isDead: isDead(), record, outcomes, seen, refused: [...failed, ...parked], left: await inner.load('r') };
+    return {
+      isDead: isDead(),
+      record,
+      outcomes,
+      seen,
+      events,
+      refused: [...failed, ...parked],
+      left: await inner.load('r'),
+    };
   }
 
   test('leaves its run to the next, whichever two writes it died between (waiting 20, 29)', async () => {
     const moments = new Set<string>();
     // Write 1 is the claim, and write 2 the first record.
     for (let [writes, isOver] = [2, false]; !isOver; writes++) {
-      const { isDead, record, outcomes, seen, refused, left } = await diedAfter(writes);
+      const { isDead, record, outcomes, seen, events, refused, left } = await diedAfter(writes);
       isOver = !isDead;
       const [wait] = record?.waiting?.waits ?? [];
+      // An attempt that was cut off is made again at once: the run does not say that it waits.
+      const isCut = isDead && wait && wait.dueAt === undefined;
+      if (isCut) expect.soft(events.indexOf('run.waiting')).toBeGreaterThan(events.indexOf('step.started'));
       if (isDead) moments.add(wait ? `${(wait as { failures: number }).failures} ${wait.dueAt === undefined}` : 'none');
       expect
         .soft([writes, outcomes.map((outcome) => outcome.status), left, refused])
@@ -298,6 +311,18 @@ describe('a model that stays away', () => {
     expect(model.calls.length - before).toBe(5);
     expect((await store.load('r'))?.waiting?.waits).toMatchObject([{ kind: 'retry', failures: 1 }]);
     expect(outcomes).toEqual([]);
+  });
+
+  test('a run that a person parked while it rested asks at once after unpark (waiting 30)', async () => {
+    const { begin, clock, executor, waits, model } = deskOf(script);
+    await begin();
+    await executor.park('r', 'later');
+    await minutes(clock, 5);
+    const before = model.calls.length;
+    await executor.unpark('r');
+    await clock.advance(10 * SECOND);
+    expect(model.calls.length - before).toBe(5);
+    expect(await waits()).toMatchObject([{ failures: 1 }]);
   });
 
   test('the run that parks says so in its events and its result (waiting 30)', async () => {
@@ -372,6 +397,22 @@ describe('a model that refuses the account (401 to 404)', () => {
     await clock.advance(2 * SECOND);
     expect(outcomes).toMatchObject([{ status: 'ok' }]);
   });
+});
+
+test('wake counts each time, also twice in one millisecond, and each wait has an id of its own (waiting 31)', async () => {
+  const script = [look, ...times(3, status(401)), reply('done')];
+  const ids: string[] = [];
+  const observers = [{ onEvent: (event: RunEvent) => event.type === 'wait.opened' && ids.push(event.wait.id) }];
+  const options = { checkpoints: plainStore() as Memory, observers };
+  const { begin, executor, outcomes, model } = deskOf(script, options);
+  await begin();
+  for (let requests = 3; requests <= 5; requests++) {
+    await executor.control('r').wake();
+    await settle();
+    expect(model.calls).toHaveLength(requests);
+  }
+  expect(new Set(ids).size).toBe(3);
+  expect(outcomes).toMatchObject([{ status: 'ok' }]);
 });
 
 describe('the parts of a run that can do without a model', () => {

@@ -1,6 +1,14 @@
 import { APICallError } from '@ai-sdk/provider';
-import { type CheckpointStore, memoryStore, type RunEvent, type RunOutcome } from 'pawl';
-import { callTool, fail, reply, type ScriptedEntry, type TestClock, testClock } from 'pawl/testing';
+import {
+  type CheckpointStore,
+  createCompactor,
+  createCritic,
+  createEscalator,
+  memoryStore,
+  type RunEvent,
+  type RunOutcome,
+} from 'pawl';
+import { callTool, fail, reply, type ScriptedEntry, scriptedModel, type TestClock, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { listen, ofType } from '../events/listening.ts';
 import { type HostOptions, hostOf, settle, toolOf } from '../fixtures/host.ts';
@@ -427,6 +435,28 @@ describe('the parts of a run that can do without a model', () => {
     expect(await waits()).toMatchObject([{ kind: 'retry', failures: 1 }]);
     await clock.advance(MINUTE);
     expect(outcomes).toMatchObject([{ status: 'ok', phases: [{ name: 'try', output: 'none' }, { name: 'do' }] }]);
+  });
+
+  test('a compactor or an escalator whose own model is away lets the run continue without it (waiting 31)', async () => {
+    const clock = testClock();
+    const cheap = scriptedModel(times(99, away));
+    const page = 'A page with many words on it. '.repeat(20);
+    const { start, waits, outcomes } = deskOf(
+      [...[0, 1, 2, 3, 4, 5].map((n) => callTool('look', { n })), reply('done')],
+      {
+        ...{ clock, tools: [toolOf('look', 'read', async ({ n }) => `${n}: ${page}`)], contextTokens: { fast: 1_000 } },
+        compactor: createCompactor({ model: cheap, keepLast: 2, clock }),
+        ports: { critic: createCritic({ escalator: createEscalator({ model: cheap }), idleMs: SECOND }) },
+        agent: { maxRuntimeMs: SECOND },
+      },
+    );
+    await start({ runId: 'r' });
+    for (let minute = 0; minute < 10; minute++) {
+      expect(await waits()).toEqual([]);
+      await clock.advance(MINUTE);
+    }
+    expect(outcomes).toMatchObject([{ status: 'ok', output: 'done' }]);
+    expect(cheap.calls.length).toBeGreaterThanOrEqual(5);
   });
 
   test("a phase with recovery: 'boundary' continues at its step after the wait (waiting 25, 29)", async () => {

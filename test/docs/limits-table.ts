@@ -48,6 +48,7 @@ export const sections: readonly Section[] = [
       inDefaults('time for storing the end of a run', 'finalizeMs', 'ms'),
       inDefaults('a claim without renewal', 'leaseMs', 'ms'),
       inDefaults('pause between two looks for commands of other processes', 'controlMs', 'ms'),
+      inDefaults('starts in a row without progress before a run is parked', 'maxAttempts'),
       inDefaults('time that a run that waits stays in its process before it rests', 'waitLingerMs', 'ms'),
       inDefaults('pause between two looks for runs that are due', 'dueMs', 'ms'),
     ],

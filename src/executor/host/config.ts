@@ -37,6 +37,7 @@ const defaults: Defaults = {
   finalizeMs: 10_000,
   leaseMs: 30_000,
   controlMs: 500,
+  maxAttempts: 3,
   waitLingerMs: 1_000,
   dueMs: 1_000,
 };

@@ -67,6 +67,8 @@ export interface Defaults {
   readonly leaseMs: number;
   /** How often the store is asked for commands of other processes to the runs that are live here. */
   readonly controlMs: number;
+  /** Starts of a run in a row without progress before it is parked; the option of `recover` has precedence. */
+  readonly maxAttempts: number;
   /** How long a run that waits stays in its process before it rests in the store. */
   readonly waitLingerMs: number;
   /** How often the store is asked for runs that are due. */

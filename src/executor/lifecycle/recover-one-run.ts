@@ -5,7 +5,6 @@ import { LIVE_HERE, type Verdict } from '../../record/verdict.ts';
 import type { CheckpointStore, DueRun } from '../../store/port.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
-import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { launch } from './start.ts';
 
@@ -146,13 +145,16 @@ export async function takeUpDue(services: ExecutorServices, { runId, meta, paren
   const place = mayBeChild(run) ? await treeIn(store, services).placeOf(run) : undefined;
   // Its parent continues it; one that is live here may be about to wait for it.
   if (place?.kind === 'child' && !place.isAlone) return services.registry.live(place.parent) !== undefined;
+  const { maxAttempts } = services.config.defaults;
   const work: Work = {
-    ...{ services, begun: [], signal: undefined, concurrency: CONCURRENCY, maxAttempts: DEFAULT_MAX_ATTEMPTS },
+    ...{ services, begun: [], signal: undefined, concurrency: CONCURRENCY, maxAttempts },
     report: { resumed: [], parked: [], skipped: [], failed: [] },
   };
   if (!(await services.recovery.place(work, () => services.isShutDown))) return true;
   const taken = await takeUp({ run, ...(place ? { place } : {}) }, work);
-  return taken?.life.resolution === 'accepted';
+  // A run that another process has, or that rests again, is where it belongs.
+  const { resolution, refusal } = taken?.life ?? {};
+  return resolution === 'accepted' || resolution === 'answered' || leftAlone.includes(refusal?.code ?? '');
 }
 
 /** The tree of the runs of a store, and of those that are live here. */

@@ -3,7 +3,6 @@ import type { Place, RunTree } from '../../record/run-tree.ts';
 import { type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
-import { DEFAULT_MAX_ATTEMPTS } from '../run/acquire.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import {
   agentFor,
@@ -47,7 +46,7 @@ interface Later {
  */
 export async function recover(services: ExecutorServices, options: RecoverOptions): Promise<RecoveryReport> {
   checkKeys(options, optionKeys, { of: 'recover' });
-  const { concurrency = 64, maxAttempts = DEFAULT_MAX_ATTEMPTS, signal } = options;
+  const { concurrency = 64, maxAttempts = services.config.defaults.maxAttempts, signal } = options;
   checkCount('concurrency', concurrency);
   checkCount('maxAttempts', maxAttempts);
   const report: Report = { resumed: [], parked: [], skipped: [], failed: [] };

@@ -29,7 +29,8 @@ export interface Found {
 }
 
 /** How many starts without progress a run has before it is parked. */
-export const DEFAULT_MAX_ATTEMPTS = 3;
+/** For a diagnosis without an executor. */
+const DEFAULT_MAX_ATTEMPTS = 3;
 
 /**
  * Claims the run and reads its stored state. The claim counts the start before any of the run is read: a record that kills its
@@ -184,7 +185,7 @@ export async function returnRun(run: ActiveRun): Promise<void> {
 
 async function refuseParked(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
   const { onUnknownOutcome, onDefinitionChange } = run.services.config;
-  const { maxAttempts } = run.seed;
+  const { maxAttempts = run.services.config.defaults.maxAttempts } = run.seed;
   const parked = parkingOf(record, { agent: run.agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
   if (!parked) return;
   await rewrite(run, store, { ...record, attempts: record.attempts - 1, parked });

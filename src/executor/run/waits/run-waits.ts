@@ -32,6 +32,8 @@ export function isTaking({ life, isActive, actor }: ActiveRun): boolean {
 export class RunWaits implements RunWaiting {
   readonly #run: ActiveRun;
   #pending: Map<string, Pending> | undefined;
+  /** The last answer to each wait that is being checked. */
+  readonly #turns = new Map<string, Promise<void>>();
   #count = 0;
   #timer: unknown;
   /** Since when nothing but waits is left, monotonic ms. */
@@ -55,11 +57,33 @@ export class RunWaits implements RunWaiting {
     // A late answer does not beat an expiry, although no process was there to record it.
     if (wait?.dueAt !== undefined && given.at > wait.dueAt && given.answer.how !== 'expire') await this.expire(wait);
     try {
-      const answer = await admit(run, given);
-      return await this.#pass(given, answer);
+      return await (await this.#inTurn(given)).recorded;
     } catch (error) {
       if (wait && !(error instanceof AlreadyAnsweredError)) this.#refused(given, error);
       throw error;
+    }
+  }
+
+  /**
+   * Checks the answers to one wait one after the other, in the order in which they came: a denial must not overtake an approval
+   * whose check takes longer.
+   * @returns what the machine makes of this one, wrapped: the next answer does not wait for it
+   */
+  async #inTurn(given: GivenAnswer): Promise<{ readonly recorded: Promise<Recorded> }> {
+    const { waitId } = given;
+    this.#begin();
+    const before = this.#turns.get(waitId);
+    const turn = Promise.withResolvers<void>();
+    this.#turns.set(waitId, turn.promise);
+    try {
+      await before;
+      const answer = await admit(this.#run, given);
+      const recorded = this.#pass(given, answer);
+      recorded.catch(() => {});
+      return { recorded };
+    } finally {
+      turn.resolve();
+      if (this.#turns.get(waitId) === turn.promise) this.#turns.delete(waitId);
     }
   }
 

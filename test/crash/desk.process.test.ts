@@ -40,7 +40,7 @@ class Desk {
   async #live(): Promise<void> {
     while (!this.#isOver) {
       const child = spawn(process.execPath, ['-C', 'pawl-source', worker, JSON.stringify(this.#job)], {
-        stdio: ['ignore', 'pipe', 'inherit'],
+        stdio: ['ignore', 'pipe', 'ignore'],
       });
       await started(child);
       const lives = 20 + this.#random() * 500;

@@ -18,6 +18,7 @@ export {
   settledLater,
 } from './group-commit.ts';
 export type { Lease, Ownership } from './lease.ts';
+export type { ListDueOptions } from './port.ts';
 export {
   changedValue,
   commandsIn,

@@ -27,7 +27,7 @@ export function keysOn(map: Map<string, string>): Keys {
 }
 
 /** @example const store = compareAndSetStore(keysOnRedis(client), { codec: encrypt({ key }) }) */
-export const compareAndSetStore = (keys: Keys, options: { readonly codec?: Codec } = {}): kit.FullStore =>
+export const compareAndSetStore = (keys: Keys, options: { readonly codec?: Codec } = {}): kit.StoreOf<CompareAndSet> =>
   kit.storeFrom(new CompareAndSet(keys), options);
 
 /** The value of a run. Each row of messages names the one before it: a step adds a row, and changes none. */
@@ -84,10 +84,9 @@ class CompareAndSet implements kit.StoreDriver {
     }
   }
 
-  async list(page: kit.ListPage): Promise<kit.ListedHead[]> {
-    const heads = (await this.#runs()).flatMap(([runId, value]) => kit.headsIn(runId, value, times));
-    return kit.pageOf(heads, page);
-  }
+  list = async (page: kit.ListPage) => kit.pageOf(await this.#heads(), page, times.now());
+  listDue = async (page: kit.ListDueOptions) => kit.dueAmong(await this.#heads(), page, times.now());
+  countResting = async () => (await this.#heads()).filter(({ due }) => kit.isResting(due, times.now())).length;
 
   async outcome(runId: string): Promise<string | null> {
     await this.#writes.idle(runId);
@@ -96,8 +95,10 @@ class CompareAndSet implements kit.StoreDriver {
 
   async inbox(of: InboxOf): Promise<kit.StoredCommand[]> {
     const isAsked = (id: string, { lease }: Value) => ('runId' in of ? id === of.runId : lease?.owner === of.owner);
-    return (await this.#runs()).flatMap(([id, value]) => (isAsked(id, value) && value.inbox) || []);
+    return (await this.#runs()).flatMap(([id, value]) => (isAsked(id, value) ? kit.commandsIn(value) : []));
   }
+
+  #heads = async () => (await this.#runs()).flatMap(([id, value]) => kit.headsIn(id, value, times));
 
   async #runs(): Promise<(readonly [runId: string, value: Value])[]> {
     await this.#writes.idle();

@@ -104,6 +104,12 @@ const MAX_ID_CHARS = 128;
 /** Longest text of a command, in characters; of an answer: of its JSON. */
 const MAX_TEXT_CHARS = 2 ** 20;
 
+/** Longest note or reason of an answer, in characters: the record holds one for each person. */
+const MAX_NOTE_CHARS = 4_096;
+
+/** Longest id, and longest name, of a person, in characters. */
+const MAX_PERSON_CHARS = 256;
+
 /** Longest JSON of the output of a child, in characters. */
 export const MAX_OUTPUT_CHARS: number = 2 ** 23;
 
@@ -132,8 +138,13 @@ export function tooLongToSay({ length }: string): UndeliveredError | undefined {
 function tooLongCommand(command: Command): UndeliveredError | undefined {
   if (command.kind === 'steer') return tooLongToSay(command.text);
   if (command.kind === 'cancel') return tooLongToSay(command.reason ?? '');
-  if (command.kind === 'answer') return tooLongToSay(JSON.stringify(command.answer));
+  if (command.kind === 'answer') return tooLongAnswer(command.answer);
   return tooLong(JSON.stringify(command.output).length, MAX_OUTPUT_CHARS);
+}
+
+function tooLongAnswer(answer: Answer | SignalAnswer): UndeliveredError | undefined {
+  const { note = '', reason = '' } = answer.how === 'signal' ? {} : answer;
+  return tooLong(Math.max(note.length, reason.length), MAX_NOTE_CHARS) ?? tooLongToSay(JSON.stringify(answer));
 }
 
 function tooLong(length: number, most: number): UndeliveredError | undefined {
@@ -180,7 +191,13 @@ function isCommand(value: unknown): value is Command {
 
 const isId = (id: unknown): id is string => typeof id === 'string' && id !== '' && id.length <= MAX_ID_CHARS;
 const isOptionalText = (text: unknown) => text === undefined || typeof text === 'string';
-const isBy = (by: unknown) => by === undefined || (hasTexts(by, ['id']) && isOptionalText(by.name));
+const isBy = (by: unknown) => by === undefined || isPerson(by);
+
+/** Returns whether a value is a person, with an id and a name of a length that a record can hold. */
+export function isPerson(value: unknown): value is Person {
+  const isShort = (text: unknown) => typeof text === 'string' && text.length <= MAX_PERSON_CHARS;
+  return isObject(value) && isShort(value.id) && (value.name === undefined || isShort(value.name));
+}
 
 const hows: readonly unknown[] = ['approve', 'deny', 'answer', 'wake'] satisfies Answer['how'][];
 

@@ -1,6 +1,7 @@
 import { nodeCrypto } from '../values/digest.ts';
 import { InvalidRunIdError } from '../values/errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../values/json.ts';
+import type { Answer } from './command.ts';
 import type { RunRequest } from './request.ts';
 
 /** The prefix of the ids of children. A host cannot start a run under such an id. */
@@ -33,6 +34,18 @@ export function oldCallName(runId: string, callId: string, separator: ':' | '~')
 /** Returns the id of a wait: 26 characters, unique in its run. */
 export function waitIdOf(of: readonly (string | number)[]): string {
   return base32(sha256Of(JSON.stringify(['wait', ...of]))).slice(0, 26);
+}
+
+/**
+ * Returns the id of a person's answer to a wait. An equal answer of the same person has the same id, in each process. Notes and
+ * reasons are not part of it.
+ */
+export function decisionIdOf(
+  waitId: string,
+  { how, value = null, input = null }: Pick<Answer, 'how' | 'value' | 'input'>,
+  personId = '',
+): string {
+  return waitIdOf([waitId, how, personId, canonicalJson([value, input])]);
 }
 
 /**

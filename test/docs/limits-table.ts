@@ -158,6 +158,8 @@ export const sections: readonly Section[] = [
       { what: 'characters of the facts about one call, as JSON', code: 'MAX_DETAIL_CHARS' },
       { what: 'characters of the questions and facts of one step', code: 'MAX_WORDS_CHARS', unit: 'size' },
       { what: 'characters of the reason of a verdict', code: 'MAX_REASON_CHARS' },
+      { what: 'characters of the note or reason of an answer', code: 'MAX_NOTE_CHARS' },
+      { what: 'characters of the id, and of the name, of a person', code: 'MAX_PERSON_CHARS' },
       { what: 'waits of one tool call', code: 'MAX_WAITS' },
       {
         what: 'characters of a question of a tool, and of the JSON of its options or schema',

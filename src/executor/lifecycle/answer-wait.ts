@@ -1,12 +1,15 @@
+import type { Agent } from '../../agent/agent.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { type Answer, type Command, checkCommand } from '../../run/command.ts';
-import { waitIdOf } from '../../run/identity.ts';
+import { type Answer, type Command, checkCommand, isPerson } from '../../run/command.ts';
+import { decisionIdOf, waitIdOf } from '../../run/identity.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { Person, Wait } from '../../run/waits/wait.ts';
-import { type ControlStore, carriesCommands } from '../../store/port.ts';
+import { isSameAnswer, waitOf } from '../../run/waits/wait-rules.ts';
+import { type ControlStore, carriesCommands, isKeepingOutcomes } from '../../store/port.ts';
+import type { Tool } from '../../tool/define-tool.ts';
 import {
-  AlreadyAnsweredError,
   AnswerRedactedError,
+  AnswerRefusedError,
   CheckpointMissingError,
   UnsupportedError,
   WaitGoneError,
@@ -17,7 +20,8 @@ import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { MAX_DEPTH } from '../run/child-run.ts';
 import { recordedText, storeOf } from '../run/stored-run.ts';
 import { openChildren } from '../run/waits/child-end.ts';
-import { isTaking } from '../run/waits/run-waits.ts';
+import { answeredBefore, isTaking } from '../run/waits/run-waits.ts';
+import { agentFor } from './recover-one-run.ts';
 
 /**
  * What became of an answer. `recorded`: the record of the run has it. `sent`: it waits in the store for the process that has the
@@ -36,24 +40,28 @@ interface Given {
  * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
  * @throws {CheckpointMissingError} if there is no such run
  */
-export async function answerWait(services: ExecutorServices, runId: string, given: Given): Promise<AnswerState> {
-  const { waitId, by } = given;
-  const answer = recordable(services, given.answer);
-  const command: Command & { kind: 'answer' } = {
-    id: waitIdOf([waitId, answer.how, by?.id ?? '', canonicalJson([answer.value ?? null, answer.input ?? null])]),
-    kind: 'answer',
-    waitId,
-    answer,
-    ...(by ? { by } : {}),
-  };
-  checkCommand(command);
-  return answerIn({ services, command, given: { ...given, answer } }, runId, 0);
+export async function answerWait(services: ExecutorServices, runId: string, said: Given): Promise<AnswerState> {
+  const given = { ...said, answer: recordable(services, said.answer), by: personIn(said.by) };
+  checkCommand(commandOf(given));
+  return answerIn({ services, given }, runId, 0);
+}
+
+/** The command of an answer. Its id is made of the wait, the decision and the person, and of the digest that the person saw. */
+function commandOf({ waitId, answer, by }: Given): Command & { readonly kind: 'answer' } {
+  const id = waitIdOf([decisionIdOf(waitId, answer, by?.id), answer.digest ?? '']);
+  return { id, kind: 'answer', waitId, answer, ...(by ? { by } : {}) };
+}
+
+/** The person without fields that no record has. @throws {TypeError} */
+function personIn(by: unknown): Person | undefined {
+  if (by === undefined) return undefined;
+  if (!isPerson(by)) throw new TypeError('`by` must be { id, name? }: texts of at most 256 characters');
+  return { id: by.id, ...(by.name === undefined ? {} : { name: by.name }) };
 }
 
 /** An answer, and the executor that gives it. */
 interface Giving {
   readonly services: ExecutorServices;
-  readonly command: Command & { kind: 'answer' };
   readonly given: Given;
 }
 
@@ -96,7 +104,9 @@ async function answerLive(giving: Giving, live: ActiveRun, depth: number): Promi
   const ofChild = live.progress && (await answerBelow(giving, { at: live.progress, below }, depth));
   if (ofChild) return ofChild;
   try {
-    await live.waits.take({ ...given, at: services.config.clock.now() });
+    const open = live.progress && waitOf(live.progress, given.waitId);
+    const answer = open ? asSeen(open, given, () => hasApprovers(live.agent, services, open)) : given.answer;
+    await live.waits.take({ ...given, answer, at: services.config.clock.now() });
     return 'recorded';
   } catch (error) {
     // It left, or stopped, while the answer was on its way in: the store knows more.
@@ -129,14 +139,17 @@ async function answerBelow(giving: Giving, { at, below = [] }: Above, depth: num
 }
 
 async function answerStored(giving: Giving, runId: string, depth: number): Promise<AnswerState> {
-  const { services, command } = giving;
+  const { services, given } = giving;
   const store = mailStore(services);
   const record = await store.load(runId);
-  if (!record) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+  if (!record) return answerEnded(store, runId, given);
   const ofChild = await answerBelow(giving, { at: record }, depth);
   if (ofChild) return ofChild;
-  if (isKnown(record, command)) return 'recorded';
-  await store.send(runId, command);
+  const open = waitOf(record, given.waitId);
+  if (!open) return answerSettled(record, given);
+  const agent = agentFor(services, record.meta.agentId);
+  const answer = asSeen(open, given, () => agent !== undefined && hasApprovers(agent, services, open));
+  await store.send(runId, commandOf({ ...given, answer }));
   services.sweep.retry(runId);
   if (services.sweep.isOn) void services.sweep.look();
   return 'sent';
@@ -171,28 +184,43 @@ async function sleeping(
   return found;
 }
 
-/**
- * Returns whether the record has this answer already.
- * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {TypeError} if several persons must agree and none is given
- */
-function isKnown({ meta, waiting }: RunCheckpoint, { waitId, answer, by }: Command & { kind: 'answer' }): boolean {
-  const open = waiting?.waits.find(({ id }) => id === waitId);
-  if (open) {
-    checkBy(open, by);
-    return false;
-  }
-  const settled = waiting?.settled.find(({ id }) => id === waitId);
-  if (!settled) throw new WaitGoneError(`run ${meta.runId} has no open wait ${waitId}`);
-  if (settled.how === answer.how && settled.by?.id === by?.id) return true;
-  const { how, at } = settled;
-  const who = settled.by && settled.by.id !== '' ? ` by ${settled.by.id}` : '';
-  const answered = { how, at, ...(settled.by ? { by: settled.by } : {}) };
-  throw new AlreadyAnsweredError(`wait ${waitId} was answered before: ${how}${who}`, { answered });
+/** A run that is over has no waits. @throws {WaitGoneError} @throws {CheckpointMissingError} */
+async function answerEnded(store: ControlStore, runId: string, { waitId }: Given): Promise<never> {
+  if (isKeepingOutcomes(store) && (await store.outcome(runId)))
+    throw new WaitGoneError(`run ${runId} is over: it has no open wait ${waitId}`);
+  throw new CheckpointMissingError(`the store has no record of run ${runId}`);
 }
 
-function checkBy(wait: Wait, by: Person | undefined): void {
-  if (wait.kind === 'approval' && wait.quorum > 1 && !by?.id)
-    throw new TypeError(`wait ${wait.id} needs ${wait.quorum} persons: give { by: { id } }`);
+/** Answers for a wait that is over. @throws {WaitGoneError} @throws {AlreadyAnsweredError} unless the record has this answer */
+function answerSettled({ meta, waiting }: RunCheckpoint, { waitId, answer, by }: Given): AnswerState {
+  const settled = waiting?.settled.find(({ id }) => id === waitId);
+  if (!settled) throw new WaitGoneError(`run ${meta.runId} has no open wait ${waitId}`);
+  const decision = decisionIdOf(waitId, answer, by?.id);
+  if (isSameAnswer(settled, { how: answer.how, decision, ...(by ? { by } : {}) })) return 'recorded';
+  throw answeredBefore(settled);
+}
+
+/**
+ * The answer with the digest that the person saw: a vote must not count for an input that another person puts in its place.
+ * @throws {TypeError} if the decision needs a person, and none is given
+ * @throws {AnswerRefusedError} if the person saw another input
+ */
+function asSeen(wait: Wait, { answer, by }: Given, needsPerson: () => boolean): Answer {
+  const { how, digest } = answer;
+  if (wait.kind !== 'approval' || (how !== 'approve' && how !== 'deny')) return answer;
+  if (!by?.id && (wait.quorum > 1 || needsPerson()))
+    throw new TypeError(`wait ${wait.id} needs a person who decides: give { by: { id } }`);
+  if (how === 'deny') return answer;
+  if (digest !== undefined && digest !== wait.digest)
+    throw new AnswerRefusedError(`wait ${wait.id} asks about another input, or another version of the agent`);
+  return { ...answer, digest: wait.digest };
+}
+
+/** Whether the tool of a wait checks who decides. The process that owns the run checks it in any case. */
+function hasApprovers({ tools = [] }: Agent, { config }: ExecutorServices, { tool }: Wait): boolean {
+  if (!Array.isArray(tools)) return false;
+  const known = [...(tools as readonly (Tool | string)[]), ...config.tools];
+  return known.some((each) => typeof each !== 'string' && each.name === tool && each.approval?.approvers !== undefined);
 }
 
 /** Returns the store of this executor as one that carries commands. @throws {UnsupportedError} */

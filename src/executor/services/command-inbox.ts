@@ -54,7 +54,7 @@ export class CommandInbox {
   readonly #acknowledged = new Set<string>();
   /** When the commands of a run stopped waiting, monotonic ms; the oldest first. */
   readonly #goneSince = new Map<CommandTarget, Map<string, number>>();
-  #looking: Promise<void> | undefined;
+  #looking: Promise<boolean> | undefined;
   #timer: unknown;
   #isFailing = false;
 
@@ -71,14 +71,14 @@ export class CommandInbox {
     this.#arm();
   }
 
-  /** Looks now. Callers during a look share the next one. Never rejects. */
-  async look(): Promise<void> {
-    if (!this.#store || this.#members.size === 0) return;
+  /** Looks now. Callers during a look share the next one. Never rejects. @returns whether the commands could be read */
+  async look(): Promise<boolean> {
+    if (!this.#store || this.#members.size === 0) return true;
     if (this.#looking) await this.#looking;
     this.#looking ??= this.#lookOnce(this.#store).finally(() => {
       this.#looking = undefined;
     });
-    await this.#looking;
+    return this.#looking;
   }
 
   /** Whether the last look could not read the store. */
@@ -126,19 +126,24 @@ export class CommandInbox {
     }, everyMs);
   }
 
-  async #lookOnce(store: ControlStore): Promise<void> {
+  async #lookOnce(store: ControlStore): Promise<boolean> {
     const { owner, warn } = this.#around;
     const members = [...this.#members.values()];
     this.#acknowledged.clear();
     try {
       const sent = await store.inbox({ owner });
       this.#isFailing = false;
-      if (sent.length >= MAX_COMMANDS) return await this.#lookAtEach(store, members);
+      if (sent.length >= MAX_COMMANDS) {
+        await this.#lookAtEach(store, members);
+        return true;
+      }
       const byRun = Map.groupBy(sent, ({ runId }) => runId);
       for (const member of members) this.#deliver(store, member, byRun.get(member.runId) ?? []);
+      return true;
     } catch (error) {
       if (!this.#isFailing) warn('run: commands from other processes cannot be read', { error: toErrorData(error) });
       this.#isFailing = true;
+      return false;
     }
   }
 

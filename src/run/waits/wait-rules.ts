@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../values/json.ts';
+import { canonicalJson, type JsonValue } from '../../values/json.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import type { Answer, SignalAnswer } from '../command.ts';
 import { approvalDigest, waitIdOf } from '../identity.ts';
@@ -27,6 +27,8 @@ export type WaitAnswer = {
   readonly by?: Person;
   /** The id of the command that brought it: the record remembers it. */
   readonly command?: string;
+  /** The id of the person's decision (`decisionIdOf`). */
+  readonly decision?: string;
 } & (
   | {
       readonly how: 'approve';
@@ -174,10 +176,19 @@ export function answerWait(progress: Progress, answer: WaitAnswer): Answered {
   return { kind: 'settled', progress: close(after, wait, settled), wait, settled, ...(ends ? { ends } : {}) };
 }
 
-function answeredBefore(progress: Progress, { waitId, how, by }: WaitAnswer): Answered {
-  const settled = progress.waiting?.settled.find(({ id }) => id === waitId);
+function answeredBefore(progress: Progress, answer: WaitAnswer): Answered {
+  const settled = progress.waiting?.settled.find(({ id }) => id === answer.waitId);
   if (!settled) return { kind: 'gone' };
-  return settled.how === how && settled.by?.id === by?.id ? { kind: 'known' } : { kind: 'other', settled };
+  return isSameAnswer(settled, answer) ? { kind: 'known' } : { kind: 'other', settled };
+}
+
+/** Returns whether an answer repeats one that ended the wait: the same decision of the same person. */
+export function isSameAnswer(
+  { how, by, decisions }: SettledWait,
+  answer: Pick<WaitAnswer, 'how' | 'by' | 'decision'>,
+): boolean {
+  if (decisions && answer.decision !== undefined) return decisions.includes(answer.decision);
+  return how === answer.how && by?.id === answer.by?.id;
 }
 
 /** The answers that a kind of wait takes. A missing kind does not compile. */
@@ -212,11 +223,12 @@ function approve(progress: Progress, wait: Approval, answer: Approve): Answered 
   if (digestNow !== wait.digest) return reopen(progress, wait, { call, answer });
   if (answer.digest !== undefined && answer.digest !== wait.digest) return { kind: 'unfit', wait };
   const vote = voteOf(answer);
-  const input = answer.input === undefined ? wait.input : answer.input;
-  const before = answer.input === undefined ? wait.votes : [];
+  const edit = editIn(answer, wait.input ?? call.input);
+  const input = edit === undefined ? wait.input : edit;
+  const before = edit === undefined ? wait.votes : [];
   if (before.some(({ by }) => by.id === vote.by.id)) return { kind: 'known' };
   const votes = [...before, vote];
-  const digest = answer.input === undefined ? wait.digest : approvalDigest(call.name, answer.input, version);
+  const digest = edit === undefined ? wait.digest : approvalDigest(call.name, edit, version);
   const voted: Approval = { ...wait, digest, votes, ...(input === undefined ? {} : { input }) };
   if (votes.length < wait.quorum) return { kind: 'voted', progress: replace(progress, voted), wait: voted };
   const notes = votes.flatMap(({ note }) => note ?? []);
@@ -227,13 +239,19 @@ function approve(progress: Progress, wait: Approval, answer: Approve): Answered 
     ...(input === undefined ? {} : { input }),
     ...(notes.length > 0 ? { note: notes.join('\n') } : {}),
   };
-  const settled = { ...settledBy(wait, answer), digest };
+  const decisions = votes.flatMap(({ decision }) => decision ?? []);
+  const settled = { ...settledBy(wait, answer), digest, decisions };
   const after = changeCall(progress, wait, (waiting) => ({ ...waiting, state: 'planned', allowed }));
   return { kind: 'settled', progress: close(after, wait, settled), wait: voted, settled };
 }
 
-function voteOf({ by = { id: '' }, at, note }: Approve): Vote {
-  return { by, at, ...(note === undefined ? {} : { note }) };
+/** The input as this answer changes it; undefined if it is the one that the others approved. */
+function editIn({ input }: Approve, now: JsonValue): JsonValue | undefined {
+  return input === undefined || canonicalJson(input) === canonicalJson(now) ? undefined : input;
+}
+
+function voteOf({ by = { id: '' }, at, note, decision }: Approve): Vote {
+  return { by, at, ...(note === undefined ? {} : { note }), ...(decision === undefined ? {} : { decision }) };
 }
 
 /** An approval is valid for one tool, one input and one version of the agent: for another one the question is asked again. */
@@ -300,8 +318,8 @@ function changeCall(progress: Progress, { callId }: Wait, change: (call: OpenCal
   return { ...progress, openStep, attempts: 0 };
 }
 
-function settledBy({ id, kind }: Wait, { how, at, by }: WaitAnswer): SettledWait {
-  return { id, kind, how, at, ...(by ? { by } : {}) };
+function settledBy({ id, kind }: Wait, { how, at, by, decision }: WaitAnswer): SettledWait {
+  return { id, kind, how, at, ...(by ? { by } : {}), ...(decision === undefined ? {} : { decisions: [decision] }) };
 }
 
 function close(progress: Progress, wait: Wait, settled: SettledWait): Progress {

@@ -15,6 +15,8 @@ export interface Vote {
   /** Wall clock, ms. */
   readonly at: number;
   readonly note?: string;
+  /** The id of the decision, by which its repetition is recognised. */
+  readonly decision?: string;
 }
 
 /** What every wait has. */
@@ -86,6 +88,8 @@ export interface SettledWait {
   /** Wall clock, ms. */
   readonly at: number;
   readonly digest?: string;
+  /** The ids of the decisions that ended it, by which a repetition is recognised. */
+  readonly decisions?: readonly string[];
 }
 
 /** The waits of a run, and the ends of its last waits. */

@@ -1,5 +1,5 @@
 import type { Answer } from '../../../run/command.ts';
-import { approvalDigest } from '../../../run/identity.ts';
+import { approvalDigest, decisionIdOf } from '../../../run/identity.ts';
 import { callOf } from '../../../run/open-step.ts';
 import type { Person, Wait } from '../../../run/waits/wait.ts';
 import { type GivenAnswer, type WaitAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
@@ -23,7 +23,13 @@ type Approving = Extract<Wait, { kind: 'approval' }>;
  */
 export async function admit(run: ActiveRun, given: GivenAnswer): Promise<WaitAnswer> {
   const { waitId, at, by, command, answer } = given;
-  const facts = { waitId, at, ...(by ? { by } : {}), ...(command === undefined ? {} : { command }) };
+  const facts = {
+    waitId,
+    at,
+    ...(by ? { by } : {}),
+    ...(command === undefined ? {} : { command }),
+    ...decisionOf(given),
+  };
   const wait = run.progress && waitOf(run.progress, waitId);
   switch (answer.how) {
     case 'expire':
@@ -44,8 +50,14 @@ export async function admit(run: ActiveRun, given: GivenAnswer): Promise<WaitAns
   }
 }
 
+function decisionOf({ waitId, answer, by }: GivenAnswer): { readonly decision?: string } {
+  const { how } = answer;
+  if (how === 'expire' || how === 'ended' || how === 'signal') return {};
+  return { decision: decisionIdOf(waitId, answer, by?.id) };
+}
+
 interface Approved {
-  readonly facts: Pick<WaitAnswer, 'waitId' | 'at' | 'by' | 'command'>;
+  readonly facts: Pick<WaitAnswer, 'waitId' | 'at' | 'by' | 'command' | 'decision'>;
   readonly answer: Answer;
   readonly by: Person | undefined;
 }

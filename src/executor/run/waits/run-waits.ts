@@ -1,10 +1,15 @@
 import type { RunEmitted } from '../../../../machines/context.ts';
 import { callOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
-import type { Wait } from '../../../run/waits/wait.ts';
+import type { SettledWait, Wait } from '../../../run/waits/wait.ts';
 import { type GivenAnswer, type WaitAnswer, waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
 import { toErrorData } from '../../../values/error-data.ts';
-import { AlreadyAnsweredError, AnswerRefusedError, WaitGoneError } from '../../../values/errors.ts';
+import {
+  AlreadyAnsweredError,
+  AnswerRefusedError,
+  StoreUnavailableError,
+  WaitGoneError,
+} from '../../../values/errors.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { RunWaiting } from '../run-state.ts';
 import { admit } from './admit-answer.ts';
@@ -25,6 +30,14 @@ export function isTaking({ life, isActive, actor }: ActiveRun): boolean {
   return !life.isFinished && isActive && actor.getSnapshot().context.cause === undefined;
 }
 
+/** Returns the error of an answer to a wait that another answer has ended. */
+export function answeredBefore({ id, how, by, at }: SettledWait): AlreadyAnsweredError {
+  const who = by && by.id !== '' ? ` by ${by.id}` : '';
+  return new AlreadyAnsweredError(`wait ${id} was answered before: ${how}${who}`, {
+    answered: { how, at, ...(by ? { by } : {}) },
+  });
+}
+
 /**
  * The waits of a live run: answers on their way into it, the time at which the next wait ends by itself, and their events. An
  * event follows when the record has what it reports.
@@ -34,6 +47,8 @@ export class RunWaits implements RunWaiting {
   #pending: Map<string, Pending> | undefined;
   /** The last answer to each wait that is being checked. */
   readonly #turns = new Map<string, Promise<void>>();
+  /** The expiry of the waits that are due. Resolves to whether the inbox was read first. */
+  #expiring: Promise<boolean> | undefined;
   #count = 0;
   #timer: unknown;
   /** Since when nothing but waits is left, monotonic ms. */
@@ -54,8 +69,9 @@ export class RunWaits implements RunWaiting {
     const run = this.#run;
     await run.life.accepted.promise;
     const wait = run.progress && waitOf(run.progress, given.waitId);
+    const isLate = wait?.dueAt !== undefined && given.at > wait.dueAt && given.answer.how !== 'ended';
     // A late answer does not beat an expiry, although no process was there to record it.
-    if (wait?.dueAt !== undefined && given.at > wait.dueAt && given.answer.how !== 'expire') await this.expire(wait);
+    if (isLate) await this.#expireBefore(given.waitId);
     try {
       return await (await this.#inTurn(given)).recorded;
     } catch (error) {
@@ -105,8 +121,15 @@ export class RunWaits implements RunWaiting {
     return settle.promise;
   }
 
-  /** Ends a wait whose time is over. */
-  async expire(wait: Wait): Promise<void> {
+  /** Ends a wait for which an answer came too late. @throws {StoreUnavailableError} if an earlier answer may be in the inbox, which cannot be read */
+  async #expireBefore(waitId: string): Promise<void> {
+    // The first one may have begun before this wait was due.
+    const hasRead = (await this.#expireDue()) && (await this.#expireDue());
+    const isOpen = this.#run.progress && waitOf(this.#run.progress, waitId);
+    if (isOpen && !hasRead) throw new StoreUnavailableError('it is unknown whether an answer came in time');
+  }
+
+  async #expire(wait: Wait): Promise<void> {
     const at = this.#run.services.config.clock.now();
     await this.#pass({ waitId: wait.id, answer: { how: 'expire' }, at }, { waitId: wait.id, how: 'expire', at }).catch(
       () => {},
@@ -166,16 +189,12 @@ export class RunWaits implements RunWaiting {
   /** The machine has not applied an answer. */
   notTaken({ receipt, why, settled }: Emitted<'answer.refused'>): void {
     this.#settle(receipt, (settle, { waitId }) => {
-      if (why === 'known') settle.resolve(this.#run.isDurable ? 'durable' : 'queued');
-      else if (why === 'other' && settled) {
-        const { how, by, at } = settled;
-        const who = by && by.id !== '' ? ` by ${by.id}` : '';
-        settle.reject(
-          new AlreadyAnsweredError(`wait ${waitId} was answered before: ${how}${who}`, {
-            answered: { how, at, ...(by ? { by } : {}) },
-          }),
-        );
-      } else if (why === 'unfit')
+      const { requested } = this.#run.actor.getSnapshot().context;
+      // The first of two equal answers may still be on its way into the record.
+      if (why === 'known')
+        this.#whenRecorded(requested, () => settle.resolve(this.#run.isDurable ? 'durable' : 'queued'));
+      else if (why === 'other' && settled) settle.reject(answeredBefore(settled));
+      else if (why === 'unfit')
         settle.reject(new AnswerRefusedError(`wait ${waitId} takes no such answer, or asks about another input`));
       else settle.reject(this.#tooLate(waitId));
     });
@@ -235,31 +254,51 @@ export class RunWaits implements RunWaiting {
       this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...(callId === undefined ? {} : { callId }) });
   }
 
-  /** Arms the timer for the next wait that ends by itself. */
+  /** Arms the timer for the next wait that ends by itself. It also keeps the process alive for a run that cannot rest. */
   arm(): void {
+    const wakeAt = this.#run.progress?.waiting?.wakeAt;
+    if (wakeAt !== undefined) this.#armIn(wakeAt - this.#run.services.config.clock.now());
+    else this.#armIn(this.#idleSince === undefined ? undefined : LONGEST_TIMER_MS);
+  }
+
+  #armIn(ms: number | undefined): void {
     const { clock } = this.#run.services.config;
     clock.clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#begin();
-    const wakeAt = this.#run.progress?.waiting?.wakeAt;
-    if (wakeAt === undefined || this.#run.life.isFinished) return;
-    const ms = Math.min(LONGEST_TIMER_MS, Math.max(0, wakeAt - clock.now()));
-    this.#timer = clock.setTimeout(() => void this.#expireDue(), ms);
+    if (ms === undefined || this.#run.life.isFinished) return;
+    this.#timer = clock.setTimeout(() => void this.#onTime(), Math.min(LONGEST_TIMER_MS, Math.max(0, ms)));
   }
 
-  /** An answer that was sent in time beats the expiry: the inbox is read first. */
-  async #expireDue(): Promise<void> {
-    const { services, runId, life } = this.#run;
-    const { inbox, config } = services;
+  async #onTime(): Promise<void> {
+    const hasRead = await this.#expireDue();
+    // A run that must stop expires nothing: the next process does.
+    if (!isTaking(this.#run)) return;
+    if (hasRead) this.arm();
+    else this.#armIn(this.#run.services.config.defaults.controlMs);
+  }
+
+  /** Ends the waits whose time is over. Callers share it. @returns false if the inbox could not be read: nothing has ended */
+  #expireDue(): Promise<boolean> {
+    this.#expiring ??= this.#expireNow().finally(() => {
+      this.#expiring = undefined;
+    });
+    return this.#expiring;
+  }
+
+  /** An answer that was sent in time beats the expiry: the inbox is read first, and answers that came in time are checked. */
+  async #expireNow(): Promise<boolean> {
+    const { config, inbox } = this.#run.services;
     const due = () =>
       waitsOf(this.#run.progress ?? {}).filter(({ dueAt }) => dueAt !== undefined && dueAt <= config.clock.now());
-    if (due().length > 0) {
-      await inbox.look();
-      await inbox.delivered(runId);
-      if (life.isFinished) return;
-      await Promise.all(due().map((wait) => this.expire(wait)));
-    }
-    this.arm();
+    if (due().length === 0 || !isTaking(this.#run)) return true;
+    if (!(await inbox.look())) return false;
+    const ids = new Set(due().map(({ id }) => id));
+    const checked = () => [...ids].flatMap((id) => this.#turns.get(id) ?? []);
+    // Each check is bounded in time, and an answer that came too late is not checked before the expiry.
+    while (checked().length > 0) await Promise.all(checked());
+    await Promise.all(due().flatMap((wait) => (ids.has(wait.id) ? [this.#expire(wait)] : [])));
+    return true;
   }
 
   #whenRecorded(boundary: number, then: () => void): void {

@@ -73,6 +73,7 @@ export type {
   QuarantinedRunLine,
   StoredRunLine,
 } from './executor/lifecycle/list-runs.ts';
+export type { ListedWait, ListWaitsOptions, WaitCursor, WaitPathStep } from './executor/lifecycle/list-waits.ts';
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/recover.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
 export { finalizeCheckpoint } from './executor/run/finalize-checkpoint.ts';
@@ -85,7 +86,7 @@ export { createPalette } from './palette/palette.ts';
 export type { Palette } from './palette/port.ts';
 export { type RunCheckpoint, type RunHead, toCheckpoint, toResumeState } from './record/checkpoint.ts';
 export type { RunDelta } from './record/delta.ts';
-export { type InterruptedRun, interruptedRun, quarantinedRun } from './record/interrupted.ts';
+export { type InterruptedRun, interruptedRun, type OpenWait, quarantinedRun } from './record/interrupted.ts';
 export { type Migrate, migrateRecord, type RecordDraft } from './record/migrate.ts';
 export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';

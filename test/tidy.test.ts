@@ -37,6 +37,7 @@ const belowExecutor = [
   'src/store/checkpointer',
   'src/store/factory',
   'src/store/checked-store',
+  'src/store/cursor',
   'src/store/memory/memory-store',
   'src/store/owner',
   'src/model',

@@ -1,8 +1,15 @@
 import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { Wait } from '../run/waits/wait.ts';
 import { toErrorData } from '../values/error-data.ts';
+import type { JsonValue } from '../values/json.ts';
 import type { RunHead } from './checkpoint.ts';
 import { parentOf } from './identify.ts';
+
+/** An open wait, as lists show it. */
+export type OpenWait = Wait & {
+  /** The input of the call that waits, as it is recorded; for an approval, as a person changed it. Absent = not in the list. */
+  readonly input?: JsonValue;
+};
 
 /** A stored run without its transcript, as lists show it. A host-written store may leave `status` and `attempts` out. */
 export type InterruptedRun =
@@ -25,7 +32,7 @@ export type InterruptedRun =
       /** Absent = none. */
       readonly labels?: Labels;
       /** The open waits of a run with the status `waiting`. */
-      readonly waits?: readonly Wait[];
+      readonly waits?: readonly OpenWait[];
       /** When a resting run continues, wall clock, ms; absent = when a command comes, or unknown to the store. */
       readonly dueAt?: number;
     }
@@ -49,7 +56,7 @@ export type ReadableRun = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
  */
 export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): InterruptedRun {
   const parent = parentOf(head);
-  const { waits = [] } = head.waiting ?? {};
+  const waits = head.waiting ? openWaitsIn(head) : [];
   const isWaiting = !head.parked && waits.length > 0;
   return {
     runId: head.meta.runId,
@@ -66,6 +73,15 @@ export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): I
     ...(dueAt === undefined ? {} : { dueAt }),
     ...(head.parked ? { code: head.parked.code, reason: head.parked.reason } : {}),
   };
+}
+
+/** Returns the open waits of a run, each with the input of its call. */
+export function openWaitsIn({ waiting, openStep }: Pick<RunHead, 'waiting' | 'openStep'>): readonly OpenWait[] {
+  const inputs = new Map(openStep?.calls.map(({ callId, input }) => [callId, input]));
+  return (waiting?.waits ?? []).map((wait) => {
+    const input = wait.callId === undefined ? undefined : inputs.get(wait.callId);
+    return input === undefined ? wait : { input, ...wait };
+  });
 }
 
 /** Makes the list entry of an unreadable record, as `listInterrupted` returns it. @param error what reading it threw */

@@ -37,6 +37,8 @@ export type NextStart =
       readonly parks: ParkedReason | undefined;
       /** Wall clock, ms. */
       readonly now: number;
+      /** Whether it rests if nothing but waits is left: not in a store without `leave`, nor if a command waits for it. */
+      readonly mayRest?: boolean;
     };
 
 /** What is known of a stored run. A fact that is absent is not known. */
@@ -51,6 +53,8 @@ export interface RunFacts {
   /** Whether there is an agent for it. */
   readonly agent?: 'found' | 'missing' | undefined;
   readonly place?: Place | undefined;
+  /** Whether it rests and is not due: nothing looks at it before. */
+  readonly isResting?: boolean | undefined;
   readonly next?: (() => NextStart) | undefined;
 }
 
@@ -128,12 +132,12 @@ function agentless({ entry, agent }: Known): Verdict | undefined {
   return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsPerson: true };
 }
 
-/** No run waits for the answer of a child whose root has ended: it is ended without the answer that it waits for. */
-function waiting({ next, place }: Known): Verdict | undefined {
+/** No run waits for the answer of a child whose root has ended: when it is due, it is ended without the answer that it waits for. */
+function waiting({ next, place, isResting: rests = false }: Known): Verdict | undefined {
   const found = next?.();
-  if (!found || 'failed' in found || place?.kind === 'orphan') return undefined;
-  const { record, now } = found;
-  if (!isResting(record.waiting, now)) return undefined;
+  if (!found || 'failed' in found || (place?.kind === 'orphan' && !rests)) return undefined;
+  const { record, now, mayRest = true } = found;
+  if (!mayRest || !isResting(record.waiting, now)) return undefined;
   const { waits, wakeAt } = record.waiting;
   const latest = wakeAt === undefined ? '' : `, until ${timeOf(wakeAt)} at the latest`;
   const things = [...new Set(waits.map(({ kind }) => awaited[kind]))].join(', ');

@@ -95,6 +95,8 @@ export const sections: readonly Section[] = [
         code: 'src/executor/lifecycle: USUAL_LIMIT',
         option: '`limit` of `executor.list`',
       },
+      { what: 'open waits of one page', code: 'WAITS_A_PAGE', option: '`limit` of `executor.waiting`' },
+      { what: 'open waits of one page, with that option', code: 'MAX_WAITS_LISTED' },
       { what: 'ended runs that `executor.get` finds', code: 'MAX_ENDED' },
       { what: 'events of a run that are kept for consumers', code: 'BUFFER' },
       { what: 'levels of sub-agents below a run', code: 'src/executor/run: MAX_DEPTH' },

@@ -15,7 +15,7 @@ describe('a run without a record', () => {
     expect(await host.run()).toMatchObject({ status: 'ok', output: 'found', durable: false, saveErrors: 0 });
     expect(host.warnings).toEqual([]);
     expect(await host.executor.list()).toEqual([]);
-    expect(await host.executor.recover()).toEqual({ resumed: [], parked: [], skipped: [], failed: [] });
+    expect(await host.executor.recover()).toEqual({ resumed: [], parked: [], skipped: [], failed: [], waiting: 0 });
   });
 
   test('whose factory says null never touches the store, with the same result (checkpoint 22)', async () => {

@@ -29,6 +29,8 @@ interface Plan {
   readonly isCallOpen: boolean;
   readonly arePhasesOthers: boolean;
   readonly owner: 'none' | 'living' | 'dead' | 'left' | 'here';
+  /** `kept`: its open call waits, and a process left the run like that. `rests`: the store has it. `answered`: and a command too. */
+  readonly waits: 'none' | 'kept' | 'rests' | 'answered' | 'over';
   readonly damage: 'none' | 'listed' | 'unlisted' | 'too new' | 'migrate';
 }
 
@@ -43,6 +45,7 @@ const plans = fc.record<Plan>({
   isCallOpen: fc.boolean(),
   arePhasesOthers: often(false, true),
   owner: often<Plan['owner']>('none', 'living', 'dead', 'left', 'here'),
+  waits: often<Plan['waits']>('none', 'kept', 'rests', 'answered', 'over'),
   damage: often<Plan['damage']>('none', 'listed', 'unlisted', 'too new', 'migrate'),
 });
 
@@ -62,7 +65,28 @@ const openStep: NonNullable<RunCheckpoint['openStep']> = {
   calls: [{ callId: 'c', name: 'pay', input: {}, effect: 'once', state: 'started', attempt: 1 }],
 };
 
-function recordOf({ agentId, above, parked, attempts, isCallOpen, arePhasesOthers }: Plan, i: number): RunCheckpoint {
+const waitingStep: typeof openStep = {
+  ...openStep,
+  calls: openStep.calls.map((each) => ({ ...each, state: 'waiting', attempt: 0 })),
+};
+
+/** The open wait of a run: for an answer, until a time that has come (`over`) or not. */
+function waitingOf(waits: Plan['waits']): NonNullable<RunCheckpoint['waiting']> {
+  const wakeAt = waits === 'over' ? 2 : 8e15;
+  const wait = {
+    id: 'w',
+    kind: 'question',
+    question: 'Which?',
+    createdAt: 1,
+    step: 2,
+    callId: 'c',
+    tool: 'pay',
+  } as const;
+  return { waits: [{ ...wait, dueAt: wakeAt }], wakeAt, settled: [] };
+}
+
+function recordOf(plan: Plan, i: number): RunCheckpoint {
+  const { agentId, above, parked, attempts, isCallOpen, arePhasesOthers, waits } = plan;
   const parentRunId = above === undefined ? '' : idOf(above);
   const meta = { ...noMeta, runId: idOf(i), agentId, agentName: agentId, parentRunId };
   const parent = { runId: parentRunId, callId: `c${i}`, rootRunId: parentRunId };
@@ -76,7 +100,7 @@ function recordOf({ agentId, above, parked, attempts, isCallOpen, arePhasesOther
     messages: [said('Go.'), { role: 'assistant', content: [{ type: 'text', text: 'Hm.' }] }, said('On.')],
     ...(above === undefined ? {} : { parent }),
     ...(parked ? { parked: { code: parked, reason: 'set aside' } } : {}),
-    ...(isCallOpen ? { openStep } : {}),
+    ...(waits !== 'none' ? { openStep: waitingStep, waiting: waitingOf(waits) } : isCallOpen ? { openStep } : {}),
   };
 }
 
@@ -105,7 +129,19 @@ function damagedStore(store: ReturnType<typeof memoryStore>, damageOf: (runId: s
   return { ...store, load, listInterrupted };
 }
 
-type List = keyof RecoveryReport;
+/** Gives a run that waits to the store, where it rests; with an answer, if the plan has one. */
+async function letRest(store: ReturnType<typeof memoryStore>, { waits, parked }: Plan, runId: string): Promise<void> {
+  if (parked || !['rests', 'answered', 'over'].includes(waits)) return;
+  const claim = await store.claim(runId, 'elsewhere|0', 60_000);
+  const attempts = (claim?.attempts ?? 1) - 1;
+  if (claim) await store.leave(claim, { dueAt: waitingOf(waits).wakeAt, readUpTo: 0, attempts });
+  if (waits === 'answered')
+    await store.send(runId, { id: 'a', kind: 'answer', waitId: 'w', answer: { how: 'answer', value: 1 } });
+}
+
+type List = Exclude<keyof RecoveryReport, 'waiting'>;
+
+const allLists: readonly List[] = ['resumed', 'parked', 'skipped', 'failed'];
 
 /** The lists of a report in which a run of a verdict may be. What only a whole record shows is no fact for a list. */
 const lists: { readonly [Name in RunDiagnosis['verdict']]: readonly List[] } = {
@@ -159,6 +195,7 @@ test('what `diagnose` says of a run is what `recover` then does, in the same wor
           continue;
         }
         await inner.save(recordOf(run, i));
+        await letRest(inner, run, idOf(i));
         const owner = owners[run.owner]('');
         const claim = owner && (await inner.claim(idOf(i), owner, 60_000));
         if (claim && run.owner === 'left') await inner.release(claim);
@@ -171,12 +208,21 @@ test('what `diagnose` says of a run is what `recover` then does, in the same wor
         await Promise.all(said.map(async ({ runId }) => [runId, await inner.load(runId)] as const)),
       );
       const report = await host.executor.recover({ maxAttempts });
-      const entries = (Object.keys(report) as List[]).flatMap((list) =>
-        report[list].map((each) => ({ list, ...each })),
+      const entries = allLists.flatMap((list) => report[list].map((each) => ({ list, ...each })));
+      // Those that rest are in no list, whatever else is said of them.
+      const resting = new Set((await inner.listInterrupted({ status: 'waiting' })).map(({ runId }) => runId));
+      expect(report.waiting).toBe(resting.size);
+      expect([...new Set([...entries.map(({ runId }) => runId), ...resting])].toSorted()).toEqual(
+        said.map(({ runId }) => runId).toSorted(),
       );
-      expect(entries.map(({ runId }) => runId).toSorted()).toEqual(said.map(({ runId }) => runId).toSorted());
       for (const each of said) {
         const { runId, verdict } = each;
+        if (verdict === 'waits') expect(resting).toContain(runId);
+        seen.add(verdict);
+        if (resting.has(runId) && !entries.some((entry) => entry.runId === runId)) {
+          expect(verdict).not.toBe('resumes');
+          continue;
+        }
         const done = entries.find((entry) => entry.runId === runId);
         expect({ runId, verdict, list: done?.list }).toEqual({
           runId,
@@ -187,7 +233,9 @@ test('what `diagnose` says of a run is what `recover` then does, in the same wor
         if (verdict === 'resumes') {
           const isOrphan = each.reason.includes('the run that began it no longer exists');
           const status = (await host.executor.get(runId)?.result)?.status;
-          expect({ runId, status }).toEqual({ runId, status: isOrphan ? 'cancelled' : 'ok' });
+          // One that was parked while it waited waits again.
+          const end = runs[Number(runId.slice(1))]?.waits === 'none' ? ['ok'] : ['ok', 'waiting'];
+          expect({ runId, status }).toEqual({ runId, status: expect.toBeOneOf(isOrphan ? ['cancelled'] : end) });
           seen.add(isOrphan ? 'orphan' : 'own');
           continue;
         }
@@ -214,6 +262,6 @@ test('what `diagnose` says of a run is what `recover` then does, in the same wor
     'fails failed',
   ];
   expect([...seen]).toEqual(
-    expect.arrayContaining([...pairs, 'orphan', 'own', 'unreadable failed', 'unreadable skipped']),
+    expect.arrayContaining(['waits', ...pairs, 'orphan', 'own', 'unreadable failed', 'unreadable skipped']),
   );
 }, 120_000);

@@ -59,7 +59,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const twin = await takePlace(run);
   if (twin) return { kind: 'answered', output: twin };
 
-  const found = await acquireRun(run);
+  const found = await acquireRun(run, restAgain);
   if (found.outcome) {
     await releaseClaim(run, uncounted(run));
     return { kind: 'answered', output: withoutId(found.outcome) };
@@ -71,7 +71,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const resume = found.record || !given ? record && toResumeState(record) : given;
   const named = identifiedBy(record, fresh);
   const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
-  if (found.record && (await restAgain(run, found.record))) return resting(begun, found.record);
+  if (found.record && found.isResting) return resting(begun, found.record);
   run.info = infoOf(run, begun, limits);
   run.life.attempt = found.attempts;
   run.parent = begun.parent;

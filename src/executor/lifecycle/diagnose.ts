@@ -1,18 +1,26 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { type InterruptedRun, interruptedRun, type ReadableRun } from '../../record/interrupted.ts';
+import {
+  type InterruptedRun,
+  interruptedRun,
+  type OpenWait,
+  openWaitsIn,
+  type ReadableRun,
+} from '../../record/interrupted.ts';
 import { migrateRecord } from '../../record/migrate.ts';
 import { type Place, RunTree } from '../../record/run-tree.ts';
 import { isRewritten } from '../../record/upcast.ts';
 import { type NextStart, type RunFacts, type Verdict, verdictOf } from '../../record/verdict.ts';
+import { isAtRest } from '../../run/waits/wait-rules.ts';
 import { boundedStore } from '../../store/checked-store.ts';
-import { type CheckpointStore, checkStore } from '../../store/port.ts';
+import { type CheckpointStore, checkStore, isDue } from '../../store/port.ts';
 import { systemClock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { ExecutorOptions } from '../host/options.ts';
 import { parkingOf } from '../run/acquire.ts';
-import { listed } from './stored-run-pages.ts';
+import { hasNews } from '../run/waits/rest-again.ts';
+import { allListed, type StoredEntry } from './stored-run-pages.ts';
 
 /** How the runs will be recovered: use the options of the executor that will do it. */
 export interface DiagnoseOptions
@@ -63,6 +71,8 @@ export interface RunDiagnosis {
     readonly isMigrated: boolean;
     /** Calls of `once` tools that were running: it is unknown whether they took effect, and they are not repeated. */
     readonly unknownCalls: readonly string[];
+    /** Its open waits; absent = none. */
+    readonly waits?: readonly OpenWait[];
     /** The owner that works on it. */
     readonly owner?: string;
   };
@@ -90,9 +100,9 @@ export async function* diagnose(
   const { clock = systemClock, timeoutMs: ms = 30_000, signal } = options;
   const bounded = boundedStore(store, { ms, clock });
   const doctor = new Doctor(bounded, options);
-  for await (const entry of listed(bounded, { signal })) {
+  for await (const each of allListed(bounded, { signal })) {
     signal?.throwIfAborted();
-    const diagnosis = await doctor.lookAt(entry);
+    const diagnosis = await doctor.lookAt(each);
     if (diagnosis) yield diagnosis;
   }
 }
@@ -111,7 +121,7 @@ class Doctor {
   }
 
   /** Undefined if the run has ended meanwhile. */
-  async lookAt(entry: InterruptedRun): Promise<RunDiagnosis | undefined> {
+  async lookAt({ entry, isResting }: StoredEntry): Promise<RunDiagnosis | undefined> {
     const { runId } = entry;
     if (entry.status === 'quarantined') return { runId, ...(await this.#judged({ entry })) };
     let record: RunCheckpoint | null;
@@ -121,13 +131,14 @@ class Doctor {
       return { runId, ...(await this.#judged({ entry, damage: toErrorData(error) })) };
     }
     if (!record) return undefined;
+    const mayRest = await this.#mayRest(record);
     let start = undefined as NextStart | undefined;
     // At its first use: `migrate` is not called for a run that does not start.
     const next = () => {
-      start ??= this.#start(record);
+      start ??= this.#start(record, mayRest);
       return start;
     };
-    const found = await this.#judged({ entry: entryOf(entry, record), agent: this.#agentOf(record), next });
+    const found = await this.#judged({ entry: entryOf(entry, record), agent: this.#agentOf(record), isResting, next });
     return { runId, ...found, record: factsOf(entry, start && 'record' in start ? start.record : record) };
   }
 
@@ -148,12 +159,20 @@ class Doctor {
 
   async #readTree(): Promise<RunTree> {
     const tree = this.#emptyTree();
-    for await (const entry of listed(this.#store, { signal: this.#options.signal })) tree.add(entry);
+    for await (const { entry } of allListed(this.#store, { signal: this.#options.signal })) tree.add(entry);
     return tree;
   }
 
   #emptyTree(): RunTree {
     return new RunTree({ load: (runId) => this.#store.load(runId) });
+  }
+
+  /** A command wakes a run; damaged ones do not. */
+  async #mayRest({ meta, waiting, hosted }: RunCheckpoint): Promise<boolean> {
+    const store = this.#store;
+    if (!isDue(store) || hosted || !waiting || waiting.waits.length === 0) return false;
+    const sent = await store.inbox({ runId: meta.runId }).catch(() => []);
+    return !hasNews(sent);
   }
 
   #agentOf({ meta }: RunCheckpoint): RunFacts['agent'] {
@@ -162,14 +181,14 @@ class Doctor {
   }
 
   /** What its next start would find. */
-  #start(record: RunCheckpoint): NextStart {
+  #start(record: RunCheckpoint, mayRest: boolean): NextStart {
     const { migrate, maxAttempts, onUnknownOutcome, onDefinitionChange, clock = systemClock } = this.#options;
     try {
       const next = migrateRecord(record, migrate);
       const agent = this.#agents?.get(record.meta.agentId);
       const started = { ...next, attempts: (next.attempts ?? 0) + 1 };
       const parks = parkingOf(started, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
-      return { record: next, parks, now: clock.now() };
+      return { record: next, parks, now: clock.now(), mayRest: mayRest && !next.parked && isAtRest(next) };
     } catch (error) {
       return { failed: toErrorData(error) };
     }
@@ -183,6 +202,7 @@ function entryOf({ owner, attempts }: ReadableRun, record: RunCheckpoint): Inter
 
 function factsOf({ owner, attempts }: ReadableRun, record: RunCheckpoint): NonNullable<RunDiagnosis['record']> {
   const { meta, iteration, updatedAt, openStep } = record;
+  const waits = openWaitsIn(record);
   const unknown = (openStep?.calls ?? []).filter(({ effect, state }) => effect === 'once' && state === 'started');
   return {
     agentId: meta.agentId,
@@ -192,6 +212,7 @@ function factsOf({ owner, attempts }: ReadableRun, record: RunCheckpoint): NonNu
     isMigrated: isRewritten(record),
     // A live process knows the state of its calls.
     unknownCalls: owner === undefined ? unknown.map(({ name }) => name) : [],
+    ...(waits.length > 0 ? { waits } : {}),
     ...(owner === undefined ? {} : { owner }),
   };
 }

@@ -23,6 +23,7 @@ import type { Registry, RunSummary } from '../services/registry.ts';
 import { endChild } from './cancel-stored.ts';
 import { controlOf, type RunControl } from './control.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
+import { type ListedWait, type ListWaitsOptions, listWaits } from './list-waits.ts';
 import { park, unpark } from './parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
 import { takeUpDue } from './recover-one-run.ts';
@@ -41,7 +42,7 @@ export interface Executor {
   get(runId: string): Run | EndedRun | undefined;
   /**
    * A page of runs: first those that are live in this process, by id, then those of the store, by the time of their last
-   * record: live in another process, interrupted, parked, and unreadable records. The list is not a snapshot: a run that moves
+   * record: live in another process, interrupted, waiting, parked, and unreadable records. The list is not a snapshot: a run that moves
    * between two pages may be in both, or in none.
    * @throws {TypeError} for invalid options; the store's own error if its list cannot be read
    * @example
@@ -49,12 +50,25 @@ export interface Executor {
    * while (page.length === 100) page = await executor.list({ limit: 100, status: 'parked', after: page[99] });
    */
   list(options?: ListRunsOptions): Promise<readonly ListedRun[]>;
+  /**
+   * A page of the open waits: of runs that are live in this process, then of stored runs, also those that rest and those that
+   * live in another process. It reads the heads of records, and no transcripts. Like `list`, it is not a snapshot.
+   * @throws {TypeError} for invalid options; the store's own error if its list cannot be read
+   * @example
+   * for (const wait of await executor.waiting({ kind: 'approval' })) {
+   *   console.log(wait.runId, wait.tool, wait.input);
+   *   await executor.control(wait.runId).approve(wait.id, { by: { id: 'ada' } });
+   * }
+   */
+  waiting(options?: ListWaitsOptions): Promise<readonly ListedWait[]>;
   /** Summaries of the live runs; changes at most once per event-loop turn. */
   readonly runs: ReadonlyAtom<readonly RunSummary[]>;
   /** The summary of one live run. */
   run$(runId: string): ReadonlyAtom<RunSummary> | undefined;
   /**
-   * Continues the runs of earlier processes. Resolves when every listed run was started or parked, or the signal is aborted.
+   * Continues the runs of earlier processes, and the resting ones that are due. Resolves when every listed run was started or
+   * parked, or the signal is aborted. From then on this executor takes up runs that become due, each `defaults.dueMs`; that
+   * keeps no process alive, unless `follow` is set: then it resolves at the shutdown.
    * @throws the store's own error if its list cannot be read: the runs started before continue, so call it again
    * @throws {TypeError} for a bound that is not a whole number above 0
    */
@@ -123,14 +137,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
     list: (listOptions = {}) => listRuns(services, listOptions),
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),
-    recover: async (recoverOptions = {}) => {
-      try {
-        return await recover(services, recoverOptions);
-      } finally {
-        // Both would take up the same runs, and the report would not have those of the sweep.
-        services.sweep.begin();
-      }
-    },
+    waiting: (waitOptions = {}) => listWaits(services, waitOptions),
+    recover: (recoverOptions = {}) => recover(services, recoverOptions),
     park: (runId, reason) => park(services, runId, reason),
     unpark: (runId) => unpark(services, runId),
     control: (runId) => controlOf(services, checkRunId(runId)),
@@ -140,7 +148,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   };
 }
 
-function sweepOf({ store, clock, warn, random, defaults }: Config, take: (due: DueRun) => Promise<boolean>): DueSweep {
+function sweepOf({ store, clock, warn, random, defaults }: Config, take: (due: DueRun) => Promise<void>): DueSweep {
   const due = store && isDue(store) ? store : undefined;
   return new DueSweep(due, { clock, warn, random, everyMs: defaults.dueMs, takeUp: take });
 }

@@ -5,7 +5,7 @@ import type { ListedStatus } from '../../run/result.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { RunSummary } from '../services/registry.ts';
-import { listed } from './stored-run-pages.ts';
+import { allListed } from './stored-run-pages.ts';
 
 /** A run that is live in this process. */
 export type LiveRunLine = RunSummary & {
@@ -64,7 +64,7 @@ export async function listRuns(services: ExecutorServices, options: ListRunsOpti
   if (!config.store || page.length === limit) return page;
   const from = isInStore ? { updatedAt: after.updatedAt, runId: after.runId } : undefined;
   let updatedAt = after?.updatedAt ?? 0;
-  for await (const entry of listed(config.store, { after: from })) {
+  for await (const { entry } of allListed(config.store, { after: from })) {
     updatedAt = entry.updatedAt ?? updatedAt;
     const line = lineOf(entry, { owner: services.owner, updatedAt });
     if (isLive(registry.live(entry.runId)) || !isWanted(line)) continue;
@@ -95,7 +95,9 @@ function lineOf(entry: InterruptedRun, at: { readonly owner: string; readonly up
   if (entry.status === 'quarantined') return { updatedAt: at.updatedAt, ...entry };
   const { status: _, owner = '', ...rest } = entry;
   const status = listedStatus(entry, at.owner);
-  return status === 'live' ? { ...rest, owner, status } : { ...rest, status: status as 'interrupted' | 'parked' };
+  return status === 'live'
+    ? { ...rest, owner, status }
+    : { ...rest, status: status as 'interrupted' | 'waiting' | 'parked' };
 }
 
 function checked(options: ListRunsOptions) {

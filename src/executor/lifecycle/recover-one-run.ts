@@ -2,6 +2,7 @@ import type { Agent } from '../../agent/agent.ts';
 import type { ReadableRun } from '../../record/interrupted.ts';
 import { mayBeChild, type Place, RunTree } from '../../record/run-tree.ts';
 import { LIVE_HERE, type Verdict } from '../../record/verdict.ts';
+import type { RunResult } from '../../run/result.ts';
 import type { CheckpointStore, DueRun } from '../../store/port.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
@@ -21,9 +22,17 @@ export interface RecoveryReport {
   /** Left alone: live here or elsewhere, agent not found, unreadable. */
   readonly skipped: readonly RecoveryEntry[];
   readonly failed: readonly RecoveryEntry[];
+  /** How many runs rest in the store and are not due: an answer, an event or a time wakes them. */
+  readonly waiting: number;
 }
 
-export type Report = { [Kind in keyof RecoveryReport]: RecoveryEntry[] };
+/** The lists of a report. */
+export type Report = { [Kind in Exclude<keyof RecoveryReport, 'waiting'>]: RecoveryEntry[] };
+
+/** Makes a report without entries. */
+export function emptyReport(): Report {
+  return { resumed: [], parked: [], skipped: [], failed: [] };
+}
 
 export interface Work {
   readonly services: ExecutorServices;
@@ -95,12 +104,16 @@ async function begin(
   void launched.result.then(() => services.recovery.places.leave());
   const run = services.runBehind(launched.actor);
   if (run?.life.resolution === 'accepted') report.resumed.push({ runId });
+  // It is among the waiting runs again.
+  else if (run?.life.isResting) return run;
   else if (run?.life.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
   else note(report, runId, (await launched.result).error);
   return run;
 }
 
 const leftAlone = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];
+/** Another process works on the run, or it has ended. */
+const takenElsewhere = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING'];
 
 function note(report: Report, runId: string, error: ErrorData | undefined): void {
   const { code = 'UNKNOWN', message = 'the run was refused' } = error ?? {};
@@ -109,7 +122,7 @@ function note(report: Report, runId: string, error: ErrorData | undefined): void
 }
 
 /** In which list of the report a run is, by the verdict on it. */
-const listOf: { readonly [Name in Verdict['verdict']]: keyof RecoveryReport } = {
+const listOf: { readonly [Name in Verdict['verdict']]: keyof Report } = {
   resumes: 'resumed',
   waits: 'skipped',
   child: 'skipped',
@@ -134,30 +147,41 @@ export function agentFor(services: ExecutorServices, agentId: string): Agent | u
 const CONCURRENCY = 64;
 
 /**
- * Takes up one run that is due, unless it is live here. Never rejects.
- * @returns whether the run got further: one that did not is left alone for a while
+ * Takes up one run that is due, unless it is live here, and notes in the sweep if it got no further. Waits for a place among
+ * the recovered runs, and for the start. Never rejects.
  */
-export async function takeUpDue(services: ExecutorServices, { runId, meta, parent }: DueRun): Promise<boolean> {
-  const { store } = services.config;
-  if (!store || services.registry.live(runId) || services.storedWork.has(runId)) return true;
-  if (!agentFor(services, meta.agentId)) return false;
-  const run = { runId, meta, ...(parent ? { parent } : {}) };
-  const place = mayBeChild(run) ? await treeIn(store, services).placeOf(run) : undefined;
+export async function takeUpDue(services: ExecutorServices, due: DueRun): Promise<void> {
+  const { runId, meta, parent, dueAt } = due;
+  const { sweep, registry, recovery, config } = services;
+  if (!config.store || registry.live(runId) || services.storedWork.has(runId)) return;
+  if (!agentFor(services, meta.agentId)) return sweep.note(due, 'stuck');
+  const found = { runId, meta, ...(parent ? { parent } : {}) };
+  const place = mayBeChild(found) ? await treeIn(config.store, services).placeOf(found) : undefined;
   // Its parent continues it; one that is live here may be about to wait for it.
-  if (place?.kind === 'child' && !place.isAlone) return services.registry.live(place.parent) !== undefined;
-  const { maxAttempts } = services.config.defaults;
+  if (place?.kind === 'child' && !place.isAlone)
+    return sweep.note(due, registry.live(place.parent) === undefined ? 'stuck' : 'further');
+  const report = emptyReport();
   const work: Work = {
-    ...{ services, begun: [], signal: undefined, concurrency: CONCURRENCY, maxAttempts },
-    report: { resumed: [], parked: [], skipped: [], failed: [] },
+    ...{ services, report, begun: [], signal: undefined, concurrency: CONCURRENCY },
+    maxAttempts: config.defaults.maxAttempts,
   };
-  if (!(await services.recovery.place(work, () => services.isShutDown))) return true;
-  const taken = await takeUp({ run, ...(place ? { place } : {}) }, work);
-  // A run that another process has, or that rests again, is where it belongs.
-  const { resolution, refusal } = taken?.life ?? {};
-  return resolution === 'accepted' || resolution === 'answered' || leftAlone.includes(refusal?.code ?? '');
+  if (!(await recovery.place(work, () => services.isShutDown))) return;
+  const run = await takeUp({ run: found, ...(place ? { place } : {}) }, work);
+  if (run?.life.resolution === 'accepted') {
+    // A run that was interrupted again (its store failed) is due at once.
+    const noted = ({ status }: RunResult) => sweep.note(due, status === 'interrupted' ? 'stuck' : 'further');
+    void run.life.ended.promise.then(noted);
+    return;
+  }
+  // Only the clocks differ: the store says that a time has come, and this host that it has not. A command that wakes a run and
+  // changes nothing is gone with it.
+  const isEarly = run?.life.isResting && dueAt > 0;
+  const { resolution, refusal } = run?.life ?? {};
+  const isElsewhere = resolution === 'answered' || takenElsewhere.includes(refusal?.code ?? '');
+  sweep.note(due, isEarly || !isElsewhere ? 'stuck' : 'further');
 }
 
-/** The tree of the runs of a store, and of those that are live here. */
+/** Builds the tree of the runs of a store, and of those that are live here. */
 export function treeIn(store: CheckpointStore, { registry }: ExecutorServices): RunTree {
   return new RunTree({
     load: (runId) => store.load(runId),

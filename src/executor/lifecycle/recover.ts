@@ -1,14 +1,14 @@
 import type { InterruptedRun, ReadableRun } from '../../record/interrupted.ts';
 import type { Place, RunTree } from '../../record/run-tree.ts';
 import { type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
-import type { CheckpointStore } from '../../store/port.ts';
-import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
+import { type CheckpointStore, isDue } from '../../store/port.ts';
+import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import {
   agentFor,
+  emptyReport,
   leave,
   type RecoveryReport,
-  type Report,
   type TakenUp,
   takeUp,
   treeIn,
@@ -25,12 +25,18 @@ export interface RecoverOptions {
   readonly maxAttempts?: number;
   /** Starts no further runs; the started ones continue, and are in the report. */
   readonly signal?: AbortSignal;
+  /**
+   * Keeps the process alive, and resolves at the executor's shutdown, or when the signal is aborted: until then the executor
+   * takes up the runs that become due. Default `false`: runs that rest keep no process alive.
+   */
+  readonly follow?: boolean;
 }
 
 const optionKeys: KnownKeys<RecoverOptions> = {
   concurrency: true,
   maxAttempts: true,
   signal: true,
+  follow: true,
 };
 
 /** The runs that a sweep reads before it starts them. */
@@ -41,28 +47,43 @@ interface Later {
 }
 
 /**
- * Starts the interrupted runs that earlier processes left: a bounded loop over the store's list, page by page, without
- * transcripts.
+ * Starts the interrupted runs that earlier processes left, and the resting ones that are due: a bounded loop over the store's
+ * list, page by page, without transcripts. From then on the executor looks for runs that become due.
  */
 export async function recover(services: ExecutorServices, options: RecoverOptions): Promise<RecoveryReport> {
   checkKeys(options, optionKeys, { of: 'recover' });
-  const { concurrency = 64, maxAttempts = services.config.defaults.maxAttempts, signal } = options;
+  const { concurrency = 64, maxAttempts = services.config.defaults.maxAttempts, signal, follow = false } = options;
+  if (typeof follow !== 'boolean') throw new TypeError(`recover: follow must be true or false, not ${kindOf(follow)}`);
   checkCount('concurrency', concurrency);
   checkCount('maxAttempts', maxAttempts);
-  const report: Report = { resumed: [], parked: [], skipped: [], failed: [] };
+  const report = emptyReport();
   const { store, warn } = services.config;
-  if (!store) return report;
   const work: Work = { begun: [], services, report, concurrency, maxAttempts, signal };
+  let waiting = 0;
+  try {
+    if (store) waiting = await lookOnce(store, work);
+  } finally {
+    // Not before: the report has what the list had.
+    services.sweep.begin();
+  }
+  if (report.failed.length > 0) warn('recover: some runs could not be started', { failed: report.failed.length });
+  if (follow) await services.sweep.follow(signal);
+  return { ...report, waiting };
+}
+
+/** Starts the runs of the list, and counts those that rest. */
+async function lookOnce(store: CheckpointStore, work: Work): Promise<number> {
   try {
     await sweep(store, work);
+    await Promise.all(work.begun);
+    return isDue(store) && !isOver(work) ? await store.countResting() : 0;
   } catch (error) {
     // An aborted store may reject the read.
-    if (!signal?.aborted) throw error;
+    if (!work.signal?.aborted) throw error;
+    return 0;
   } finally {
     await Promise.all(work.begun);
   }
-  if (report.failed.length > 0) warn('recover: some runs could not be started', { failed: report.failed.length });
-  return report;
 }
 
 /** Checks an option of `recover` that counts runs. @throws {TypeError} With no place at all the first run would never start. */

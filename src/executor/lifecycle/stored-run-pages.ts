@@ -1,5 +1,6 @@
 import type { InterruptedRun, ReadableRun } from '../../record/interrupted.ts';
-import type { CheckpointStore, Cursor } from '../../store/port.ts';
+import { compareCursors } from '../../store/cursor.ts';
+import { type CheckpointStore, type Cursor, isDue, type ListOptions } from '../../store/port.ts';
 
 const PAGE = 500;
 
@@ -18,11 +19,49 @@ interface Reading {
   readonly random?: () => number;
   /** The start of the list; absent = its beginning. */
   readonly after?: Cursor | undefined;
+  /** `waiting`: the runs that rest; absent = the others. */
+  readonly status?: ListOptions['status'];
 }
 
-/** Iterates over all runs in a store's list, one by one. */
+/** Iterates over the runs in a store's list, one by one. */
 export async function* listed(store: CheckpointStore, reading: Reading): AsyncGenerator<InterruptedRun> {
   for await (const page of pages(store, reading)) yield* page;
+}
+
+/** A run of a store: `isResting` = the store keeps it without a process until a time or a command. */
+export interface StoredEntry {
+  readonly entry: InterruptedRun;
+  readonly isResting: boolean;
+}
+
+/** Iterates over all runs of a store, also those that rest, by the time of their last record. */
+export async function* allListed(
+  store: CheckpointStore,
+  reading: Omit<Reading, 'status'>,
+): AsyncGenerator<StoredEntry> {
+  const working = listed(store, reading);
+  if (!isDue(store)) {
+    for await (const entry of working) yield { entry, isResting: false };
+    return;
+  }
+  const resting = listed(store, { ...reading, status: 'waiting' });
+  // A run may move from one list to the other meanwhile.
+  const seen = new Set<string>();
+  let [left, right] = [await working.next(), await resting.next()];
+  while (!left.done || !right.done) {
+    const isResting = !right.done && (left.done || isAfter(left.value, right.value));
+    const entry = (isResting ? right.value : left.value) as InterruptedRun;
+    if (!seen.has(entry.runId)) yield { entry, isResting };
+    seen.add(entry.runId);
+    if (isResting) right = await resting.next();
+    else left = await working.next();
+  }
+}
+
+/** An entry without a time is passed on at once. */
+function isAfter(a: InterruptedRun, b: InterruptedRun): boolean {
+  if (a.updatedAt === undefined || b.updatedAt === undefined) return a.updatedAt !== undefined;
+  return compareCursors(a as Cursor, b as Cursor) > 0;
 }
 
 /**
@@ -31,7 +70,7 @@ export async function* listed(store: CheckpointStore, reading: Reading): AsyncGe
  */
 export async function* pages(
   store: CheckpointStore,
-  { signal, random, after: from }: Reading,
+  { signal, random, after: from, status }: Reading,
 ): AsyncGenerator<readonly InterruptedRun[]> {
   let after = from;
   // A run that is written during the list moves to its end, and would appear again.
@@ -41,6 +80,7 @@ export async function* pages(
       limit: PAGE,
       ...(after ? { after } : {}),
       ...(signal ? { signal } : {}),
+      ...(status ? { status } : {}),
     });
     const news = page.filter(({ runId }) => !seen.has(runId) && seen.add(runId));
     yield random ? shuffled(news, random) : news;

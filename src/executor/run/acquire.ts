@@ -26,7 +26,12 @@ export interface Found {
   readonly outcome?: RunOutcome;
   /** Starts in a row without progress, this one included. */
   readonly attempts: number;
+  /** Nothing has changed since the run rests: the store has it again. */
+  readonly isResting?: true;
 }
+
+/** Gives a run back to its store if nothing has changed since it rests. @returns whether it did */
+type RestAgain = (run: ActiveRun, record: RunCheckpoint) => Promise<boolean>;
 
 /** How many starts without progress a run has before it is parked. */
 /** For a diagnosis without an executor. */
@@ -38,14 +43,14 @@ const DEFAULT_MAX_ATTEMPTS = 3;
  * @throws RunOwnedElsewhereError, RunIdConflictError, RunParkedError, CheckpointMissingError, CheckpointCorruptError, …: then
  *   this process does not have the run, and its record is unchanged
  */
-export async function acquireRun(run: ActiveRun): Promise<Found> {
+export async function acquireRun(run: ActiveRun, restAgain: RestAgain): Promise<Found> {
   const { store } = run.services.config;
   if (!store || run.options.checkpointer) return { attempts: 1 };
   // A cancel or park in this process uses the same owner: a second claim would take the run from it.
   await untilUntouched(run.services, run.runId);
   if (!(await claim(run, store))) return lookElsewhere(run, store);
   try {
-    return await look(run, store);
+    return await look(run, store, restAgain);
   } catch (error) {
     await releaseClaim(run, { ...uncounted(run), ...damageFrom(run, error) });
     throw error;
@@ -108,7 +113,7 @@ async function keptOutcome(run: ActiveRun, store: CheckpointStore): Promise<RunO
   return outcome;
 }
 
-async function look(run: ActiveRun, store: CheckpointStore): Promise<Found> {
+async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain): Promise<Found> {
   const { runId, seed, services } = run;
   // No run has a random id yet. An id of a host's own port may belong to a run that is stored, or that has ended.
   if (seed.isNewId && services.config.hasRandomIds) return { attempts: 1 };
@@ -122,6 +127,8 @@ async function look(run: ActiveRun, store: CheckpointStore): Promise<Found> {
   const attempts = run.resources.claim?.attempts ?? (record.attempts ?? 0) + 1;
   const messages = record.messages.map(enterStored);
   const stored = comparedAndMigrated(run, identified({ ...record, messages, attempts }));
+  // Before it can be parked: a start that changes nothing is no attempt.
+  if (!stored.parked && (await restAgain(run, stored))) return { record: stored, attempts, isResting: true };
   await refuseParked(run, store, stored);
   const { parked: _, ...taken } = stored;
   run.resources.record = taken;

@@ -9,8 +9,8 @@ interface Surroundings {
   readonly random: () => number;
   /** How often to look, ms. */
   readonly everyMs: number;
-  /** Takes a run up. @returns whether it got further than before */
-  readonly takeUp: (run: DueRun) => Promise<boolean>;
+  /** Takes a run up, and notes what became of it. Never rejects. */
+  readonly takeUp: (run: DueRun) => Promise<void>;
 }
 
 /** A run that got no further is left alone for this time, doubled each time up to the longest, ms. */
@@ -20,6 +20,17 @@ const LONGEST_PAUSE_MS = 600_000;
 const MAX_STUCK = 10_000;
 const PAGE = 100;
 
+/** What became of a due run. `stuck`: it got no further, and is left alone for a while. */
+export type TakenUp = 'further' | 'stuck';
+
+/** A run that got no further, when it was due at that time. */
+interface Stuck {
+  readonly dueAt: number;
+  /** Monotonic ms. */
+  readonly until: number;
+  readonly pauseMs: number;
+}
+
 /**
  * Looks for runs that are due, and takes them up: one timer for all runs, which keeps no process alive. It begins after
  * the executor's first `recover`, or when a run that it started rests.
@@ -27,12 +38,16 @@ const PAGE = 100;
 export class DueSweep {
   readonly #store: DueStore | undefined;
   readonly #around: Surroundings;
-  readonly #stuck = new Map<string, { readonly until: number; readonly pauseMs: number }>();
+  readonly #stuck = new Map<string, Stuck>();
   #timer: unknown;
   #looking: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
   #hasBegun = false;
   #isOver = false;
   #isFailing = false;
+  readonly #end = Promise.withResolvers<void>();
+  /** The calls that keep the process alive. */
+  #followers = 0;
 
   constructor(store: DueStore | undefined, around: Surroundings) {
     this.#store = store;
@@ -41,26 +56,45 @@ export class DueSweep {
 
   /** Whether this executor takes due runs up. */
   get isOn(): boolean {
-    return this.#hasBegun && !this.#isOver;
+    return this.#store !== undefined && this.#hasBegun && !this.#isOver;
   }
 
+  /** Looks from now on. A second call changes nothing. */
   begin(): void {
     if (!this.#store || this.#hasBegun) return;
     this.#hasBegun = true;
     this.#arm();
   }
 
+  /** Keeps the process alive until the end of the sweep, or until the signal is aborted. */
+  async follow(signal: AbortSignal | undefined): Promise<void> {
+    this.#followers += 1;
+    this.#hasBegun = true;
+    this.#arm();
+    const aborted = Promise.withResolvers<void>();
+    const abort = () => aborted.resolve();
+    signal?.addEventListener('abort', abort);
+    if (signal?.aborted) abort();
+    await Promise.race([this.#end.promise, aborted.promise]);
+    signal?.removeEventListener('abort', abort);
+    this.#followers -= 1;
+    this.#arm();
+  }
+
   end(): void {
     this.#isOver = true;
     this.#around.clock.clearTimeout(this.#timer);
+    this.#end.resolve();
   }
 
-  /** Looks now. Callers during a look share it. Never rejects. */
+  /** Looks now; if a look has begun before, after that one. Never rejects. */
   look(): Promise<void> {
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
+    if (!this.#looking) return this.#lookOnce();
+    this.#next ??= this.#looking.then(() => {
+      this.#next = undefined;
+      return this.#lookOnce();
     });
-    return this.#looking;
+    return this.#next;
   }
 
   /** Forgets that a run got no further: an answer has come for it. */
@@ -68,23 +102,46 @@ export class DueSweep {
     this.#stuck.delete(runId);
   }
 
+  /** Notes what became of a run that was taken up. */
+  note({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>, what: TakenUp): void {
+    const before = this.#stuck.get(runId);
+    this.#stuck.delete(runId);
+    if (what === 'further') return;
+    const pauseMs = before ? Math.min(LONGEST_PAUSE_MS, before.pauseMs * 2) : FIRST_PAUSE_MS;
+    this.#stuck.set(runId, { dueAt, until: this.#around.clock.monotonic() + pauseMs, pauseMs });
+    const oldest = this.#stuck.keys().next().value;
+    if (this.#stuck.size > MAX_STUCK && oldest !== undefined) this.#stuck.delete(oldest);
+  }
+
+  /** Sets the one timer. */
   #arm(): void {
-    if (this.#isOver) return;
     const { clock, everyMs, random } = this.#around;
+    clock.clearTimeout(this.#timer);
+    if (this.#isOver || !this.#hasBegun) return;
     // Hosts that boot together look at different times.
     this.#timer = clock.setTimeout(() => void this.look().then(() => this.#arm()), everyMs * (0.75 + random() / 2));
-    (this.#timer as { unref?: () => void } | undefined)?.unref?.();
+    if (this.#followers === 0) unreferenced(this.#timer);
+  }
+
+  #lookOnce(): Promise<void> {
+    this.#looking = this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
   }
 
   async #look(): Promise<void> {
     const store = this.#store;
     if (!store || this.#isOver) return;
+    const seen = new Set<string>();
     try {
       for (let after: DueRun | undefined; !this.#isOver; ) {
         const { runs } = await store.listDue({ limit: PAGE, ...(after ? { after } : {}) });
-        await this.#takeUp(runs);
+        // A host's own store may return the same page each time.
+        const news = runs.filter(({ runId }) => !seen.has(runId) && seen.add(runId));
+        await this.#takeUp(news);
         after = runs.at(-1);
-        if (runs.length < PAGE) break;
+        if (runs.length < PAGE || news.length === 0) break;
       }
       this.#isFailing = false;
     } catch (error) {
@@ -95,27 +152,30 @@ export class DueSweep {
 
   /** Hosts read the same page: with a random order they meet less often. */
   async #takeUp(runs: readonly DueRun[]): Promise<void> {
-    const { random, clock, takeUp } = this.#around;
-    const now = clock.monotonic();
-    const ready = runs.filter(({ runId }) => (this.#stuck.get(runId)?.until ?? now) <= now);
+    const { random, takeUp } = this.#around;
+    const ready = runs.filter((run) => this.#isReady(run));
     for (let i = ready.length - 1; i > 0; i--) {
       const j = Math.min(i, Math.floor(random() * (i + 1)));
       [ready[i], ready[j]] = [ready[j] as DueRun, ready[i] as DueRun];
     }
     for (const run of ready) {
       if (this.#isOver) return;
-      if (await takeUp(run)) this.#stuck.delete(run.runId);
-      else this.#pause(run.runId);
+      await takeUp(run);
     }
   }
 
-  #pause(runId: string): void {
-    const { clock } = this.#around;
-    const before = this.#stuck.get(runId);
-    const pauseMs = before ? Math.min(LONGEST_PAUSE_MS, before.pauseMs * 2) : FIRST_PAUSE_MS;
-    this.#stuck.delete(runId);
-    this.#stuck.set(runId, { until: clock.monotonic() + pauseMs, pauseMs });
-    const oldest = this.#stuck.keys().next().value;
-    if (this.#stuck.size > MAX_STUCK && oldest !== undefined) this.#stuck.delete(oldest);
+  /** A run that is due for another reason than before is taken up at once: a command has come, or its process is gone. */
+  #isReady({ runId, dueAt }: DueRun): boolean {
+    const stuck = this.#stuck.get(runId);
+    return !stuck || stuck.dueAt !== dueAt || stuck.until <= this.#around.clock.monotonic();
+  }
+}
+
+/** The timer may be of a host's clock: it need not have the method, and the method may throw. */
+function unreferenced(timer: unknown): void {
+  try {
+    (timer as { unref?: () => void } | undefined)?.unref?.();
+  } catch {
+    // The timer then keeps the process alive; `shutdown` clears it.
   }
 }

@@ -2,7 +2,7 @@ import { canonicalJson, type JsonValue } from '../../values/json.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import type { Answer, SignalAnswer } from '../command.ts';
 import { approvalDigest, waitIdOf } from '../identity.ts';
-import { callOf, changeCalls, type OpenCall, type WaitEnd } from '../open-step.ts';
+import { callOf, changeCalls, isIdle, type OpenCall, type WaitEnd } from '../open-step.ts';
 import { keepPhase } from '../pipeline.ts';
 import type { Progress } from '../progress.ts';
 import type { Allowed, HowAnswered, Person, SettledWait, Vote, Wait, Waiting } from './wait.ts';
@@ -351,6 +351,16 @@ export function withdrawWaits(progress: Progress): Progress {
 export function retryOf(progress: Pick<Progress, 'waiting'>): Extract<Wait, { kind: 'retry' }> | undefined {
   if (progress.waiting === undefined) return undefined;
   return waitsOf(progress).find((wait) => wait.kind === 'retry');
+}
+
+/** Returns whether nothing but waits is left of a run: each open call has answered or waits, or the model is away until a time. */
+export function isAtRest(record: Pick<Progress, 'waiting' | 'openStep' | 'outcome'>): boolean {
+  const { openStep, outcome } = record;
+  const waits = waitsOf(withoutLostWaits(record));
+  if (outcome || waits.length === 0) return false;
+  const isDueNow = waits.some((wait) => wait.kind === 'retry' && wait.dueAt === undefined);
+  const isWaiting = openStep ? isIdle(openStep) : waits.some(({ kind }) => kind === 'retry');
+  return isWaiting && !isDueNow;
 }
 
 /** Returns the progress with the next wait for a model that is away, in place of the last one. */

@@ -143,11 +143,17 @@ describe('executor.list', () => {
     [{ agentId: 5 }, 'agentId must be the id of an agent, not the number 5'],
     [{ agentId: '' }, "agentId must be the id of an agent, not ''"],
     [{ agentId: ['worker'] }, 'agentId must be the id of an agent, not an array'],
-    [{ status: [] }, 'status must be one or more of live, interrupted, parked, quarantined, not an empty list'],
-    [{ status: 5 }, 'status must be one or more of live, interrupted, parked, quarantined, not the number 5'],
-    [{ status: null }, 'status must be one or more of live, interrupted, parked, quarantined, not null'],
-    [{ status: ['live', 5] }, 'there is no status the number 5; known: live, interrupted, parked, quarantined'],
-    [{ status: 'dead' }, 'there is no status "dead"; known: live, interrupted, parked, quarantined'],
+    [
+      { status: [] },
+      'status must be one or more of live, interrupted, waiting, parked, quarantined, not an empty list',
+    ],
+    [{ status: 5 }, 'status must be one or more of live, interrupted, waiting, parked, quarantined, not the number 5'],
+    [{ status: null }, 'status must be one or more of live, interrupted, waiting, parked, quarantined, not null'],
+    [
+      { status: ['live', 5] },
+      'there is no status the number 5; known: live, interrupted, waiting, parked, quarantined',
+    ],
+    [{ status: 'dead' }, 'there is no status "dead"; known: live, interrupted, waiting, parked, quarantined'],
     [{ agent: 'worker' }, 'agentId'],
   ] as const)('refuses options that cannot be, and says what is allowed: %j', async ([options, message]) => {
     const { executor } = listingHost({});

@@ -70,7 +70,7 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
       expect.stringContaining('bad sector'),
       expect.stringContaining('bad sector'),
     ]);
-    expect(watched.methods).toEqual(['load']);
+    expect(watched.methods).toEqual(['load', 'countResting']);
   });
 
   test('in a store that lists it as quarantined under its own id', async () => {

@@ -24,7 +24,7 @@ describe('a recover() whose signal is aborted reports what it took up until then
   test('nothing, when it is aborted beforehand: no run is touched', async () => {
     const host = hostOf({ checkpoints: await leftBehind(2), tools });
     const report = await host.executor.recover({ signal: AbortSignal.abort(new Error('no')) });
-    expect(report).toEqual({ resumed: [], parked: [], skipped: [], failed: [] });
+    expect(report).toEqual({ resumed: [], parked: [], skipped: [], failed: [], waiting: 0 });
     expect(liveIn(host)).toBe(0);
   });
 

@@ -19,6 +19,7 @@ describe('recover', () => {
       parked: [],
       skipped: [],
       failed: [],
+      waiting: 0,
     });
     const results = await Promise.all(report.resumed.map(({ runId }) => host.executor.get(runId)?.result));
     for (const result of results) expect(result).toMatchObject({ status: 'ok', output: 'end', iterations: 2 });
@@ -40,7 +41,7 @@ describe('recover', () => {
   test('works on a store of four methods, and on an empty one, and without any (recovery 1)', async () => {
     const host = hostOf({ script: replies(2), tools, checkpoints: plainStore(await leftBehind(2)) });
     expect((await host.executor.recover()).resumed).toHaveLength(2);
-    const nothing = { resumed: [], parked: [], skipped: [], failed: [] };
+    const nothing = { resumed: [], parked: [], skipped: [], failed: [], waiting: 0 };
     expect(await hostOf({ checkpoints: memoryStore() }).executor.recover()).toEqual(nothing);
     expect(await hostOf().executor.recover()).toEqual(nothing);
   });

@@ -1,7 +1,6 @@
 import type { RunCheckpoint, RunHead } from '../../../record/checkpoint.ts';
 import { parseCommand, type SentCommand } from '../../../run/command.ts';
-import { isIdle } from '../../../run/open-step.ts';
-import { withoutLostWaits } from '../../../run/waits/wait-rules.ts';
+import { isAtRest } from '../../../run/waits/wait-rules.ts';
 import { type DueStore, isDue } from '../../../store/port.ts';
 import { forgetClaim, uncounted } from '../acquire.ts';
 import type { ActiveRun } from '../active-run.ts';
@@ -16,14 +15,13 @@ const UNREAD_MS = 30_000;
  */
 export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<boolean> {
   const { store, clock } = run.services.config;
-  if (!store || !isDue(store) || !isRestable(run, record) || !isResting(record)) return false;
+  if (!store || !isDue(store) || !isRestable(run, record) || !isAtRest(record)) return false;
   const { waits = [] } = record.waiting ?? {};
   const isOver = (dueAt: number | undefined) => dueAt !== undefined && dueAt <= clock.now();
   for (;;) {
     const sent = await store.inbox({ runId: run.runId });
     const kinds = sent.map(kindOf);
-    const hasNews = kinds.some((kind) => kind !== 'unknown' && kind !== 'damaged');
-    if (hasNews || waits.some(({ dueAt }) => isOver(dueAt)) || run.options.signal?.aborted) return false;
+    if (kinds.some(isNews) || waits.some(({ dueAt }) => isOver(dueAt)) || run.options.signal?.aborted) return false;
     const leaving = leave(run, store, { sent, wakeAt: record.waiting?.wakeAt, isUnread: kinds.includes('unknown') });
     run.life.leaving = leaving;
     const hasLeft = await leaving.finally(() => {
@@ -44,15 +42,12 @@ export function isRestable(run: ActiveRun, state: Pick<RunHead, 'hosted' | 'pare
   return !above || (above.isDurable && above.resources.claim !== undefined && above.options.checkpointer === undefined);
 }
 
-/** Whether each open call waits, or the model is away until a time. */
-function isResting(record: RunCheckpoint): boolean {
-  const { openStep, outcome } = record;
-  const { waits = [] } = withoutLostWaits(record).waiting ?? {};
-  if (outcome || waits.length === 0) return false;
-  const isDueNow = waits.some((wait) => wait.kind === 'retry' && wait.dueAt === undefined);
-  const isWaiting = openStep ? isIdle(openStep) : waits.some(({ kind }) => kind === 'retry');
-  return isWaiting && !isDueNow;
+/** Returns whether a run that rests has a command to read. */
+export function hasNews(sent: readonly SentCommand[]): boolean {
+  return sent.map(kindOf).some(isNews);
 }
+
+const isNews = (kind: string) => kind !== 'unknown' && kind !== 'damaged';
 
 function kindOf({ command }: SentCommand): string {
   try {

@@ -68,7 +68,8 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
     const told = run.resources.endedChildren.get(task.runId);
     if (told) return told;
     const { result, child } = await runOnce(run, task);
-    if (result.status === 'waiting') return signal.aborted ? childOutput(task.agent.id, result) : undefined;
+    if (result.status === 'waiting')
+      return signal.aborted ? childOutput(task.agent.id, result) : run.resources.endedChildren.get(task.runId);
     const isRefused = onSaveError.then === 'wait' && child !== undefined && isStoreAway(child, result);
     if (signal.aborted || !(isRefused || isUnfinished(result))) return childOutput(task.agent.id, result);
     if (isRefused) await pause(backoffMs(retry, { firstMs: FIRST_RETRY_MS, maxMs }), clock, signal);

@@ -8,10 +8,10 @@ import { entryPoints } from './toolchain/entry-points.ts';
 /** What a store stands on: the port, the rules that stores share, records. No other store. */
 const belowStores = [
   'src/store/port',
-  'src/store/lease',
   'src/store/lease-clock',
   'src/store/minutely',
   'src/store/owner',
+  'src/store/rules',
   'src/store/commands',
   'src/store/cursor',
   'src/store/due',
@@ -21,7 +21,6 @@ const belowStores = [
   'src/store/store-from',
   'src/store/stored-reader',
   'src/store/topics',
-  'src/store/transitions',
   'src/store/encoding',
   'src/record',
   'src/run',
@@ -62,6 +61,16 @@ const importTable: rules.ImportTable = {
   'src/store/port': ['src/record', 'src/run', 'src/values'],
   'src/store/encoding': ['src/record', 'src/run', 'src/values', 'src/codec/port'],
   'src/store': ['src/store/encoding', 'src/record', 'src/run', 'src/values', 'src/codec/port'],
+  'src/store/rules': [
+    'src/store/port',
+    'src/store/commands',
+    'src/store/due',
+    'src/store/owner',
+    'src/store/encoding',
+    'src/record',
+    'src/run',
+    'src/values',
+  ],
   'src/store/memory': [...belowStores],
   'src/store/file': [...belowStores, 'src/files', 'src/codec/port'],
   'src/store/sqlite': [...belowStores, 'src/codec/port'],
@@ -235,9 +244,9 @@ describe('the stores', () => {
     expect(stores.filter(({ text }) => !text.includes('storeFrom(')).map(({ path }) => path)).toEqual([]);
   });
 
-  test('leave to the transitions who may write and which revision fits', () => {
+  test('leave to the rules of writes who may write and which revision fits', () => {
     const rule = /\b(?:grantLease|checkWrite|isNewRevision|checkReplaceable)\b/;
-    const places = ['transitions', 'lease', 'encoding/revision'].map((name) => `src/store/${name}.ts`);
+    const places = ['rules/writes', 'rules/lease', 'encoding/revision'].map((name) => `src/store/${name}.ts`);
     expect(sources.filter(({ text }) => rule.test(text)).map(({ path }) => path)).toEqual(places.sort());
   });
 });
@@ -287,7 +296,8 @@ describe('the tables', () => {
     ['src/store/port.ts', './encoding/x.ts', '../record/x.ts'],
     ['src/store/encoding/a.ts', '../port.ts', '../../record/x.ts'],
     ['src/store/file/a.ts', '../sqlite/x.ts', '../../files/x.ts'],
-    ['src/store/sqlite/a.ts', '../postgres/x.ts', '../lease.ts'],
+    ['src/store/sqlite/a.ts', '../postgres/x.ts', '../rules/lease.ts'],
+    ['src/store/rules/a.ts', '../store-from.ts', '../due.ts'],
     ['src/store/postgres/a.ts', '../checkpointer.ts', '../encoding/x.ts'],
     ['src/store/memory/a.ts', '../../files/x.ts', '../port.ts'],
     ['src/model/a.ts', '../tool/x.ts', '../run/x.ts'],

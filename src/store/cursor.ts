@@ -1,6 +1,6 @@
 import { isResting, ON_COMMAND } from './due.ts';
-import { damageIn, type IsDead, isHeld } from './lease.ts';
 import type { Cursor, ListDueOptions } from './port.ts';
+import { damageIn, type IsDead, isHeld } from './rules/lease.ts';
 import type { DueHeads, ListedHead, ListPage } from './store-driver.ts';
 
 /**

@@ -1,8 +1,7 @@
 import type { StoredCommand } from './commands.ts';
 import type { Due } from './due.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
-import type { Lease } from './lease.ts';
-import type { ListedHead } from './store-driver.ts';
+import type { Lease } from './rules/lease.ts';
 import {
   type Change,
   factsOfDamage,
@@ -10,7 +9,8 @@ import {
   type OutcomeToKeep,
   type RecordFacts,
   type RunFacts,
-} from './transitions.ts';
+} from './rules/writes.ts';
+import type { ListedHead } from './store-driver.ts';
 
 /**
  * The stored state of a run without its messages, as one JSON value: for drivers that keep it in one place, and replace it as

@@ -2,10 +2,10 @@ import type { CommandToSend, StoredCommand } from './commands.ts';
 import type { Due } from './due.ts';
 import type { StoredPieces } from './encoding/blob-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
-import type { Lease } from './lease.ts';
 import type { Claim, Cursor, InboxOf, ListDueOptions } from './port.ts';
+import type { Lease } from './rules/lease.ts';
+import type { Decide } from './rules/writes.ts';
 import type { TopicDriver } from './topics.ts';
-import type { Decide } from './transitions.ts';
 
 /**
  * The work of a store of its own: read facts, make changes, and return stored texts. `storeFrom` makes a store of it.

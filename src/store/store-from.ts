@@ -11,10 +11,10 @@ import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { Minutely } from './minutely.ts';
 import type { AppendingStore, Claim, ControlStore, DueStore, EventStore, OutcomeStore, WriteOptions } from './port.ts';
+import * as transitions from './rules/writes.ts';
 import type { StoreDriver, WriteKind } from './store-driver.ts';
 import { StoredReader } from './stored-reader.ts';
 import { expectWrite, signalWrite, type TopicDriver } from './topics.ts';
-import * as transitions from './transitions.ts';
 
 /** Appends, owns, carries commands, and keeps outcomes. */
 export interface FullStore extends AppendingStore, ControlStore, OutcomeStore {

@@ -11,9 +11,9 @@ import { decodeHead, decodeRecord, parseStored } from './encoding/encode.ts';
 import type { Encryption } from './encoding/encryption.ts';
 import { messagesFrom, stepText } from './encoding/encryption.ts';
 import { withoutStep, withStep } from './encoding/step-texts.ts';
-import { type IsDead, isHeld, refuseDamaged } from './lease.ts';
 import { isDeadProcess } from './owner.ts';
 import type { Cursor, DueList, DueRun, InboxOf, ListDueOptions, ListOptions } from './port.ts';
+import { type IsDead, isHeld, refuseDamaged } from './rules/lease.ts';
 import type { ListedHead, MessageReader, StoreDriver } from './store-driver.ts';
 
 type ReadableRun = Extract<InterruptedRun, { readonly meta: unknown }>;

@@ -1,9 +1,9 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import type { Ownership } from '../../src/store/lease.ts';
 import type { Claim } from '../../src/store/port.ts';
-import * as transitions from '../../src/store/transitions.ts';
-import { type Change, type Decide, decideAsking, type Fact, type RunFacts } from '../../src/store/transitions.ts';
+import type { Ownership } from '../../src/store/rules/lease.ts';
+import * as transitions from '../../src/store/rules/writes.ts';
+import { type Change, type Decide, decideAsking, type Fact, type RunFacts } from '../../src/store/rules/writes.ts';
 import { torture } from '../crash/random.ts';
 
 /** All that is stored of one run. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_COMMANDS } from '../../src/run/command.ts';
-import type { Ownership } from '../../src/store/lease.ts';
-import * as transitions from '../../src/store/transitions.ts';
-import { type Change, type Decide, decideAsking, decideNow, type RunFacts } from '../../src/store/transitions.ts';
+import type { Ownership } from '../../src/store/rules/lease.ts';
+import * as transitions from '../../src/store/rules/writes.ts';
+import { type Change, type Decide, decideAsking, decideNow, type RunFacts } from '../../src/store/rules/writes.ts';
 import { CheckpointCorruptError } from '../../src/values/errors.ts';
 
 const claim = { runId: 'run', owner: 'one', epoch: 3, attempts: 2 };

@@ -2,8 +2,8 @@ import { orAbsent } from '../../files/errors.ts';
 import type { FileSystem } from '../../files/file-system.ts';
 import { withFile } from '../../files/file-system.ts';
 import { decodeLine, encodeLine, readLineAt } from '../../files/lines.ts';
-import type { Lease } from '../lease.ts';
 import type { LeaseClock } from '../lease-clock.ts';
+import type { Lease } from '../rules/lease.ts';
 import type { StoredLease } from './journal/lines.ts';
 
 /*

@@ -5,6 +5,7 @@ import { isSafeName, safeName } from '../../files/safe-name.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { CommandToSend } from '../commands.ts';
 import { GroupCommit, giveAnswers, type Job, type Settled, settledLater } from '../group-commit.ts';
+import { sendCommand } from '../rules/writes.ts';
 import {
   type ExpectWrite,
   emptyTopic,
@@ -22,7 +23,6 @@ import {
   withoutWait,
   withWait,
 } from '../topics.ts';
-import { sendCommand } from '../transitions.ts';
 import { storeError } from './errors.ts';
 import { nameRun, type WriteQueues } from './queue.ts';
 import type { RunFiles } from './run-files.ts';

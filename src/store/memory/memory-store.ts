@@ -5,8 +5,9 @@ import { dueAmong, pageOf } from '../cursor.ts';
 import { isResting } from '../due.ts';
 import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import { checkClaim } from '../lease.ts';
 import type { AppendingStore, EventStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import { checkClaim } from '../rules/lease.ts';
+import { decideNow, sendCommand } from '../rules/writes.ts';
 import {
   changedValue,
   commandsIn,
@@ -26,7 +27,6 @@ import type {
   StoreWrite,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
-import { decideNow, sendCommand } from '../transitions.ts';
 import { MemoryTopics } from './memory-topics.ts';
 
 /** Appends, owns, carries commands and signals, lets runs rest, and keeps outcomes. */

@@ -2,9 +2,9 @@ import { crc32 } from 'node:zlib';
 import type { Due } from '../due.ts';
 import type { MessageRow } from '../encoding/encryption.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import type { Lease, Ownership } from '../lease.ts';
+import type { Lease, Ownership } from '../rules/lease.ts';
+import type { Change as RunChange, RunFacts } from '../rules/writes.ts';
 import type { StoreWrite } from '../store-driver.ts';
-import type { Change as RunChange, RunFacts } from '../transitions.ts';
 import { withoutColumns } from './message-rows.ts';
 import type { Found, RunState, StoredRecord } from './run-row.ts';
 

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import type { Due } from '../due.ts';
 import type { EncodedHead } from '../encoding/encode.ts';
-import type { Lease } from '../lease.ts';
+import type { Lease } from '../rules/lease.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
 import type { Tables } from './schema.ts';

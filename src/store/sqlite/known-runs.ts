@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Lease } from '../lease.ts';
+import type { Lease } from '../rules/lease.ts';
 
 /** The facts of a stored record that are known without reading its texts. Null: the row of its head is missing. */
 export interface Stored {

@@ -2,7 +2,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import type { CommandToSend } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import { checkClaim } from '../lease.ts';
+import { checkClaim } from '../rules/lease.ts';
+import { sendCommand } from '../rules/writes.ts';
 import {
   checkRoom,
   type ExpectWrite,
@@ -12,7 +13,6 @@ import {
   type StoredSignal,
   type TopicWait,
 } from '../topics.ts';
-import { sendCommand } from '../transitions.ts';
 import { make, type Tables } from './writes.ts';
 
 interface SignalRow {

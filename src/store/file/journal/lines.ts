@@ -4,7 +4,7 @@ import type { Due } from '../../due.ts';
 import type { Piece } from '../../encoding/blob-refs.ts';
 import { parseStored } from '../../encoding/encode.ts';
 import type { MessageRow } from '../../encoding/encryption.ts';
-import type { Lease } from '../../lease.ts';
+import type { Lease } from '../../rules/lease.ts';
 import { layoutError } from '../errors.ts';
 
 /*

@@ -1,6 +1,6 @@
-import { CheckpointCorruptError, LeaseLostError, RunOwnedElsewhereError } from '../values/errors.ts';
-import { isDeadProcess } from './owner.ts';
-import type { Claim, ReleaseOptions } from './port.ts';
+import { CheckpointCorruptError, LeaseLostError, RunOwnedElsewhereError } from '../../values/errors.ts';
+import { isDeadProcess } from '../owner.ts';
+import type { Claim, ReleaseOptions } from '../port.ts';
 
 /** The ownership of a run in a store. It outlives a release: epoch and attempts keep counting. */
 export interface Ownership {

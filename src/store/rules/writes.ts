@@ -1,8 +1,9 @@
-import type { DueOfRecord } from '../record/interrupted.ts';
-import { isInboxFull, placesFor } from '../run/command.ts';
-import { type CommandToSend, refuseFull, refuseLarge, refuseMissing } from './commands.ts';
-import type { Due } from './due.ts';
-import { checkReplaceable, isNewRevision } from './encoding/revision.ts';
+import type { DueOfRecord } from '../../record/interrupted.ts';
+import { isInboxFull, placesFor } from '../../run/command.ts';
+import { type CommandToSend, refuseFull, refuseLarge, refuseMissing } from '../commands.ts';
+import type { Due } from '../due.ts';
+import { checkReplaceable, isNewRevision } from '../encoding/revision.ts';
+import type { Claim, LeaveOptions, ReleaseOptions } from '../port.ts';
 import {
   checkClaim,
   checkWrite,
@@ -15,7 +16,6 @@ import {
   refuseDamaged,
   sound,
 } from './lease.ts';
-import type { Claim, LeaveOptions, ReleaseOptions } from './port.ts';
 
 /*
  * The rules of every store, written once. Each of the ten transitions is a pure decision: from the facts of one run it
